@@ -1,0 +1,86 @@
+/* Words that every level shares: ids as one-member structs, byte views, attributes of functions.
+ *
+ * An id is a struct so that the compiler finds a swapped pair; it is passed by value. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(format_index, first_index)                                                     \
+    __attribute__((format(printf, format_index, first_index)))
+#define _cleanup_(function) __attribute__((cleanup(function)))
+#define TAKE_PTR(pointer)                                                                          \
+    ({                                                                                             \
+        __typeof__(pointer) taken_ = (pointer);                                                    \
+        (pointer) = NULL;                                                                          \
+        taken_;                                                                                    \
+    })
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define CONTAINER_OF(pointer, type, member)                                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#define MIN(a, b)                                                                                  \
+    ({                                                                                             \
+        __typeof__(a) min_a_ = (a);                                                                \
+        __typeof__(b) min_b_ = (b);                                                                \
+        min_a_ < min_b_ ? min_a_ : min_b_;                                                         \
+    })
+#define MAX(a, b)                                                                                  \
+    ({                                                                                             \
+        __typeof__(a) max_a_ = (a);                                                                \
+        __typeof__(b) max_b_ = (b);                                                                \
+        max_a_ > max_b_ ? max_a_ : max_b_;                                                         \
+    })
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+enum { BLOCK_BYTES = 4096, SEGMENT_BYTES = 65536, BLOCKS_PER_SEGMENT = 16, NAME_BYTES_MAX = 255 };
+
+/* ino = slot:16 | counter:48. The root directory is slot 0, counter 1. */
+struct ino {
+    uint64_t value;
+};
+struct slot {
+    uint16_t value;
+};
+struct session_id {
+    uint64_t value;
+};
+struct target_id {
+    uint32_t value;
+};
+struct node_id {
+    uint32_t value;
+};
+struct group_id {
+    uint32_t value;
+};
+
+#define INO_ROOT ((struct ino){1})
+#define INO_COUNTER_BITS 48
+
+static inline struct slot ino_slot(struct ino ino) {
+    return (struct slot){(uint16_t)(ino.value >> INO_COUNTER_BITS)};
+}
+
+static inline struct ino ino_make(struct slot slot, uint64_t counter) {
+    return (struct ino){((uint64_t)slot.value << INO_COUNTER_BITS) | counter};
+}
+
+/* A view of bytes that somebody else owns; valid as long as its owner says. */
+struct bytes {
+    const uint8_t *data;
+    size_t size;
+};
+
+/* Space that the callee fills: size bytes of capacity are used. */
+struct buffer {
+    uint8_t *data;
+    size_t size;
+    size_t capacity;
+};
