@@ -18,7 +18,7 @@
     })
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define CONTAINER_OF(pointer, type, member)                                                        \
-    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
 #define MIN(a, b)                                                                                  \
     ({                                                                                             \
         __typeof__(a) min_a_ = (a);                                                                \

@@ -32,7 +32,7 @@ struct env_io {
     void (*done)(struct env_io *io, int result);
     void *context;
     size_t ret_size;
-    struct env_io *next; /* env's own */
+    struct env_io *next;  /* env's own */
     uint64_t reserved[6]; /* env's own */
 };
 

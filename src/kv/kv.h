@@ -52,14 +52,14 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
-    uint8_t owner_id[16]; /* the target's id: a ring of another target is not replayed */
-    size_t ring_bytes;    /* records; 32 MiB by default, at least 64 KiB */
-    size_t ring_data_bytes;    /* small writes; 0 for none */
-    uint64_t disk_log_bytes;   /* 512 MiB by default, at least 4 x ring_bytes */
-    size_t changes_bytes_max;  /* hard limit of changes in memory; soft at half */
-    size_t cache_bytes_max;    /* hot rows read from the base */
+    uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
+    size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
+    size_t ring_data_bytes;     /* small writes; 0 for none */
+    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 4 x ring_bytes */
+    size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
+    size_t cache_bytes_max;     /* hot rows read from the base */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
-    uint64_t sync_interval_ns; /* 1 s by default */
+    uint64_t sync_interval_ns;  /* 1 s by default */
     struct kv_hooks hooks;
     void *hook_context;
 };
@@ -67,8 +67,7 @@ struct kv_options {
 /* Recovers: base, disk log, ring; takes a sync point; flushes the new term. (start)
  * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
  * broken: the log below a later durable_upto, or the base. -ERR_NEWER_FORMAT likewise. */
-MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv,
-                       char ret_problem[256]);
+MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
 /* Takes a sync point and a checkpoint and removes the ring, asynchronously; done from kv_step.
  * No mutation may follow. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
@@ -133,9 +132,8 @@ struct kv_waiter {
 };
 void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 
-/* Space for the bytes of a small write in the ring's data area, freed by the sync point that
- * covers the open record. NULL when full. *ret_offset names it in a note; kv_data_at finds it
- * again after recovery. */
+/* Space for a small write in the ring's data area, freed by the sync point that covers the open
+ * record. NULL when full. *ret_offset names it in a note; kv_data_at finds it after recovery. */
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);

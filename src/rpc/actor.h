@@ -44,7 +44,7 @@ struct actor {
     const char *name;                  /* for traces; static or as long as the actor */
     _Atomic(struct message *) arrived; /* newest first */
     atomic_long pending_count;
-    struct message *inbox; /* oldest first; the owner's */
+    struct message *inbox;  /* oldest first; the owner's */
     struct actor *next_run; /* the owner's worker's */
 };
 
