@@ -11,22 +11,25 @@
     __attribute__((format(printf, format_index, first_index)))
 #define _cleanup_(function) __attribute__((cleanup(function)))
 #define TAKE_PTR(pointer)                                                                          \
-    ({                                                                                             \
+    __extension__({                                                                                \
         __typeof__(pointer) taken_ = (pointer);                                                    \
         (pointer) = NULL;                                                                          \
         taken_;                                                                                    \
     })
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define CONTAINER_OF(pointer, type, member)                                                        \
-    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
-#define MIN(a, b)                                                                                  \
     ({                                                                                             \
+        char *member_ = (char *)(pointer);                                                         \
+        (type *)(void *)(member_ - offsetof(type, member));                                        \
+    })
+#define MIN(a, b)                                                                                  \
+    __extension__({                                                                                \
         __typeof__(a) min_a_ = (a);                                                                \
         __typeof__(b) min_b_ = (b);                                                                \
         min_a_ < min_b_ ? min_a_ : min_b_;                                                         \
     })
 #define MAX(a, b)                                                                                  \
-    ({                                                                                             \
+    __extension__({                                                                                \
         __typeof__(a) max_a_ = (a);                                                                \
         __typeof__(b) max_b_ = (b);                                                                \
         max_a_ > max_b_ ? max_a_ : max_b_;                                                         \

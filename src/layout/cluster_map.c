@@ -1,0 +1,200 @@
+/* Look-ups in the map and its bytes.
+ *
+ * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts, the arrays,
+ * slots as runs of {u16 group index, u32 slots}, the pool version, CRC-32C of all before it. */
+#include "layout/cluster_map.h"
+#include "base/crc32c.h"
+#include "base/endian.h"
+#include "base/err.h"
+
+enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 1 };
+
+const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        if (map->targets[i].id.value == id.value) {
+            return &map->targets[i];
+        }
+    }
+    return NULL;
+}
+
+const struct map_chain *cluster_map_chain(const struct cluster_map *map, uint32_t chain_id) {
+    for (uint32_t i = 0; i < map->chain_count; i++) {
+        if (map->chains[i].id == chain_id) {
+            return &map->chains[i];
+        }
+    }
+    return NULL;
+}
+
+const struct map_group *cluster_map_group(const struct cluster_map *map, struct slot slot) {
+    uint16_t index = map->slot_groups[slot.value];
+
+    return index < map->group_count ? &map->groups[index] : NULL;
+}
+
+void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
+                        uint32_t ost_count) {
+    map->version = 1;
+    map->target_count = 0;
+    map->targets[map->target_count++] = (struct map_target){
+        .id = mdt, .node = {1}, .kind = TARGET_MDT, .state = TARGET_UP, .incarnation = 1};
+    map->group_count = 1;
+    map->groups[0] =
+        (struct map_group){.id = {1}, .version = 1, .member_count = 1, .members = {mdt}};
+    memset(map->slot_groups, 0, sizeof map->slot_groups);
+    map->chain_count = 0;
+    map->pool.version = 1;
+    map->pool.chain_count = ost_count;
+    for (uint32_t i = 0; i < ost_count; i++) {
+        map->targets[map->target_count++] = (struct map_target){
+            .id = osts[i], .node = {1}, .kind = TARGET_OST, .state = TARGET_UP, .incarnation = 1};
+        map->chains[map->chain_count++] = (struct map_chain){
+            .id = osts[i].value, .version = 1, .member_count = 1, .members = {osts[i]}};
+        map->pool.chains[i] = osts[i].value;
+    }
+}
+
+/* One walk serves both directions, so that they can't disagree. */
+struct walk {
+    uint8_t *out;      /* NULL: counting or reading */
+    const uint8_t *in; /* NULL: counting or writing */
+    size_t size;       /* done so far */
+    size_t limit;
+    bool bad;
+};
+
+static uint64_t walk_number(struct walk *walk, uint64_t value, size_t bytes) {
+    if (bytes > walk->limit - walk->size) {
+        walk->bad = true;
+        return 0;
+    }
+    if (walk->out) {
+        memcpy(walk->out + walk->size, &value, bytes);
+    }
+    if (walk->in) {
+        value = 0;
+        memcpy(&value, walk->in + walk->size, bytes);
+    }
+    walk->size += bytes;
+    return value;
+}
+
+#define WALK(field)                                                                                \
+    ((field) = (__typeof__(field))walk_number(walk, (uint64_t)(field), sizeof(field)))
+
+static uint32_t walk_count(struct walk *walk, uint32_t count, uint32_t max) {
+    count = (uint32_t)walk_number(walk, count, sizeof count);
+    if (count > max) {
+        walk->bad = true;
+        count = 0;
+    }
+    return count;
+}
+
+static void walk_members(struct walk *walk, uint32_t *count, struct target_id *members) {
+    *count = walk_count(walk, *count, MAP_CHAIN_MEMBERS_MAX);
+    for (uint32_t i = 0; i < *count; i++) {
+        WALK(members[i].value);
+    }
+}
+
+static void walk_slots(struct walk *walk, struct cluster_map *map) {
+    uint32_t slot = 0;
+
+    while (slot < SLOT_COUNT && !walk->bad) {
+        uint16_t group = map->slot_groups[slot];
+        uint32_t run = 1;
+
+        while (!walk->in && slot + run < SLOT_COUNT && map->slot_groups[slot + run] == group) {
+            run++;
+        }
+        WALK(group);
+        run = walk_count(walk, run, SLOT_COUNT - slot);
+        if (run == 0) {
+            walk->bad = true;
+        }
+        for (uint32_t i = 0; walk->in && i < run; i++) {
+            map->slot_groups[slot + i] = group;
+        }
+        slot += run;
+    }
+}
+
+static void walk_targets(struct walk *walk, struct cluster_map *map) {
+    map->target_count = walk_count(walk, map->target_count, MAP_TARGETS_MAX);
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        struct map_target *target = &map->targets[i];
+
+        WALK(target->id.value);
+        WALK(target->node.value);
+        WALK(target->kind);
+        WALK(target->state);
+        WALK(target->incarnation);
+        WALK(target->synced_position);
+    }
+    map->group_count = walk_count(walk, map->group_count, MAP_GROUPS_MAX);
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        WALK(map->groups[i].id.value);
+        WALK(map->groups[i].version);
+        walk_members(walk, &map->groups[i].member_count, map->groups[i].members);
+    }
+    map->chain_count = walk_count(walk, map->chain_count, MAP_TARGETS_MAX);
+    for (uint32_t i = 0; i < map->chain_count; i++) {
+        WALK(map->chains[i].id);
+        WALK(map->chains[i].version);
+        walk_members(walk, &map->chains[i].member_count, map->chains[i].members);
+    }
+}
+
+static int walk_map(struct walk *walk, struct cluster_map *map) {
+    if (walk_number(walk, MAP_MAGIC, 4) != MAP_MAGIC) {
+        return -ERR_MALFORMED;
+    }
+    if (walk_number(walk, MAP_FORMAT, 4) > MAP_FORMAT) {
+        return -ERR_NEWER_FORMAT;
+    }
+    WALK(map->version);
+    for (size_t i = 0; i < sizeof map->cluster_id; i++) {
+        WALK(map->cluster_id[i]);
+    }
+    WALK(map->name_hash_key[0]);
+    WALK(map->name_hash_key[1]);
+    walk_targets(walk, map);
+    walk_slots(walk, map);
+    WALK(map->pool.version);
+    map->pool.chain_count = walk_count(walk, map->pool.chain_count, CHAINS_MAX);
+    for (uint32_t i = 0; i < map->pool.chain_count; i++) {
+        WALK(map->pool.chains[i]);
+    }
+    return walk->bad ? -ERR_MALFORMED : 0;
+}
+
+/* The walk only stores into what it reads when `in` is set; otherwise each field gets its own
+ * value back, so a const map may be walked. */
+size_t cluster_map_size(const struct cluster_map *map) {
+    struct walk walk = {.limit = SIZE_MAX};
+
+    (void)walk_map(&walk, (struct cluster_map *)(uintptr_t)map);
+    return walk.size + sizeof(uint32_t);
+}
+
+void cluster_map_encode(const struct cluster_map *map, struct buffer *out) {
+    struct walk walk = {.out = out->data + out->size, .limit = out->capacity - out->size};
+
+    (void)walk_map(&walk, (struct cluster_map *)(uintptr_t)map);
+    (void)walk_number(&walk, crc32c(0, walk.out, walk.size), sizeof(uint32_t));
+    out->size += walk.size;
+}
+
+int cluster_map_decode(struct bytes data, struct cluster_map *ret_map) {
+    if (data.size < sizeof(uint32_t)) {
+        return -ERR_MALFORMED;
+    }
+    size_t body = data.size - sizeof(uint32_t);
+    if (load_le32(data.data + body) != crc32c(0, data.data, body)) {
+        return -ERR_CORRUPT;
+    }
+    struct walk walk = {.in = data.data, .limit = body};
+    return walk_map(&walk, ret_map);
+}

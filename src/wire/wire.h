@@ -1,0 +1,77 @@
+/* Messages: structs, tables and codecs, all generated from messages.def.
+ *
+ * Encoding: fields in order, little-endian, without padding; bytes fields are u32 length and
+ * bytes. A body carries its length, so unknown trailing fields are skipped and missing ones are
+ * zero: versions mix. Decoded bytes and groups point into the input (groups into `scratch`).
+ *
+ * Any bytes may be given to a decoder: it answers -ERR_MALFORMED and reads nothing beyond them. */
+#pragma once
+#include "base/err.h"
+#include "wire/wire_types.h"
+
+#define WIRE_C_u8 uint8_t
+#define WIRE_C_u16 uint16_t
+#define WIRE_C_u32 uint32_t
+#define WIRE_C_u64 uint64_t
+#define WIRE_C_i64 int64_t
+#define WIRE_C_ino struct ino
+#define WIRE_C_bytes struct bytes
+#define WIRE_C_attributes struct attributes
+#define WIRE_C_credentials struct credentials
+#define WIRE_C_layout struct layout
+#define WIRE_C_capability struct capability
+#define WIRE_MEMBER(message, type, field, limit) WIRE_C_##type field;
+
+#include "wire/messages.def"
+
+#define M(name, NAME, number, message_class, kind)                                                 \
+    struct name##_request {                                                                        \
+        FIELDS_##name##_request(WIRE_MEMBER, name##_request)                                       \
+    };                                                                                             \
+    struct name##_reply {                                                                          \
+        FIELDS_##name##_reply(WIRE_MEMBER, name##_reply)                                           \
+    };
+MESSAGES(M)
+#undef M
+
+enum opcode {
+#define M(name, NAME, number, message_class, kind) OP_##NAME = number,
+    MESSAGES(M)
+#undef M
+        OPCODE_COUNT = 80
+};
+
+union request_body {
+#define M(name, NAME, number, message_class, kind) struct name##_request name;
+    MESSAGES(M)
+#undef M
+};
+
+union reply_body {
+#define M(name, NAME, number, message_class, kind) struct name##_reply name;
+    MESSAGES(M)
+#undef M
+};
+
+enum wire_kind { WIRE_QUERY, WIRE_MUTATION };
+
+/* NULL / false / 0 for numbers that are no message. */
+const char *wire_name(uint16_t opcode);
+bool wire_is_mutation(uint16_t opcode);
+uint8_t wire_class(uint16_t opcode); /* enum message_class of rpc/actor.h, same numbers */
+
+/* Append the encoded body; -ERR_TOO_SMALL, -ERR_INVALID (a bytes field over its limit). */
+MUST_CHECK int wire_encode_request(uint16_t opcode, const union request_body *body,
+                                   struct buffer *out);
+MUST_CHECK int wire_encode_reply(uint16_t opcode, const union reply_body *body, struct buffer *out);
+/* scratch holds decoded group lists: WIRE_GROUPS_MAX entries, alive as long as the body is used. */
+MUST_CHECK int wire_decode_request(uint16_t opcode, struct bytes in, uint32_t *scratch,
+                                   union request_body *ret_body);
+MUST_CHECK int wire_decode_reply(uint16_t opcode, struct bytes in, union reply_body *ret_body);
+
+/* Attributes alone, as readdir's entries carry them. */
+enum { WIRE_ATTRIBUTES_BYTES = 93 };
+void wire_encode_attributes(const struct attributes *attributes, struct buffer *out);
+MUST_CHECK int wire_decode_attributes(struct bytes in, struct attributes *ret_attributes);
+/* Prints "lookup parent=1 name=\"a\"" for traces; always terminated, cut when too long. */
+void wire_print_request(uint16_t opcode, const union request_body *body, char *out, size_t size);

@@ -1,0 +1,104 @@
+/* The types that messages are made of. Roles share these and nothing else. */
+#pragma once
+#include "base/types.h"
+#include "layout/layout.h"
+
+enum { WIRE_GROUPS_MAX = 1024 };
+
+/* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
+ * never back. */
+enum data_state { DATA_EMPTY, DATA_INLINE, DATA_CHUNKED };
+
+struct attributes {
+    struct ino ino;
+    uint32_t generation;
+    uint32_t mode; /* type and permission, as in POSIX */
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t nlink;
+    uint32_t rdev;
+    uint32_t truncate_seq; /* rises when written bytes are cut off */
+    uint64_t size;
+    uint64_t bytes_used;
+    int64_t atime_ns; /* since 1970 */
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+    int64_t btime_ns;
+    uint64_t epoch; /* of the last change */
+    uint8_t data_state;
+};
+
+/* Who asks. groups are the supplementary ones, owned by the caller; at most WIRE_GROUPS_MAX. */
+struct credentials {
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t group_count;
+    const uint32_t *groups;
+};
+
+/* RIGHT_SYNC_FIRST: the inline rows are on disk, so chunk 0 must be before they are dropped. */
+enum { RIGHT_READ = 1, RIGHT_WRITE = 2, RIGHT_SYNC_FIRST = 4 };
+
+/* What an MDT allows its bearer to do with the chunks of a file. key_id 0: not signed, valid
+ * within one process and in the simulator only. */
+struct capability {
+    struct ino ino;
+    uint32_t generation; /* of the chunks */
+    uint32_t rights;
+    uint64_t max_offset;
+    uint32_t truncate_seq;  /* bytes at or beyond truncate_size that are older than */
+    uint64_t truncate_size; /* this sequence read as a hole */
+    uint64_t session;
+    uint64_t session_incarnation;
+    uint64_t map_version;
+    uint32_t key_id;
+    uint64_t signature[2];
+};
+
+enum setattr_valid {
+    SETATTR_MODE = 1,
+    SETATTR_UID = 2,
+    SETATTR_GID = 4,
+    SETATTR_SIZE = 8,
+    SETATTR_ATIME = 16,
+    SETATTR_MTIME = 32,
+    SETATTR_ATIME_NOW = 64,
+    SETATTR_MTIME_NOW = 128,
+    SETATTR_KILL_SUID = 256, /* a write by somebody who may not keep set-id bits */
+    SETATTR_CTIME_ONLY = 512,
+};
+
+enum open_flag {
+    OPEN_READ = 1,
+    OPEN_WRITE = 2,
+    OPEN_TRUNCATE = 4,
+    OPEN_DIRECTORY = 8,
+    OPEN_EXECUTE = 16,
+};
+
+enum rename_flag { RENAME_FLAG_NO_REPLACE = 1, RENAME_FLAG_EXCHANGE = 2 };
+
+enum inline_convert_stage { INLINE_CONVERT_BEGIN = 1, INLINE_CONVERT_COMMIT = 2 };
+
+enum fsck_what {
+    FSCK_INODES = 1,
+    FSCK_DENTRIES = 2,
+    FSCK_PARTITIONS = 3,
+    FSCK_ORPHANS = 4,
+    FSCK_CHUNKS = 5,
+    FSCK_BLOCKS = 6,
+    FSCK_QUEUE = 7,
+};
+
+/* Entry of a readdir's bulk: header, name, then, with plus, encoded attributes. Cookies are
+ * (hash:51 << 12 | rank:12) + 3, of this entry; 1 and 2 are "." and "..", below 2^63. */
+struct wire_dirent {
+    uint64_t cookie;
+    uint64_t ino;
+    uint16_t entry_bytes;     /* of the whole, a multiple of 8 */
+    uint16_t attribute_bytes; /* 0 without plus */
+    uint8_t type;             /* DT_ of dirent.h: mode >> 12 */
+    uint8_t name_bytes;
+    uint8_t reserved[2];
+};
+_Static_assert(sizeof(struct wire_dirent) == 24, "dirents are packed by hand");
