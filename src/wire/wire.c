@@ -93,8 +93,10 @@ struct part {
     uint8_t size;
 };
 
+/* clang-format off: it does not settle on one layout of a braced macro. */
 #define PART(type, field)                                                                          \
-    ((struct part){offsetof(struct type, field), sizeof(((struct type *)NULL)->field)})
+    { offsetof(struct type, field), sizeof(((struct type *)NULL)->field) }
+/* clang-format on */
 
 static const struct part attribute_parts[] = {
     PART(attributes, ino),        PART(attributes, generation),   PART(attributes, mode),
