@@ -93,9 +93,9 @@ struct part {
     uint8_t size;
 };
 
-/* clang-format off: it does not settle on one layout of a braced macro. */
-#define PART(type, field)                                                                          \
-    { offsetof(struct type, field), sizeof(((struct type *)NULL)->field) }
+/* clang-format does not settle on one layout of a braced macro. */
+/* clang-format off */
+#define PART(type, field) {offsetof(struct type, field), sizeof(((struct type *)NULL)->field)}
 /* clang-format on */
 
 static const struct part attribute_parts[] = {
@@ -345,9 +345,10 @@ static void print_bytes(const struct bytes *bytes, char *out, size_t size) {
 
     for (size_t i = 0; i < bytes->size && i < 40 && at + 5 < size; i++) {
         uint8_t byte = bytes->data[i];
-        const char *form = byte >= 0x20 && byte < 0x7f && byte != '"' ? "%c" : "\\x%02x";
+        bool plain = byte >= 0x20 && byte < 0x7f && byte != '"';
 
-        at += (size_t)snprintf(out + at, size - at, form, byte);
+        at += (size_t)(plain ? snprintf(out + at, size - at, "%c", byte)
+                             : snprintf(out + at, size - at, "\\x%02x", byte));
     }
     out[MIN(at, size - 1)] = '\0';
 }

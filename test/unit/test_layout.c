@@ -1,0 +1,131 @@
+/* Placement spreads evenly and never changes; the map survives its bytes and refuses others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/prng.h"
+#include "layout/cluster_map.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED = 77 };
+
+static struct pool_version pool_of(uint32_t count) {
+    struct pool_version pool = {.version = 1, .chain_count = count};
+
+    for (uint32_t i = 0; i < count; i++) {
+        pool.chains[i] = 100 + i;
+    }
+    return pool;
+}
+
+static void test_valid_layouts(void **state) {
+    (void)state;
+    const struct {
+        struct layout layout;
+        bool valid;
+    } rows[] = {
+        {{.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1}, true},
+        {{.chunk_bytes = CHUNK_BYTES_MIN, .stripe_count = STRIPE_ALL}, true},
+        {{.chunk_bytes = CHUNK_BYTES_MAX, .stripe_count = 4}, true},
+        {{.chunk_bytes = CHUNK_BYTES_MAX + SEGMENT_BYTES, .stripe_count = 4}, false},
+        {{.chunk_bytes = CHUNK_BYTES_MIN + BLOCK_BYTES, .stripe_count = 4}, false},
+        {{.chunk_bytes = 0, .stripe_count = 4}, false},
+        {{.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 0}, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(layout_is_valid(&rows[i].layout), rows[i].valid);
+    }
+}
+
+static void test_stripes_use_exactly_their_width(void **state) {
+    (void)state;
+    struct pool_version pool = pool_of(7);
+
+    for (uint32_t seed = 0; seed < 100; seed++) {
+        struct layout layout = {
+            .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 3, .seed = seed};
+        uint32_t used[7] = {0};
+
+        for (uint64_t chunk = 0; chunk < 300; chunk++) {
+            uint32_t chain = layout_chain(&layout, &pool, chunk);
+
+            assert_int_equal(chain, layout_chain(&layout, &pool, chunk + 3));
+            used[chain - 100]++;
+        }
+        uint32_t width = 0;
+        for (size_t i = 0; i < 7; i++) {
+            assert_true(used[i] == 0 || used[i] == 100);
+            width += used[i] > 0;
+        }
+        assert_int_equal(width, 3);
+    }
+}
+
+static void test_small_files_spread(void **state) {
+    (void)state;
+    struct pool_version pool = pool_of(8);
+    uint32_t used[8] = {0};
+
+    for (uint32_t seed = 0; seed < 80000; seed++) {
+        struct layout layout = {
+            .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1, .seed = seed};
+
+        used[layout_chain(&layout, &pool, 0) - 100]++;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        assert_in_range(used[i], 9500, 10500);
+    }
+}
+
+static void test_map_bytes(void **state) {
+    (void)state;
+    const struct target_id osts[] = {{2}, {3}, {4}};
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct cluster_map *again = calloc(1, sizeof *again);
+    struct prng prng;
+
+    assert_true(map && again);
+    cluster_map_single(map, (struct target_id){1}, osts, ARRAY_SIZE(osts));
+    map->slot_groups[5] = 0;
+    map->name_hash_key[0] = 99;
+    size_t size = cluster_map_size(map);
+    struct buffer out = {malloc(size), 0, size};
+    assert_non_null(out.data);
+    cluster_map_encode(map, &out);
+    assert_int_equal(out.size, size);
+    assert_int_equal(cluster_map_decode((struct bytes){out.data, size}, again), 0);
+    assert_int_equal(again->target_count, 4);
+    assert_int_equal(again->name_hash_key[0], 99);
+    assert_int_equal(cluster_map_group(again, (struct slot){65535})->members[0].value, 1);
+    assert_int_equal(cluster_map_target(again, (struct target_id){3})->kind, TARGET_OST);
+    assert_null(cluster_map_chain(again, 9));
+
+    prng_init(&prng, SEED);
+    for (int i = 0; i < 500; i++) {
+        size_t at = prng_below(&prng, size);
+        uint8_t bit = (uint8_t)(1U << prng_below(&prng, 8));
+
+        out.data[at] ^= bit;
+        assert_int_equal(cluster_map_decode((struct bytes){out.data, size}, again), -ERR_CORRUPT);
+        out.data[at] ^= bit;
+        assert_true(cluster_map_decode((struct bytes){out.data, at}, again) < 0);
+    }
+    free(out.data);
+    free(again);
+    free(map);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_valid_layouts),
+        cmocka_unit_test(test_stripes_use_exactly_their_width),
+        cmocka_unit_test(test_small_files_spread),
+        cmocka_unit_test(test_map_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
