@@ -1,0 +1,315 @@
+/* The control socket: framing, one thread that serves, and the caller's side. */
+#include "env/env_control.h"
+#include "base/endian.h"
+#include "env/errno_map.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct env_control_connection {
+    int socket;
+    bool broken;
+};
+
+struct env_control_server {
+    struct env_control_options options;
+    int directory;
+    int listener;
+    int stop_event;
+    pthread_t thread;
+    char *name;
+};
+
+static bool send_all(int fd, const void *data, size_t size) {
+    const char *at = data;
+
+    while (size > 0) {
+        ssize_t sent = send(fd, at, size, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno == EINTR) {
+            continue;
+        }
+        if (sent <= 0) {
+            return false;
+        }
+        at += sent;
+        size -= (size_t)sent;
+    }
+    return true;
+}
+
+static bool receive_all(int fd, void *data, size_t size) {
+    char *at = data;
+
+    while (size > 0) {
+        ssize_t got = recv(fd, at, size, 0);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static bool send_number(int fd, uint32_t number) {
+    uint8_t bytes[4];
+
+    store_le32(bytes, number);
+    return send_all(fd, bytes, sizeof bytes);
+}
+
+static bool receive_number(int fd, uint32_t *ret_number) {
+    uint8_t bytes[4];
+
+    if (!receive_all(fd, bytes, sizeof bytes)) {
+        return false;
+    }
+    *ret_number = load_le32(bytes);
+    return true;
+}
+
+/* A Unix address holds 107 bytes, a directory's path up to 4,096: the descriptor stands for it. */
+static int address_of(int directory, const char *name, struct sockaddr_un *ret_address) {
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int size = snprintf(ret_address->sun_path, sizeof ret_address->sun_path, "/proc/self/fd/%d/%s",
+                        directory, name);
+
+    return size > 0 && (size_t)size < sizeof ret_address->sun_path ? 0 : -ERR_NAME_TOO_LONG;
+}
+
+void env_control_write(struct env_control_connection *connection, const char *text, size_t size) {
+    if (size == 0 || connection->broken) {
+        return;
+    }
+    connection->broken = !send_number(connection->socket, (uint32_t)size) ||
+                         !send_all(connection->socket, text, size);
+}
+
+static size_t split_arguments(char *request, size_t size, char **arguments) {
+    size_t count = 0;
+
+    for (size_t at = 0; at < size && count < ENV_CONTROL_ARGUMENTS_MAX;) {
+        arguments[count++] = request + at;
+        at += strlen(request + at) + 1;
+    }
+    return count;
+}
+
+/* A peer that sends half a request may not hold up the others for long. */
+static void serve(struct env_control_server *server, int socket) {
+    struct env_control_connection connection = {.socket = socket};
+    struct timeval patience = {.tv_sec = 10};
+    char *arguments[ENV_CONTROL_ARGUMENTS_MAX];
+    uint32_t size;
+
+    (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (!receive_number(socket, &size) || size == 0 || size > ENV_CONTROL_REQUEST_BYTES_MAX) {
+        return;
+    }
+    char *request = calloc(1, (size_t)size + 1);
+    if (request && receive_all(socket, request, size)) {
+        size_t count = split_arguments(request, size, arguments);
+        int status = server->options.handle(server->options.context, &connection, count, arguments);
+
+        if (!connection.broken) {
+            (void)(send_number(socket, 0) && send_number(socket, (uint32_t)status));
+        }
+    }
+    free(request);
+}
+
+static void *serve_all(void *context) {
+    struct env_control_server *server = context;
+    struct pollfd events[2] = {{.fd = server->listener, .events = POLLIN},
+                               {.fd = server->stop_event, .events = POLLIN}};
+
+    if (server->options.thread_enter) {
+        server->options.thread_enter(server->options.context);
+    }
+    while (poll(events, 2, -1) >= 0 || errno == EINTR) {
+        if (events[1].revents) {
+            break;
+        }
+        int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (socket >= 0) {
+            serve(server, socket);
+            close(socket);
+        }
+    }
+    if (server->options.thread_leave) {
+        server->options.thread_leave(server->options.context);
+    }
+    return NULL;
+}
+
+static void server_free(struct env_control_server *server) {
+    if (server->listener >= 0) {
+        (void)unlinkat(server->directory, server->name, 0);
+        close(server->listener);
+    }
+    if (server->stop_event >= 0) {
+        close(server->stop_event);
+    }
+    if (server->directory >= 0) {
+        close(server->directory);
+    }
+    free(server->name);
+    free(server);
+}
+
+static int server_listen(struct env_control_server *server) {
+    struct sockaddr_un address;
+    int r = address_of(server->directory, server->name, &address);
+
+    if (r < 0) {
+        return r;
+    }
+    (void)unlinkat(server->directory, server->name, 0);
+    server->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (server->listener < 0 || fchmod(server->listener, 0600) < 0 ||
+        bind(server->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
+        fchmodat(server->directory, server->name, 0600, 0) < 0 ||
+        listen(server->listener, 16) < 0) {
+        return err_from_errno(errno);
+    }
+    return 0;
+}
+
+int env_control_start(const struct env_control_options *options,
+                      struct env_control_server **ret_server) {
+    struct env_control_server *server = calloc(1, sizeof *server);
+    int r = 0;
+
+    if (!server) {
+        return -ERR_NO_MEMORY;
+    }
+    server->options = *options;
+    server->listener = -1;
+    server->stop_event = eventfd(0, EFD_CLOEXEC);
+    server->directory = open(options->directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
+    server->name = strdup(options->name);
+    if (server->directory < 0 || server->stop_event < 0) {
+        r = err_from_errno(errno);
+    } else {
+        r = server->name ? server_listen(server) : -ERR_NO_MEMORY;
+    }
+    if (r == 0) {
+        r = err_from_errno(pthread_create(&server->thread, NULL, serve_all, server));
+    }
+    if (r < 0) {
+        server_free(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+void env_control_stop(struct env_control_server *server) {
+    uint64_t one = 1;
+
+    if (!server) {
+        return;
+    }
+    (void)!write(server->stop_event, &one, sizeof one);
+    pthread_join(server->thread, NULL);
+    server_free(server);
+}
+
+static int connect_to(const char *directory, const char *name, int *ret_socket) {
+    struct sockaddr_un address;
+    int folder = open(directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
+
+    if (folder < 0) {
+        return err_from_errno(errno);
+    }
+    int r = address_of(folder, name, &address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (r == 0 && (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)) {
+        r = errno == ECONNREFUSED ? -ERR_NOT_FOUND : err_from_errno(errno);
+    }
+    close(folder);
+    if (r < 0) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return r;
+    }
+    *ret_socket = fd;
+    return 0;
+}
+
+static int send_request(int fd, size_t argument_count, const char *const *arguments) {
+    size_t size = 0;
+
+    for (size_t i = 0; i < argument_count; i++) {
+        size += strlen(arguments[i]) + 1;
+    }
+    if (argument_count > ENV_CONTROL_ARGUMENTS_MAX || size > ENV_CONTROL_REQUEST_BYTES_MAX) {
+        return -ERR_INVALID;
+    }
+    bool sent = send_number(fd, (uint32_t)size);
+    for (size_t i = 0; i < argument_count && sent; i++) {
+        sent = send_all(fd, arguments[i], strlen(arguments[i]) + 1);
+    }
+    return sent ? 0 : -ERR_CLOSED;
+}
+
+static int receive_answer(int fd, void (*output)(void *context, const char *text, size_t size),
+                          void *context, int *ret_status) {
+    char text[16384];
+    uint32_t size;
+    uint32_t status;
+
+    while (receive_number(fd, &size)) {
+        if (size == 0) {
+            if (!receive_number(fd, &status)) {
+                break;
+            }
+            *ret_status = (int)status;
+            return 0;
+        }
+        while (size > 0) {
+            size_t part = MIN((size_t)size, sizeof text);
+
+            if (!receive_all(fd, text, part)) {
+                return -ERR_CLOSED;
+            }
+            output(context, text, part);
+            size -= (uint32_t)part;
+        }
+    }
+    return -ERR_CLOSED;
+}
+
+int env_control_call(const char *directory, const char *name, size_t argument_count,
+                     const char *const *arguments,
+                     void (*output)(void *context, const char *text, size_t size), void *context,
+                     int *ret_status) {
+    int fd;
+    int r = connect_to(directory, name, &fd);
+
+    if (r < 0) {
+        return r;
+    }
+    r = send_request(fd, argument_count, arguments);
+    if (r == 0) {
+        r = receive_answer(fd, output, context, ret_status);
+    }
+    close(fd);
+    return r;
+}

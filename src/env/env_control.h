@@ -1,0 +1,45 @@
+/* The control socket of a daemon: a Unix socket under its directory, one request a connection.
+ *
+ *     request   u32 bytes, then arguments, each ended by NUL
+ *     answer    u32 bytes > 0 and that many bytes of text, any number of times; then u32 0, u32 status
+ *
+ * Both ends are of one machine and one build. The socket's mode is 0600, so the owner of the
+ * directory and root can talk to it. Used by commands only; everything here may block. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+
+enum { ENV_CONTROL_ARGUMENTS_MAX = 64, ENV_CONTROL_REQUEST_BYTES_MAX = 65536 };
+
+struct env_control_server;
+struct env_control_connection;
+
+/* Handles one request on the server's thread and answers the status (0 success, 1 failure, 2
+ * usage). Arguments are valid until it returns. */
+typedef int env_control_fn(void *context, struct env_control_connection *connection,
+                           size_t argument_count, char **arguments);
+
+/* Listens at directory/name; replaces a socket that a killed process left, so the caller holds the
+ * directory's lock. Starts one thread. thread_enter/leave, when set, run on it. */
+struct env_control_options {
+    const char *directory;
+    const char *name;
+    env_control_fn *handle;
+    void (*thread_enter)(void *context);
+    void (*thread_leave)(void *context);
+    void *context;
+};
+MUST_CHECK int env_control_start(const struct env_control_options *options,
+                                 struct env_control_server **ret_server);
+/* Waits for the request being handled; removes the socket. Takes NULL. Not from handle. */
+void env_control_stop(struct env_control_server *server);
+
+/* Text to the other end; errors of a peer that went away are not reported. */
+void env_control_write(struct env_control_connection *connection, const char *text, size_t size);
+
+/* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
+ * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle. */
+MUST_CHECK int env_control_call(const char *directory, const char *name, size_t argument_count,
+                                const char *const *arguments,
+                                void (*output)(void *context, const char *text, size_t size),
+                                void *context, int *ret_status);
