@@ -4,7 +4,7 @@
  *          |                                                 |         |
  *          |    changes (B+tree in memory) <---- applied ----+         v
  *          v                                            one record in the ring (shared memory)
- *     kv_get: changes -> hot rows -> base                    | sync point (fsync, 1 s, half full)
+ *     kv_get: changes -> frozen -> base                      | sync point (fsync, 1 s, half full)
  *                                                            v
  *              base (LMDB or memory) <--- checkpoint --- disk log (overwritten in place)
  *
@@ -52,12 +52,13 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
+    void *base_store; /* kv_mem: its struct kv_mem_store */
+    const char *root; /* file system path of the env's root; LMDB only */
     uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
     size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
     size_t ring_data_bytes;     /* small writes; 0 for none */
     uint64_t disk_log_bytes;    /* 512 MiB by default, at least 4 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
-    size_t cache_bytes_max;     /* hot rows read from the base */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
     struct kv_hooks hooks;
@@ -87,6 +88,9 @@ struct kv_cursor {
 };
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to);
 MUST_CHECK int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value);
+/* The last row of [from, to). -ERR_NOT_FOUND, -ERR_PENDING. Not what the transaction staged. */
+MUST_CHECK int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
+                       struct kv_key *ret_key, struct bytes *ret_value);
 
 /* A transaction: all of it becomes part of the open record at kv_commit, nothing at kv_abort.
  * The staging calls answer -ERR_NO_SPACE when record or ring cannot take more; the owner then
