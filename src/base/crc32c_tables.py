@@ -57,11 +57,12 @@ def main():
     first = byte_table()
     print("/* Written by crc32c_tables.py. */")
     print("#pragma once")
+    print("#include <stddef.h>")
     print("#include <stdint.h>")
     print_tables("crc32c_slice", slice_tables(first))
     print("#if defined(__SSE4_2__)")
     for name, size_bytes in LANES.items():
-        print(f"#define CRC32C_LANE_{name.upper()}_BYTES {size_bytes}u")
+        print(f"#define CRC32C_LANE_{name.upper()}_BYTES ((size_t){size_bytes})")
         print_tables(f"crc32c_shift_{name}", shift_tables(first, size_bytes))
     print("#endif")
 

@@ -1,0 +1,172 @@
+"""Shows that ./dev counts, stops and refuses as it says. A copy runs with stand-ins for meson,
+ninja and the programs that handle packages, so nothing is built or installed."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+# Sets a folder up, or "runs" the tests whose results $RESULTS lists for each build folder.
+MESON = """#!/bin/sh
+case $1 in
+setup)
+    while [ $# -gt 2 ]; do shift; done
+    echo "setup $1" >>"$CALLS"
+    mkdir -p "$1/meson-logs"
+    ;;
+test)
+    log=$3/meson-logs/testlog.json
+    status=0
+    for result in $(sed -n "s/^${3##*/} //p" "$RESULTS"); do
+        echo "{\\"name\\": \\"one\\", \\"result\\": \\"$result\\", \\"returncode\\": 0}" >>"$log"
+        case $result in FAIL | TIMEOUT | ERROR) status=1 ;; esac
+    done
+    exit $status
+    ;;
+esac
+"""
+NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-}" ]\n'
+
+ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
+ALL_COUNT = 8  # The debug build's two are run by two steps.
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="shoal dev ")
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copy(os.path.join(ROOT, "dev"), self.root)
+        os.mkdir(self.path("bin"))
+        self.program("meson", MESON)
+        self.program("ninja", NINJA)
+        self.results(ALL_GOOD)
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def program(self, name, text):
+        self.write("bin/" + name, text)
+        os.chmod(self.path("bin/" + name), 0o755)
+
+    def results(self, text):
+        self.write("results", text)
+
+    def calls(self):
+        with open(self.path("calls"), encoding="utf-8") as file:
+            return file.read()
+
+    def dev(self, *words, **variables):
+        environment = {"PATH": self.path("bin") + ":/usr/bin:/bin", "DEV_PACKAGES": "skip",
+                       "CALLS": self.path("calls"), "RESULTS": self.path("results")}
+        environment.update(variables)
+        result = subprocess.run([self.path("dev"), *words], env=environment, cwd="/", text=True,
+                                stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        return result.returncode, result.stdout, result.stderr
+
+    def last_line(self, **variables):
+        status, output, _ = self.dev("test", **variables)
+        return status, output.rstrip("\n").split("\n")[-1]
+
+    def test_all_good(self):
+        self.assertEqual(self.last_line(), (0, f"{ALL_COUNT} passed, 0 failed"))
+
+    def test_each_kind_of_failure_counts(self):
+        for result in ("FAIL", "TIMEOUT", "ERROR", "UNEXPECTEDPASS", "INTERRUPT"):
+            with self.subTest(result=result):
+                self.results(ALL_GOOD.replace("asan OK", "asan OK " + result))
+                self.assertEqual(self.last_line(), (1, f"{ALL_COUNT} passed, 1 failed"))
+
+    def test_skipped_ones_are_told(self):
+        self.results(ALL_GOOD.replace("tsan OK", "tsan OK SKIP"))
+        self.assertEqual(self.last_line(), (0, f"{ALL_COUNT} passed, 0 failed, 1 skipped"))
+
+    def test_a_build_that_fails_is_one_failure_and_the_rest_still_runs(self):
+        self.assertEqual(self.last_line(NINJA_FAILS="clang"),
+                         (1, f"{ALL_COUNT - 1} passed, 1 failed"))
+
+    def test_a_step_without_tests_fails(self):
+        self.results(ALL_GOOD.replace("tsan OK\n", ""))
+        self.assertEqual(self.last_line(), (1, f"{ALL_COUNT - 1} passed, 1 failed"))
+
+    def test_old_results_are_not_counted_again(self):
+        self.last_line()
+        self.assertEqual(self.last_line(), (0, f"{ALL_COUNT} passed, 0 failed"))
+
+    def test_a_failing_step_shows_its_log(self):
+        self.program("ninja", "#!/bin/sh\necho the compiler said no\nexit 1\n")
+        _, output, _ = self.dev("test")
+        self.assertIn("the compiler said no", output)
+
+    def test_builds_are_set_up_once_and_anew_when_options_change(self):
+        self.dev("check")
+        self.dev("check")
+        self.assertEqual(self.calls().count("setup"), 1)
+        self.write("build/debug/dev-options", "other options\n")
+        self.dev("check")
+        self.assertEqual(self.calls().count("setup"), 2)
+
+    def test_build_links_programs(self):
+        self.dev("build")
+        os.makedirs(self.path("build/release/src/cmd/shoal.p"))
+        self.write("build/release/src/cmd/shoal", "#!/bin/sh\necho ran\n")
+        os.chmod(self.path("build/release/src/cmd/shoal"), 0o755)
+        self.assertEqual(self.dev("build")[0], 0)
+        self.assertEqual(os.listdir(self.path("build/bin")), ["shoal"])
+        output = subprocess.check_output([self.path("build/bin/shoal")], text=True)
+        self.assertEqual(output, "ran\n")
+
+    def test_bad_words_are_refused(self):
+        status, _, error = self.dev("biuld")
+        self.assertEqual((status, error), (2, "dev: no verb 'biuld'; ./dev help lists them\n"))
+        status, _, error = self.dev("build", "fast")
+        self.assertEqual((status, error),
+                         (2, "dev: build takes nothing more; ./dev help lists the verbs\n"))
+        self.assertFalse(os.path.exists(self.path("build")))
+
+    def test_help_names_each_verb(self):
+        status, output, _ = self.dev()
+        self.assertEqual(status, 0)
+        with open(self.path("dev"), encoding="utf-8") as file:
+            verbs = [line[5:-5] for line in file if line.startswith("verb_") and "()" in line]
+        self.assertGreater(len(verbs), 5)
+        for verb in verbs:
+            self.assertRegex(output, rf"(?m)^  {verb} ")
+
+    def packages(self, os_id, user_id):
+        """What `./dev build` says where no package is installed."""
+        self.program("dpkg-query", "#!/bin/sh\nexit 1\n")
+        self.program("id", f"#!/bin/sh\necho {user_id}\n")
+        self.program("apt-get", '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\n')
+        self.write("os-release", f"NAME=x\nID={os_id}\n")
+        return self.dev("build", DEV_PACKAGES="", DEV_OS_RELEASE=self.path("os-release"))
+
+    def test_root_installs_only_the_sets_asked_for(self):
+        status, _, _ = self.packages("debian", 0)
+        self.assertEqual(status, 0)
+        update, install = self.calls().split("\n")[:2]
+        self.assertIn("update", update)
+        self.assertIn("--no-install-recommends install gcc", install)
+        self.assertNotIn("fio", install)
+
+    def test_others_are_told_the_command(self):
+        status, _, error = self.packages("debian", 1000)
+        self.assertEqual(status, 1)
+        self.assertEqual(error.count("\n"), 1)
+        self.assertIn("run: sudo apt-get install --no-install-recommends gcc", error)
+
+    def test_other_systems_are_told_the_packages(self):
+        status, _, error = self.packages("fedora", 0)
+        self.assertEqual(status, 1)
+        self.assertEqual(error.count("\n"), 1)
+        self.assertIn("not Debian: install what matches gcc", error)
+        self.assertFalse(os.path.exists(self.path("calls")))
+
+
+unittest.main()
