@@ -317,7 +317,8 @@ static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256
 
     for (uint64_t at = log->head; at < end && r == 0;) {
         uint64_t left = log->region_bytes - at % log->region_bytes;
-        uint64_t size = MIN(MIN(end - at, left), (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t piece = MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t size = MIN(piece, left);
 
         r = check_piece(log, at, (size_t)size, problem);
         at += size;

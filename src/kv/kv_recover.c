@@ -157,7 +157,8 @@ static int open_log(struct kv *kv, struct replay *replay) {
     uint64_t applied_term = kv->term;
     kv->term = 0;
     r = disk_log_replay(&kv->log, kv->options.ring_bytes, replay_record, replay, replay->problem);
-    kv->term = MAX(MAX(kv->term, applied_term), kv->log.superblock.term);
+    kv->term = MAX(kv->term, applied_term);
+    kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
         snprintf(replay->problem, 256,
                  "the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
