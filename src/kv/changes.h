@@ -9,15 +9,22 @@
 #include "kv/kv_key.h"
 #include "base/err.h"
 
+/* Put answers -ERR_INVALID above it. */
+enum { CHANGES_VALUE_BYTES_MAX = 4096 };
+
 struct changes_pool;
 struct changes;
 
 enum changes_state { CHANGES_ABSENT, CHANGES_PRESENT, CHANGES_DELETED };
 
-/* Chunks of 1 MiB (64 KiB when size_bytes is below 8 MiB), mapped when first used. */
+/* One malloc of size_bytes at start, of which only what is used becomes resident; given out in
+ * chunks of 1 MiB (64 KiB when size_bytes is below 8 MiB). A generation has at least one chunk.
+ * -ERR_NO_MEMORY; -ERR_INVALID below 128 KiB and above 32 GiB. */
 MUST_CHECK int changes_pool_new(size_t size_bytes, struct changes_pool **ret_pool);
 void changes_pool_free(struct changes_pool *pool);
 size_t changes_pool_used_bytes(const struct changes_pool *pool);
+
+/* Free chunks, so less than what a generation may still put into its own. */
 size_t changes_pool_free_bytes(const struct changes_pool *pool);
 
 /* Generations of one pool; -ERR_NO_SPACE when it has no chunk left. */
@@ -26,10 +33,12 @@ MUST_CHECK int changes_new(struct changes_pool *pool, struct changes **ret_chang
 void changes_free(struct changes *changes);
 
 /* Sets aside what `rows` puts or deletes of value_bytes in all may need at the worst, so that they
- * cannot fail: -ERR_NO_SPACE now rather than in the middle. */
+ * cannot fail: -ERR_NO_SPACE now rather than in the middle. Counts from the call, not on top of
+ * an earlier call. */
 MUST_CHECK int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes);
 
-/* Copies value. Answers the copy's place through ret_value when it is not NULL. */
+/* Copies value, which may lie within the row's old one. Answers the copy's place through ret_value
+ * when it is not NULL. On -ERR_NO_SPACE (only beyond what was reserved) nothing has changed. */
 MUST_CHECK int changes_put(struct changes *changes, const struct kv_key *key, struct bytes value,
                            uint8_t **ret_value);
 MUST_CHECK int changes_delete(struct changes *changes, const struct kv_key *key);

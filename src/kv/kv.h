@@ -19,7 +19,7 @@
 #include "env/env.h"
 #include "kv/kv_key.h"
 
-enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 1024, KV_NOTE_BYTES_MAX = 64 };
+enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 384, KV_NOTE_BYTES_MAX = 64 };
 
 struct kv;
 struct kv_base_ops;

@@ -17,14 +17,21 @@ struct kv_base_row {
     bool deleted;
 };
 
-/* A commit is durable when done is called (on the submitter's thread, not inside commit). Rows are
- * sorted by key; they and their values are the caller's and stay until done. */
+/* So many rows change fewer than 100,000 pages: each one a page of rows at the worst, and the
+ * pages above are shared. */
+enum { KV_BASE_COMMIT_ROWS_MAX = 65536 };
+
+/* A commit is durable, and seen by reads that begin then, when done is called (on the submitter's
+ * thread, not inside commit). A read that began before it sees the base without it until read_end:
+ * call that before letting go of the rows. Rows are sorted by key, each key once, at most
+ * KV_BASE_COMMIT_ROWS_MAX; they and their values are the caller's and stay until done. A commit
+ * takes effect as a whole or, with a result below 0, not at all. */
 struct kv_base_commit {
-    struct env_job job; /* the base's */
-    struct kv_base *base;
+    struct env_job job;   /* the base's */
+    struct kv_base *base; /* the base's */
     const struct kv_base_row *rows;
     size_t row_count;
-    int result;
+    int result; /* the base's answer */
     void (*done)(struct kv_base_commit *commit);
     void *context; /* the caller's */
 };
@@ -42,7 +49,8 @@ struct kv_base_ops {
      * line in ret_problem. */
     int (*open)(const struct kv_base_options *options, struct kv_base **ret_base,
                 char ret_problem[256]);
-    /* True: a read may have to wait for a disk; warm the key on a job thread first. */
+    /* True: a read may have to wait for a disk; warm the key on a job thread first. Says so of
+     * the store, not of a key: a key just warmed is read whatever this answers. */
     bool (*is_cold)(struct kv_base *base);
     /* Values are valid until read_end. 0, -ERR_NOT_FOUND, -ERR_CORRUPT, -ERR_IO. */
     int (*get)(struct kv_base *base, const struct kv_key *key, struct bytes *ret_value);
