@@ -1,6 +1,7 @@
 /* Partitions and entries. A directory has one partition for now: depth 0, on its own slot. */
 #include "meta/directory.h"
 #include "meta/group_internal.h"
+#include "meta/inode.h"
 #include "meta/names.h"
 #include <string.h>
 
@@ -73,19 +74,17 @@ int dentry_find(struct transaction *transaction, struct ino directory, struct by
 static int dentry_put(struct transaction *transaction, struct ino directory, struct bytes name,
                       const struct dentry *dentry) {
     struct kv_key key = key_dentry(directory, dentry->index);
-    struct __attribute__((packed)) {
-        struct dentry_row row;
-        uint8_t name[NAME_BYTES_MAX];
-    } value;
+    uint8_t value[sizeof(struct dentry_row) + NAME_BYTES_MAX];
+    struct dentry_row row = {.format = META_FORMAT,
+                             .type = dentry->type,
+                             .flags = dentry->flags & (uint8_t)~DENTRY_HOLE,
+                             .name_bytes = (uint8_t)name.size,
+                             .epoch = transaction->epoch,
+                             .ino = dentry->ino.value};
 
-    value.row = (struct dentry_row){.format = META_FORMAT,
-                                    .type = dentry->type,
-                                    .flags = dentry->flags & (uint8_t)~DENTRY_HOLE,
-                                    .name_bytes = (uint8_t)name.size,
-                                    .epoch = transaction->epoch,
-                                    .ino = dentry->ino.value};
-    memcpy(value.name, name.data, name.size);
-    return transaction_put(transaction, &key, &value, sizeof value.row + name.size);
+    memcpy(value, &row, sizeof row);
+    memcpy(value + sizeof row, name.data, name.size);
+    return transaction_put(transaction, &key, value, sizeof row + name.size);
 }
 
 /* Sets the flags of a row that has just been read. */
@@ -139,9 +138,8 @@ int dentry_remove(struct transaction *transaction, struct ino directory,
     struct kv_key key = key_dentry(directory, dentry->index);
 
     if (dentry->flags & DENTRY_MORE) {
-        struct dentry_row hole = {.format = META_FORMAT,
-                                  .flags = DENTRY_MORE | DENTRY_HOLE,
-                                  .epoch = transaction->epoch};
+        struct dentry_row hole = {
+            .format = META_FORMAT, .flags = DENTRY_MORE | DENTRY_HOLE, .epoch = transaction->epoch};
         return transaction_put(transaction, &key, &hole, sizeof hole);
     }
     /* It was the last of its hash: holes below it are of no use any more. */
@@ -179,6 +177,21 @@ int directory_changed(struct transaction *transaction, struct ino directory,
     return TRANSACTION_PATCH(transaction, &key, &changed, epoch, uid);
 }
 
+/* "." and "..": the parent stands in the directory's inode. */
+static int dots_find(struct transaction *transaction, struct place *place) {
+    const struct inode_row *row;
+
+    place->dentry = (struct dentry){.ino = place->parent, .type = MODE_DIRECTORY >> 12};
+    if (name_kind(place->name) == NAME_SELF) {
+        return 0;
+    }
+    int r = inode_get(transaction, place->parent, &row);
+    if (r == 0) {
+        place->dentry.ino.value = row->parent;
+    }
+    return r;
+}
+
 int place_find(struct transaction *transaction, struct place *place) {
     int r = name_check(place->name);
     if (r < 0) {
@@ -191,6 +204,9 @@ int place_find(struct transaction *transaction, struct place *place) {
     r = permission_check(place->who, partition_ownership(place->directory), ACCESS_EXECUTE);
     if (r < 0) {
         return r;
+    }
+    if (name_kind(place->name) != NAME_PLAIN) {
+        return dots_find(transaction, place);
     }
     return dentry_find(transaction, place->parent, place->name, &place->dentry);
 }

@@ -21,17 +21,17 @@ struct dentry {
     uint64_t index; /* hash and rank */
     struct ino ino;
     uint8_t type;
-    uint8_t flags;     /* DENTRY_ of the row at index; 0 when there is none */
-    bool flag_below;   /* a new entry makes the row one rank below say MORE */
+    uint8_t flags;   /* DENTRY_ of the row at index; 0 when there is none */
+    bool flag_below; /* a new entry makes the row one rank below say MORE */
 };
 
 /* 0 with the entry; -ERR_NOT_FOUND with the place for a new one. "." and ".." are no entries. */
-MUST_CHECK int dentry_find(struct transaction *transaction, struct ino directory,
-                           struct bytes name, struct dentry *ret_dentry);
+MUST_CHECK int dentry_find(struct transaction *transaction, struct ino directory, struct bytes name,
+                           struct dentry *ret_dentry);
 
 /* Staging. The directory's counts and times are left to directory_changed. */
-MUST_CHECK int dentry_add(struct transaction *transaction, struct ino directory,
-                          struct bytes name, const struct dentry *dentry);
+MUST_CHECK int dentry_add(struct transaction *transaction, struct ino directory, struct bytes name,
+                          const struct dentry *dentry);
 MUST_CHECK int dentry_replace(struct transaction *transaction, struct ino directory,
                               struct bytes name, const struct dentry *dentry);
 MUST_CHECK int dentry_remove(struct transaction *transaction, struct ino directory,
@@ -62,8 +62,8 @@ struct place {
 };
 
 /* Finds the entry: 0, -ERR_NOT_FOUND (and dentry says where it would be), or what Linux answers
- * before it looks: name too long, no directory, no search permission. "." and ".." must have been
- * dealt with. */
+ * before it looks: name too long, no directory, no search permission. "." and ".." are found too,
+ * but are no entries that could be changed. */
 MUST_CHECK int place_find(struct transaction *transaction, struct place *place);
 /* For those who make an entry: 0 when there is none and one may be made; -ERR_EXISTS. */
 MUST_CHECK int place_find_free(struct transaction *transaction, struct place *place);

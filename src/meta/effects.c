@@ -13,8 +13,7 @@ static void apply_open(struct group *group, struct session *session, const struc
     }
 }
 
-static void apply_close(struct group *group, struct session *session,
-                        const struct effect *effect) {
+static void apply_close(struct group *group, struct session *session, const struct effect *effect) {
     struct open_entry *entry = opens_find(&group->opens, effect->ino, session);
 
     if (!entry) {
@@ -47,19 +46,29 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
 
     if (!session) {
         const struct session_attach_request *request = &transaction->call->request.session_attach;
-        struct session_row row = {.state = SESSION_LIVE,
-                                  .node = request->node,
-                                  .incarnation = request->incarnation};
+        struct session_row row = {
+            .state = SESSION_LIVE, .node = request->node, .incarnation = request->incarnation};
         session = sessions_add(&group->sessions, id, &row);
     }
     session_attached(&group->sessions, session);
 }
 
-void effect_apply(struct transaction *transaction, const struct effect *effect,
-                  uint64_t position) {
+static void apply_evict(struct transaction *transaction, const struct effect *effect,
+                        uint64_t position) {
+    struct sessions *sessions = &transaction->group->sessions;
+    struct session *session = sessions_find(sessions, (struct session_id){effect->ino.value});
+
+    if (session->state != SESSION_EVICTING) {
+        session->state = SESSION_EVICTING;
+        session->evict_position = position;
+        sessions->evicting_count++;
+    }
+    list_push_back(&session->evict_calls, &transaction->call->server_node);
+}
+
+void effect_apply(struct transaction *transaction, const struct effect *effect, uint64_t position) {
     struct group *group = transaction->group;
 
-    (void)position;
     switch (effect->kind) {
     case EFFECT_OPEN:
         apply_open(group, transaction->session, effect);
@@ -71,13 +80,19 @@ void effect_apply(struct transaction *transaction, const struct effect *effect,
         apply_reopen(group, transaction->session, effect);
         break;
     case EFFECT_ORDER:
-        group->orders.count++;
+        queue_order_made(&group->orders);
         break;
     case EFFECT_ATTACH:
         apply_attach(transaction, effect);
         break;
     case EFFECT_SETTLE:
+        settle_begin(group, effect->ino, NULL);
+        break;
     case EFFECT_EVICT:
+        apply_evict(transaction, effect, position);
+        break;
+    case EFFECT_GONE:
+        group->sessions.gone_count++;
         break;
     }
 }

@@ -20,8 +20,8 @@ struct group_options {
     struct kv_options kv;          /* without env and hooks: those are the group's */
     const struct cluster_map *map; /* borrowed, unchanged as long as the group is open */
     struct target_id target;       /* the MDT; its group is the one it is first member of */
-    struct rpc *rpc;               /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
-    uint32_t root_uid;             /* of an empty group's root directory */
+    struct rpc *rpc;   /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
+    uint32_t root_uid; /* of an empty group's root directory */
     uint32_t root_gid;
     uint32_t root_mode;           /* permission bits, 0755 for most */
     struct layout default_layout; /* of the root; pool_version 0 = the newest */
@@ -60,7 +60,7 @@ struct group_stats {
     uint64_t term;
     uint32_t session_count;
     uint32_t open_count;
-    uint64_t order_count; /* orders to OSTs that are not carried out yet */
+    uint64_t order_count; /* orders to OSTs that are being carried out */
     uint64_t parked_count;
     struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
     struct group_totals totals;

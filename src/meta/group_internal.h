@@ -16,8 +16,8 @@ enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
 /* FAILED: the log stopped; everything is answered with the error. */
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
 
-/* What a start has yet to read into memory before the first call is served. */
-enum load_stage { LOAD_SESSIONS, LOAD_WRITERS, LOAD_DONE };
+/* What a start reads before the first call is served. */
+enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_DONE };
 
 /* Freeing orphans after a start: once all sessions have attached anew or ended. */
 enum sweep_stage { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE };
@@ -58,7 +58,6 @@ struct group {
     struct list awaiting_sync;
     uint64_t parked_count;
     bool unpark; /* something that a parked call may wait for has come */
-    bool more;   /* a job of the group has more to do: step again */
 
     uint64_t sync_wanted; /* somebody waits for this position */
     struct kv_waiter sync_waiter;
@@ -77,7 +76,7 @@ struct group {
     struct message stop;
     void (*stop_done)(void *context, int result);
     void *stop_context;
-    char problem[256];
+    bool stop_started;
 };
 
 /* group.c: asks for a sync point that covers the position. */
@@ -86,14 +85,16 @@ void group_sync_want(struct group *group, uint64_t position);
 void group_answer(struct group *group, struct call *call, int result);
 /* Closes the open record, numbers included. */
 void group_seal(struct group *group);
+/* A job of the group has more to do: another step, after others had their turn. */
+void group_again(struct group *group);
 /* What may let parked calls go on has happened. */
 static inline void group_unpark(struct group *group) {
     group->unpark = true;
 }
 
-/* load.c: a stretch of what a start has to read; 0 when serving may begin. */
+/* start.c: formats an empty state, checks whose it is, reads what needs no waiting. (start) */
+MUST_CHECK int start_read(struct group *group, char ret_problem[256]);
+/* A stretch of what a start has to read besides; 0 when serving may begin. */
 MUST_CHECK int load_step(struct group *group);
-/* orphans.c: frees what nobody has open, some at a time. */
+/* After a start: frees what nobody has open, some at a time. */
 void sweep_step(struct group *group);
-/* eviction.c: goes on with the evictions under way. */
-void eviction_step(struct group *group);

@@ -2,6 +2,7 @@
 #include "meta/inode.h"
 #include "meta/directory.h"
 #include "meta/group_internal.h"
+#include "meta/inline.h"
 
 int inode_get(struct transaction *transaction, struct ino ino, const struct inode_row **ret_row) {
     struct kv_key key = key_inode(ino);
@@ -66,8 +67,7 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
     }
 }
 
-int inode_size_known(struct transaction *transaction, struct ino ino,
-                     const struct inode_row *row) {
+int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
     bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
 
     return asked ? -ERR_PENDING : 0;
@@ -118,8 +118,8 @@ void capability_fill(const struct transaction *transaction, struct ino ino,
 int inode_is_open(const struct transaction *transaction, struct ino ino, uint32_t open_flag) {
     const struct open_entry *entry =
         opens_find(&transaction->group->opens, ino, transaction->session);
-    bool is_open = entry && (entry->write_count > 0 ||
-                             (open_flag != OPEN_WRITE && entry->read_count > 0));
+    bool is_open =
+        entry && (entry->write_count > 0 || (open_flag != OPEN_WRITE && entry->read_count > 0));
 
     return is_open ? 0 : -ERR_BAD_HANDLE;
 }
@@ -176,15 +176,6 @@ int order_put(struct transaction *transaction, struct ino ino, const struct inod
     return transaction_put(transaction, &key, &order, sizeof order);
 }
 
-/* Pieces that inline data, or a link's target, may have. */
-static uint64_t piece_count(const struct inode_row *row) {
-    if (row->data_state != DATA_INLINE) {
-        return 0;
-    }
-    uint64_t size = MIN(row->size, (uint64_t)INLINE_BYTES_MAX);
-    return (size + INLINE_PIECE_BYTES - 1) / INLINE_PIECE_BYTES;
-}
-
 int inode_free(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
     struct kv_key key = key_inode(ino);
 
@@ -193,10 +184,7 @@ int inode_free(struct transaction *transaction, struct ino ino, const struct ino
         key = key_partition(ino);
         r = transaction_delete(transaction, &key);
     }
-    for (uint64_t i = 0; r == 0 && i < piece_count(row); i++) {
-        key = key_inline(ino, i);
-        r = transaction_delete(transaction, &key);
-    }
+    r = r < 0 ? r : inline_drop(transaction, ino, row);
     if (r == 0 && row->nlink == 0) {
         key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
         r = transaction_delete(transaction, &key);

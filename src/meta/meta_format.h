@@ -189,6 +189,7 @@ static_assert(sizeof(struct order_row) == 40, "order_row is on disk");
 
 /* What stands in front of the encoded reply in a stored outcome. */
 enum outcome_flag { OUTCOME_AFTER_SYNC = 1 };
+enum { OUTCOME_CLOSES = 0x10000 }; /* in open_flags: the open was taken */
 
 struct __attribute__((packed)) outcome_head {
     uint8_t format;

@@ -65,8 +65,8 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
     uint64_t ahead = numbers->stage_reserve ? NUMBERS_BLOCK : 0;
     struct counters_row row = {
         .format = META_FORMAT,
-        .ino_reserved = ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END)
-                              : numbers->inos.reserved,
+        .ino_reserved =
+            ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END) : numbers->inos.reserved,
         .generation_reserved =
             ahead ? numbers->generations.next + ahead : numbers->generations.reserved,
         .session_floor = numbers->session_floor,

@@ -49,13 +49,17 @@ struct open_entry *opens_find(const struct opens *opens, struct ino ino,
     return entry;
 }
 
-bool opens_any(const struct opens *opens, struct ino ino) {
+bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except) {
     for (struct open_entry *entry = *bucket_of(opens, ino); entry; entry = entry->next) {
-        if (entry->ino.value == ino.value) {
+        if (entry->ino.value == ino.value && entry != except) {
             return true;
         }
     }
     return false;
+}
+
+bool opens_any(const struct opens *opens, struct ino ino) {
+    return opens_any_other(opens, ino, NULL);
 }
 
 bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except) {

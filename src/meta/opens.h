@@ -35,6 +35,8 @@ void opens_deinit(struct opens *opens);
 struct open_entry *opens_find(const struct opens *opens, struct ino ino,
                               const struct session *session);
 bool opens_any(const struct opens *opens, struct ino ino);
+/* Somebody else than the holder of this entry has it open. */
+bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except);
 /* Another session than except (NULL: any) may write to it. */
 bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except);
 bool opens_is_full(const struct opens *opens);

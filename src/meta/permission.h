@@ -31,8 +31,8 @@ struct ownership permission_create(const struct credentials *who, struct ownersh
 /* The following answer -ERR_NOT_PERMITTED or change *what. valid: SETATTR_ bits. */
 MUST_CHECK int permission_chmod(const struct credentials *who, uint32_t mode,
                                 struct ownership *what);
-MUST_CHECK int permission_chown(const struct credentials *who, uint32_t valid,
-                                struct ownership to, struct ownership *what);
+MUST_CHECK int permission_chown(const struct credentials *who, uint32_t valid, struct ownership to,
+                                struct ownership *what);
 /* Owner and root set any time; who may write may set both to now (else -ERR_ACCESS). */
 MUST_CHECK int permission_times(const struct credentials *who, uint32_t valid,
                                 struct ownership what);

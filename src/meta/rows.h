@@ -16,8 +16,8 @@ static inline struct kv_key key_dentry(struct ino directory, uint64_t index) {
                                               directory.value, 0, index});
 }
 static inline struct kv_key key_inode(struct ino ino) {
-    return kv_key_make((struct kv_key_fields){KV_SPACE_SLOT, ino_slot(ino).value, ROW_INODE,
-                                              ino.value, 0, 0});
+    return kv_key_make(
+        (struct kv_key_fields){KV_SPACE_SLOT, ino_slot(ino).value, ROW_INODE, ino.value, 0, 0});
 }
 static inline struct kv_key key_inline(struct ino ino, uint64_t piece) {
     return kv_key_make((struct kv_key_fields){KV_SPACE_SLOT, ino_slot(ino).value, ROW_INLINE,
@@ -27,8 +27,8 @@ static inline struct kv_key key_inline(struct ino ino, uint64_t piece) {
 /* Space 0: id, generation and index as meta_format.h says for each type. */
 static inline struct kv_key key_owner(enum row_type type, uint64_t id, uint32_t generation,
                                       uint64_t index) {
-    return kv_key_make((struct kv_key_fields){KV_SPACE_OWNER, 0, (uint8_t)type, id, generation,
-                                              index});
+    return kv_key_make(
+        (struct kv_key_fields){KV_SPACE_OWNER, 0, (uint8_t)type, id, generation, index});
 }
 
 MUST_CHECK int partition_row_check(struct bytes value, const struct partition_row **ret_row);

@@ -25,6 +25,7 @@ enum effect_kind {
     EFFECT_SETTLE, /* the size of ino must be asked of the OSTs */
     EFFECT_ATTACH, /* the session of ino's value (not an ino) is attached */
     EFFECT_EVICT,  /* likewise; it is to be evicted, which the call waits for */
+    EFFECT_GONE,   /* likewise; a row says that it is gone */
 };
 
 struct effect {
@@ -48,6 +49,7 @@ struct transaction {
     bool after_sync;         /* the answer leaves when the record is on disk */
     bool repeatable;         /* running it again is right: no outcome is kept */
     bool held;               /* the reply is left to a job of the group */
+    int answer;              /* what a run that succeeded answers: 0 but for a lost race */
     uint32_t inos_used;
     uint32_t generations_used;
     int64_t inode_delta;
@@ -82,7 +84,7 @@ MUST_CHECK int transaction_generation(struct transaction *transaction, uint32_t 
 
 /* Fields from `from` up to, not including, `to` of a changed copy of a row, as one patch. */
 #define TRANSACTION_PATCH(transaction, key, row, from, to)                                         \
-    transaction_patch(transaction, key, offsetof(__typeof__(*(row)), from),                        \
-                      (struct bytes){(const uint8_t *)(row) + offsetof(__typeof__(*(row)), from),  \
-                                     offsetof(__typeof__(*(row)), to) -                            \
-                                         offsetof(__typeof__(*(row)), from)})
+    transaction_patch(                                                                             \
+        transaction, key, offsetof(__typeof__(*(row)), from),                                      \
+        (struct bytes){(const uint8_t *)(row) + offsetof(__typeof__(*(row)), from),                \
+                       offsetof(__typeof__(*(row)), to) - offsetof(__typeof__(*(row)), from)})
