@@ -77,8 +77,8 @@ static int file_grow(struct env_file *file, uint64_t size) {
         return -ERR_NO_SPACE;
     }
     if (size > file->capacity) {
-        uint64_t capacity = (MAX(size, file->capacity * 2) + BLOCK_BYTES - 1) / BLOCK_BYTES *
-                            BLOCK_BYTES;
+        uint64_t capacity =
+            (MAX(size, file->capacity * 2) + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
         uint64_t blocks = capacity / BLOCK_BYTES;
         uint64_t old_blocks = file->capacity / BLOCK_BYTES;
 
