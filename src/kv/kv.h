@@ -4,7 +4,7 @@
  *          |                                                 |         |
  *          |    changes (B+tree in memory) <---- applied ----+         v
  *          v                                            one record in the ring (shared memory)
- *     kv_get: changes -> hot rows -> base                    | sync point (fsync, 1 s, half full)
+ *     kv_get: changes -> frozen -> base                      | sync point (fsync, 1 s, half full)
  *                                                            v
  *              base (LMDB or memory) <--- checkpoint --- disk log (overwritten in place)
  *
@@ -19,11 +19,9 @@
 #include "env/env.h"
 #include "kv/kv_key.h"
 
-enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 1024, KV_NOTE_BYTES_MAX = 64 };
-
+enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 384, KV_NOTE_BYTES_MAX = 64 };
 struct kv;
 struct kv_base_ops;
-
 /* An outcome: what a mutation answered, kept until its session no longer awaits it. */
 struct kv_outcome {
     struct slot slot;
@@ -34,7 +32,7 @@ struct kv_outcome {
     struct bytes reply;
 };
 
-/* Callbacks of the owner. Each may be NULL but wake. */
+/* Each may be NULL but wake. */
 struct kv_hooks {
     void (*wake)(void *context);
     /* A sync point begins: make durable all data that records up to cut name, then call
@@ -46,18 +44,18 @@ struct kv_hooks {
      * data it speaks of may be in the ring's data area only. */
     int (*replay_note)(void *context, struct bytes note, uint64_t position, bool in_ring);
 };
-
 struct kv_options {
     struct env *env;
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
+    void *base_store;           /* kv_mem: its struct kv_mem_store */
+    const char *root;           /* file system path of the env's root; LMDB only */
     uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
     size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
     size_t ring_data_bytes;     /* small writes; 0 for none */
-    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 4 x ring_bytes */
+    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
-    size_t cache_bytes_max;     /* hot rows read from the base */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
     struct kv_hooks hooks;
@@ -87,6 +85,9 @@ struct kv_cursor {
 };
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to);
 MUST_CHECK int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value);
+/* The last row of [from, to). -ERR_NOT_FOUND, -ERR_PENDING. Not what the transaction staged. */
+MUST_CHECK int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
+                       struct kv_key *ret_key, struct bytes *ret_value);
 
 /* A transaction: all of it becomes part of the open record at kv_commit, nothing at kv_abort.
  * The staging calls answer -ERR_NO_SPACE when record or ring cannot take more; the owner then
@@ -107,7 +108,7 @@ void kv_abort(struct kv *kv);
  * and replies that depend on them may leave. Answers the newest position. */
 uint64_t kv_seal(struct kv *kv);
 
-/* 0 with the stored outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the session's floor. */
+/* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets all outcomes of an ended session, in the open transaction. */
@@ -138,10 +139,9 @@ void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
 
-/* Progress: completions, timers, sync points, checkpoints. Call on wake and on every tick. */
+/* Progress. Call on wake and on every tick. */
 void kv_step(struct kv *kv);
 
-/* Counters for stats and for the simulator's totals. */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;

@@ -1,0 +1,55 @@
+/* Changed rows in memory, ordered by key: a B+tree whose nodes and values lie in chunks of a pool,
+ * so that a whole generation is given back at once and nothing is ever freed singly.
+ *
+ * A deleted row stays as a tombstone: it hides the row of the base below.
+ *
+ * Thread: one at a time.  Memory: the pool's, taken at start. A value stays where it is until its
+ * row is put or deleted again (or the generation ends). */
+#pragma once
+#include "kv/kv_key.h"
+#include "base/err.h"
+
+/* Put answers -ERR_INVALID above it. */
+enum { CHANGES_VALUE_BYTES_MAX = 4096 };
+
+struct changes_pool;
+struct changes;
+
+enum changes_state { CHANGES_ABSENT, CHANGES_PRESENT, CHANGES_DELETED };
+
+/* One malloc of size_bytes at start, of which only what is used becomes resident; given out in
+ * chunks of 1 MiB (64 KiB when size_bytes is below 8 MiB). A generation has at least one chunk.
+ * -ERR_NO_MEMORY; -ERR_INVALID below 128 KiB and above 32 GiB. */
+MUST_CHECK int changes_pool_new(size_t size_bytes, struct changes_pool **ret_pool);
+void changes_pool_free(struct changes_pool *pool);
+size_t changes_pool_used_bytes(const struct changes_pool *pool);
+
+/* Free chunks, so less than what a generation may still put into its own. */
+size_t changes_pool_free_bytes(const struct changes_pool *pool);
+
+/* Generations of one pool; -ERR_NO_SPACE when it has no chunk left. */
+MUST_CHECK int changes_new(struct changes_pool *pool, struct changes **ret_changes);
+/* All its chunks go back. Takes NULL. */
+void changes_free(struct changes *changes);
+
+/* Sets aside what `rows` puts or deletes of value_bytes in all may need at the worst, so that they
+ * cannot fail: -ERR_NO_SPACE now rather than in the middle. Counts from the call, not on top of
+ * an earlier call. */
+MUST_CHECK int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes);
+
+/* Copies value, which may lie within the row's old one. Answers the copy's place through ret_value
+ * when it is not NULL. On -ERR_NO_SPACE (only beyond what was reserved) nothing has changed. */
+MUST_CHECK int changes_put(struct changes *changes, const struct kv_key *key, struct bytes value,
+                           uint8_t **ret_value);
+MUST_CHECK int changes_delete(struct changes *changes, const struct kv_key *key);
+/* Value is set when PRESENT, and may be written in place within its size. */
+enum changes_state changes_find(const struct changes *changes, const struct kv_key *key,
+                                struct bytes *ret_value);
+
+/* The first row at or (unless inclusive) behind key, tombstones included; ABSENT at the end. */
+enum changes_state changes_next(const struct changes *changes, const struct kv_key *key,
+                                bool inclusive, struct kv_key *ret_key, struct bytes *ret_value);
+/* The last row before key (exclusive), tombstones included. */
+enum changes_state changes_previous(const struct changes *changes, const struct kv_key *key,
+                                    struct kv_key *ret_key, struct bytes *ret_value);
+size_t changes_row_count(const struct changes *changes);

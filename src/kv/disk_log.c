@@ -1,0 +1,377 @@
+/* The disk log: superblocks, batches, replay. */
+#include "kv/disk_log.h"
+#include "base/crc32c.h"
+#include "kv/record.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WRITTEN_AT_START_BYTES = 64 * 1024 * 1024 };
+
+static uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+static int run(struct disk_log *log, enum env_io_kind kind, uint64_t offset, size_t size) {
+    log->io = (struct env_io){
+        .kind = kind, .file = log->file, .offset = offset, .buffer = log->stage, .size = size};
+    int r = log->env->ops->io_run(log->env, &log->io);
+
+    return r == 0 && kind == ENV_IO_READ && log->io.ret_size != size ? -ERR_CORRUPT : r;
+}
+
+static uint32_t superblock_crc(const struct log_superblock *superblock) {
+    struct log_superblock copy = *superblock;
+
+    copy.crc = 0;
+    return crc32c(0, &copy, sizeof copy);
+}
+
+void disk_log_prepare_superblock(struct disk_log *log) {
+    log->superblock.sequence++;
+    log->superblock.crc = superblock_crc(&log->superblock);
+    memset(log->stage, 0, BLOCK_BYTES);
+    memcpy(log->stage, &log->superblock, sizeof log->superblock);
+    log->io = (struct env_io){.kind = ENV_IO_WRITE,
+                              .file = log->file,
+                              .offset = log->superblock.sequence % 2 * BLOCK_BYTES,
+                              .buffer = log->stage,
+                              .size = BLOCK_BYTES};
+}
+
+int disk_log_write_superblock(struct disk_log *log) {
+    disk_log_prepare_superblock(log);
+    int r = log->env->ops->io_run(log->env, &log->io);
+
+    return r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
+}
+
+/* The region's beginning is written through, so that flushes of the first batches do not wait for
+ * the file system to note that blocks have become written. */
+static int format(struct disk_log *log, const struct disk_log_options *options) {
+    int r = run(log, ENV_IO_ALLOCATE, 0, options->file_bytes);
+
+    memset(log->stage, 0, DISK_LOG_STAGE_BYTES);
+    uint64_t end = MIN(options->file_bytes, (uint64_t)WRITTEN_AT_START_BYTES);
+    for (uint64_t at = 0; at < end && r == 0; at += DISK_LOG_STAGE_BYTES) {
+        r = run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES));
+    }
+    if (r < 0) {
+        return r;
+    }
+    log->superblock = (struct log_superblock){.magic = LOG_SUPERBLOCK_MAGIC,
+                                              .format = LOG_FORMAT,
+                                              .region_bytes = log->region_bytes,
+                                              .tail_position = 1,
+                                              .written_bytes = end - DISK_LOG_REGION_START};
+    memcpy(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES);
+    r = disk_log_write_superblock(log);
+    return r < 0 ? r : disk_log_write_superblock(log);
+}
+
+/* An unfinished format left superblocks that are not whole: the file is empty still. */
+static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[256]) {
+    bool found = false;
+
+    for (uint64_t i = 0; i < 2; i++) {
+        struct log_superblock superblock;
+        int r = run(log, ENV_IO_READ, i * BLOCK_BYTES, BLOCK_BYTES);
+
+        if (r < 0) {
+            return r;
+        }
+        memcpy(&superblock, log->stage, sizeof superblock);
+        if (superblock.magic != LOG_SUPERBLOCK_MAGIC) {
+            continue;
+        }
+        if (superblock.format > LOG_FORMAT) {
+            snprintf(problem, 256, "the disk log has format %u, this version reads up to %d",
+                     superblock.format, LOG_FORMAT);
+            return -ERR_NEWER_FORMAT;
+        }
+        if (superblock.crc == superblock_crc(&superblock) &&
+            (!found || superblock.sequence > log->superblock.sequence)) {
+            log->superblock = superblock;
+            found = true;
+        }
+    }
+    *ret_found = found;
+    return 0;
+}
+
+static int check_superblock(struct disk_log *log, const struct disk_log_options *options,
+                            char problem[256]) {
+    if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
+        snprintf(problem, 256, "the disk log %s belongs to another target", options->path);
+        return -ERR_NOT_OURS;
+    }
+    if (log->superblock.region_bytes != log->region_bytes) {
+        snprintf(problem, 256, "the disk log %s has %llu bytes, configured are %llu", options->path,
+                 (unsigned long long)log->superblock.region_bytes,
+                 (unsigned long long)log->region_bytes);
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
+int disk_log_open(struct disk_log *log, const struct disk_log_options *options, char problem[256]) {
+    struct env *env = options->env;
+    uint64_t size = 0;
+    bool found = false;
+
+    *log = (struct disk_log){.env = env,
+                             .region_bytes = options->file_bytes - DISK_LOG_REGION_START,
+                             .owner = load_le64(options->owner_id)};
+    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
+    log->payload_bytes_max = MIN((uint64_t)DISK_LOG_STAGE_BYTES, log->region_bytes / 8);
+    log->payload_bytes_max =
+        log->payload_bytes_max / BLOCK_BYTES * BLOCK_BYTES - sizeof(struct log_batch);
+    log->stage = aligned_alloc(BLOCK_BYTES, DISK_LOG_STAGE_BYTES + BLOCK_BYTES);
+    if (!log->stage) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = env->ops->file_open(env, options->path, ENV_FILE_CREATE | ENV_FILE_DIRECT, &log->file);
+    if (r == 0) {
+        r = env->ops->file_size(log->file, &size);
+    }
+    if (r == 0 && size >= 2 * BLOCK_BYTES) {
+        r = read_superblocks(log, &found, problem);
+    }
+    if (r == 0) {
+        r = found ? check_superblock(log, options, problem) : format(log, options);
+    }
+    if (r < 0) {
+        if (!problem[0]) {
+            snprintf(problem, 256, "the disk log %s cannot be opened: %s", options->path,
+                     err_text(r));
+        }
+        disk_log_close(log);
+        return r;
+    }
+    log->head = log->superblock.tail_offset;
+    log->last_position = log->superblock.tail_position - 1;
+    log->last_crc = log->superblock.tail_previous_crc;
+    return 0;
+}
+
+void disk_log_close(struct disk_log *log) {
+    if (log->file) {
+        log->env->ops->file_close(log->file);
+        log->file = NULL;
+    }
+    free(log->stage);
+    log->stage = NULL;
+}
+
+uint64_t disk_log_used_bytes(const struct disk_log *log) {
+    return log->head - log->superblock.tail_offset;
+}
+
+static uint64_t batch_place(const struct disk_log *log, uint64_t payload_bytes) {
+    uint64_t size = round_up(sizeof(struct log_batch) + payload_bytes, BLOCK_BYTES);
+    uint64_t left = log->region_bytes - log->head % log->region_bytes;
+
+    return left < size ? log->head + left : log->head;
+}
+
+bool disk_log_fits(const struct disk_log *log, uint64_t payload_bytes) {
+    /* Records are cut into batches at their borders, so batches are half full at the least (but
+     * one); each wastes less than a block and a header, and one gap may be at the end. */
+    uint64_t batches = payload_bytes / (log->payload_bytes_max / 2) + 1;
+    uint64_t gap = MIN(payload_bytes, log->payload_bytes_max) + 2 * BLOCK_BYTES;
+    uint64_t size = payload_bytes + batches * 2 * BLOCK_BYTES + gap;
+
+    return disk_log_used_bytes(log) + size <= log->region_bytes;
+}
+
+uint8_t *disk_log_payload(struct disk_log *log) {
+    return log->stage + sizeof(struct log_batch);
+}
+
+static uint32_t batch_crc(const struct log_batch *batch) {
+    struct log_batch header = *batch;
+
+    header.crc = 0;
+    return crc32c(crc32c(0, &header, sizeof header), batch + 1, batch->payload_bytes);
+}
+
+void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span) {
+    struct log_batch *batch = (void *)log->stage;
+    size_t whole = sizeof *batch + span->payload_bytes;
+    size_t padded = (size_t)round_up(whole, BLOCK_BYTES);
+
+    assert(padded <= DISK_LOG_STAGE_BYTES);
+    log->head = batch_place(log, span->payload_bytes);
+    *batch = (struct log_batch){.magic = LOG_BATCH_MAGIC,
+                                .owner = log->owner,
+                                .offset = log->head,
+                                .first_position = span->first_position,
+                                .last_position = span->last_position,
+                                .durable_upto = span->durable_upto,
+                                .payload_bytes = span->payload_bytes,
+                                .previous_crc = log->last_crc};
+    batch->crc = batch_crc(batch);
+    memset(log->stage + whole, 0, padded - whole);
+    log->io = (struct env_io){.kind = ENV_IO_WRITE,
+                              .file = log->file,
+                              .offset = DISK_LOG_REGION_START + log->head % log->region_bytes,
+                              .buffer = log->stage,
+                              .size = padded};
+}
+
+void disk_log_advance(struct disk_log *log, const struct disk_log_span *span) {
+    log->head += round_up(sizeof(struct log_batch) + span->payload_bytes, BLOCK_BYTES);
+    log->last_position = span->last_position;
+    log->last_crc = span->last_crc;
+}
+
+/* Reads the batch at `offset` into the stage. -ERR_NOT_FOUND when there is none or it is not whole.
+ * Only bytes that the region has are read, however long the header says that it is. */
+static int read_batch(struct disk_log *log, uint64_t offset) {
+    struct log_batch *batch = (void *)log->stage;
+    uint64_t place = offset % log->region_bytes;
+    int r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + place, BLOCK_BYTES);
+
+    if (r < 0) {
+        return r;
+    }
+    size_t whole = sizeof *batch + (size_t)batch->payload_bytes;
+    if (batch->magic != LOG_BATCH_MAGIC || batch->owner != log->owner || batch->offset != offset ||
+        whole > DISK_LOG_STAGE_BYTES || whole > log->region_bytes - place) {
+        return -ERR_NOT_FOUND;
+    }
+    if (whole > BLOCK_BYTES) {
+        r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + place,
+                (size_t)round_up(whole, BLOCK_BYTES));
+        if (r < 0) {
+            return r;
+        }
+    }
+    return batch->crc == batch_crc(batch) ? 0 : -ERR_NOT_FOUND;
+}
+
+/* The batch behind the last good one: at head, or at the region's beginning when it did not fit. */
+static int find_batch(struct disk_log *log, uint64_t *ret_offset) {
+    uint64_t lap = round_up(log->head, log->region_bytes);
+    const uint64_t places[] = {log->head, lap};
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        const struct log_batch *batch = (const void *)log->stage;
+
+        if ((i == 1 && lap == log->head) ||
+            places[i] + BLOCK_BYTES > log->superblock.tail_offset + log->region_bytes) {
+            break;
+        }
+        int r = read_batch(log, places[i]);
+        if (r == 0 && batch->first_position == log->last_position + 1 &&
+            batch->previous_crc == log->last_crc) {
+            *ret_offset = places[i];
+            return 0;
+        }
+        if (r < 0 && r != -ERR_NOT_FOUND) {
+            return r;
+        }
+    }
+    return -ERR_NOT_FOUND;
+}
+
+/* True when the block may begin a later batch that knew of more durable records than we found. */
+static bool looks_later(const struct disk_log *log, const uint8_t *block, uint64_t offset) {
+    const struct log_batch *batch = (const void *)block;
+
+    return batch->magic == LOG_BATCH_MAGIC && batch->owner == log->owner &&
+           batch->offset == offset && batch->durable_upto > log->last_position;
+}
+
+static int check_piece(struct disk_log *log, uint64_t at, size_t size, char problem[256]) {
+    uint64_t suspects[8];
+    size_t suspect_count = 0;
+    int r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + at % log->region_bytes, size);
+
+    for (size_t i = 0; r == 0 && i < size && suspect_count < ARRAY_SIZE(suspects);
+         i += BLOCK_BYTES) {
+        if (looks_later(log, log->stage + i, at + i)) {
+            suspects[suspect_count++] = at + i;
+        }
+    }
+    for (size_t i = 0; r == 0 && i < suspect_count; i++) {
+        const struct log_batch *batch = (const void *)log->stage;
+
+        r = read_batch(log, suspects[i]);
+        if (r == 0) {
+            snprintf(problem, 256,
+                     "the disk log is damaged: record %llu is missing though %llu was durable",
+                     (unsigned long long)log->last_position + 1,
+                     (unsigned long long)batch->durable_upto);
+            return -ERR_CORRUPT;
+        }
+        r = r == -ERR_NOT_FOUND ? 0 : r;
+    }
+    return r;
+}
+
+/* The walk has ended. A batch further on that was written when the record at which it ended was
+ * durable already means that what is missing here was lost by the medium, not by a crash. One sync
+ * point writes at most a ring of records, so the next one's batches begin within that. */
+static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256]) {
+    uint64_t limit = log->superblock.tail_offset + log->region_bytes;
+    uint64_t end = MIN(log->head + ring_bytes / 4 * 5 + 2 * DISK_LOG_STAGE_BYTES, limit);
+    int r = 0;
+
+    for (uint64_t at = log->head; at < end && r == 0;) {
+        uint64_t left = log->region_bytes - at % log->region_bytes;
+        uint64_t piece = MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t size = MIN(piece, left);
+
+        r = check_piece(log, at, (size_t)size, problem);
+        at += size;
+    }
+    return r;
+}
+
+static int replay_batch(struct disk_log *log,
+                        int (*each)(void *context, const struct log_record *record),
+                        void *context) {
+    const struct log_batch *batch = (const void *)log->stage;
+    uint64_t batch_offset = batch->offset;
+    uint32_t left = batch->payload_bytes;
+    const uint8_t *at = (const uint8_t *)(batch + 1);
+
+    while (left > 0) {
+        const struct log_record *record = (const void *)at;
+
+        if (record_check(record, left, log->last_crc) < 0 ||
+            record->position != log->last_position + 1 || record_padded(record->length) > left) {
+            return -ERR_CORRUPT;
+        }
+        int r = each(context, record);
+        if (r < 0) {
+            return r;
+        }
+        log->last_position++;
+        log->last_crc = record->crc;
+        at += record_padded(record->length);
+        left -= (uint32_t)record_padded(record->length);
+    }
+    log->head = batch_offset + round_up(sizeof *batch + batch->payload_bytes, BLOCK_BYTES);
+    return 0;
+}
+
+int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
+                    int (*each)(void *context, const struct log_record *record), void *context,
+                    char problem[256]) {
+    uint64_t offset;
+    int r;
+
+    while ((r = find_batch(log, &offset)) == 0) {
+        r = replay_batch(log, each, context);
+        if (r < 0) {
+            if (!problem[0]) {
+                snprintf(problem, 256, "the disk log cannot be replayed at record %llu: %s",
+                         (unsigned long long)log->last_position + 1, err_text(r));
+            }
+            return r;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? check_end(log, ring_bytes, problem) : r;
+}

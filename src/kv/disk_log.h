@@ -1,0 +1,69 @@
+/* The disk log: batches of records in a preallocated file that is overwritten in place.
+ *
+ *     block 0, 1: superblocks in turn | region, circular: batch, batch, … each on a 4 KiB boundary
+ *
+ * Offsets are running totals; the place is DISK_LOG_REGION_START + offset % region. A batch that
+ * does not fit before the region's end starts at its beginning. Everything from tail on is needed.
+ *
+ * Thread: the kv owner's; one write or flush at a time is in flight.  Memory: a staging buffer. */
+#pragma once
+#include "env/env.h"
+#include "kv/log_format.h"
+
+enum { DISK_LOG_STAGE_BYTES = 1024 * 1024 };
+
+struct disk_log_options {
+    struct env *env;
+    const char *path;
+    uint64_t file_bytes; /* a multiple of 4096 */
+    uint8_t owner_id[LOG_OWNER_BYTES];
+};
+
+struct disk_log {
+    struct env *env;
+    struct env_file *file;
+    uint64_t region_bytes;
+    uint64_t owner;
+    uint64_t payload_bytes_max; /* of a batch */
+    struct log_superblock superblock;
+    uint64_t head;          /* where the next batch goes */
+    uint64_t last_position; /* newest record in it */
+    uint32_t last_crc;      /* of that record */
+    uint8_t *stage;         /* DISK_LOG_STAGE_BYTES and a block, aligned */
+    struct env_io io;
+};
+
+/* (start) Formats an empty or missing file. -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_CORRUPT,
+ * -ERR_NO_SPACE with a line in problem. */
+MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
+                             char problem[256]);
+void disk_log_close(struct disk_log *log);
+
+/* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last.
+ * -ERR_CORRUPT when a batch is bad that a later one says was durable. ring_bytes bounds how far
+ * behind a bad batch a later one can be. */
+MUST_CHECK int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
+                               int (*each)(void *context, const struct log_record *record),
+                               void *context, char problem[256]);
+
+uint64_t disk_log_used_bytes(const struct disk_log *log);
+/* Whether payload_bytes more can be written without touching what is needed. */
+bool disk_log_fits(const struct disk_log *log, uint64_t payload_bytes);
+
+/* Lays a batch's header before payload_bytes that the caller has put at disk_log_payload; the
+ * filled io is to be submitted by the caller, who then calls disk_log_advance. */
+uint8_t *disk_log_payload(struct disk_log *log);
+struct disk_log_span {
+    uint64_t first_position;
+    uint64_t last_position;
+    uint64_t durable_upto;
+    uint32_t last_crc;
+    uint32_t payload_bytes; /* at most payload_bytes_max */
+};
+void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span);
+void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);
+
+/* Lays the next superblock out in the stage and the io that writes it. */
+void disk_log_prepare_superblock(struct disk_log *log);
+/* (start) Writes and flushes it now. */
+MUST_CHECK int disk_log_write_superblock(struct disk_log *log);

@@ -1,0 +1,455 @@
+/* The engine's face: opening, reading, walking, admission, progress. */
+#include "kv/kv_internal.h"
+#include <assert.h>
+#include <stdlib.h>
+
+static void options_round(struct kv_options *options) {
+    options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
+    options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
+    options->disk_log_bytes &= ~(uint64_t)(BLOCK_BYTES - 1);
+}
+
+static int options_check(const struct kv_options *options) {
+    bool fits = options->env && options->directory && options->shared_name && options->base &&
+                options->hooks.wake && options->ring_bytes >= 64 * KIB &&
+                options->disk_log_bytes >= 8 * (uint64_t)options->ring_bytes &&
+                options->changes_bytes_max >= 256 * KIB;
+
+    return fits ? 0 : -ERR_INVALID;
+}
+
+static int take_memory(struct kv *kv) {
+    int r = changes_pool_new(kv->options.changes_bytes_max, &kv->pool);
+
+    if (r == 0) {
+        r = changes_new(kv->pool, &kv->changes);
+    }
+    if (r == 0) {
+        r = outcomes_new(KV_OUTCOMES_MAX, KV_SESSIONS_MAX, &kv->outcomes);
+    }
+    kv->checkpoint.rows = calloc(KV_COMMIT_ROWS, sizeof *kv->checkpoint.rows);
+    kv->scratch = calloc(KV_SCRATCH_VALUES, sizeof *kv->scratch);
+    return r < 0 ? r : kv->checkpoint.rows && kv->scratch ? 0 : -ERR_NO_MEMORY;
+}
+
+int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]) {
+    int r = options_check(options);
+
+    ret_problem[0] = '\0';
+    if (r < 0) {
+        return r;
+    }
+    struct kv *kv = calloc(1, sizeof *kv);
+    if (!kv) {
+        return -ERR_NO_MEMORY;
+    }
+    kv->options = *options;
+    options_round(&kv->options);
+    kv->env = options->env;
+    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
+        kv->warms[i].kv = kv;
+    }
+    r = take_memory(kv);
+    if (r == 0) {
+        r = kv_recover(kv, ret_problem);
+    }
+    if (r < 0) {
+        kv_close(kv);
+        return r;
+    }
+    kv->sync.last_ns = env_now_ns(kv->env);
+    *ret_kv = kv;
+    return 0;
+}
+
+void kv_close(struct kv *kv) {
+    if (!kv) {
+        return;
+    }
+    if (kv->base) {
+        kv->options.base->close(kv->base);
+    }
+    disk_log_close(&kv->log);
+    ring_close(&kv->ring);
+    outcomes_free(kv->outcomes);
+    changes_free(kv->frozen);
+    changes_free(kv->changes);
+    changes_pool_free(kv->pool);
+    free(kv->checkpoint.rows);
+    free(kv->scratch);
+    free(kv);
+}
+
+void kv_wake(struct kv *kv) {
+    kv->options.hooks.wake(kv->options.hook_context);
+}
+
+/* The first error stops the log for good: what was written after it could not be trusted. */
+void kv_fail(struct kv *kv, int result) {
+    struct queue_node *node;
+
+    if (kv->failed == 0) {
+        kv->failed = result;
+    }
+    while ((node = queue_pop(&kv->waiters))) {
+        struct kv_waiter *waiter = CONTAINER_OF(node, struct kv_waiter, node);
+
+        waiter->done(waiter, kv->failed);
+    }
+    if (kv->stop_done) {
+        void (*done)(void *context, int result) = kv->stop_done;
+
+        kv->stop_done = NULL;
+        done(kv->stop_context, kv->failed);
+    }
+}
+
+static void warm_run(struct env_job *job) {
+    struct kv_warm *warm = CONTAINER_OF(job, struct kv_warm, job);
+
+    warm->kv->options.base->warm(warm->kv->base, &warm->key);
+}
+
+static void warm_done(struct env_job *job) {
+    struct kv_warm *warm = CONTAINER_OF(job, struct kv_warm, job);
+
+    atomic_store(&warm->finished, true);
+    kv_wake(warm->kv);
+}
+
+static bool is_warm(const struct kv *kv, const struct kv_key *key) {
+    for (size_t i = 0; i < ARRAY_SIZE(kv->warm_keys); i++) {
+        if (kv->warm_valid[i] && kv_key_compare(&kv->warm_keys[i], key) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool kv_must_warm(struct kv *kv, const struct kv_key *key) {
+    if (!kv->options.base->is_cold(kv->base) || is_warm(kv, key)) {
+        return false;
+    }
+    struct kv_warm *idle = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
+        struct kv_warm *warm = &kv->warms[i];
+
+        if (!warm->busy) {
+            idle = warm;
+        } else if (kv_key_compare(&warm->key, key) == 0) {
+            return true;
+        }
+    }
+    /* All are busy: the end of any of them wakes the owner, who tries again. */
+    if (idle) {
+        idle->busy = true;
+        idle->key = *key;
+        idle->job = (struct env_job){.lane = ENV_LANE_READ, .run = warm_run, .done = warm_done};
+        atomic_store(&idle->finished, false);
+        kv->counters.pending_reads++;
+        env_job_submit(kv->env, &idle->job);
+    }
+    return true;
+}
+
+void kv_warm_step(struct kv *kv) {
+    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
+        struct kv_warm *warm = &kv->warms[i];
+
+        if (warm->busy && atomic_load(&warm->finished)) {
+            warm->busy = false;
+            kv->warm_keys[kv->warm_next] = warm->key;
+            kv->warm_valid[kv->warm_next] = true;
+            kv->warm_next = (kv->warm_next + 1) % KV_WARM_KEYS;
+        }
+    }
+}
+
+int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend, struct bytes *ret_value) {
+    enum changes_state state = changes_find(kv->changes, key, ret_value);
+
+    if (state == CHANGES_ABSENT && kv->frozen) {
+        state = changes_find(kv->frozen, key, ret_value);
+    }
+    if (state != CHANGES_ABSENT) {
+        return state == CHANGES_PRESENT ? 0 : -ERR_NOT_FOUND;
+    }
+    if (may_pend && kv_must_warm(kv, key)) {
+        return -ERR_PENDING;
+    }
+    kv->base_read = true;
+    return kv->options.base->get(kv->base, key, ret_value);
+}
+
+/* One layer's candidate for the next row of a walk. */
+struct candidate {
+    enum changes_state state;
+    struct kv_key key;
+    struct bytes value;
+};
+
+static int base_next(struct kv *kv, const struct kv_cursor *cursor, struct candidate *candidate) {
+    if (kv_must_warm(kv, &cursor->key)) {
+        return -ERR_PENDING;
+    }
+    kv->base_read = true;
+    int r = kv->options.base->next(kv->base, &cursor->key, cursor->inclusive, &candidate->key,
+                                   &candidate->value);
+    candidate->state = r == 0 ? CHANGES_PRESENT : CHANGES_ABSENT;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to) {
+    *cursor = (struct kv_cursor){.key = *from, .end = *to, .inclusive = true};
+}
+
+/* The least key of three layers; of equal keys the newest layer's, which comes first. */
+static int next_of_layers(struct kv *kv, const struct kv_cursor *cursor, struct candidate *best) {
+    struct candidate layers[3] = {{CHANGES_ABSENT, {{0}}, {0}}};
+
+    layers[0].state = changes_next(kv->changes, &cursor->key, cursor->inclusive, &layers[0].key,
+                                   &layers[0].value);
+    if (kv->frozen) {
+        layers[1].state = changes_next(kv->frozen, &cursor->key, cursor->inclusive, &layers[1].key,
+                                       &layers[1].value);
+    }
+    int r = base_next(kv, cursor, &layers[2]);
+    if (r < 0) {
+        return r;
+    }
+    best->state = CHANGES_ABSENT;
+    for (size_t i = 0; i < ARRAY_SIZE(layers); i++) {
+        if (layers[i].state != CHANGES_ABSENT &&
+            (best->state == CHANGES_ABSENT || kv_key_compare(&layers[i].key, &best->key) < 0)) {
+            *best = layers[i];
+        }
+    }
+    return 0;
+}
+
+int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value) {
+    struct candidate best = {0};
+
+    if (kv->failed < 0) {
+        return kv->failed;
+    }
+    do {
+        int r = next_of_layers(kv, cursor, &best);
+
+        if (r < 0) {
+            return r;
+        }
+        if (best.state == CHANGES_ABSENT || kv_key_compare(&best.key, &cursor->end) >= 0) {
+            return -ERR_NOT_FOUND;
+        }
+        cursor->key = best.key;
+        cursor->inclusive = false;
+    } while (best.state == CHANGES_DELETED);
+    *ret_value = best.value;
+    return 0;
+}
+
+static int last_of_layers(struct kv *kv, const struct kv_key *before, struct candidate *best) {
+    struct candidate layers[3] = {{CHANGES_ABSENT, {{0}}, {0}}};
+
+    if (kv_must_warm(kv, before)) {
+        return -ERR_PENDING;
+    }
+    layers[0].state = changes_previous(kv->changes, before, &layers[0].key, &layers[0].value);
+    if (kv->frozen) {
+        layers[1].state = changes_previous(kv->frozen, before, &layers[1].key, &layers[1].value);
+    }
+    kv->base_read = true;
+    int r = kv->options.base->previous(kv->base, before, &layers[2].key, &layers[2].value);
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    layers[2].state = r == 0 ? CHANGES_PRESENT : CHANGES_ABSENT;
+    best->state = CHANGES_ABSENT;
+    for (size_t i = 0; i < ARRAY_SIZE(layers); i++) {
+        if (layers[i].state != CHANGES_ABSENT &&
+            (best->state == CHANGES_ABSENT || kv_key_compare(&layers[i].key, &best->key) > 0)) {
+            *best = layers[i];
+        }
+    }
+    return 0;
+}
+
+int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
+            struct kv_key *ret_key, struct bytes *ret_value) {
+    struct kv_key before = *to;
+    struct candidate best = {0};
+
+    do {
+        int r = kv->failed < 0 ? kv->failed : last_of_layers(kv, &before, &best);
+
+        if (r < 0) {
+            return r;
+        }
+        if (best.state == CHANGES_ABSENT || kv_key_compare(&best.key, from) < 0) {
+            return -ERR_NOT_FOUND;
+        }
+        before = best.key;
+    } while (best.state == CHANGES_DELETED);
+    *ret_key = best.key;
+    *ret_value = best.value;
+    return 0;
+}
+
+int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session, uint64_t sequence,
+                   struct kv_outcome *ret_outcome) {
+    (void)slot;
+    int r =
+        kv->failed < 0 ? kv->failed : outcomes_find(kv->outcomes, session, sequence, ret_outcome);
+
+    if (r != -ERR_NOT_FOUND) {
+        kv->counters.duplicates_refused++;
+    }
+    return r;
+}
+
+uint64_t kv_position(const struct kv *kv) {
+    return kv->ring.position;
+}
+
+uint64_t kv_synced_position(const struct kv *kv) {
+    return kv->synced;
+}
+
+uint64_t kv_term(const struct kv *kv) {
+    return kv->term;
+}
+
+/* Requests may use three quarters, releases seven eighths; what is above belongs to control and
+ * background, which help the others to move. */
+static size_t share_of(enum kv_class message_class, size_t total) {
+    switch (message_class) {
+    case KV_CLASS_REQUEST:
+        return total / 4 * 3;
+    case KV_CLASS_RELEASE:
+        return total / 8 * 7;
+    default:
+        return total;
+    }
+}
+
+bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes) {
+    size_t ring_bytes = kv->ring.record_bytes;
+    /* Up to a record's length may be lost to the filler at the ring's end. */
+    size_t ring_need = ring_used_bytes(&kv->ring) + record_bytes + kv->ring.record_bytes_max;
+    bool ring_fits = ring_need <= share_of(message_class, ring_bytes);
+    bool data_fits =
+        data_bytes == 0 || data_bytes + (kv->ring.data_bytes - ring_data_free_bytes(&kv->ring)) <=
+                               share_of(message_class, kv->ring.data_bytes);
+    size_t changes_used = changes_pool_used_bytes(kv->pool);
+    bool changes_fit = changes_used + 8 * record_bytes + 64 * KIB <=
+                       share_of(message_class, kv->options.changes_bytes_max);
+    bool log_fits = disk_log_fits(&kv->log, 2 * ring_bytes) || message_class < KV_CLASS_REQUEST;
+
+    if (kv->failed < 0) {
+        return true; /* the operation itself gets the error */
+    }
+    if (!ring_fits || !data_fits) {
+        kv_sync_want(kv);
+    }
+    if (!changes_fit || !log_fits) {
+        kv_checkpoint_want(kv);
+    }
+    bool fits = ring_fits && data_fits && changes_fit && log_fits;
+    kv->counters.stalls += !fits;
+    return fits;
+}
+
+void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset) {
+    return ring_data_allocate(&kv->ring, size_bytes, ret_offset)
+               ? ring_data_at(&kv->ring, *ret_offset)
+               : NULL;
+}
+
+void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes) {
+    size_t place = kv->ring.data_bytes > 0 ? (size_t)(offset % kv->ring.data_bytes) : 0;
+
+    return size_bytes <= kv->ring.data_bytes - place ? ring_data_at(&kv->ring, offset) : NULL;
+}
+
+static void log_io_done(struct env_io *io, int result) {
+    struct kv *kv = io->context;
+
+    kv->io_result = result;
+    atomic_store(&kv->io_finished, true);
+    kv_wake(kv);
+}
+
+void kv_log_submit(struct kv *kv) {
+    assert(!kv->io_busy);
+    kv->io_busy = true;
+    atomic_store(&kv->io_finished, false);
+    kv->log.io.done = log_io_done;
+    kv->log.io.context = kv;
+    env_io_submit(kv->env, &kv->log.io);
+}
+
+static void maintain(struct kv *kv) {
+    uint64_t now = env_now_ns(kv->env);
+    bool unsynced = kv->synced < kv->ring.position || kv->ring.open_bytes > 0;
+    bool due = now - kv->sync.last_ns >= kv->options.sync_interval_ns;
+
+    if (unsynced && (due || ring_used_bytes(&kv->ring) >= kv->ring.record_bytes / 2 ||
+                     ring_data_free_bytes(&kv->ring) < kv->ring.data_bytes / 2)) {
+        kv_sync_want(kv);
+    }
+    if (changes_pool_used_bytes(kv->pool) >= kv->options.changes_bytes_max / 2 ||
+        disk_log_used_bytes(&kv->log) >= kv->log.region_bytes / 8 * 3) {
+        kv_checkpoint_want(kv);
+    }
+}
+
+static void stop_step(struct kv *kv) {
+    if (!kv->stop_done || kv->synced < kv->ring.position || kv->ring.open_bytes > 0 ||
+        kv->applied < kv->ring.position || kv->frozen || !kv_sync_is_idle(kv)) {
+        return;
+    }
+    void (*done)(void *context, int result) = kv->stop_done;
+    int r = kv->env->ops->shared_remove(kv->env, kv->options.shared_name);
+
+    kv->stop_done = NULL;
+    done(kv->stop_context, r);
+}
+
+void kv_step(struct kv *kv) {
+    if (kv->base_read) {
+        kv->options.base->read_end(kv->base);
+        kv->base_read = false;
+    }
+    kv_warm_step(kv);
+    if (kv->failed < 0) {
+        return;
+    }
+    maintain(kv);
+    kv_sync_step(kv);
+    kv_checkpoint_step(kv);
+    /* A checkpoint may have begun that waits for a sync point, or ended one's wait for space. */
+    kv_sync_step(kv);
+    stop_step(kv);
+}
+
+void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context) {
+    if (kv->failed < 0) {
+        done(context, kv->failed);
+        return;
+    }
+    kv->stop_done = done;
+    kv->stop_context = context;
+    kv->stopping = true;
+    (void)kv_seal(kv);
+    kv_checkpoint_want(kv);
+    kv_sync_want(kv);
+    kv_step(kv);
+}
+
+void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters) {
+    *ret_counters = kv->counters;
+    ret_counters->changes_bytes = changes_pool_used_bytes(kv->pool);
+    ret_counters->ring_used_bytes = ring_used_bytes(&kv->ring);
+    ret_counters->disk_log_used_bytes = disk_log_used_bytes(&kv->log);
+}

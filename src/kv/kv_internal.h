@@ -1,0 +1,142 @@
+/* Inside of the engine, shared by kv*.c only. */
+#pragma once
+#include "kv/changes.h"
+#include "kv/disk_log.h"
+#include "kv/kv.h"
+#include "kv/kv_base.h"
+#include "kv/outcomes.h"
+#include "kv/record.h"
+#include "kv/ring.h"
+#include <stdatomic.h>
+
+enum {
+    KV_SPACE_ENGINE = 2, /* the engine's own rows, behind all others */
+    KV_ROW_APPLIED = 'A',
+    KV_ROW_FLOOR = 'F',
+    KV_ROW_OUTCOME = 'O',
+    KV_WARMS_MAX = 32,
+    KV_WARM_KEYS = 256,
+    KV_COMMIT_ROWS = 16384,
+    KV_SCRATCH_VALUES = 16,
+    KV_OUTCOMES_MAX = 65536,
+    KV_SESSIONS_MAX = 4096,
+};
+
+/* A key whose rows a job reads into the page cache, so that the step may then read them. */
+struct kv_warm {
+    struct env_job job;
+    struct kv *kv;
+    struct kv_key key;
+    bool busy;
+    atomic_bool finished;
+};
+
+/* The transaction: its operations lie at the end of the open record. */
+struct kv_transaction {
+    bool open;
+    size_t record_bytes;        /* of the open record when it began */
+    uint32_t record_operations; /* likewise */
+    uint32_t operations;
+    size_t rows;
+    size_t value_bytes;
+    uint32_t scratch_count;
+};
+
+enum sync_stage { SYNC_IDLE, SYNC_DATA, SYNC_RECORDS, SYNC_FLUSH };
+
+struct kv_sync_state {
+    enum sync_stage stage;
+    bool wanted; /* one more when this one is done, or now */
+    bool data_done;
+    int data_result;
+    struct ring_start cut; /* where the ring starts once this is done */
+    uint64_t walk;         /* ring offset of the next record to write */
+    struct disk_log_span span;
+    uint64_t last_ns;
+};
+
+enum checkpoint_stage {
+    CHECKPOINT_IDLE,
+    CHECKPOINT_SYNC,
+    CHECKPOINT_COMMIT,
+    CHECKPOINT_SUPERBLOCK,
+    CHECKPOINT_SUPERBLOCK_FLUSH
+};
+
+struct kv_checkpoint_state {
+    enum checkpoint_stage stage;
+    bool wanted;
+    bool committing;
+    atomic_bool commit_finished;
+    uint64_t position;
+    uint64_t tail_offset; /* of the log once this is done */
+    uint64_t tail_position;
+    uint32_t tail_crc;
+    struct kv_key walk;
+    bool walk_inclusive;
+    bool last_commit;
+    struct kv_base_commit commit;
+    struct kv_base_row *rows;
+};
+
+struct kv {
+    struct kv_options options;
+    struct env *env;
+    struct ring ring;
+    struct disk_log log;
+    struct changes_pool *pool;
+    struct changes *changes;
+    struct changes *frozen; /* NULL: no checkpoint */
+    struct outcomes *outcomes;
+    struct kv_base *base;
+    uint64_t term;
+    uint64_t synced;
+    uint64_t applied;
+    int failed; /* the error that stopped the log, or 0 */
+    struct kv_transaction transaction;
+    struct kv_sync_state sync;
+    struct kv_checkpoint_state checkpoint;
+    struct queue waiters;
+    struct env_io io; /* of the log: one at a time */
+    bool io_busy;
+    atomic_bool io_finished;
+    int io_result;
+    bool base_read; /* the base's read transaction may be open */
+    struct kv_warm warms[KV_WARMS_MAX];
+    struct kv_key warm_keys[KV_WARM_KEYS];
+    bool warm_valid[KV_WARM_KEYS];
+    uint32_t warm_next;
+    uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
+    bool stopping;
+    void (*stop_done)(void *context, int result);
+    void *stop_context;
+    struct kv_counters counters;
+};
+
+/* kv.c */
+void kv_fail(struct kv *kv, int result);
+void kv_wake(struct kv *kv);
+/* The row as changes, frozen and base have it, without what the transaction staged. */
+MUST_CHECK int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend,
+                       struct bytes *ret_value);
+MUST_CHECK bool kv_must_warm(struct kv *kv, const struct kv_key *key);
+void kv_warm_step(struct kv *kv);
+/* Submits kv->log.io; kv->io_finished is set and the owner woken when it is done. */
+void kv_log_submit(struct kv *kv);
+
+/* kv_transaction.c: applies one operation to changes and outcomes. Room was reserved. */
+MUST_CHECK int kv_apply(struct kv *kv, const struct record_operation *operation, bool may_fail);
+
+/* kv_sync.c */
+void kv_sync_want(struct kv *kv);
+void kv_sync_step(struct kv *kv);
+bool kv_sync_is_idle(const struct kv *kv);
+
+/* kv_checkpoint.c */
+void kv_checkpoint_want(struct kv *kv);
+void kv_checkpoint_step(struct kv *kv);
+
+/* kv_recover.c */
+MUST_CHECK int kv_recover(struct kv *kv, char problem[256]);
+struct kv_key kv_applied_key(void);
+struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence);

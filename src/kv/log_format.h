@@ -1,0 +1,111 @@
+/* Bytes of the log: records (the same in ring and disk log), the ring's header, the disk log's
+ * superblocks and batches. Little-endian; docs/internals/log.md draws them. */
+#pragma once
+#include "base/endian.h"
+#include "base/types.h"
+
+enum {
+    LOG_FORMAT = 1,
+    LOG_RECORD_MAGIC = 0x43455253, /* "SREC" */
+    LOG_FILLER_MAGIC = 0x4c494653, /* "SFIL": the next record is at the ring's beginning */
+    LOG_BATCH_MAGIC = 0x54414253,  /* "SBAT" */
+    LOG_ALIGN = 8,
+    LOG_OWNER_BYTES = 16,
+    DISK_LOG_REGION_START = 2 * BLOCK_BYTES,
+};
+
+#define LOG_SUPERBLOCK_MAGIC UINT64_C(0x4b4c424c414f4853) /* "SHOALBLK" */
+#define LOG_RING_MAGIC UINT64_C(0x474e524c414f4853)       /* "SHOALRNG" */
+
+/* crc covers header (with crc 0) and body and is seeded with the previous record's crc. */
+struct log_record {
+    uint32_t magic;
+    uint32_t length; /* of header and body, before padding to LOG_ALIGN */
+    uint64_t position;
+    uint64_t term;
+    uint64_t durable_upto;
+    uint64_t data_end; /* bytes ever allocated in the data area when the record was closed */
+    uint32_t crc;
+    uint32_t operation_count;
+};
+_Static_assert(sizeof(struct log_record) == 48, "the record header is 48 bytes");
+
+enum log_operation_kind {
+    LOG_PUT = 1,    /* key, value */
+    LOG_DELETE = 2, /* key */
+    LOG_PATCH = 3,  /* key, u16 offset, bytes */
+    LOG_NOTE = 4,
+    LOG_OUTCOME = 5,      /* struct log_outcome, reply */
+    LOG_OUTCOME_DROP = 6, /* u64 session */
+};
+
+struct log_operation {
+    uint8_t kind;
+    uint8_t reserved[3];
+    uint32_t size; /* of what follows */
+};
+_Static_assert(sizeof(struct log_operation) == 8, "operations have an 8-byte header");
+
+struct log_outcome {
+    uint64_t session;
+    uint64_t sequence;
+    uint64_t floor;
+    int32_t result;
+    uint16_t slot;
+    uint16_t reserved;
+};
+_Static_assert(sizeof(struct log_outcome) == 32, "no padding");
+
+/* Where the records begin that the disk log does not have. The newer valid one of two counts. */
+struct ring_start {
+    uint64_t sequence;
+    uint64_t offset; /* running total; the place is offset % record_bytes */
+    uint64_t position;
+    uint64_t data_start; /* running total: what lies before it is free */
+    uint32_t previous_crc;
+    uint32_t crc;
+};
+_Static_assert(sizeof(struct ring_start) == 40, "no padding");
+
+struct ring_header {
+    uint64_t magic;
+    uint32_t format;
+    uint32_t crc; /* of the fields up to data_bytes, this one 0 */
+    uint8_t owner_id[LOG_OWNER_BYTES];
+    uint8_t boot_id[16];
+    uint64_t record_bytes;
+    uint64_t data_bytes;
+    struct ring_start starts[2];
+};
+_Static_assert(sizeof(struct ring_header) <= BLOCK_BYTES, "the header has a page");
+
+struct log_superblock {
+    uint64_t magic;
+    uint32_t format;
+    uint32_t crc; /* of the whole, this one 0 */
+    uint8_t owner_id[LOG_OWNER_BYTES];
+    uint64_t sequence;
+    uint64_t region_bytes;
+    uint64_t tail_offset; /* running total: the oldest batch still needed */
+    uint64_t tail_position;
+    uint64_t term;
+    uint64_t written_bytes; /* of the region, once written through */
+    uint32_t tail_previous_crc;
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct log_superblock) == 88, "no padding");
+
+/* offset is the batch's own place as a running total, so that one of an earlier lap is known. */
+struct log_batch {
+    uint32_t magic;
+    uint32_t crc; /* of this header (crc 0) and the payload */
+    uint64_t owner;
+    uint64_t offset;
+    uint64_t first_position;
+    uint64_t last_position;
+    uint64_t durable_upto; /* synced position when it was written */
+    uint32_t payload_bytes;
+    uint32_t previous_crc; /* of the record before the first */
+    uint64_t reserved;
+};
+_Static_assert(sizeof(struct log_batch) == 64, "no padding");

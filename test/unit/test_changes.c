@@ -1,0 +1,411 @@
+/* Changes against a model: a sorted array that is searched from end to end by memcmp. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include "base/prng.h"
+#include "kv/changes.h"
+
+enum { MODEL_ROWS_MAX = 6000, MODEL_VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 4000 };
+
+struct model_row {
+    struct kv_key key;
+    bool deleted;
+    size_t size;
+    uint8_t value[MODEL_VALUE_BYTES_MAX];
+};
+
+struct model {
+    struct model_row *rows;
+    size_t count;
+};
+
+static size_t model_place(const struct model *model, const struct kv_key *key) {
+    size_t low = 0, high = model->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (kv_key_compare(&model->rows[middle].key, key) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool model_has(const struct model *model, size_t place, const struct kv_key *key) {
+    return place < model->count && kv_key_compare(&model->rows[place].key, key) == 0;
+}
+
+static struct model_row *model_set(struct model *model, const struct kv_key *key) {
+    size_t place = model_place(model, key);
+
+    if (!model_has(model, place, key)) {
+        assert_true(model->count < MODEL_ROWS_MAX);
+        memmove(&model->rows[place + 1], &model->rows[place],
+                (model->count - place) * sizeof model->rows[0]);
+        model->rows[place].key = *key;
+        model->count++;
+    }
+    return &model->rows[place];
+}
+
+static void check_row(const struct model *model, size_t place, enum changes_state state,
+                      struct bytes value) {
+    const struct model_row *row = &model->rows[place];
+
+    assert_int_equal(state, row->deleted ? CHANGES_DELETED : CHANGES_PRESENT);
+    if (!row->deleted) {
+        assert_int_equal(value.size, row->size);
+        assert_memory_equal(value.data, row->value, row->size);
+    }
+}
+
+static void check_around(const struct model *model, const struct changes *changes,
+                         const struct kv_key *key) {
+    size_t place = model_place(model, key);
+    bool there = model_has(model, place, key);
+    struct kv_key found;
+    struct bytes value = {NULL, 0};
+    enum changes_state state = changes_find(changes, key, &value);
+
+    if (there) {
+        check_row(model, place, state, value);
+    } else {
+        assert_int_equal(state, CHANGES_ABSENT);
+    }
+    for (unsigned inclusive = 0; inclusive < 2; inclusive++) {
+        size_t next = place + (there && !inclusive);
+
+        state = changes_next(changes, key, inclusive, &found, &value);
+        if (next == model->count) {
+            assert_int_equal(state, CHANGES_ABSENT);
+        } else {
+            assert_memory_equal(&found, &model->rows[next].key, sizeof found);
+            check_row(model, next, state, value);
+        }
+    }
+    state = changes_previous(changes, key, &found, &value);
+    if (place == 0) {
+        assert_int_equal(state, CHANGES_ABSENT);
+    } else {
+        assert_memory_equal(&found, &model->rows[place - 1].key, sizeof found);
+        check_row(model, place - 1, state, value);
+    }
+}
+
+/* From the first row to the last and back, each by the one before. */
+static void check_walks(const struct model *model, const struct changes *changes) {
+    struct kv_key key = {{0}};
+    struct bytes value = {NULL, 0};
+    size_t place = 0;
+    enum changes_state state = changes_next(changes, &key, true, &key, &value);
+
+    assert_int_equal(changes_row_count(changes), model->count);
+    while (state != CHANGES_ABSENT) {
+        assert_true(place < model->count);
+        assert_memory_equal(&key, &model->rows[place].key, sizeof key);
+        check_row(model, place, state, value);
+        place++;
+        state = changes_next(changes, &key, false, &key, &value);
+    }
+    assert_int_equal(place, model->count);
+    memset(&key, 0xFF, sizeof key);
+    while (changes_previous(changes, &key, &key, &value) != CHANGES_ABSENT) {
+        place--;
+        assert_memory_equal(&key, &model->rows[place].key, sizeof key);
+    }
+    assert_int_equal(place, 0);
+}
+
+/* How the keys of a run follow each other. */
+enum order { ORDER_RANDOM, ORDER_ASCENDING, ORDER_DESCENDING, ORDER_RUNS, ORDER_COUNT };
+
+static struct kv_key key_draw(struct prng *prng, enum order order, unsigned step) {
+    struct kv_key_fields fields = {.space = 1, .slot = 7, .type = 3};
+
+    switch (order) {
+    case ORDER_RANDOM:
+        /* Few values in each word, so that every word decides some comparisons. */
+        fields.slot = (uint16_t)prng_below(prng, 4);
+        fields.id = prng_below(prng, 8) << 29;
+        fields.generation = (uint32_t)prng_below(prng, 4) << 31;
+        fields.index = prng_below(prng, 64) << 57 | prng_below(prng, 4);
+        break;
+    case ORDER_ASCENDING:
+        fields.index = (uint64_t)step * 2;
+        break;
+    case ORDER_DESCENDING:
+        fields.index = UINT64_MAX - (uint64_t)step * 2;
+        break;
+    default:
+        /* Ascending within each of several ids, in turn. */
+        fields.id = step / 50 * 7919 % 13;
+        fields.index = (uint64_t)step * 2;
+        break;
+    }
+    return kv_key_make(fields);
+}
+
+static void step_random(struct prng *prng, struct model *model, struct changes *changes,
+                        const struct kv_key *key) {
+    struct model_row *row = model_set(model, key);
+    uint8_t *place = NULL;
+
+    row->deleted = prng_chance(prng, 1, 5);
+    if (row->deleted) {
+        assert_int_equal(changes_delete(changes, key), 0);
+        return;
+    }
+    row->size = prng_below(prng, MODEL_VALUE_BYTES_MAX + 1);
+    for (size_t i = 0; i < row->size; i++) {
+        row->value[i] = (uint8_t)prng_next(prng);
+    }
+    assert_int_equal(changes_put(changes, key, (struct bytes){row->value, row->size}, &place), 0);
+    assert_non_null(place);
+    if (row->size > 0 && prng_chance(prng, 1, 4)) {
+        /* What is written in place is seen. */
+        place[row->size - 1] ^= 0x5A;
+        row->value[row->size - 1] ^= 0x5A;
+    }
+}
+
+/* Broken when the tree and a sorted array ever differ, in any order of insertion. */
+static void test_random_against_model(void **state) {
+    struct changes_pool *pool;
+    struct model model = {.rows = calloc(MODEL_ROWS_MAX, sizeof(struct model_row))};
+
+    (void)state;
+    assert_int_equal(changes_pool_new(8 * MIB, &pool), 0);
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        enum order order = (enum order)(seed % ORDER_COUNT);
+        struct changes *changes;
+        struct prng prng;
+
+        print_message("seed %lu\n", (unsigned long)seed);
+        prng_init(&prng, seed);
+        model.count = 0;
+        assert_int_equal(changes_new(pool, &changes), 0);
+        for (unsigned step = 0; step < KEYS_OF_A_RUN; step++) {
+            unsigned which =
+                prng_chance(&prng, 1, 8) ? (unsigned)prng_below(&prng, step + 1) : step;
+            struct kv_key key = key_draw(&prng, order, which);
+
+            step_random(&prng, &model, changes, &key);
+            check_around(&model, changes, &key);
+            /* Most likely a key that is not there, beside one that is. */
+            key.bytes[KV_KEY_BYTES - 1] ^= 1;
+            check_around(&model, changes, &key);
+        }
+        check_walks(&model, changes);
+        changes_free(changes);
+        assert_int_equal(changes_pool_used_bytes(pool), 0);
+    }
+    changes_pool_free(pool);
+    free(model.rows);
+}
+
+static void test_empty(void **state) {
+    struct changes_pool *pool;
+    struct changes *changes;
+    struct kv_key key = {{1}}, found;
+    struct bytes value;
+
+    (void)state;
+    assert_int_equal(changes_pool_new(128 * KIB, &pool), 0);
+    assert_int_equal(changes_new(pool, &changes), 0);
+    assert_int_equal(changes_find(changes, &key, &value), CHANGES_ABSENT);
+    assert_int_equal(changes_next(changes, &key, true, &found, &value), CHANGES_ABSENT);
+    assert_int_equal(changes_previous(changes, &key, &found, &value), CHANGES_ABSENT);
+    assert_int_equal(changes_row_count(changes), 0);
+    changes_free(changes);
+    changes_free(NULL);
+    changes_pool_free(pool);
+    changes_pool_free(NULL);
+}
+
+/* Broken when a row that shrinks, is deleted or grows back within its place moves. */
+static void test_put_in_place(void **state) {
+    struct changes_pool *pool;
+    struct changes *changes;
+    struct kv_key key = {{1}};
+    uint8_t data[CHANGES_VALUE_BYTES_MAX + 1] = {0};
+    uint8_t *first, *again;
+
+    (void)state;
+    assert_int_equal(changes_pool_new(128 * KIB, &pool), 0);
+    assert_int_equal(changes_new(pool, &changes), 0);
+    assert_int_equal(changes_put(changes, &key, (struct bytes){data, 100}, &first), 0);
+    assert_int_equal(changes_put(changes, &key, (struct bytes){data, 7}, &again), 0);
+    assert_ptr_equal(first, again);
+    assert_int_equal(changes_delete(changes, &key), 0);
+    assert_int_equal(changes_put(changes, &key, (struct bytes){data, 104}, &again), 0);
+    assert_ptr_equal(first, again);
+    /* A value may be shifted within itself. */
+    for (unsigned i = 0; i < 104; i++) {
+        first[i] = (uint8_t)i;
+    }
+    assert_int_equal(changes_put(changes, &key, (struct bytes){first + 4, 100}, &again), 0);
+    assert_ptr_equal(first, again);
+    assert_int_equal(again[0], 4);
+    assert_int_equal(again[99], 103);
+    assert_int_equal(changes_put(changes, &key, (struct bytes){again, 100}, NULL), 0);
+    assert_int_equal(
+        changes_put(changes, &key, (struct bytes){data, CHANGES_VALUE_BYTES_MAX}, &again), 0);
+    assert_ptr_not_equal(first, again);
+    assert_int_equal(changes_put(changes, &key, (struct bytes){data, sizeof data}, &again),
+                     -ERR_INVALID);
+    assert_int_equal(changes_row_count(changes), 1);
+    changes_free(changes);
+    changes_pool_free(pool);
+}
+
+static void test_pool_sizes(void **state) {
+    struct changes_pool *pool = NULL;
+
+    (void)state;
+    assert_int_equal(changes_pool_new(0, &pool), -ERR_INVALID);
+    assert_int_equal(changes_pool_new(127 * KIB, &pool), -ERR_INVALID);
+    assert_int_equal(changes_pool_new(33 * GIB, &pool), -ERR_INVALID);
+    assert_null(pool);
+    assert_int_equal(changes_pool_new(200 * KIB, &pool), 0);
+    assert_int_equal(changes_pool_free_bytes(pool), 192 * KIB);
+    changes_pool_free(pool);
+}
+
+/* Broken when a put that fails leaves a trace, or when what was reserved can fail. */
+static void test_exhaustion(void **state) {
+    enum { ROWS_RESERVED = 9, ROW_BYTES = 150 };
+    uint8_t data[ROW_BYTES] = {0};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct changes_pool *pool;
+        struct changes *changes;
+        struct model model = {.rows = calloc(MODEL_ROWS_MAX, sizeof(struct model_row))};
+        struct kv_key key;
+        struct prng prng;
+        int r = 0;
+
+        print_message("seed %lu\n", (unsigned long)seed);
+        prng_init(&prng, seed);
+        assert_int_equal(changes_pool_new(512 * KIB, &pool), 0);
+        assert_int_equal(changes_new(pool, &changes), 0);
+        while (changes_reserve(changes, ROWS_RESERVED, ROWS_RESERVED * ROW_BYTES) == 0) {
+            for (unsigned i = 0; i < ROWS_RESERVED; i++) {
+                key = key_draw(&prng, ORDER_RANDOM, 0);
+                struct model_row *row = model_set(&model, &key);
+                row->deleted = false;
+                row->size = prng_below(&prng, ROW_BYTES + 1);
+                assert_int_equal(
+                    changes_put(changes, &key, (struct bytes){row->value, row->size}, NULL), 0);
+            }
+        }
+        check_walks(&model, changes);
+        assert_true(model.count > 1000);
+        while (r == 0) {
+            key = key_draw(&prng, ORDER_RANDOM, 0);
+            r = changes_put(changes, &key, (struct bytes){data, ROW_BYTES}, NULL);
+            if (r == 0) {
+                struct model_row *row = model_set(&model, &key);
+                row->deleted = false;
+                row->size = ROW_BYTES;
+                memset(row->value, 0, ROW_BYTES);
+            }
+        }
+        assert_int_equal(r, -ERR_NO_SPACE);
+        check_walks(&model, changes);
+        check_around(&model, changes, &key);
+        changes_free(changes);
+        assert_int_equal(changes_pool_used_bytes(pool), 0);
+        changes_pool_free(pool);
+        free(model.rows);
+    }
+}
+
+/* Broken when one generation's end takes or keeps anything of another's. */
+static void test_generations(void **state) {
+    struct changes_pool *pool;
+    struct changes *older, *newer, *none;
+    uint8_t data[1000];
+    struct kv_key key;
+    struct bytes value;
+
+    (void)state;
+    assert_int_equal(changes_pool_new(256 * KIB, &pool), 0);
+    assert_int_equal(changes_new(pool, &older), 0);
+    for (unsigned generation = 0; generation < 50; generation++) {
+        assert_int_equal(changes_new(pool, &newer), 0);
+        memset(data, (int)generation, sizeof data);
+        for (unsigned i = 0; i < 80; i++) {
+            key = kv_key_make((struct kv_key_fields){.index = i});
+            assert_int_equal(changes_put(newer, &key, (struct bytes){data, sizeof data}, NULL), 0);
+        }
+        if (generation > 0) {
+            for (unsigned i = 0; i < 80; i++) {
+                key = kv_key_make((struct kv_key_fields){.index = i});
+                assert_int_equal(changes_find(older, &key, &value), CHANGES_PRESENT);
+                assert_int_equal(value.data[0], generation - 1);
+                assert_int_equal(value.data[999], generation - 1);
+            }
+        }
+        assert_int_equal(changes_pool_used_bytes(pool) + changes_pool_free_bytes(pool), 256 * KIB);
+        changes_free(older);
+        older = newer;
+    }
+    assert_int_equal(changes_reserve(older, 1, 300 * KIB), -ERR_NO_SPACE);
+    /* What a reservation holds is not free for another generation, and comes back with it. */
+    assert_int_equal(changes_reserve(older, 20, 40 * KIB), 0);
+    assert_int_equal(changes_pool_free_bytes(pool), 0);
+    assert_int_equal(changes_new(pool, &none), -ERR_NO_SPACE);
+    changes_free(older);
+    assert_int_equal(changes_pool_used_bytes(pool), 0);
+    changes_pool_free(pool);
+}
+
+/* Broken when some order of keys leaves nodes almost empty: bytes a row, empty values. */
+static void test_density(void **state) {
+    static const struct {
+        enum order order;
+        size_t row_bytes_max;
+    } cases[] = {
+        {ORDER_ASCENDING, 40}, {ORDER_DESCENDING, 80}, {ORDER_RUNS, 60}, {ORDER_RANDOM, 70}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct changes_pool *pool;
+        struct changes *changes;
+        struct prng prng;
+
+        prng_init(&prng, 1);
+        assert_int_equal(changes_pool_new(7 * MIB, &pool), 0);
+        assert_int_equal(changes_new(pool, &changes), 0);
+        for (unsigned step = 0; step < 20000; step++) {
+            struct kv_key key = key_draw(&prng, cases[i].order, step);
+
+            assert_int_equal(changes_put(changes, &key, (struct bytes){NULL, 0}, NULL), 0);
+        }
+        print_message("order %d: %zu bytes a row\n", (int)cases[i].order,
+                      changes_pool_used_bytes(pool) / changes_row_count(changes));
+        assert_true(changes_pool_used_bytes(pool) <=
+                    changes_row_count(changes) * cases[i].row_bytes_max + 64 * KIB);
+        changes_free(changes);
+        changes_pool_free(pool);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),        cmocka_unit_test(test_random_against_model),
+        cmocka_unit_test(test_put_in_place), cmocka_unit_test(test_pool_sizes),
+        cmocka_unit_test(test_exhaustion),   cmocka_unit_test(test_generations),
+        cmocka_unit_test(test_density),
+    };
+
+    return cmocka_run_group_tests_name("changes", tests, NULL, NULL);
+}
