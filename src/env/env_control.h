@@ -1,7 +1,7 @@
 /* The control socket of a daemon: a Unix socket under its directory, one request a connection.
  *
  *     request   u32 bytes, then arguments, each ended by NUL
- *     answer    u32 bytes > 0 and as many bytes of text, any number of times; then u32 0, u32 status
+ *     answer    u32 bytes > 0 and as many bytes of text, repeated; then u32 0, u32 status
  *
  * Both ends are of one machine and one build. The socket's mode is 0600, so the owner of the
  * directory and root can talk to it. Used by commands only; everything here may block. */
