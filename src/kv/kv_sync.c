@@ -86,8 +86,7 @@ void kv_data_synced(struct kv *kv, int result) {
  * none left before the cut. */
 static bool sync_write_batch(struct kv *kv) {
     struct kv_sync_state *sync = &kv->sync;
-    uint64_t stage = MIN((uint64_t)DISK_LOG_STAGE_BYTES - BLOCK_BYTES, kv->log.region_bytes / 8);
-    size_t limit = (size_t)MAX(stage, (uint64_t)kv->ring.record_bytes_max);
+    size_t limit = (size_t)kv->log.payload_bytes_max;
     uint8_t *payload = disk_log_payload(&kv->log);
     struct disk_log_span span = {.first_position = kv->log.last_position + 1,
                                  .last_position = kv->log.last_position,

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 200, HISTORY_MAX = 40000, SEEDS = 150, STEPS = 600 };
+enum { KEYS = 200, HISTORY_MAX = 40000, SEEDS = 30, STEPS = 600 };
 
 /* One change of one key; stamp 0 deletes. Values are made from key and stamp. */
 struct change {
@@ -75,7 +75,7 @@ static int open_kv(struct bench *bench, char problem[256]) {
         .owner_id = "0123456789abcde",
         .ring_bytes = 64 * KIB,
         .ring_data_bytes = 64 * KIB,
-        .disk_log_bytes = 256 * KIB,
+        .disk_log_bytes = 512 * KIB,
         .changes_bytes_max = 512 * KIB,
         .sync_interval_ns = NS_PER_S,
         .hooks = {.wake = wake, .data_sync = data_sync},
@@ -158,16 +158,14 @@ static void sync_done(struct kv_waiter *waiter, int result) {
     free(wait);
 }
 
-/* What the model says at a position: the newest change at or below it. */
-static uint32_t model_stamp(const struct bench *bench, uint32_t key, uint64_t position) {
-    uint32_t stamp = 0;
-
+/* What the model says at a position: the newest changes at or below it. */
+static void model_stamps(const struct bench *bench, uint64_t position, uint32_t stamps[KEYS]) {
+    memset(stamps, 0, KEYS * sizeof *stamps);
     for (size_t i = 0; i < bench->history_count; i++) {
-        if (bench->history[i].key == key && bench->history[i].position <= position) {
-            stamp = bench->history[i].stamp;
+        if (bench->history[i].position <= position) {
+            stamps[bench->history[i].key] = bench->history[i].stamp;
         }
     }
-    return stamp;
 }
 
 static int get_now(struct bench *bench, const struct kv_key *key, struct bytes *value) {
@@ -181,12 +179,13 @@ static int get_now(struct bench *bench, const struct kv_key *key, struct bytes *
 }
 
 static void check_all(struct bench *bench) {
-    uint64_t position = kv_position(bench->kv);
     uint8_t expected[KV_VALUE_BYTES_MAX];
+    uint32_t stamps[KEYS];
     struct bytes value;
 
+    model_stamps(bench, kv_position(bench->kv), stamps);
     for (uint32_t index = 0; index < KEYS; index++) {
-        uint32_t stamp = model_stamp(bench, index, position);
+        uint32_t stamp = stamps[index];
         struct kv_key key = key_of(index);
         int r = get_now(bench, &key, &value);
 
@@ -211,11 +210,14 @@ static void check_walk(struct bench *bench) {
     size_t walked = 0;
     int r;
 
+    uint32_t stamps[KEYS];
+
+    model_stamps(bench, kv_position(bench->kv), stamps);
     memset(&to, 0xff, sizeof to);
     to.bytes[0] = 2;
     memset(to.bytes + 1, 0, sizeof to.bytes - 1);
     for (uint32_t index = 0; index < KEYS; index++) {
-        present += model_stamp(bench, index, kv_position(bench->kv)) != 0;
+        present += stamps[index] != 0;
     }
     kv_cursor_init(&cursor, &from, &to);
     while ((r = kv_next(bench->kv, &cursor, &value)) != -ERR_NOT_FOUND) {
@@ -250,8 +252,8 @@ static void check_outcomes(struct bench *bench) {
         highest = bench->outcome_positions[sequence] <= position ? sequence : highest;
     }
     for (uint64_t sequence = 1; sequence < bench->next_sequence; sequence++) {
-        int r = kv_outcome_get(bench->kv, (struct slot){0}, (struct session_id){7}, sequence,
-                               &outcome);
+        int r =
+            kv_outcome_get(bench->kv, (struct slot){0}, (struct session_id){7}, sequence, &outcome);
         uint64_t floor = highest > 20 ? highest - 20 : 0;
 
         if (sequence < floor) {
@@ -287,20 +289,20 @@ static void reopen(struct bench *bench, bool power) {
     int r = -ERR_CLOSED;
 
     while (r < 0) {
-        kv_close(bench->kv);
-        bench->kv = NULL;
         if (power) {
             memory_env_power(bench->world);
         } else {
             memory_env_kill(bench->world);
         }
+        kv_close(bench->kv);
+        bench->kv = NULL;
         if (prng_chance(&bench->prng, 1, 2)) {
             memory_env_crash_after(bench->world, 1 + prng_below(&bench->prng, 40));
         }
         r = open_kv(bench, problem);
         if (r < 0 && r != -ERR_CLOSED) {
-            fail_msg("seed %llu: open answers %s: %s", (unsigned long long)bench->seed,
-                     err_name(r), problem);
+            fail_msg("seed %llu: open answers %s: %s", (unsigned long long)bench->seed, err_name(r),
+                     problem);
         }
     }
     memory_env_crash_after(bench->world, UINT64_MAX);
@@ -349,7 +351,6 @@ static void one_step(struct bench *bench) {
 static void run_seed(uint64_t seed, uint64_t cold) {
     char problem[256];
     struct bench *bench = calloc(1, sizeof *bench);
-    struct kv_counters counters;
 
     assert_non_null(bench);
     bench->seed = seed;
@@ -365,7 +366,6 @@ static void run_seed(uint64_t seed, uint64_t cold) {
     for (int step = 0; step < STEPS; step++) {
         one_step(bench);
     }
-    kv_counters_get(bench->kv, &counters);
     reopen(bench, false);
     kv_close(bench->kv);
     kv_mem_store_free(bench->store);
