@@ -1,8 +1,11 @@
 /* The real outside, on a temporary directory: files, names, shared memory, clocks. */
 #include "env_place.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+
+#include "env/env_linux_internal.h"
 
 static void test_write_read_sync(void **state) {
     struct place *place = *state;
@@ -55,6 +58,49 @@ static void test_read_past_the_end_is_short(void **state) {
         free(data);
         place->env->ops->file_close(file);
         place->env->ops->file_close(plain);
+    }
+}
+
+/* What the system may answer, piece by piece: a request ends when all of it is done, a read also
+ * at the end of the file, and an interruption ends nothing. */
+static void test_answers_in_pieces(void **state) {
+    static const struct {
+        enum env_io_kind kind;
+        bool direct;
+        size_t size;
+        int64_t answers[4]; /* up to the one that ends it */
+        unsigned answer_count;
+        int result;
+        size_t ret_size;
+    } rows[] = {
+        {ENV_IO_READ, false, 100, {100}, 1, 0, 100},
+        {ENV_IO_READ, false, 100, {40, 50, 10}, 3, 0, 100},
+        {ENV_IO_READ, false, 100, {40, 0}, 2, 0, 40},
+        {ENV_IO_READ, false, 100, {-EINTR, 40, -EAGAIN, 60}, 4, 0, 100},
+        {ENV_IO_READ, true, 12288, {4096, 4096, 4096}, 3, 0, 12288},
+        {ENV_IO_READ, true, 12288, {4096, 100}, 2, 0, 4196},
+        {ENV_IO_READ, false, 100, {40, -EIO}, 2, -ERR_IO, 40},
+        {ENV_IO_READ, false, 0, {0}, 1, 0, 0},
+        {ENV_IO_WRITE, false, 100, {60, 40}, 2, 0, 100},
+        {ENV_IO_WRITE, false, 100, {60, -ENOSPC}, 2, -ERR_NO_SPACE, 60},
+        {ENV_IO_WRITE, false, 100, {60, 0}, 2, -ERR_IO, 60},
+        {ENV_IO_WRITE, false, 0, {0}, 1, 0, 0},
+        {ENV_IO_SYNC, false, 0, {-EINTR, 0}, 2, 0, 0},
+        {ENV_IO_SYNC, false, 0, {-EIO}, 1, -ERR_IO, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct env_file file = {.direct_asked = rows[i].direct};
+        struct env_io io = {.kind = rows[i].kind, .file = &file, .size = rows[i].size};
+
+        for (unsigned j = 0; j < rows[i].answer_count; j++) {
+            bool ended = io_advance(&io, rows[i].answers[j]);
+
+            assert_int_equal(ended, j == rows[i].answer_count - 1);
+        }
+        assert_int_equal(io.work.result, rows[i].result);
+        assert_int_equal(io.work.progress_bytes, rows[i].ret_size);
     }
 }
 
@@ -280,6 +326,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(test_write_read_sync),
         BOTH(test_read_past_the_end_is_short),
+        cmocka_unit_test(test_answers_in_pieces),
         BOTH(test_requests_that_cannot_be_right),
         BOTH(test_allocate_grows_and_keeps),
         cmocka_unit_test_setup_teardown(test_allocate_without_fallocate, set_up_without_fallocate,

@@ -174,7 +174,8 @@ static void check_block(const struct load *load, const uint8_t *data, uint32_t b
     }
 }
 
-static void check_file(struct load *load, bool power) {
+/* ret_in_flight counts blocks with a write in flight at the crash, and those it reached. */
+static void check_file(struct load *load, bool power, unsigned *ret_in_flight) {
     static uint8_t data[BLOCKS * BLOCK_BYTES] __attribute__((aligned(BLOCK_BYTES)));
     struct env *env = sim_restart(load->process);
     struct env_file *file = file_make(env, "file");
@@ -183,26 +184,35 @@ static void check_file(struct load *load, bool power) {
     memset(data, 0, sizeof data);
     assert_int_equal(env->ops->io_run(env, &io), 0);
     for (uint32_t block = 0; block < BLOCKS; block++) {
+        uint32_t number;
+
         check_block(load, data + (size_t)block * BLOCK_BYTES, block, power);
+        memcpy(&number, data + (size_t)block * BLOCK_BYTES, sizeof number);
+        ret_in_flight[0] += load->submitted[block] != load->written[block];
+        ret_in_flight[1] += number > load->written[block];
     }
 }
 
 static void test_kill_keeps_what_was_written(void **state) {
+    unsigned in_flight[2] = {0, 0}; /* in all, and those that arrived */
+
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct load *load = load_new(seed);
 
         load_run(load);
         sim_kill(load->process);
-        check_file(load, false);
+        check_file(load, false, in_flight);
         load_free(load);
     }
+    assert_true(in_flight[1] > in_flight[0] / 4 && in_flight[1] < in_flight[0] * 3 / 4);
 }
 
 static void test_power_keeps_what_was_synced(void **state) {
     uint64_t lost = 0;
     uint64_t torn = 0;
     uint64_t kept = 0;
+    unsigned in_flight[2] = {0, 0};
 
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -210,7 +220,7 @@ static void test_power_keeps_what_was_synced(void **state) {
 
         load_run(load);
         sim_power(load->process);
-        check_file(load, true);
+        check_file(load, true, in_flight);
         lost += sim_counter(load->sim, "blocks lost");
         torn += sim_counter(load->sim, "blocks torn");
         kept += sim_counter(load->sim, "blocks kept");
@@ -223,6 +233,8 @@ static void test_power_keeps_what_was_synced(void **state) {
 
 /* Kill after kill, then power: versions of older incarnations are not durable by themselves. */
 static void test_power_after_kill(void **state) {
+    unsigned in_flight[2] = {0, 0};
+
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct load *load = load_new(seed);
@@ -230,18 +242,69 @@ static void test_power_after_kill(void **state) {
         load_run(load);
         sim_kill(load->process);
         sim_power(load->process);
-        check_file(load, true);
+        check_file(load, true, in_flight);
         load_free(load);
     }
 }
 
+static void note_done(struct env_io *io, int result) {
+    assert_int_equal(result, 0);
+    *(bool *)io->context = true;
+}
+
+static bool is_true(void *context) {
+    return *(bool *)context;
+}
+
+/* A SYNC covers what had completed when it was submitted: a block that is written again while it
+ * is under way comes back in its first or its second state, and never older. */
+static void test_sync_covers_what_came_before(void **state) {
+    static uint8_t block[BLOCK_BYTES] __attribute__((aligned(BLOCK_BYTES)));
+    unsigned seen[3] = {0, 0, 0};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct sim *sim = sim_new(seed);
+        struct sim_process *process = sim_process_new(sim, "one");
+        struct env *env = sim_process_env(process);
+        struct env_file *file = file_make(env, "file");
+        bool synced = false;
+        struct env_io write = {
+            .kind = ENV_IO_WRITE, .file = file, .buffer = block, .size = BLOCK_BYTES};
+        struct env_io sync = {
+            .kind = ENV_IO_SYNC, .file = file, .done = note_done, .context = &synced};
+        uint32_t number;
+
+        seed_now = seed;
+        sim_process_faults(process)->torn_percent = 0;
+        fill(block, 1);
+        assert_int_equal(run(env, write), 0);
+        env_io_submit(env, &sync);
+        fill(block, 2);
+        assert_int_equal(run(env, write), 0);
+        assert_int_equal(sim_run_until(sim, UINT64_MAX, is_true, &synced), SIM_DONE);
+        sim_power(process);
+        env = sim_restart(process);
+        write.kind = ENV_IO_READ;
+        write.file = file_make(env, "file");
+        assert_int_equal(run(env, write), 0);
+        memcpy(&number, block, sizeof number);
+        assert_true(number <= 2);
+        seen[number]++;
+        sim_free(sim);
+    }
+    assert_int_equal(seen[0], 0);
+    assert_true(seen[1] > SEEDS / 8 && seen[2] > SEEDS / 8);
+}
+
 static uint64_t hash_of(uint64_t seed) {
     struct load *load = load_new(seed);
+    unsigned in_flight[2] = {0, 0};
     uint64_t hash;
 
     load_run(load);
     sim_power(load->process);
-    check_file(load, true);
+    check_file(load, true, in_flight);
     hash = sim_trace_hash(load->sim);
     load_free(load);
     return hash;
@@ -290,6 +353,8 @@ static void test_names_are_durable(void **state) {
     sim_free(sim);
 }
 
+enum { SYNCED_BYTES = 10 * BLOCK_BYTES + 100, GROWN_BYTES = 30 * BLOCK_BYTES };
+
 /* A size that was synced never comes back smaller; one that was not, at most as it was. */
 static void test_size_after_power(void **state) {
     bool seen_less = false;
@@ -305,21 +370,19 @@ static void test_size_after_power(void **state) {
 
         seed_now = seed;
         assert_int_equal(
-            run(env,
-                (struct env_io){.kind = ENV_IO_ALLOCATE, .file = file, .size = 10 * BLOCK_BYTES}),
+            run(env, (struct env_io){.kind = ENV_IO_ALLOCATE, .file = file, .size = SYNCED_BYTES}),
             0);
         assert_int_equal(run(env, (struct env_io){.kind = ENV_IO_SYNC, .file = file}), 0);
         assert_int_equal(
-            run(env,
-                (struct env_io){.kind = ENV_IO_ALLOCATE, .file = file, .size = 30 * BLOCK_BYTES}),
+            run(env, (struct env_io){.kind = ENV_IO_ALLOCATE, .file = file, .size = GROWN_BYTES}),
             0);
         sim_power(process);
         env = sim_restart(process);
         file = file_make(env, "file");
         assert_int_equal(env->ops->file_size(file, &size_bytes), 0);
-        assert_true(size_bytes >= 10 * BLOCK_BYTES && size_bytes <= 30 * BLOCK_BYTES);
-        seen_less |= size_bytes == 10 * BLOCK_BYTES;
-        seen_all |= size_bytes == 30 * BLOCK_BYTES;
+        assert_true(size_bytes >= SYNCED_BYTES && size_bytes <= GROWN_BYTES);
+        seen_less |= size_bytes == SYNCED_BYTES;
+        seen_all |= size_bytes == GROWN_BYTES;
         sim_free(sim);
     }
     assert_true(seen_less && seen_all);
@@ -415,6 +478,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_kill_keeps_what_was_written, say_seed),
         cmocka_unit_test_teardown(test_power_keeps_what_was_synced, say_seed),
         cmocka_unit_test_teardown(test_power_after_kill, say_seed),
+        cmocka_unit_test_teardown(test_sync_covers_what_came_before, say_seed),
         cmocka_unit_test_teardown(test_equal_seeds_equal_traces, say_seed),
         cmocka_unit_test(test_names_are_durable),
         cmocka_unit_test_teardown(test_size_after_power, say_seed),
