@@ -24,6 +24,7 @@ struct disk_log {
     struct env_file *file;
     uint64_t region_bytes;
     uint64_t owner;
+    uint64_t payload_bytes_max; /* of a batch */
     struct log_superblock superblock;
     uint64_t head;          /* where the next batch goes */
     uint64_t last_position; /* newest record in it */
@@ -57,7 +58,7 @@ struct disk_log_span {
     uint64_t last_position;
     uint64_t durable_upto;
     uint32_t last_crc;
-    uint32_t payload_bytes; /* at most DISK_LOG_STAGE_BYTES - sizeof(struct log_batch) */
+    uint32_t payload_bytes; /* at most payload_bytes_max */
 };
 void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span);
 void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);

@@ -23,7 +23,6 @@ enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 384, KV_NOTE_BYTES_MAX = 
 
 struct kv;
 struct kv_base_ops;
-
 /* An outcome: what a mutation answered, kept until its session no longer awaits it. */
 struct kv_outcome {
     struct slot slot;
@@ -52,12 +51,12 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
-    void *base_store; /* kv_mem: its struct kv_mem_store */
-    const char *root; /* file system path of the env's root; LMDB only */
+    void *base_store;           /* kv_mem: its struct kv_mem_store */
+    const char *root;           /* file system path of the env's root; LMDB only */
     uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
     size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
     size_t ring_data_bytes;     /* small writes; 0 for none */
-    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 4 x ring_bytes */
+    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
@@ -142,10 +141,9 @@ void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
 
-/* Progress: completions, timers, sync points, checkpoints. Call on wake and on every tick. */
+/* Progress. Call on wake and on every tick. */
 void kv_step(struct kv *kv);
 
-/* Counters for stats and for the simulator's totals. */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;
