@@ -300,7 +300,7 @@ int env_control_call(const char *directory, const char *name, size_t argument_co
                      const char *const *arguments,
                      void (*output)(void *context, const char *text, size_t size), void *context,
                      int *ret_status) {
-    int fd;
+    int fd = -1;
     int r = connect_to(directory, name, &fd);
 
     if (r < 0) {
