@@ -18,7 +18,7 @@
     })
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define CONTAINER_OF(pointer, type, member)                                                        \
-    ({                                                                                             \
+    __extension__({                                                                                \
         char *member_ = (char *)(pointer);                                                         \
         (type *)(void *)(member_ - offsetof(type, member));                                        \
     })

@@ -17,12 +17,23 @@ struct env;
 struct env_file;   /* an open file or block device */
 struct env_shared; /* a shared memory region */
 
+/* The env's own part of a request. */
+struct env_work {
+    struct env_work *next;
+    void (*run)(struct env_work *work);    /* on a lane's thread */
+    void (*finish)(struct env_work *work); /* on the submitter's */
+    void *owner;
+    size_t progress_bytes;
+    int result;
+};
+
 enum env_io_kind { ENV_IO_READ, ENV_IO_WRITE, ENV_IO_SYNC, ENV_IO_ALLOCATE };
 
 /* One file operation. Reads and writes of direct files need offset, size and buffer aligned to
- * 4096. A read past the end of file gives fewer bytes in ret_size; a short write is an error.
- * SYNC makes what completed before its submission durable (fdatasync). ALLOCATE makes
- * [offset, offset + size) writable without -ERR_NO_SPACE and grows the file. */
+ * 4096, else -ERR_INVALID. A read past the end of file gives fewer bytes in ret_size; a short
+ * write is an error. SYNC makes what completed before its submission durable (fdatasync).
+ * ALLOCATE makes [offset, offset + size) writable without -ERR_NO_SPACE and grows the file; no
+ * write to that range may be in flight meanwhile. */
 struct env_io {
     enum env_io_kind kind;
     struct env_file *file;
@@ -32,23 +43,23 @@ struct env_io {
     void (*done)(struct env_io *io, int result);
     void *context;
     size_t ret_size;
-    struct env_io *next;  /* env's own */
-    uint64_t reserved[6]; /* env's own */
+    struct env_work work;
 };
 
 /* Work that blocks (LMDB commits and cold reads): run() on a job thread, then done() on the
- * submitter's. Jobs of one lane run one after another in order of submission. */
+ * submitter's. run() may use io_run and nothing else of the env that submits. Jobs of the WRITE
+ * lane run one after another in order of submission, those of READ side by side in any order. */
 enum env_lane { ENV_LANE_WRITE, ENV_LANE_READ, ENV_LANE_COUNT };
 
 struct env_job {
     enum env_lane lane;
     void (*run)(struct env_job *job);
     void (*done)(struct env_job *job);
-    struct env_job *next; /* env's own */
-    uint64_t reserved[4]; /* env's own */
+    struct env_work work;
 };
 
-/* Called every period on the service thread, from env_tick_start until env_tick_stop returned. */
+/* Called every period on the service thread, from tick_start until tick_stop returned. Both may be
+ * called from any thread, tick_stop also from fire itself. */
 struct env_tick {
     uint64_t period_ns;
     void (*fire)(struct env_tick *tick);

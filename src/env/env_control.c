@@ -253,7 +253,9 @@ static int connect_to(const char *directory, const char *name, int *ret_socket) 
     return 0;
 }
 
-static int send_request(int fd, size_t argument_count, const char *const *arguments) {
+static int send_request(int fd, const struct env_control_request *request) {
+    size_t argument_count = request->argument_count;
+    const char *const *arguments = request->arguments;
     size_t size = 0;
 
     for (size_t i = 0; i < argument_count; i++) {
@@ -269,8 +271,7 @@ static int send_request(int fd, size_t argument_count, const char *const *argume
     return sent ? 0 : -ERR_CLOSED;
 }
 
-static int receive_answer(int fd, void (*output)(void *context, const char *text, size_t size),
-                          void *context, int *ret_status) {
+static int receive_answer(int fd, const struct env_control_request *request, int *ret_status) {
     char text[16384];
     uint32_t size;
     uint32_t status;
@@ -289,26 +290,23 @@ static int receive_answer(int fd, void (*output)(void *context, const char *text
             if (!receive_all(fd, text, part)) {
                 return -ERR_CLOSED;
             }
-            output(context, text, part);
+            request->output(request->context, text, part);
             size -= (uint32_t)part;
         }
     }
     return -ERR_CLOSED;
 }
 
-int env_control_call(const char *directory, const char *name, size_t argument_count,
-                     const char *const *arguments,
-                     void (*output)(void *context, const char *text, size_t size), void *context,
-                     int *ret_status) {
+int env_control_call(const struct env_control_request *request, int *ret_status) {
     int fd;
-    int r = connect_to(directory, name, &fd);
+    int r = connect_to(request->directory, request->name, &fd);
 
     if (r < 0) {
         return r;
     }
-    r = send_request(fd, argument_count, arguments);
+    r = send_request(fd, request);
     if (r == 0) {
-        r = receive_answer(fd, output, context, ret_status);
+        r = receive_answer(fd, request, ret_status);
     }
     close(fd);
     return r;

@@ -1,7 +1,7 @@
 /* The control socket of a daemon: a Unix socket under its directory, one request a connection.
  *
  *     request   u32 bytes, then arguments, each ended by NUL
- *     answer    u32 bytes > 0 and that many bytes of text, any number of times; then u32 0, u32 status
+ *     answer    u32 bytes > 0 and as many bytes of text, repeated; then u32 0, u32 status
  *
  * Both ends are of one machine and one build. The socket's mode is 0600, so the owner of the
  * directory and root can talk to it. Used by commands only; everything here may block. */
@@ -39,7 +39,12 @@ void env_control_write(struct env_control_connection *connection, const char *te
 
 /* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
  * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle. */
-MUST_CHECK int env_control_call(const char *directory, const char *name, size_t argument_count,
-                                const char *const *arguments,
-                                void (*output)(void *context, const char *text, size_t size),
-                                void *context, int *ret_status);
+struct env_control_request {
+    const char *directory;
+    const char *name;
+    size_t argument_count;
+    const char *const *arguments;
+    void (*output)(void *context, const char *text, size_t size);
+    void *context;
+};
+MUST_CHECK int env_control_call(const struct env_control_request *request, int *ret_status);

@@ -114,8 +114,7 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
     return 0;
 }
 
-int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
-                  char problem[256]) {
+int disk_log_open(struct disk_log *log, const struct disk_log_options *options, char problem[256]) {
     struct env *env = options->env;
     uint64_t size = 0;
     bool found = false;
@@ -123,12 +122,15 @@ int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
     *log = (struct disk_log){.env = env,
                              .region_bytes = options->file_bytes - DISK_LOG_REGION_START,
                              .owner = load_le64(options->owner_id)};
+    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
+    log->payload_bytes_max = MIN((uint64_t)DISK_LOG_STAGE_BYTES, log->region_bytes / 8);
+    log->payload_bytes_max =
+        log->payload_bytes_max / BLOCK_BYTES * BLOCK_BYTES - sizeof(struct log_batch);
     log->stage = aligned_alloc(BLOCK_BYTES, DISK_LOG_STAGE_BYTES + BLOCK_BYTES);
     if (!log->stage) {
         return -ERR_NO_MEMORY;
     }
-    int r =
-        env->ops->file_open(env, options->path, ENV_FILE_CREATE | ENV_FILE_DIRECT, &log->file);
+    int r = env->ops->file_open(env, options->path, ENV_FILE_CREATE | ENV_FILE_DIRECT, &log->file);
     if (r == 0) {
         r = env->ops->file_size(log->file, &size);
     }
@@ -173,10 +175,11 @@ static uint64_t batch_place(const struct disk_log *log, uint64_t payload_bytes) 
 }
 
 bool disk_log_fits(const struct disk_log *log, uint64_t payload_bytes) {
-    /* Cut into batches, each wastes less than a block, and one gap may lie at the region's end. */
-    uint64_t batches = payload_bytes / (DISK_LOG_STAGE_BYTES / 2) + 1;
-    uint64_t stage = MIN(payload_bytes + BLOCK_BYTES, (uint64_t)DISK_LOG_STAGE_BYTES);
-    uint64_t size = payload_bytes + batches * 2 * BLOCK_BYTES + stage;
+    /* Records are cut into batches at their borders, so batches are half full at the least (but
+     * one); each wastes less than a block and a header, and one gap may be at the end. */
+    uint64_t batches = payload_bytes / (log->payload_bytes_max / 2) + 1;
+    uint64_t gap = MIN(payload_bytes, log->payload_bytes_max) + 2 * BLOCK_BYTES;
+    uint64_t size = payload_bytes + batches * 2 * BLOCK_BYTES + gap;
 
     return disk_log_used_bytes(log) + size <= log->region_bytes;
 }
@@ -317,7 +320,8 @@ static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256
 
     for (uint64_t at = log->head; at < end && r == 0;) {
         uint64_t left = log->region_bytes - at % log->region_bytes;
-        uint64_t size = MIN(MIN(end - at, left), (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t piece = MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t size = MIN(piece, left);
 
         r = check_piece(log, at, (size_t)size, problem);
         at += size;

@@ -5,7 +5,7 @@
  * Offsets are running totals; the place is DISK_LOG_REGION_START + offset % region. A batch that
  * does not fit before the region's end starts at its beginning. Everything from tail on is needed.
  *
- * Thread: the kv's owner; one write or flush at a time is in flight.  Memory: one staging buffer. */
+ * Thread: the kv owner's; one write or flush at a time is in flight.  Memory: a staging buffer. */
 #pragma once
 #include "env/env.h"
 #include "kv/log_format.h"
@@ -24,6 +24,7 @@ struct disk_log {
     struct env_file *file;
     uint64_t region_bytes;
     uint64_t owner;
+    uint64_t payload_bytes_max; /* of a batch */
     struct log_superblock superblock;
     uint64_t head;          /* where the next batch goes */
     uint64_t last_position; /* newest record in it */
@@ -57,7 +58,7 @@ struct disk_log_span {
     uint64_t last_position;
     uint64_t durable_upto;
     uint32_t last_crc;
-    uint32_t payload_bytes; /* at most DISK_LOG_STAGE_BYTES - sizeof(struct log_batch) */
+    uint32_t payload_bytes; /* at most payload_bytes_max */
 };
 void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span);
 void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);

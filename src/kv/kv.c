@@ -12,7 +12,7 @@ static void options_round(struct kv_options *options) {
 static int options_check(const struct kv_options *options) {
     bool fits = options->env && options->directory && options->shared_name && options->base &&
                 options->hooks.wake && options->ring_bytes >= 64 * KIB &&
-                options->disk_log_bytes >= 4 * (uint64_t)options->ring_bytes &&
+                options->disk_log_bytes >= 8 * (uint64_t)options->ring_bytes &&
                 options->changes_bytes_max >= 256 * KIB;
 
     return fits ? 0 : -ERR_INVALID;
@@ -199,8 +199,7 @@ static int base_next(struct kv *kv, const struct kv_cursor *cursor, struct candi
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from,
-                    const struct kv_key *to) {
+void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to) {
     *cursor = (struct kv_cursor){.key = *from, .end = *to, .inclusive = true};
 }
 
@@ -211,8 +210,8 @@ static int next_of_layers(struct kv *kv, const struct kv_cursor *cursor, struct 
     layers[0].state = changes_next(kv->changes, &cursor->key, cursor->inclusive, &layers[0].key,
                                    &layers[0].value);
     if (kv->frozen) {
-        layers[1].state = changes_next(kv->frozen, &cursor->key, cursor->inclusive,
-                                       &layers[1].key, &layers[1].value);
+        layers[1].state = changes_next(kv->frozen, &cursor->key, cursor->inclusive, &layers[1].key,
+                                       &layers[1].value);
     }
     int r = base_next(kv, cursor, &layers[2]);
     if (r < 0) {
@@ -300,8 +299,8 @@ int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
 int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session, uint64_t sequence,
                    struct kv_outcome *ret_outcome) {
     (void)slot;
-    int r = kv->failed < 0 ? kv->failed
-                           : outcomes_find(kv->outcomes, session, sequence, ret_outcome);
+    int r =
+        kv->failed < 0 ? kv->failed : outcomes_find(kv->outcomes, session, sequence, ret_outcome);
 
     if (r != -ERR_NOT_FOUND) {
         kv->counters.duplicates_refused++;
@@ -334,15 +333,14 @@ static size_t share_of(enum kv_class message_class, size_t total) {
     }
 }
 
-bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes,
-              size_t data_bytes) {
+bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes) {
     size_t ring_bytes = kv->ring.record_bytes;
     /* Up to a record's length may be lost to the filler at the ring's end. */
     size_t ring_need = ring_used_bytes(&kv->ring) + record_bytes + kv->ring.record_bytes_max;
     bool ring_fits = ring_need <= share_of(message_class, ring_bytes);
-    bool data_fits = data_bytes == 0 ||
-                     data_bytes + (kv->ring.data_bytes - ring_data_free_bytes(&kv->ring)) <=
-                         share_of(message_class, kv->ring.data_bytes);
+    bool data_fits =
+        data_bytes == 0 || data_bytes + (kv->ring.data_bytes - ring_data_free_bytes(&kv->ring)) <=
+                               share_of(message_class, kv->ring.data_bytes);
     size_t changes_used = changes_pool_used_bytes(kv->pool);
     bool changes_fit = changes_used + 8 * record_bytes + 64 * KIB <=
                        share_of(message_class, kv->options.changes_bytes_max);

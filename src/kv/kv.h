@@ -20,10 +20,8 @@
 #include "kv/kv_key.h"
 
 enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 384, KV_NOTE_BYTES_MAX = 64 };
-
 struct kv;
 struct kv_base_ops;
-
 /* An outcome: what a mutation answered, kept until its session no longer awaits it. */
 struct kv_outcome {
     struct slot slot;
@@ -34,30 +32,28 @@ struct kv_outcome {
     struct bytes reply;
 };
 
-/* Callbacks of the owner. Each may be NULL but wake. */
+/* Each may be NULL but wake. */
 struct kv_hooks {
     void (*wake)(void *context);
     /* A sync point begins: make durable all data that records up to cut name, then call
      * kv_data_synced once (now or later, from the step). */
     void (*data_sync)(void *context, uint64_t cut);
-    /* The synced position has moved to synced. */
     void (*synced)(void *context, uint64_t synced);
     /* During kv_open: a note met in a record; in_ring says that it came from the ring, so the
      * data it speaks of may be in the ring's data area only. */
     int (*replay_note)(void *context, struct bytes note, uint64_t position, bool in_ring);
 };
-
 struct kv_options {
     struct env *env;
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
-    void *base_store; /* kv_mem: its struct kv_mem_store */
-    const char *root; /* file system path of the env's root; LMDB only */
+    void *base_store;           /* kv_mem: its struct kv_mem_store */
+    const char *root;           /* file system path of the env's root; LMDB only */
     uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
     size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
     size_t ring_data_bytes;     /* small writes; 0 for none */
-    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 4 x ring_bytes */
+    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
@@ -65,7 +61,8 @@ struct kv_options {
     void *hook_context;
 };
 
-/* Recovers: base, disk log, ring; takes a sync point; flushes the new term. (start)
+/* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
+ * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
  * broken: the log below a later durable_upto, or the base. -ERR_NEWER_FORMAT likewise. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
@@ -111,7 +108,7 @@ void kv_abort(struct kv *kv);
  * and replies that depend on them may leave. Answers the newest position. */
 uint64_t kv_seal(struct kv *kv);
 
-/* 0 with the stored outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the session's floor. */
+/* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets all outcomes of an ended session, in the open transaction. */
@@ -142,10 +139,9 @@ void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
 
-/* Progress: completions, timers, sync points, checkpoints. Call on wake and on every tick. */
+/* Progress. Call on wake and on every tick. */
 void kv_step(struct kv *kv);
 
-/* Counters for stats and for the simulator's totals. */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;

@@ -62,7 +62,7 @@ struct kv_base_ops {
                     struct bytes *ret_value);
     /* The step is over: ends the read transaction. */
     void (*read_end)(struct kv_base *base);
-    /* Reads key and some rows behind it, so that a following get or next finds them in memory. */
+    /* Brings into memory what a get, next or previous of key reads, and some rows behind it. */
     void (*warm)(struct kv_base *base, const struct kv_key *key);
     void (*commit)(struct kv_base *base, struct kv_base_commit *commit);
     uint64_t (*file_bytes)(struct kv_base *base);

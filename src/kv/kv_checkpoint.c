@@ -24,8 +24,8 @@ static int store_outcome(void *context, const struct kv_outcome *outcome) {
     if (outcome->reply.size > 0) {
         memcpy(value + sizeof fixed, outcome->reply.data, outcome->reply.size);
     }
-    return changes_put(kv->changes, &key,
-                       (struct bytes){value, sizeof fixed + outcome->reply.size}, NULL);
+    return changes_put(kv->changes, &key, (struct bytes){value, sizeof fixed + outcome->reply.size},
+                       NULL);
 }
 
 static int store_applied(struct kv *kv) {
@@ -39,8 +39,8 @@ static int store_applied(struct kv *kv) {
 }
 
 /* The log's tail will be where its head is now. Batches that follow may hold records up to the
- * frozen position; replay skips those. Without room for the engine's own rows or for a new generation it is tried again at a later
- * step: a stop of requests (kv_admit) leaves enough, since pools grow by chunks. */
+ * frozen position; replay skips those. Without room for the engine's own rows or for a new
+ * generation it is tried again at a later step: kv_admit leaves enough for both. */
 static void freeze(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
     struct changes *fresh;
@@ -81,8 +81,8 @@ static void commit_piece(struct kv *kv) {
 
     while (count < KV_COMMIT_ROWS && bytes < COMMIT_VALUE_BYTES) {
         struct kv_base_row *row = &checkpoint->rows[count];
-        enum changes_state state = changes_next(
-            kv->frozen, &checkpoint->walk, checkpoint->walk_inclusive, &row->key, &row->value);
+        enum changes_state state = changes_next(kv->frozen, &checkpoint->walk,
+                                                checkpoint->walk_inclusive, &row->key, &row->value);
 
         if (state == CHANGES_ABSENT) {
             checkpoint->last_commit = true;

@@ -1,5 +1,14 @@
-/* A base on LMDB (http://www.lmdb.tech): one file a target, sorted, copy-on-write, each commit
- * synced. Does its own I/O: this and front/fuse/channel_*.c are the two named exemptions. */
+/* A base on LMDB (http://www.lmdb.tech): one file a target, root/directory/base.mdb, sorted,
+ * copy-on-write, each commit synced. Does its own I/O: this and front/fuse/channel_*.c are the two
+ * named exemptions.
+ *
+ * LMDB reads through a mapping of the file. So the pages that it read are the page cache's, not
+ * the process's own; and a medium that fails under a read ends the process (SIGBUS), as a crash
+ * would. Rows that rotted are found by their CRC; a page of LMDB's own that rotted may only be
+ * found by its assertions, which end the process as well.
+ *
+ * Limit: the file may grow to 1 TiB, or to as much as could be mapped at open when the address
+ * space of the process is limited (16 GiB at least); -ERR_NO_SPACE then. */
 #pragma once
 #include "kv/kv_base.h"
 

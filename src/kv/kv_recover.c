@@ -16,11 +16,10 @@ struct kv_key kv_applied_key(void) {
 
 /* Sequence 0: the session's floor. */
 struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence) {
-    return kv_key_make(
-        (struct kv_key_fields){.space = KV_SPACE_ENGINE,
-                               .type = sequence == 0 ? KV_ROW_FLOOR : KV_ROW_OUTCOME,
-                               .id = session.value,
-                               .index = sequence});
+    return kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE,
+                                              .type = sequence == 0 ? KV_ROW_FLOOR : KV_ROW_OUTCOME,
+                                              .id = session.value,
+                                              .index = sequence});
 }
 
 struct replay {
@@ -98,8 +97,7 @@ static int restore_row(struct kv *kv, struct bytes value) {
 }
 
 static int restore_rows(struct kv *kv, uint8_t type) {
-    struct kv_key key =
-        kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE, .type = type});
+    struct kv_key key = kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE, .type = type});
     struct bytes value;
     bool inclusive = true;
     int r;
@@ -157,7 +155,8 @@ static int open_log(struct kv *kv, struct replay *replay) {
     uint64_t applied_term = kv->term;
     kv->term = 0;
     r = disk_log_replay(&kv->log, kv->options.ring_bytes, replay_record, replay, replay->problem);
-    kv->term = MAX(MAX(kv->term, applied_term), kv->log.superblock.term);
+    kv->term = MAX(kv->term, applied_term);
+    kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
         snprintf(replay->problem, 256,
                  "the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
@@ -231,8 +230,8 @@ static int open_ring(struct kv *kv, struct replay *replay) {
     memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
     int r = ring_open(&kv->ring, &options, &usable);
     if (r < 0) {
-        snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s",
-                 kv->options.shared_name, err_text(r));
+        snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", kv->options.shared_name,
+                 err_text(r));
         return r;
     }
     r = usable ? walk_ring(kv, replay) : 0;

@@ -86,9 +86,7 @@ void kv_data_synced(struct kv *kv, int result) {
  * none left before the cut. */
 static bool sync_write_batch(struct kv *kv) {
     struct kv_sync_state *sync = &kv->sync;
-    size_t stage = DISK_LOG_STAGE_BYTES - BLOCK_BYTES;
-    size_t limit = (size_t)MAX(MIN((uint64_t)stage, kv->log.region_bytes / 8),
-                               (uint64_t)kv->ring.record_bytes_max);
+    size_t limit = (size_t)kv->log.payload_bytes_max;
     uint8_t *payload = disk_log_payload(&kv->log);
     struct disk_log_span span = {.first_position = kv->log.last_position + 1,
                                  .last_position = kv->log.last_position,

@@ -94,8 +94,7 @@ void outcomes_free(struct outcomes *outcomes) {
 static uint32_t session_place(const struct outcomes *outcomes, uint64_t session) {
     uint32_t place = hash_of(session, 0) & outcomes->session_mask;
 
-    while (outcomes->sessions[place].session != 0 &&
-           outcomes->sessions[place].session != session) {
+    while (outcomes->sessions[place].session != 0 && outcomes->sessions[place].session != session) {
         place = (place + 1) & outcomes->session_mask;
     }
     return place;
@@ -148,8 +147,7 @@ static void close_session_hole(struct outcomes *outcomes, uint32_t place) {
     outcomes->sessions[hole] = (struct session_entry){0};
 }
 
-static void entry_remove(struct outcomes *outcomes, struct session_entry *session,
-                         uint32_t index) {
+static void entry_remove(struct outcomes *outcomes, struct session_entry *session, uint32_t index) {
     struct outcome_entry *entry = &outcomes->entries[index];
 
     close_hole(outcomes, entry_place(outcomes, entry->session, entry->sequence));
@@ -159,8 +157,7 @@ static void entry_remove(struct outcomes *outcomes, struct session_entry *sessio
         session->first = entry->next_of_session;
     }
     if (entry->next_of_session != NONE) {
-        outcomes->entries[entry->next_of_session].previous_of_session =
-            entry->previous_of_session;
+        outcomes->entries[entry->next_of_session].previous_of_session = entry->previous_of_session;
     }
     entry->next_of_session = outcomes->free_first;
     outcomes->free_first = index;
@@ -257,8 +254,7 @@ static struct outcome_entry *entry_insert(struct outcomes *outcomes, struct sess
     return &outcomes->entries[index];
 }
 
-static void entry_fill(struct outcome_entry *entry, const struct kv_outcome *outcome,
-                       bool stored) {
+static void entry_fill(struct outcome_entry *entry, const struct kv_outcome *outcome, bool stored) {
     assert(outcome->reply.size <= sizeof entry->reply);
     entry->result = outcome->result;
     entry->slot = outcome->slot.value;

@@ -7,9 +7,9 @@
 /* One operation of a record; data points into the record. */
 struct record_operation {
     uint8_t kind;
-    struct kv_key key;      /* PUT, DELETE, PATCH */
-    uint16_t offset;        /* PATCH */
-    struct bytes value;     /* PUT, PATCH, NOTE */
+    struct kv_key key;         /* PUT, DELETE, PATCH */
+    uint16_t offset;           /* PATCH */
+    struct bytes value;        /* PUT, PATCH, NOTE */
     struct kv_outcome outcome; /* OUTCOME; of OUTCOME_DROP the session only */
 };
 
@@ -24,8 +24,7 @@ size_t record_drop_bytes(void);
 /* Each writes at `at`, where that many bytes are free, and answers how many. */
 size_t record_write_put(uint8_t *at, const struct kv_key *key, struct bytes value);
 size_t record_write_delete(uint8_t *at, const struct kv_key *key);
-size_t record_write_patch(uint8_t *at, const struct kv_key *key, size_t offset,
-                          struct bytes patch);
+size_t record_write_patch(uint8_t *at, const struct kv_key *key, size_t offset, struct bytes patch);
 size_t record_write_note(uint8_t *at, struct bytes note);
 size_t record_write_outcome(uint8_t *at, const struct kv_outcome *outcome);
 size_t record_write_drop(uint8_t *at, struct session_id session);

@@ -29,7 +29,7 @@ struct ring {
     size_t data_bytes;
     size_t record_bytes_max; /* longest record: a quarter of the ring, at most 512 KiB */
     struct ring_start start;
-    uint64_t head; /* where the next record goes */
+    uint64_t head;     /* where the next record goes */
     uint64_t position; /* of the newest closed record */
     uint32_t last_crc; /* of the newest closed record */
     uint64_t data_head;

@@ -9,15 +9,15 @@
  *
  * Thread: actor_post from any thread that has a worker. Messages of one poster arrive in order.
  * Memory: none of its own; a message belongs to the actor from post until its step gets it, then
- * to the step. */
+ * to the step. An actor may go when nobody can post to it any more and actor_is_idle; so never in
+ * its own step. */
 #pragma once
-#include "base/list.h"
 #include "base/types.h"
 #include <stdatomic.h>
 
 enum { ACTOR_BATCH_MAX = 32, ACTOR_SLICE_NS = 50000 };
 
-/* DESIGN: control > release > request > background. */
+/* Least first to wait: control > release > request > background. */
 enum message_class {
     MESSAGE_CONTROL,
     MESSAGE_RELEASE,
@@ -34,39 +34,26 @@ struct message {
 };
 
 struct actor;
-struct worker;
 
 /* Handles the messages of the list, in order; they are linked by next and no longer the actor's. */
 typedef void actor_step_fn(struct actor *actor, struct message *first);
 
+/* All but step and name is the owner's, or shared by posters and owner. */
 struct actor {
     actor_step_fn *step;
     const char *name;                  /* for traces; static or as long as the actor */
     _Atomic(struct message *) arrived; /* newest first */
     atomic_long pending_count;
-    struct message *inbox;  /* oldest first; the owner's */
-    struct actor *next_run; /* the owner's worker's */
+    struct message *inbox;  /* oldest first; older than all that arrived */
+    struct actor *next_run; /* in a list of the owner's worker */
+    uint32_t slice_count;   /* messages handled since it last waited its turn */
 };
 
 void actor_init(struct actor *actor, const char *name, actor_step_fn *step);
 void actor_post(struct actor *actor, struct message *message);
+/* No message is there and nobody owns the actor; what its steps did is seen by the caller. */
+bool actor_is_idle(const struct actor *actor);
 
-/* One per thread that runs actors. schedule, when set, takes over every actor that became owned
- * (the simulator orders them by its seed); it must see to it that actor_run is called later. */
-struct worker {
-    struct actor *run_first;
-    struct actor *run_last;
-    bool in_step;
-    uint64_t (*now_ns)(struct worker *worker); /* NULL: slices are by count only */
-    void (*schedule)(struct worker *worker, struct actor *actor);
-    void *context;
-};
-
-void worker_init(struct worker *worker);
-/* Binds the worker to the calling thread; NULL unbinds. actor_post uses the bound one. */
-void worker_bind(struct worker *worker);
-struct worker *worker_current(void);
-/* Runs one actor of the run queue for one slice; false when the queue was empty. */
-bool worker_run_one(struct worker *worker);
-/* Runs one slice of an owned actor that schedule was given; re-schedules it when more is left. */
-void actor_run(struct worker *worker, struct actor *actor);
+/* The owner's, for workers: hands the step one batch. True when more is there and the actor still
+ * owned; otherwise it is no longer ours to touch. */
+MUST_CHECK bool actor_turn(struct actor *actor);

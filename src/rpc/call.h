@@ -13,6 +13,7 @@
  *
  * Thread: call_start, and done, within the origin's step. call_reply within the server's step. */
 #pragma once
+#include "base/list.h"
 #include "rpc/actor.h"
 #include "wire/wire.h"
 

@@ -35,9 +35,7 @@ static inline uint64_t wire_take_number(struct wire_cursor *cursor, size_t count
  * dropped; the caller checks once. */
 static inline void wire_give(struct buffer *out, const void *data, size_t count) {
     if (out->size <= out->capacity && count <= out->capacity - out->size) {
-        if (count > 0) { /* memcpy may not be given NULL, the data of an empty field. */
-            memcpy(out->data + out->size, data, count);
-        }
+        memcpy(out->data + out->size, data, count);
         out->size += count;
     } else {
         out->size = out->capacity + 1;

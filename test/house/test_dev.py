@@ -1,5 +1,5 @@
-"""Shows that ./dev counts, stops and refuses as it says. A copy runs with stand-ins for meson,
-ninja and the programs that handle packages, so nothing is built or installed."""
+"""Shows that ./dev counts, stops and refuses as it says. It runs in a copy of the folder with
+stand-ins for meson, ninja and the packages' programs, so nothing is built or installed."""
 
 import os
 import shutil

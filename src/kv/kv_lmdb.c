@@ -1,0 +1,535 @@
+/* A base on LMDB. See kv_base.h for the contract, kv_base_row.h for what a value looks like.
+ *
+ * All rows lie in LMDB's main table, so that a commit rewrites no table of tables. Behind all rows
+ * lies one more, the format row: its key is longer than a row's and all ones. The walks depend on
+ * it being there and last.
+ *
+ * The map is made large at once: it is address space only, and growing it would need a moment
+ * without any reader. Read-ahead is off, since what is read is mostly single rows of a file larger
+ * than memory: with it, a cold read brings in 128 KiB for one page.
+ *
+ * Thread: one read transaction, opened by the first read of a step and reset by read_end, is the
+ * owner's; warm opens its own on each call; commits have LMDB's only writer, on the lane WRITE. */
+#include "kv/kv_lmdb.h"
+#include "kv/kv_base_row.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PATH_BYTES_MAX = 4096,
+    PROBLEM_BYTES = 256,
+    FILE_MODE = 0600,
+    FORMAT_VERSION = 1,
+    FORMAT_KEY_BYTES = KV_KEY_BYTES + 1,
+    WARM_ROWS = 64, /* about four pages */
+};
+#define MAP_BYTES_MAX (1024 * GIB)
+#define MAP_BYTES_MIN (16 * GIB)
+#define BASE_FILE "base.mdb"
+
+static const uint8_t format_key[FORMAT_KEY_BYTES] = {
+    0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+    0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+};
+
+/* The format row: magic, version, CRC-32C of both, little-endian. A newer version may be longer,
+ * but begins like this. */
+enum { FORMAT_MAGIC_BYTES = 8, FORMAT_VERSION_AT = 8, FORMAT_CRC_AT = 12, FORMAT_ROW_BYTES = 16 };
+static const char format_magic[FORMAT_MAGIC_BYTES] = "SHOALKV";
+
+struct kv_base {
+    MDB_env *lmdb;
+    MDB_dbi table;
+    MDB_txn *read;
+    MDB_cursor *cursor;
+    bool reading; /* the transaction is open, not reset */
+    struct env *env;
+    uint64_t memory_bytes;
+    _Atomic uint64_t used_bytes; /* pages that hold rows */
+    _Atomic uint64_t file_bytes;
+    char path[PATH_BYTES_MAX];
+};
+
+static int error_of(int lmdb_result) {
+    switch (lmdb_result) {
+    case 0:
+        return 0;
+    case MDB_NOTFOUND:
+        return -ERR_NOT_FOUND;
+    case MDB_MAP_FULL:
+    case MDB_TXN_FULL:
+    case ENOSPC:
+    case EDQUOT:
+        return -ERR_NO_SPACE;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+        return -ERR_CORRUPT;
+    case MDB_VERSION_MISMATCH:
+        return -ERR_NEWER_FORMAT;
+    case MDB_READERS_FULL:
+        return -ERR_BUSY;
+    case ENOMEM:
+        return -ERR_NO_MEMORY;
+    case EACCES:
+    case EPERM:
+        return -ERR_ACCESS;
+    case EROFS:
+        return -ERR_READ_ONLY;
+    case ENOENT:
+        return -ERR_NOT_FOUND;
+    default:
+        return -ERR_IO;
+    }
+}
+
+PRINTF_LIKE(3, 4)
+static int problem_set(char ret_problem[PROBLEM_BYTES], int result, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(ret_problem, PROBLEM_BYTES, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static int lmdb_problem(char ret_problem[PROBLEM_BYTES], const struct kv_base *base, int result) {
+    return problem_set(ret_problem, error_of(result), "%s: %s", base->path, mdb_strerror(result));
+}
+
+static MDB_val key_val(const struct kv_key *key) {
+    return (MDB_val){.mv_size = KV_KEY_BYTES, .mv_data = (void *)(uintptr_t)key->bytes};
+}
+
+static MDB_val format_key_val(void) {
+    return (MDB_val){.mv_size = FORMAT_KEY_BYTES, .mv_data = (void *)(uintptr_t)format_key};
+}
+
+/* Inside a transaction that sees what is to be measured. */
+static int measure(struct kv_base *base, MDB_txn *txn) {
+    MDB_stat stat;
+    int r = mdb_stat(txn, base->table, &stat);
+
+    if (r == 0) {
+        size_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+
+        atomic_store_explicit(&base->used_bytes, pages * stat.ms_psize, memory_order_relaxed);
+    }
+    return r;
+}
+
+static void measure_file(struct kv_base *base) {
+    MDB_envinfo info;
+    MDB_stat stat;
+
+    if (mdb_env_info(base->lmdb, &info) == 0 && mdb_env_stat(base->lmdb, &stat) == 0) {
+        atomic_store_explicit(&base->file_bytes, (info.me_last_pgno + 1) * stat.ms_psize,
+                              memory_order_relaxed);
+    }
+}
+
+static int lmdb_open_mapped(struct kv_base *base, size_t map_bytes) {
+    int r = mdb_env_create(&base->lmdb);
+
+    if (r == 0) {
+        r = mdb_env_set_mapsize(base->lmdb, map_bytes);
+    }
+    if (r == 0) {
+        r = mdb_env_open(base->lmdb, base->path, MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD,
+                         FILE_MODE);
+    }
+    if (r != 0 && base->lmdb) {
+        mdb_env_close(base->lmdb);
+        base->lmdb = NULL;
+    }
+    return r;
+}
+
+/* LMDB's last pages may be free and never written; a file that lost pages looks alike. Zeros in
+ * their place are found when they are read; pages behind the end of the file would be a SIGBUS. */
+static int file_complete(struct kv_base *base) {
+    struct stat stat;
+    uint64_t bytes = atomic_load_explicit(&base->file_bytes, memory_order_relaxed);
+    mdb_filehandle_t file;
+    int r = mdb_env_get_fd(base->lmdb, &file);
+
+    if (r == 0 && (fstat(file, &stat) < 0 ||
+                   ((uint64_t)stat.st_size < bytes && ftruncate(file, (off_t)bytes) < 0))) {
+        r = errno;
+    }
+    return r;
+}
+
+static int lmdb_open_file(struct kv_base *base) {
+    size_t map_bytes = MAP_BYTES_MAX;
+    int r = lmdb_open_mapped(base, map_bytes);
+
+    while (r == ENOMEM && map_bytes > MAP_BYTES_MIN) {
+        map_bytes /= 2;
+        r = lmdb_open_mapped(base, map_bytes);
+    }
+    if (r == 0) {
+        measure_file(base);
+        r = file_complete(base);
+    }
+    if (r == 0) {
+        r = mdb_txn_begin(base->lmdb, NULL, MDB_RDONLY, &base->read);
+    }
+    if (r == 0) {
+        base->reading = true;
+        r = mdb_dbi_open(base->read, NULL, 0, &base->table);
+    }
+    if (r == 0) {
+        r = mdb_cursor_open(base->read, base->table, &base->cursor);
+    }
+    return r == 0 ? measure(base, base->read) : r;
+}
+
+/* Makes the names of a directory durable. */
+static int directory_sync(const char *path) {
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = 0;
+
+    if (fd < 0 || fsync(fd) < 0) {
+        r = errno;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return r;
+}
+
+/* The file's directory, and the one that has its name. */
+static int directories_sync(const struct kv_base *base) {
+    char path[PATH_BYTES_MAX];
+    int r = 0;
+
+    memcpy(path, base->path, sizeof path);
+    for (unsigned i = 0; r == 0 && i < 2; i++) {
+        char *slash = strrchr(path, '/');
+
+        assert(slash);
+        *slash = '\0';
+        r = directory_sync(path[0] ? path : "/");
+    }
+    return r;
+}
+
+static int format_write(struct kv_base *base) {
+    uint8_t row[FORMAT_ROW_BYTES];
+    MDB_val key = format_key_val();
+    MDB_val value = {sizeof row, row};
+    MDB_txn *txn;
+    int r = mdb_txn_begin(base->lmdb, NULL, 0, &txn);
+
+    if (r != 0) {
+        return r;
+    }
+    memcpy(row, format_magic, FORMAT_MAGIC_BYTES);
+    store_le32(row + FORMAT_VERSION_AT, FORMAT_VERSION);
+    store_le32(row + FORMAT_CRC_AT, crc32c(0, row, FORMAT_CRC_AT));
+    r = mdb_put(txn, base->table, &key, &value, 0);
+    if (r != 0) {
+        mdb_txn_abort(txn);
+        return r;
+    }
+    r = mdb_txn_commit(txn);
+    return r == 0 ? directories_sync(base) : r;
+}
+
+static int format_check(struct kv_base *base, char ret_problem[PROBLEM_BYTES]) {
+    MDB_val key = format_key_val(), value;
+    MDB_stat stat;
+    const uint8_t *row;
+    int r = mdb_get(base->read, base->table, &key, &value);
+
+    if (r == MDB_NOTFOUND && mdb_stat(base->read, base->table, &stat) == 0 &&
+        stat.ms_entries == 0) {
+        r = format_write(base);
+        return r == 0 ? 0 : lmdb_problem(ret_problem, base, r);
+    }
+    if (r == MDB_NOTFOUND) {
+        return problem_set(ret_problem, -ERR_CORRUPT, "%s: has rows but none that names its format",
+                           base->path);
+    }
+    if (r != 0) {
+        return lmdb_problem(ret_problem, base, r);
+    }
+    row = value.mv_data;
+    if (value.mv_size < FORMAT_ROW_BYTES || memcmp(row, format_magic, FORMAT_MAGIC_BYTES) != 0 ||
+        load_le32(row + FORMAT_CRC_AT) != crc32c(0, row, FORMAT_CRC_AT)) {
+        return problem_set(ret_problem, -ERR_CORRUPT,
+                           "%s: the row that names its format is damaged", base->path);
+    }
+    if (load_le32(row + FORMAT_VERSION_AT) != FORMAT_VERSION) {
+        return problem_set(ret_problem, -ERR_NEWER_FORMAT, "%s: format %u, this is written for %u",
+                           base->path, load_le32(row + FORMAT_VERSION_AT), FORMAT_VERSION);
+    }
+    return 0;
+}
+
+static void lmdb_read_end(struct kv_base *base) {
+    if (base->reading) {
+        mdb_txn_reset(base->read);
+        base->reading = false;
+    }
+}
+
+static void lmdb_close(struct kv_base *base) {
+    if (!base) {
+        return;
+    }
+    if (base->cursor) {
+        mdb_cursor_close(base->cursor);
+    }
+    if (base->read) {
+        mdb_txn_abort(base->read);
+    }
+    if (base->lmdb) {
+        mdb_env_close(base->lmdb);
+    }
+    free(base);
+}
+
+static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret_base,
+                     char ret_problem[PROBLEM_BYTES]) {
+    struct kv_base *base = calloc(1, sizeof *base);
+    int r;
+
+    if (!base) {
+        return problem_set(ret_problem, -ERR_NO_MEMORY, "no memory for the base");
+    }
+    base->env = options->env;
+    base->memory_bytes = options->memory_bytes;
+    r = snprintf(base->path, sizeof base->path, "%s/%s/" BASE_FILE, options->root,
+                 options->directory);
+    if (r < 0 || (size_t)r >= sizeof base->path) {
+        lmdb_close(base);
+        return problem_set(ret_problem, -ERR_NAME_TOO_LONG, "the path of the base is too long");
+    }
+    r = options->env->ops->directory_make(options->env, options->directory);
+    if (r < 0) {
+        (void)problem_set(ret_problem, r, "%s: %s", options->directory, err_text(r));
+    } else {
+        r = lmdb_open_file(base);
+        r = r == 0 ? format_check(base, ret_problem) : lmdb_problem(ret_problem, base, r);
+    }
+    if (r < 0) {
+        lmdb_close(base);
+        return r;
+    }
+    lmdb_read_end(base);
+    *ret_base = base;
+    return 0;
+}
+
+static bool lmdb_is_cold(struct kv_base *base) {
+    return atomic_load_explicit(&base->used_bytes, memory_order_relaxed) > base->memory_bytes;
+}
+
+static uint64_t lmdb_file_bytes(struct kv_base *base) {
+    return atomic_load_explicit(&base->file_bytes, memory_order_relaxed);
+}
+
+static int read_begin(struct kv_base *base) {
+    int r = 0;
+
+    if (!base->reading) {
+        r = mdb_txn_renew(base->read);
+        if (r == 0) {
+            base->reading = true;
+            r = mdb_cursor_renew(base->read, base->cursor);
+        }
+    }
+    return r;
+}
+
+/* What the cursor stands on; the format row is the end. */
+static int row_answer(const MDB_val *key, const MDB_val *value, struct kv_key *ret_key,
+                      struct bytes *ret_value) {
+    struct kv_key found;
+    int r;
+
+    if (key->mv_size == FORMAT_KEY_BYTES) {
+        return -ERR_NOT_FOUND;
+    }
+    if (key->mv_size != KV_KEY_BYTES) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(found.bytes, key->mv_data, KV_KEY_BYTES);
+    r = base_row_check(&found, (struct bytes){value->mv_data, value->mv_size}, ret_value);
+    if (r == 0) {
+        *ret_key = found;
+    }
+    return r;
+}
+
+static int lmdb_get(struct kv_base *base, const struct kv_key *key, struct bytes *ret_value) {
+    MDB_val wanted = key_val(key), value;
+    int r = read_begin(base);
+
+    if (r == 0) {
+        r = mdb_cursor_get(base->cursor, &wanted, &value, MDB_SET);
+    }
+    if (r != 0) {
+        return error_of(r);
+    }
+    return base_row_check(key, (struct bytes){value.mv_data, value.mv_size}, ret_value);
+}
+
+static int lmdb_next(struct kv_base *base, const struct kv_key *key, bool inclusive,
+                     struct kv_key *ret_key, struct bytes *ret_value) {
+    MDB_val found = key_val(key), value;
+    int r = read_begin(base);
+
+    if (r == 0) {
+        r = mdb_cursor_get(base->cursor, &found, &value, MDB_SET_RANGE);
+    }
+    if (r == 0 && !inclusive && found.mv_size == KV_KEY_BYTES &&
+        memcmp(found.mv_data, key->bytes, KV_KEY_BYTES) == 0) {
+        r = mdb_cursor_get(base->cursor, &found, &value, MDB_NEXT);
+    }
+    return r == 0 ? row_answer(&found, &value, ret_key, ret_value) : error_of(r);
+}
+
+static int lmdb_previous(struct kv_base *base, const struct kv_key *key, struct kv_key *ret_key,
+                         struct bytes *ret_value) {
+    MDB_val found = key_val(key), value;
+    int r = read_begin(base);
+
+    if (r == 0) {
+        /* Finds the format row if nothing else. */
+        r = mdb_cursor_get(base->cursor, &found, &value, MDB_SET_RANGE);
+    }
+    if (r == 0) {
+        r = mdb_cursor_get(base->cursor, &found, &value, MDB_PREV);
+    }
+    return r == 0 ? row_answer(&found, &value, ret_key, ret_value) : error_of(r);
+}
+
+/* Its bytes are in memory once each page of them has been touched. */
+static void row_touch(const MDB_val *value) {
+    const volatile uint8_t *bytes = value->mv_data;
+
+    for (size_t at = 0; at < value->mv_size; at += BLOCK_BYTES) {
+        (void)bytes[at];
+    }
+    if (value->mv_size > 0) {
+        (void)bytes[value->mv_size - 1];
+    }
+}
+
+static void lmdb_warm(struct kv_base *base, const struct kv_key *key) {
+    MDB_val found = key_val(key), value;
+    MDB_cursor *cursor;
+    MDB_txn *txn;
+
+    /* Errors are met again, and reported, by the read that this prepares. */
+    if (mdb_txn_begin(base->lmdb, NULL, MDB_RDONLY, &txn) != 0) {
+        return;
+    }
+    if (mdb_cursor_open(txn, base->table, &cursor) == 0) {
+        int r = mdb_cursor_get(cursor, &found, &value, MDB_SET_RANGE);
+
+        if (r == 0 && mdb_cursor_get(cursor, &found, &value, MDB_PREV) == 0) {
+            row_touch(&value);
+            r = mdb_cursor_get(cursor, &found, &value, MDB_NEXT);
+        }
+        for (unsigned i = 0; r == 0 && i < WARM_ROWS; i++) {
+            row_touch(&value);
+            r = mdb_cursor_get(cursor, &found, &value, MDB_NEXT);
+        }
+        mdb_cursor_close(cursor);
+    }
+    mdb_txn_abort(txn);
+}
+
+static int row_commit(MDB_cursor *cursor, const struct kv_base_row *row) {
+    MDB_val key = key_val(&row->key);
+    MDB_val value = {.mv_size = row->value.size + BASE_ROW_CRC_BYTES};
+    int r;
+
+    if (row->deleted) {
+        r = mdb_cursor_get(cursor, &key, &value, MDB_SET);
+        if (r == 0) {
+            r = mdb_cursor_del(cursor, 0);
+        }
+        return r == MDB_NOTFOUND ? 0 : r;
+    }
+    r = mdb_cursor_put(cursor, &key, &value, MDB_RESERVE);
+    if (r == 0) {
+        base_row_write(value.mv_data, &row->key, row->value);
+    }
+    return r;
+}
+
+static int rows_commit(struct kv_base *base, MDB_txn *txn, const struct kv_base_commit *commit) {
+    MDB_cursor *cursor;
+    int r = mdb_cursor_open(txn, base->table, &cursor);
+
+    for (size_t i = 0; r == 0 && i < commit->row_count; i++) {
+        assert(i == 0 || kv_key_compare(&commit->rows[i - 1].key, &commit->rows[i].key) < 0);
+        r = row_commit(cursor, &commit->rows[i]);
+    }
+    /* The cursor ends with the transaction. */
+    return r;
+}
+
+static void lmdb_commit_run(struct env_job *job) {
+    struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
+    struct kv_base *base = commit->base;
+    MDB_txn *txn;
+    int r = mdb_txn_begin(base->lmdb, NULL, 0, &txn);
+
+    if (r == 0) {
+        r = rows_commit(base, txn, commit);
+        if (r == 0) {
+            r = measure(base, txn);
+        }
+        if (r == 0) {
+            r = mdb_txn_commit(txn);
+        } else {
+            mdb_txn_abort(txn);
+        }
+    }
+    measure_file(base);
+    commit->result = error_of(r);
+}
+
+static void lmdb_commit_done(struct env_job *job) {
+    struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
+
+    commit->done(commit);
+}
+
+static void lmdb_commit(struct kv_base *base, struct kv_base_commit *commit) {
+    assert(commit->row_count <= KV_BASE_COMMIT_ROWS_MAX);
+    commit->base = base;
+    commit->job = (struct env_job){
+        .lane = ENV_LANE_WRITE,
+        .run = lmdb_commit_run,
+        .done = lmdb_commit_done,
+    };
+    env_job_submit(base->env, &commit->job);
+}
+
+const struct kv_base_ops kv_lmdb_ops = {
+    .open = lmdb_open,
+    .is_cold = lmdb_is_cold,
+    .get = lmdb_get,
+    .next = lmdb_next,
+    .previous = lmdb_previous,
+    .read_end = lmdb_read_end,
+    .warm = lmdb_warm,
+    .commit = lmdb_commit,
+    .file_bytes = lmdb_file_bytes,
+    .close = lmdb_close,
+};

@@ -1,0 +1,32 @@
+/* An outside in memory for tests of one actor: files with a durable and a current content, shared
+ * regions, completions that come only when the test pumps. One env at a time uses a world; after a
+ * kill or a power cut memory_env_restart gives the world to the next life. */
+#pragma once
+#include "base/prng.h"
+#include "env/env.h"
+
+struct memory_env;
+
+MUST_CHECK int memory_env_new(uint64_t seed, struct memory_env **ret_world);
+void memory_env_free(struct memory_env *world);
+struct env *memory_env_env(struct memory_env *world);
+
+/* Completes up to `count` of what is in flight, in random order; answers how many. */
+size_t memory_env_pump(struct memory_env *world, size_t count);
+size_t memory_env_pending(const struct memory_env *world);
+void memory_env_advance(struct memory_env *world, uint64_t ns);
+
+/* The process dies: what was in flight may have reached its file, block by block; regions stay. */
+void memory_env_kill(struct memory_env *world);
+/* The machine dies: regions go, blocks that were not synced are kept, lost or torn at random. */
+void memory_env_power(struct memory_env *world);
+
+/* After `operations` more disk operations everything answers -ERR_CLOSED without effect, until the
+ * next kill or power cut. UINT64_MAX: never. memory_env_is_crashed tells. */
+void memory_env_crash_after(struct memory_env *world, uint64_t operations);
+bool memory_env_is_crashed(const struct memory_env *world);
+/* No file may grow beyond this, all taken together. */
+void memory_env_capacity(struct memory_env *world, uint64_t bytes);
+/* Flips one bit of a file's current and durable content. -ERR_NOT_FOUND. */
+MUST_CHECK int memory_env_flip(struct memory_env *world, const char *path, uint64_t offset);
+uint64_t memory_env_size(const struct memory_env *world, const char *path);

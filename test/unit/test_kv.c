@@ -1,0 +1,431 @@
+/* The engine against a model: random transactions, sync points, checkpoints, kills, power cuts and
+ * crashes in the middle of any disk operation. After a kill everything sealed is there; after a
+ * power cut everything synced and a prefix of the rest; never half a transaction. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "kv/kv.h"
+#include "kv/kv_mem.h"
+#include "memory_env.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEYS = 200, HISTORY_MAX = 40000, SEEDS = 30, STEPS = 600 };
+
+/* One change of one key; stamp 0 deletes. Values are made from key and stamp. */
+struct change {
+    uint64_t position;
+    uint32_t key;
+    uint32_t stamp;
+};
+
+struct bench {
+    uint64_t seed;
+    struct prng prng;
+    struct memory_env *world;
+    struct kv_mem_store *store;
+    struct kv *kv;
+    struct change *history;
+    size_t history_count;
+    uint32_t next_stamp;
+    uint64_t sealed;
+    uint64_t synced; /* as an answered waiter saw it */
+    uint64_t next_sequence;
+    uint64_t outcome_positions[HISTORY_MAX];
+    bool data_pending;
+    uint64_t notes;
+};
+
+static void wake(void *context) {
+    (void)context;
+}
+
+static void data_sync(void *context, uint64_t cut) {
+    (void)cut;
+    ((struct bench *)context)->data_pending = true;
+}
+
+static struct kv_key key_of(uint32_t index) {
+    return kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT,
+                                              .slot = (uint16_t)(index % 7),
+                                              .type = 'T',
+                                              .id = index,
+                                              .index = index * 3});
+}
+
+static size_t value_make(uint32_t key, uint32_t stamp, uint8_t *value) {
+    size_t size = 8 + (stamp * 37 + key) % 300;
+
+    memset(value, (int)(stamp & 0xff), size);
+    memcpy(value, &key, 4);
+    memcpy(value + 4, &stamp, 4);
+    return size;
+}
+
+static int open_kv(struct bench *bench, char problem[256]) {
+    const struct kv_options options = {
+        .env = memory_env_env(bench->world),
+        .directory = "t",
+        .shared_name = "ring",
+        .base = &kv_mem_ops,
+        .base_store = bench->store,
+        .owner_id = "0123456789abcde",
+        .ring_bytes = 64 * KIB,
+        .ring_data_bytes = 64 * KIB,
+        .disk_log_bytes = 512 * KIB,
+        .changes_bytes_max = 512 * KIB,
+        .sync_interval_ns = NS_PER_S,
+        .hooks = {.wake = wake, .data_sync = data_sync},
+        .hook_context = bench,
+    };
+
+    bench->data_pending = false;
+    return kv_open(&options, &bench->kv, problem);
+}
+
+/* One thing may complete, then the engine goes on. */
+static void turn(struct bench *bench) {
+    (void)memory_env_pump(bench->world, prng_below(&bench->prng, 3));
+    if (bench->data_pending && prng_chance(&bench->prng, 1, 2)) {
+        bench->data_pending = false;
+        kv_data_synced(bench->kv, 0);
+    }
+    kv_step(bench->kv);
+}
+
+static void transaction(struct bench *bench) {
+    uint8_t value[KV_VALUE_BYTES_MAX];
+    size_t first = bench->history_count;
+    uint32_t changes = 1 + (uint32_t)prng_below(&bench->prng, 4);
+    int r = 0;
+
+    if (!kv_admit(bench->kv, KV_CLASS_REQUEST, 4096, 0)) {
+        return;
+    }
+    kv_begin(bench->kv);
+    for (uint32_t i = 0; i < changes && r == 0; i++) {
+        uint32_t index = (uint32_t)prng_below(&bench->prng, KEYS);
+        struct kv_key key = key_of(index);
+        uint32_t stamp = prng_chance(&bench->prng, 1, 4) ? 0 : bench->next_stamp++;
+
+        if (stamp == 0) {
+            r = kv_delete(bench->kv, &key);
+        } else {
+            r = kv_put(bench->kv, &key, (struct bytes){value, value_make(index, stamp, value)});
+        }
+        bench->history[bench->history_count++] = (struct change){0, index, stamp};
+    }
+    uint64_t sequence = bench->next_sequence;
+    struct kv_outcome outcome = {.session = {7},
+                                 .sequence = sequence,
+                                 .floor = sequence > 20 ? sequence - 20 : 0,
+                                 .result = 0,
+                                 .reply = {(const uint8_t *)&sequence, sizeof sequence}};
+    if (r == 0) {
+        r = kv_outcome_put(bench->kv, &outcome);
+    }
+    if (r < 0 || prng_chance(&bench->prng, 1, 10)) {
+        kv_abort(bench->kv);
+        bench->history_count = first;
+        assert_true(r == 0 || memory_env_is_crashed(bench->world) || r == -ERR_NO_SPACE);
+        return;
+    }
+    uint64_t position = kv_commit(bench->kv);
+    bench->outcome_positions[bench->next_sequence++] = position;
+    for (size_t i = first; i < bench->history_count; i++) {
+        bench->history[i].position = position;
+    }
+}
+
+static void seal(struct bench *bench) {
+    bench->sealed = kv_seal(bench->kv);
+}
+
+struct sync_wait {
+    struct kv_waiter waiter;
+    struct bench *bench;
+};
+
+static void sync_done(struct kv_waiter *waiter, int result) {
+    struct sync_wait *wait = CONTAINER_OF(waiter, struct sync_wait, waiter);
+
+    if (result == 0) {
+        wait->bench->synced = MAX(wait->bench->synced, waiter->position);
+    }
+    free(wait);
+}
+
+/* What the model says at a position: the newest changes at or below it. */
+static void model_stamps(const struct bench *bench, uint64_t position, uint32_t stamps[KEYS]) {
+    memset(stamps, 0, KEYS * sizeof *stamps);
+    for (size_t i = 0; i < bench->history_count; i++) {
+        if (bench->history[i].position <= position) {
+            stamps[bench->history[i].key] = bench->history[i].stamp;
+        }
+    }
+}
+
+static int get_now(struct bench *bench, const struct kv_key *key, struct bytes *value) {
+    int r;
+
+    while ((r = kv_get(bench->kv, key, value)) == -ERR_PENDING) {
+        (void)memory_env_pump(bench->world, 1);
+        kv_step(bench->kv);
+    }
+    return r;
+}
+
+static void check_all(struct bench *bench) {
+    uint8_t expected[KV_VALUE_BYTES_MAX];
+    uint32_t stamps[KEYS];
+    struct bytes value;
+
+    model_stamps(bench, kv_position(bench->kv), stamps);
+    for (uint32_t index = 0; index < KEYS; index++) {
+        uint32_t stamp = stamps[index];
+        struct kv_key key = key_of(index);
+        int r = get_now(bench, &key, &value);
+
+        if (stamp == 0) {
+            assert_int_equal(r, -ERR_NOT_FOUND);
+        } else {
+            assert_int_equal(r, 0);
+            assert_int_equal(value.size, value_make(index, stamp, expected));
+            assert_memory_equal(value.data, expected, value.size);
+        }
+    }
+}
+
+/* A walk gives exactly the rows that gets give, in order. */
+static void check_walk(struct bench *bench) {
+    struct kv_key from = {{0}};
+    struct kv_key to;
+    struct kv_key last = from;
+    struct kv_cursor cursor;
+    struct bytes value;
+    size_t present = 0;
+    size_t walked = 0;
+    int r;
+
+    uint32_t stamps[KEYS];
+
+    model_stamps(bench, kv_position(bench->kv), stamps);
+    memset(&to, 0xff, sizeof to);
+    to.bytes[0] = 2;
+    memset(to.bytes + 1, 0, sizeof to.bytes - 1);
+    for (uint32_t index = 0; index < KEYS; index++) {
+        present += stamps[index] != 0;
+    }
+    kv_cursor_init(&cursor, &from, &to);
+    while ((r = kv_next(bench->kv, &cursor, &value)) != -ERR_NOT_FOUND) {
+        if (r == -ERR_PENDING) {
+            (void)memory_env_pump(bench->world, 1);
+            kv_step(bench->kv);
+            continue;
+        }
+        assert_int_equal(r, 0);
+        assert_true(kv_key_compare(&last, &cursor.key) < 0);
+        last = cursor.key;
+        walked++;
+    }
+    assert_int_equal(walked, present);
+    struct kv_key found;
+    while ((r = kv_last(bench->kv, &from, &to, &found, &value)) == -ERR_PENDING) {
+        (void)memory_env_pump(bench->world, 1);
+        kv_step(bench->kv);
+    }
+    assert_int_equal(r, present > 0 ? 0 : -ERR_NOT_FOUND);
+    if (present > 0) {
+        assert_memory_equal(found.bytes, last.bytes, KV_KEY_BYTES);
+    }
+}
+
+static void check_outcomes(struct bench *bench) {
+    uint64_t position = kv_position(bench->kv);
+    uint64_t highest = 0;
+    struct kv_outcome outcome;
+
+    for (uint64_t sequence = 1; sequence < bench->next_sequence; sequence++) {
+        highest = bench->outcome_positions[sequence] <= position ? sequence : highest;
+    }
+    for (uint64_t sequence = 1; sequence < bench->next_sequence; sequence++) {
+        int r =
+            kv_outcome_get(bench->kv, (struct slot){0}, (struct session_id){7}, sequence, &outcome);
+        uint64_t floor = highest > 20 ? highest - 20 : 0;
+
+        if (sequence < floor) {
+            assert_int_equal(r, -ERR_OUTDATED);
+        } else if (bench->outcome_positions[sequence] <= position) {
+            assert_int_equal(r, 0);
+            assert_memory_equal(outcome.reply.data, &sequence, sizeof sequence);
+        } else {
+            assert_int_equal(r, -ERR_NOT_FOUND);
+        }
+    }
+}
+
+/* What lies above the recovered position never happened. */
+static void forget_lost(struct bench *bench) {
+    uint64_t position = kv_position(bench->kv);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < bench->history_count; i++) {
+        if (bench->history[i].position <= position) {
+            bench->history[kept++] = bench->history[i];
+        }
+    }
+    bench->history_count = kept;
+    while (bench->next_sequence > 1 &&
+           bench->outcome_positions[bench->next_sequence - 1] > position) {
+        bench->next_sequence--;
+    }
+}
+
+static void reopen(struct bench *bench, bool power) {
+    char problem[256];
+    int r = -ERR_CLOSED;
+
+    while (r < 0) {
+        if (power) {
+            memory_env_power(bench->world);
+        } else {
+            memory_env_kill(bench->world);
+        }
+        kv_close(bench->kv);
+        bench->kv = NULL;
+        if (prng_chance(&bench->prng, 1, 2)) {
+            memory_env_crash_after(bench->world, 1 + prng_below(&bench->prng, 40));
+        }
+        r = open_kv(bench, problem);
+        if (r < 0 && r != -ERR_CLOSED) {
+            fail_msg("seed %llu: open answers %s: %s", (unsigned long long)bench->seed, err_name(r),
+                     problem);
+        }
+    }
+    memory_env_crash_after(bench->world, UINT64_MAX);
+    uint64_t position = kv_position(bench->kv);
+    if (!power) {
+        assert_true(position >= bench->sealed);
+    }
+    assert_true(position >= bench->synced);
+    forget_lost(bench);
+    bench->sealed = position;
+    check_all(bench);
+    check_walk(bench);
+    check_outcomes(bench);
+}
+
+static void one_step(struct bench *bench) {
+    uint64_t dice = prng_below(&bench->prng, 100);
+
+    if (dice < 60) {
+        transaction(bench);
+    } else if (dice < 75) {
+        seal(bench);
+    } else if (dice < 80) {
+        struct sync_wait *wait = calloc(1, sizeof *wait);
+
+        assert_non_null(wait);
+        seal(bench);
+        wait->bench = bench;
+        wait->waiter.done = sync_done;
+        kv_sync(bench->kv, &wait->waiter, bench->sealed);
+    } else if (dice < 82) {
+        memory_env_advance(bench->world, NS_PER_S);
+    }
+    turn(bench);
+    if (dice == 99) {
+        /* What the last step sealed by itself counts as sealed when we come back. */
+        reopen(bench, prng_chance(&bench->prng, 1, 2));
+    } else if (dice == 98) {
+        memory_env_crash_after(bench->world, prng_below(&bench->prng, 10));
+    }
+    if (memory_env_is_crashed(bench->world)) {
+        reopen(bench, prng_chance(&bench->prng, 1, 2));
+    }
+}
+
+static void run_seed(uint64_t seed, uint64_t cold) {
+    char problem[256];
+    struct bench *bench = calloc(1, sizeof *bench);
+
+    assert_non_null(bench);
+    bench->seed = seed;
+    bench->history = calloc(HISTORY_MAX, sizeof *bench->history);
+    bench->next_stamp = 1;
+    bench->next_sequence = 1;
+    prng_init(&bench->prng, seed);
+    const struct kv_mem_options store = {
+        .prng = &bench->prng, .cold_numerator = cold, .cold_denominator = 10};
+    assert_int_equal(memory_env_new(seed, &bench->world), 0);
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(open_kv(bench, problem), 0);
+    for (int step = 0; step < STEPS; step++) {
+        one_step(bench);
+    }
+    reopen(bench, false);
+    kv_close(bench->kv);
+    kv_mem_store_free(bench->store);
+    memory_env_free(bench->world);
+    free(bench->history);
+    free(bench);
+}
+
+static void test_model(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        run_seed(seed, seed % 3);
+    }
+}
+
+static void stop_done(void *context, int result) {
+    *(int *)context = result;
+}
+
+/* A clean stop leaves no ring, and everything in the base. */
+static void test_clean_stop(void **state) {
+    (void)state;
+    char problem[256];
+    struct bench *bench = calloc(1, sizeof *bench);
+    int stopped = 1;
+
+    bench->history = calloc(HISTORY_MAX, sizeof *bench->history);
+    bench->next_stamp = 1;
+    bench->next_sequence = 1;
+    prng_init(&bench->prng, 5);
+    assert_int_equal(memory_env_new(5, &bench->world), 0);
+    const struct kv_mem_options store = {0};
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(open_kv(bench, problem), 0);
+    for (int i = 0; i < 50; i++) {
+        transaction(bench);
+        turn(bench);
+    }
+    kv_stop_start(bench->kv, stop_done, &stopped);
+    for (int i = 0; i < 1000 && stopped == 1; i++) {
+        turn(bench);
+    }
+    assert_int_equal(stopped, 0);
+    bench->sealed = kv_position(bench->kv);
+    bench->synced = bench->sealed;
+    reopen(bench, true);
+    struct kv_counters counters;
+    kv_counters_get(bench->kv, &counters);
+    assert_int_equal(counters.replayed_records, 0);
+    kv_close(bench->kv);
+    kv_mem_store_free(bench->store);
+    memory_env_free(bench->world);
+    free(bench->history);
+    free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_clean_stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
