@@ -38,7 +38,6 @@ struct kv_hooks {
     /* A sync point begins: make durable all data that records up to cut name, then call
      * kv_data_synced once (now or later, from the step). */
     void (*data_sync)(void *context, uint64_t cut);
-    /* The synced position has moved to synced. */
     void (*synced)(void *context, uint64_t synced);
     /* During kv_open: a note met in a record; in_ring says that it came from the ring, so the
      * data it speaks of may be in the ring's data area only. */
@@ -62,7 +61,8 @@ struct kv_options {
     void *hook_context;
 };
 
-/* Recovers: base, disk log, ring; takes a sync point; flushes the new term. (start)
+/* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
+ * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
  * broken: the log below a later durable_upto, or the base. -ERR_NEWER_FORMAT likewise. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);

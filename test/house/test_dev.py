@@ -1,4 +1,4 @@
-"""Shows that ./dev counts, stops and refuses as it says. It runs in a copy of the script's folder with
+"""Shows that ./dev counts, stops and refuses as it says. It runs in a copy of the folder with
 stand-ins for meson, ninja and the packages' programs, so nothing is built or installed."""
 
 import os
@@ -88,7 +88,8 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.last_line(), (0, f"{ALL_COUNT} passed, 0 failed, 1 skipped"))
 
     def test_a_build_that_fails_is_one_failure_and_the_rest_still_runs(self):
-        self.assertEqual(self.last_line(NINJA_FAILS="clang"), (1, f"{ALL_COUNT - 1} passed, 1 failed"))
+        self.assertEqual(self.last_line(NINJA_FAILS="clang"),
+                         (1, f"{ALL_COUNT - 1} passed, 1 failed"))
 
     def test_a_step_without_tests_fails(self):
         self.results(ALL_GOOD.replace("tsan OK\n", ""))

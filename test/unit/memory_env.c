@@ -36,6 +36,15 @@ struct memory_env {
     uint64_t capacity;
 };
 
+/* The lists of what is in flight go through the words that are env's own. */
+static struct env_io **io_next(struct env_io *io) {
+    return (struct env_io **)(void *)&io->work.next;
+}
+
+static struct env_job **job_next(struct env_job *job) {
+    return (struct env_job **)(void *)&job->work.next;
+}
+
 static struct memory_env *world_of(struct env *env) {
     return CONTAINER_OF(env, struct memory_env, env);
 }
@@ -233,7 +242,7 @@ static int file_rename(struct env *env, const char *from, const char *to) {
 static void io_submit(struct env *env, struct env_io *io) {
     struct memory_env *world = world_of(env);
 
-    io->next = world->ios;
+    *io_next(io) = world->ios;
     world->ios = io;
     world->pending++;
 }
@@ -241,7 +250,7 @@ static void io_submit(struct env *env, struct env_io *io) {
 static void job_submit(struct env *env, struct env_job *job) {
     struct memory_env *world = world_of(env);
 
-    job->next = world->jobs;
+    *job_next(job) = world->jobs;
     world->jobs = job;
     world->pending++;
 }
@@ -382,20 +391,20 @@ static void pump_one(struct memory_env *world) {
     struct env_job **job = &world->jobs;
 
     while (*io && chosen > 0) {
-        io = &(*io)->next;
+        io = io_next(*io);
         chosen--;
     }
     world->pending--;
     if (*io) {
         struct env_io *taken = *io;
 
-        *io = taken->next;
+        *io = *io_next(taken);
         taken->done(taken, crash_step(world) ? -ERR_CLOSED : io_effect(taken));
         return;
     }
     /* Jobs of a lane keep their order: the oldest is the last of the list. */
-    while ((*job)->next) {
-        job = &(*job)->next;
+    while (*job_next(*job)) {
+        job = job_next(*job);
     }
     struct env_job *taken = *job;
     *job = NULL;
@@ -417,7 +426,7 @@ size_t memory_env_pump(struct memory_env *world, size_t count) {
 
 /* A write in flight may have reached some of its blocks. */
 static void drop_in_flight(struct memory_env *world) {
-    for (struct env_io *io = world->ios; io; io = io->next) {
+    for (struct env_io *io = world->ios; io; io = *io_next(io)) {
         if (io->kind != ENV_IO_WRITE || world->crash_after == 0 ||
             file_grow(io->file, io->offset + io->size) < 0) {
             continue;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 200, HISTORY_MAX = 40000, SEEDS = 100, STEPS = 600 };
+enum { KEYS = 200, HISTORY_MAX = 40000, SEEDS = 30, STEPS = 600 };
 
 /* One change of one key; stamp 0 deletes. Values are made from key and stamp. */
 struct change {
