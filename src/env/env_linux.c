@@ -154,6 +154,7 @@ int env_linux_new(const struct env_linux_options *options, struct env **ret_env)
     env->env.ops = &linux_ops;
     env->ring_entries = options->ring_entries ? options->ring_entries : RING_ENTRIES_DEFAULT;
     env->spin_ns = options->spin_ns;
+    env->refuse_fallocate = options->refuse_fallocate;
     env->uring = !options->refuse_uring && uring_works();
     unsigned read_threads = options->read_threads ? options->read_threads : READ_THREADS_DEFAULT;
     r = root_open(env, options->root);

@@ -19,6 +19,7 @@ struct env_linux_options {
     unsigned read_threads; /* of the READ lane; 0 for 2 */
     uint64_t spin_ns;      /* a wait looks this long before it sleeps; 5 us in daemons */
     bool refuse_uring;     /* act as where io_uring is refused */
+    bool refuse_fallocate; /* act as where the file system has none */
 };
 
 /* -ERR_NOT_FOUND or -ERR_NOT_DIRECTORY for the root, -ERR_NO_MEMORY, -ERR_BUSY for threads. */

@@ -274,17 +274,16 @@ static int io_allocate(struct env_io *io) {
     if (io->size == 0) {
         return 0;
     }
-    for (;;) {
-        if (fallocate(file->fd, 0, (off_t)io->offset, (off_t)io->size) == 0) {
-            return 0;
-        }
-        if (errno == EOPNOTSUPP || errno == ENOSYS) {
-            return allocate_by_writing(file, (off_t)io->offset, (off_t)(io->offset + io->size));
-        }
-        if (errno != EINTR) {
-            return err_from_errno(errno);
-        }
+    int failure = file->env->refuse_fallocate ? EOPNOTSUPP : EINTR;
+    while (failure == EINTR) {
+        int r = fallocate(file->fd, 0, (off_t)io->offset, (off_t)io->size);
+
+        failure = r == 0 ? 0 : errno;
     }
+    if (failure == EOPNOTSUPP || failure == ENOSYS) {
+        return allocate_by_writing(file, (off_t)io->offset, (off_t)(io->offset + io->size));
+    }
+    return failure ? err_from_errno(failure) : 0;
 }
 
 static int64_t io_call(struct env_io *io) {

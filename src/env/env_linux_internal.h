@@ -36,6 +36,7 @@ struct env_linux {
     struct env env;
     int root_fd;
     bool uring;
+    bool refuse_fallocate;
     unsigned ring_entries;
     uint64_t spin_ns;
     uint64_t root_hash;

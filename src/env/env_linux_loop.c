@@ -463,14 +463,18 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
     if (poll_fd >= 0 && loop->poll_fd >= 0 && loop->poll_fd != poll_fd) {
         poll_disarm(loop);
     }
-    unsigned events = loop_poll(loop) ? ENV_LOOP_COMPLETED : 0;
-    events |= loop_take_readable(loop, poll_fd);
-    if (!events && timeout_ns > 0) {
-        loop_spin(loop, MIN(loop->env->spin_ns, timeout_ns));
+    unsigned events = loop_take_readable(loop, poll_fd);
+    bool sleeps = !events && timeout_ns > 0 && !loop_has_news(loop);
+    if (sleeps) {
+        /* What is queued goes to the kernel with the sleep, in one call; it takes so long that
+         * looking for its end first would be a waste. */
+        if (!loop->queued) {
+            loop_spin(loop, MIN(loop->env->spin_ns, timeout_ns));
+        }
         loop_sleep(loop, poll_fd, timeout_ns);
-        events |= loop_poll(loop) ? ENV_LOOP_COMPLETED : 0;
-        events |= loop_take_readable(loop, poll_fd);
     }
+    events |= loop_poll(loop) ? ENV_LOOP_COMPLETED : 0;
+    events |= loop_take_readable(loop, poll_fd);
     if (atomic_exchange(&loop->state, LOOP_AWAKE) == LOOP_WOKEN) {
         events |= ENV_LOOP_WOKEN;
     }

@@ -20,12 +20,6 @@ struct env_file {
     unsigned flags;
 };
 
-struct env_shared {
-    struct list_node node;     /* of the env's regions */
-    struct sim_region *region; /* NULL once it was removed or the process killed */
-    uint8_t *data;             /* the region's, or its own without one */
-};
-
 /* An I/O on its way. */
 struct flight {
     struct list_node node; /* of the env's, until it has landed or the process was killed */
@@ -41,39 +35,6 @@ struct job_flight {
     struct env_sim *env;
     struct env_job *job;
 };
-
-/* A started tick; outlives it until the event that is scheduled has come. */
-struct ticking {
-    struct list_node node; /* of the env's, while started */
-    struct env_sim *env;
-    struct env_tick *tick; /* NULL once stopped */
-};
-
-struct env_sim {
-    struct env env;
-    struct env_sim *older;
-    struct sim_process *process;
-    bool dead;
-    struct list files;
-    struct list regions;
-    struct list flights;
-    struct list tickings;
-    uint64_t write_lane_free_ns;
-    uint64_t write_lane_done_ns;
-};
-
-static struct env_sim *env_sim_of(struct env *env) {
-    return (struct env_sim *)(void *)env;
-}
-
-/* Whether an operation that changes something may have its effect. */
-static bool may_change(struct env_sim *env) {
-    return !env->dead && sim_process_may_change(env->process);
-}
-
-static bool may_read(const struct env_sim *env) {
-    return !env->dead && !env->process->crashed;
-}
 
 static uint64_t sim_env_now_ns(struct env *base) {
     const struct env_sim *env = env_sim_of(base);
@@ -388,165 +349,8 @@ static void sim_env_job_submit(struct env *base, struct env_job *job) {
     sim_schedule_event(env->process->sim, &event);
 }
 
-static struct sim_region **region_link(struct sim_process *process, const char *name) {
-    struct sim_region **link = &process->regions;
-
-    while (*link && strcmp((*link)->name, name) != 0) {
-        link = &(*link)->next;
-    }
-    return link;
-}
-
-/* The memory of a removed region belongs to who still has it open. */
-static void region_unlink(struct sim_region **link) {
-    struct sim_region *region = *link;
-
-    *link = region->next;
-    if (region->open) {
-        region->open->region = NULL;
-        region->data = NULL;
-    }
-    sim_region_free(region);
-}
-
-static struct sim_region *region_add(struct sim_process *process, const char *name,
-                                     size_t size_bytes) {
-    struct sim_region *region = sim_allocate(sizeof *region);
-    size_t name_size = strlen(name) + 1;
-
-    region->name = sim_allocate(name_size);
-    memcpy(region->name, name, name_size);
-    region->data = sim_allocate(size_bytes);
-    region->size_bytes = size_bytes;
-    region->next = process->regions;
-    process->regions = region;
-    return region;
-}
-
-static int sim_env_shared_open(struct env *base, const char *name, size_t size_bytes,
-                               struct env_shared **ret_shared, bool *ret_created) {
-    struct env_sim *env = env_sim_of(base);
-    struct sim_region **link = region_link(env->process, name);
-    bool fits = *link && (*link)->size_bytes == size_bytes;
-
-    if (size_bytes == 0) {
-        return -ERR_INVALID;
-    }
-    if (*link && (*link)->open) {
-        return -ERR_IN_USE;
-    }
-    if (fits ? !may_read(env) : !may_change(env)) {
-        return -ERR_CLOSED;
-    }
-    if (*link && !fits) {
-        region_unlink(link);
-    }
-    struct sim_region *region = fits ? *link : region_add(env->process, name, size_bytes);
-    struct env_shared *shared = sim_allocate(sizeof *shared);
-    shared->region = region;
-    shared->data = region->data;
-    region->open = shared;
-    list_push_back(&env->regions, &shared->node);
-    *ret_shared = shared;
-    *ret_created = !fits;
-    return 0;
-}
-
-static void *sim_env_shared_data(struct env_shared *shared) {
-    return shared->data;
-}
-
-static void sim_env_shared_close(struct env_shared *shared) {
-    if (!shared) {
-        return;
-    }
-    if (shared->region) {
-        shared->region->open = NULL;
-    } else {
-        free(shared->data);
-    }
-    list_remove(&shared->node);
-    free(shared);
-}
-
-static int sim_env_shared_remove(struct env *base, const char *name) {
-    struct env_sim *env = env_sim_of(base);
-    struct sim_region **link = region_link(env->process, name);
-
-    if (!may_change(env)) {
-        return -ERR_CLOSED;
-    }
-    if (!*link) {
-        return -ERR_NOT_FOUND;
-    }
-    region_unlink(link);
-    return 0;
-}
-
 static void sim_env_boot_id(struct env *base, uint8_t ret_id[16]) {
     memcpy(ret_id, env_sim_of(base)->process->boot_id, 16);
-}
-
-static void ticking_free(void *context) {
-    struct ticking *ticking = context;
-
-    list_remove(&ticking->node);
-    free(ticking);
-}
-
-static void ticking_schedule(struct ticking *ticking);
-
-static void ticking_fire(void *context) {
-    struct ticking *ticking = context;
-
-    if (!ticking->tick) {
-        ticking_free(ticking);
-        return;
-    }
-    ticking_schedule(ticking);
-    ticking->tick->fire(ticking->tick);
-}
-
-static void ticking_schedule(struct ticking *ticking) {
-    struct sim_process *process = ticking->env->process;
-    uint64_t jitter_ns = process->faults.tick_jitter_ns;
-    struct sim_event event = {
-        .process = process,
-        .delay_ns = ticking->tick->period_ns + prng_below(sim_prng(process->sim), jitter_ns + 1),
-        .kind = "tick",
-        .run = ticking_fire,
-        .drop = ticking_free,
-        .context = ticking,
-    };
-
-    sim_schedule_event(process->sim, &event);
-}
-
-static void sim_env_tick_start(struct env *base, struct env_tick *tick) {
-    struct env_sim *env = env_sim_of(base);
-
-    assert(tick->period_ns > 0);
-    if (env->dead) {
-        return;
-    }
-    struct ticking *ticking = sim_allocate(sizeof *ticking);
-    ticking->env = env;
-    ticking->tick = tick;
-    list_push_back(&env->tickings, &ticking->node);
-    ticking_schedule(ticking);
-}
-
-static void sim_env_tick_stop(struct env *base, struct env_tick *tick) {
-    struct env_sim *env = env_sim_of(base);
-    struct list_node *node = list_first(&env->tickings);
-
-    while (node && CONTAINER_OF(node, struct ticking, node)->tick != tick) {
-        node = list_next(&env->tickings, node);
-    }
-    if (node) {
-        list_remove(node);
-        CONTAINER_OF(node, struct ticking, node)->tick = NULL;
-    }
 }
 
 static const struct env_ops sim_ops = {
@@ -609,28 +413,14 @@ void env_sim_kill(struct env_sim *env) {
     while ((node = list_pop_front(&env->flights)) != NULL) {
         flight_cut(CONTAINER_OF(node, struct flight, node));
     }
-    while ((node = list_pop_front(&env->tickings)) != NULL) {
-        CONTAINER_OF(node, struct ticking, node)->tick = NULL;
-    }
+    sim_ticks_kill(env);
     for (node = list_first(&env->files); node; node = list_next(&env->files, node)) {
         struct env_file *file = CONTAINER_OF(node, struct env_file, node);
 
         sim_file_put(file->file);
         file->file = NULL;
     }
-    /* What is taken down later may still write to the memory that it has mapped: the next
-     * incarnation gets the bytes as they are now. */
-    for (node = list_first(&env->regions); node; node = list_next(&env->regions, node)) {
-        struct env_shared *shared = CONTAINER_OF(node, struct env_shared, node);
-        struct sim_region *region = shared->region;
-
-        if (region) {
-            region->data = sim_allocate(region->size_bytes);
-            memcpy(region->data, shared->data, region->size_bytes);
-            region->open = NULL;
-            shared->region = NULL;
-        }
-    }
+    sim_regions_kill(env);
     env->dead = true;
 }
 

@@ -84,6 +84,10 @@ void sim_process_add(struct sim *sim, struct sim_process *process) {
     *link = process;
 }
 
+bool sim_is_in_event(const struct sim *sim) {
+    return sim->running != NULL;
+}
+
 struct sim_process *sim_crashed(struct sim *sim) {
     struct sim_process *process = sim->processes;
 

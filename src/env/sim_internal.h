@@ -33,8 +33,31 @@ struct sim_process {
     struct env_sim *env; /* of the incarnation that runs, or of the last */
 };
 
+/* An open region. */
+struct env_shared {
+    struct list_node node;     /* of the env's regions */
+    struct sim_region *region; /* NULL once it was removed or the process killed */
+    uint8_t *data;             /* the region's, or its own without one */
+};
+
+/* One incarnation. */
+struct env_sim {
+    struct env env;
+    struct env_sim *older;
+    struct sim_process *process;
+    bool dead;
+    struct list files;
+    struct list regions;
+    struct list flights;
+    struct list tickings;
+    uint64_t write_lane_free_ns;
+    uint64_t write_lane_done_ns;
+};
+
 /* sim.c */
 void sim_process_add(struct sim *sim, struct sim_process *process);
+/* Whether an event of a process is being run. */
+bool sim_is_in_event(const struct sim *sim);
 
 /* sim_process.c */
 void sim_process_free(struct sim_process *process);
@@ -51,3 +74,29 @@ struct env *env_sim_base(struct env_sim *env);
 void env_sim_kill(struct env_sim *env);
 /* Frees this and all older incarnations; what they had scheduled was dropped. */
 void env_sim_free(struct env_sim *env);
+
+static inline struct env_sim *env_sim_of(struct env *env) {
+    return (struct env_sim *)(void *)env;
+}
+
+/* Whether an operation that changes something may have its effect. */
+static inline bool may_change(struct env_sim *env) {
+    return !env->dead && sim_process_may_change(env->process);
+}
+
+static inline bool may_read(const struct env_sim *env) {
+    return !env->dead && !env->process->crashed;
+}
+
+/* env_sim_regions.c */
+int sim_env_shared_open(struct env *base, const char *name, size_t size_bytes,
+                        struct env_shared **ret_shared, bool *ret_created);
+void *sim_env_shared_data(struct env_shared *shared);
+void sim_env_shared_close(struct env_shared *shared);
+int sim_env_shared_remove(struct env *base, const char *name);
+void sim_regions_kill(struct env_sim *env);
+
+/* env_sim_ticks.c */
+void sim_env_tick_start(struct env *base, struct env_tick *tick);
+void sim_env_tick_stop(struct env *base, struct env_tick *tick);
+void sim_ticks_kill(struct env_sim *env);

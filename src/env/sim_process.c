@@ -84,7 +84,7 @@ bool sim_process_is_up(const struct sim_process *process) {
 }
 
 static void process_end(struct sim_process *process) {
-    assert(process->up);
+    assert(process->up && !sim_is_in_event(process->sim));
     env_sim_kill(process->env);
     process->up = false;
     process->crashed = false;

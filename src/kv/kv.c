@@ -320,6 +320,10 @@ uint64_t kv_term(const struct kv *kv) {
     return kv->term;
 }
 
+int kv_failure(const struct kv *kv) {
+    return kv->failed;
+}
+
 /* Requests may use three quarters, releases seven eighths; what is above belongs to control and
  * background, which help the others to move. */
 static size_t share_of(enum kv_class message_class, size_t total) {

@@ -123,6 +123,8 @@ bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, s
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */
+/* 0, or the error that stopped the log: nothing committed since the last kv_seal has happened. */
+int kv_failure(const struct kv *kv);
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */

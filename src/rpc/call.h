@@ -8,10 +8,15 @@
  *   client actor <-- post -------- transport <-- call_reply --+
  *
  * Mutations carry (session, sequence, floor) and are resent with the same sequence until answered
- * or until their deadline, so that each takes effect at most once (kv outcomes). Bulk points to
- * the caller's memory: valid until done.
+ * or until their deadline, so that each takes effect at most once (kv outcomes). Sequences are
+ * drawn per target; the floor is the lowest that is still awaited. -ERR_BUSY, by which a server
+ * says that it has not looked at the request, is retried here, until the deadline.
+ * Bulk points to the caller's memory: valid until done.
  *
- * Thread: call_start, and done, within the origin's step. call_reply within the server's step. */
+ * Where the transport is reliable (in process), a call that a server holds ends by its answer only:
+ * its memory is in use there, so the deadline counts only while it waits to be sent again.
+ *
+ * Thread: any with a worker; done within the origin's step; call_reply within the server's step. */
 #pragma once
 #include "base/list.h"
 #include "rpc/actor.h"
@@ -42,12 +47,15 @@ struct call {
     struct call_header header;
     union request_body request;
     union reply_body reply;
-    /* Data sent beside the request (writes), in parts; checksums: one CRC-32C a 4 KiB block of
-     * the chunk that the data touches, of the bytes it has in that block. */
+    /* Data sent beside the request (writes), in parts. A server that got it over a network has one
+     * part, aligned to a block. */
     struct bytes bulk_out[CALL_BULK_PARTS_MAX];
     uint32_t bulk_out_count;
     /* Space for data that comes back (reads, entries, link targets); size = bytes filled. */
     struct buffer bulk_in;
+    /* One CRC-32C a 4 KiB block of the chunk that the data touches, of the bytes it has in that
+     * block. Without bulk_out it is space for the server to fill: count = how many there is space
+     * for, and then how many there are. */
     uint32_t *checksums;
     uint32_t checksum_count;
     int result; /* valid in done */
@@ -65,29 +73,52 @@ struct call {
 
     /* rpc's own. */
     struct list_node rpc_node;
-    struct actor *server;
+    struct rpc *rpc;
+    struct rpc_link *link; /* where its sequence was drawn */
     uint64_t sent_ns;
     uint32_t attempts;
+    uint8_t stage;
+    atomic_bool answered;
+    atomic_bool cancelled;
     void *transport_context;
 };
 
-/* Starts the call: fills session, sequence and floor of the header, sends. The caller has filled
- * opcode, target, slot, request, bulk, origin, done, deadline. Never fails: errors come by done,
- * never from inside this call. */
+/* Starts the call: fills message class, session, sequence and floor of the header, sends. The
+ * caller has filled opcode, target, slot, request, bulk, origin, done, deadline, and zeroed the
+ * rest before its first use. Never fails: errors come by done, from a step of the origin, so never
+ * from inside this call when that is made in a step.
+ *
+ * A call that ended with an error whose action is REFRESH or REOPEN may have taken effect before:
+ * it keeps its sequence (header.sequence, else 0 in done). Start it again, for the same target, and
+ * it is the same mutation; or let it go by call_abandon. */
 void call_start(struct rpc *rpc, struct call *call);
+/* The caller won't start it again: a kept sequence is awaited no longer. Does nothing otherwise. */
+void call_abandon(struct call *call);
+/* Ends a call early where that is possible, at a tick, with -ERR_INTERRUPTED; its mutation may
+ * take effect nevertheless. From the origin's step, before done. */
+void call_cancel(struct call *call);
 
 /* The server's answer; reply fields are filled. Ownership goes back. */
 void call_reply(struct call *call, int result);
+/* The server's end of a copy of a mutation that it is at work on: the first one gets the answer. */
+void call_discard(struct call *call);
 
 /* An origin's step hands every message of kind CALL_DONE_KIND here; it runs done. */
 void call_done_message(struct message *message);
 
+/* What call_discard leaves in result for reply_to. */
+enum { CALL_DISCARDED = 1 };
+
 /* One per client process (or role that calls others, as an MDT calls OSTs). */
 struct transport_ops {
-    /* Delivers to call->header.target; at some time rpc_answered may be called for it. */
+    /* Delivers to call->header.target; at some time rpc_answered may be called for it. The call
+     * may be gone when this returns. */
     void (*send)(void *transport, struct call *call);
-    /* The call is over for the client: its memory may not be touched from now on. */
+    /* The call is over for the client: its memory may not be touched from now on, and rpc_answered
+     * not be called. NULL where reliable. */
     void (*forget)(void *transport, struct call *call);
+    /* Every call that is sent gets rpc_answered once. */
+    bool reliable;
 };
 
 struct rpc_options {
@@ -98,15 +129,21 @@ struct rpc_options {
     uint32_t targets_max;
 };
 
+/* RPC_WINDOW mutations of one session may be awaited from one target; more wait for a tick. */
+enum { RPC_WINDOW = 2048 };
+
+/* -ERR_INVALID, -ERR_NO_MEMORY. */
 MUST_CHECK int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc);
 /* Frees memory; calls in flight are forgotten without done. Takes NULL. */
 void rpc_free(struct rpc *rpc);
-/* All following mutations belong to this session; sequences start at 1 for each target. */
-void rpc_session_set(struct rpc *rpc, struct session_id session, uint64_t incarnation);
+/* All mutations that start from now on belong to this session; sequences start at 1 for each
+ * target. Not beside itself. -ERR_NO_MEMORY. */
+MUST_CHECK int rpc_session_set(struct rpc *rpc, struct session_id session, uint64_t incarnation);
 struct session_id rpc_session(const struct rpc *rpc, uint64_t *ret_incarnation);
 /* Resends what has waited, ends what is past its deadline with -ERR_TIMED_OUT. Call each tick,
- * from any one actor's step; done is posted to the origins. */
+ * from any thread with a worker; done is posted to the origins. */
 void rpc_tick(struct rpc *rpc);
-/* By the transport, in any thread: the reply has been copied into the call. */
+/* By the transport, in any thread with a worker: the reply has been copied into the call. */
 void rpc_answered(struct rpc *rpc, struct call *call, int result);
-uint64_t rpc_in_flight(const struct rpc *rpc);
+/* Calls that were started and are not done, or keep their sequence. */
+uint64_t rpc_in_flight(struct rpc *rpc);

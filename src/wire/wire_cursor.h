@@ -34,6 +34,9 @@ static inline uint64_t wire_take_number(struct wire_cursor *cursor, size_t count
 /* The writing side: bytes that do not fit mark the buffer as overrun (size > capacity) and are
  * dropped; the caller checks once. */
 static inline void wire_give(struct buffer *out, const void *data, size_t count) {
+    if (count == 0) {
+        return; /* data may be NULL then */
+    }
     if (out->size <= out->capacity && count <= out->capacity - out->size) {
         memcpy(out->data + out->size, data, count);
         out->size += count;

@@ -1,4 +1,4 @@
-/* Changes against a model: a sorted array that is searched from end to end by memcmp. */
+/* Changes against a model, a sorted array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,58 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
-#include "base/prng.h"
 #include "kv/changes.h"
+#include "row_model.h"
 
-enum { MODEL_ROWS_MAX = 6000, MODEL_VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 4000 };
+enum { VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 4000 };
 
-struct model_row {
-    struct kv_key key;
-    bool deleted;
-    size_t size;
-    uint8_t value[MODEL_VALUE_BYTES_MAX];
-};
+static struct row_model model;
 
-struct model {
-    struct model_row *rows;
-    size_t count;
-};
-
-static size_t model_place(const struct model *model, const struct kv_key *key) {
-    size_t low = 0, high = model->count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (kv_key_compare(&model->rows[middle].key, key) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static bool model_has(const struct model *model, size_t place, const struct kv_key *key) {
-    return place < model->count && kv_key_compare(&model->rows[place].key, key) == 0;
-}
-
-static struct model_row *model_set(struct model *model, const struct kv_key *key) {
-    size_t place = model_place(model, key);
-
-    if (!model_has(model, place, key)) {
-        assert_true(model->count < MODEL_ROWS_MAX);
-        memmove(&model->rows[place + 1], &model->rows[place],
-                (model->count - place) * sizeof model->rows[0]);
-        model->rows[place].key = *key;
-        model->count++;
-    }
-    return &model->rows[place];
-}
-
-static void check_row(const struct model *model, size_t place, enum changes_state state,
-                      struct bytes value) {
-    const struct model_row *row = &model->rows[place];
+static void check_row(size_t place, enum changes_state state, struct bytes value) {
+    const struct model_row *row = model.rows[place];
 
     assert_int_equal(state, row->deleted ? CHANGES_DELETED : CHANGES_PRESENT);
     if (!row->deleted) {
@@ -66,16 +23,15 @@ static void check_row(const struct model *model, size_t place, enum changes_stat
     }
 }
 
-static void check_around(const struct model *model, const struct changes *changes,
-                         const struct kv_key *key) {
-    size_t place = model_place(model, key);
-    bool there = model_has(model, place, key);
+static void check_around(const struct changes *changes, const struct kv_key *key) {
+    size_t place = model_place(&model, key);
+    bool there = model_has(&model, place, key);
     struct kv_key found;
     struct bytes value = {NULL, 0};
     enum changes_state state = changes_find(changes, key, &value);
 
     if (there) {
-        check_row(model, place, state, value);
+        check_row(place, state, value);
     } else {
         assert_int_equal(state, CHANGES_ABSENT);
     }
@@ -83,42 +39,42 @@ static void check_around(const struct model *model, const struct changes *change
         size_t next = place + (there && !inclusive);
 
         state = changes_next(changes, key, inclusive, &found, &value);
-        if (next == model->count) {
+        if (next == model.count) {
             assert_int_equal(state, CHANGES_ABSENT);
         } else {
-            assert_memory_equal(&found, &model->rows[next].key, sizeof found);
-            check_row(model, next, state, value);
+            assert_memory_equal(&found, &model.rows[next]->key, sizeof found);
+            check_row(next, state, value);
         }
     }
     state = changes_previous(changes, key, &found, &value);
     if (place == 0) {
         assert_int_equal(state, CHANGES_ABSENT);
     } else {
-        assert_memory_equal(&found, &model->rows[place - 1].key, sizeof found);
-        check_row(model, place - 1, state, value);
+        assert_memory_equal(&found, &model.rows[place - 1]->key, sizeof found);
+        check_row(place - 1, state, value);
     }
 }
 
 /* From the first row to the last and back, each by the one before. */
-static void check_walks(const struct model *model, const struct changes *changes) {
+static void check_walks(const struct changes *changes) {
     struct kv_key key = {{0}};
     struct bytes value = {NULL, 0};
     size_t place = 0;
     enum changes_state state = changes_next(changes, &key, true, &key, &value);
 
-    assert_int_equal(changes_row_count(changes), model->count);
+    assert_int_equal(changes_row_count(changes), model.count);
     while (state != CHANGES_ABSENT) {
-        assert_true(place < model->count);
-        assert_memory_equal(&key, &model->rows[place].key, sizeof key);
-        check_row(model, place, state, value);
+        assert_true(place < model.count);
+        assert_memory_equal(&key, &model.rows[place]->key, sizeof key);
+        check_row(place, state, value);
         place++;
         state = changes_next(changes, &key, false, &key, &value);
     }
-    assert_int_equal(place, model->count);
+    assert_int_equal(place, model.count);
     memset(&key, 0xFF, sizeof key);
     while (changes_previous(changes, &key, &key, &value) != CHANGES_ABSENT) {
         place--;
-        assert_memory_equal(&key, &model->rows[place].key, sizeof key);
+        assert_memory_equal(&key, &model.rows[place]->key, sizeof key);
     }
     assert_int_equal(place, 0);
 }
@@ -152,19 +108,14 @@ static struct kv_key key_draw(struct prng *prng, enum order order, unsigned step
     return kv_key_make(fields);
 }
 
-static void step_random(struct prng *prng, struct model *model, struct changes *changes,
-                        const struct kv_key *key) {
-    struct model_row *row = model_set(model, key);
+static void step_random(struct prng *prng, struct changes *changes, const struct kv_key *key) {
+    struct model_row *row = model_put(&model, key, prng, prng_below(prng, VALUE_BYTES_MAX + 1));
     uint8_t *place = NULL;
 
     row->deleted = prng_chance(prng, 1, 5);
     if (row->deleted) {
         assert_int_equal(changes_delete(changes, key), 0);
         return;
-    }
-    row->size = prng_below(prng, MODEL_VALUE_BYTES_MAX + 1);
-    for (size_t i = 0; i < row->size; i++) {
-        row->value[i] = (uint8_t)prng_next(prng);
     }
     assert_int_equal(changes_put(changes, key, (struct bytes){row->value, row->size}, &place), 0);
     assert_non_null(place);
@@ -178,7 +129,6 @@ static void step_random(struct prng *prng, struct model *model, struct changes *
 /* Broken when the tree and a sorted array ever differ, in any order of insertion. */
 static void test_random_against_model(void **state) {
     struct changes_pool *pool;
-    struct model model = {.rows = calloc(MODEL_ROWS_MAX, sizeof(struct model_row))};
 
     (void)state;
     assert_int_equal(changes_pool_new(8 * MIB, &pool), 0);
@@ -189,25 +139,25 @@ static void test_random_against_model(void **state) {
 
         print_message("seed %lu\n", (unsigned long)seed);
         prng_init(&prng, seed);
-        model.count = 0;
+        model_clear(&model);
         assert_int_equal(changes_new(pool, &changes), 0);
         for (unsigned step = 0; step < KEYS_OF_A_RUN; step++) {
             unsigned which =
                 prng_chance(&prng, 1, 8) ? (unsigned)prng_below(&prng, step + 1) : step;
             struct kv_key key = key_draw(&prng, order, which);
 
-            step_random(&prng, &model, changes, &key);
-            check_around(&model, changes, &key);
+            step_random(&prng, changes, &key);
+            check_around(changes, &key);
             /* Most likely a key that is not there, beside one that is. */
             key.bytes[KV_KEY_BYTES - 1] ^= 1;
-            check_around(&model, changes, &key);
+            check_around(changes, &key);
         }
-        check_walks(&model, changes);
+        check_walks(changes);
         changes_free(changes);
         assert_int_equal(changes_pool_used_bytes(pool), 0);
     }
     changes_pool_free(pool);
-    free(model.rows);
+    model_clear(&model);
 }
 
 static void test_empty(void **state) {
@@ -278,53 +228,52 @@ static void test_pool_sizes(void **state) {
     changes_pool_free(pool);
 }
 
-/* Broken when a put that fails leaves a trace, or when what was reserved can fail. */
-static void test_exhaustion(void **state) {
+/* Fills the pool by transactions that reserve first, then by single puts until one fails. */
+static void fill_pool(struct prng *prng, struct changes *changes) {
     enum { ROWS_RESERVED = 9, ROW_BYTES = 150 };
     uint8_t data[ROW_BYTES] = {0};
+    struct kv_key key;
 
+    while (changes_reserve(changes, ROWS_RESERVED, ROWS_RESERVED * ROW_BYTES) == 0) {
+        for (unsigned i = 0; i < ROWS_RESERVED; i++) {
+            key = key_draw(prng, ORDER_RANDOM, 0);
+            struct model_row *row = model_put(&model, &key, prng, prng_below(prng, ROW_BYTES + 1));
+            assert_int_equal(
+                changes_put(changes, &key, (struct bytes){row->value, row->size}, NULL), 0);
+        }
+    }
+    assert_true(model.count > 1000);
+    check_walks(changes);
+    for (;;) {
+        key = key_draw(prng, ORDER_RANDOM, 0);
+        int r = changes_put(changes, &key, (struct bytes){data, ROW_BYTES}, NULL);
+        if (r < 0) {
+            assert_int_equal(r, -ERR_NO_SPACE);
+            break;
+        }
+        memset(model_put(&model, &key, prng, ROW_BYTES)->value, 0, ROW_BYTES);
+    }
+    check_walks(changes);
+    check_around(changes, &key);
+}
+
+/* Broken when a put that fails leaves a trace, or when what was reserved can fail. */
+static void test_exhaustion(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct changes_pool *pool;
         struct changes *changes;
-        struct model model = {.rows = calloc(MODEL_ROWS_MAX, sizeof(struct model_row))};
-        struct kv_key key;
         struct prng prng;
-        int r = 0;
 
         print_message("seed %lu\n", (unsigned long)seed);
         prng_init(&prng, seed);
         assert_int_equal(changes_pool_new(512 * KIB, &pool), 0);
         assert_int_equal(changes_new(pool, &changes), 0);
-        while (changes_reserve(changes, ROWS_RESERVED, ROWS_RESERVED * ROW_BYTES) == 0) {
-            for (unsigned i = 0; i < ROWS_RESERVED; i++) {
-                key = key_draw(&prng, ORDER_RANDOM, 0);
-                struct model_row *row = model_set(&model, &key);
-                row->deleted = false;
-                row->size = prng_below(&prng, ROW_BYTES + 1);
-                assert_int_equal(
-                    changes_put(changes, &key, (struct bytes){row->value, row->size}, NULL), 0);
-            }
-        }
-        check_walks(&model, changes);
-        assert_true(model.count > 1000);
-        while (r == 0) {
-            key = key_draw(&prng, ORDER_RANDOM, 0);
-            r = changes_put(changes, &key, (struct bytes){data, ROW_BYTES}, NULL);
-            if (r == 0) {
-                struct model_row *row = model_set(&model, &key);
-                row->deleted = false;
-                row->size = ROW_BYTES;
-                memset(row->value, 0, ROW_BYTES);
-            }
-        }
-        assert_int_equal(r, -ERR_NO_SPACE);
-        check_walks(&model, changes);
-        check_around(&model, changes, &key);
+        fill_pool(&prng, changes);
         changes_free(changes);
         assert_int_equal(changes_pool_used_bytes(pool), 0);
         changes_pool_free(pool);
-        free(model.rows);
+        model_clear(&model);
     }
 }
 

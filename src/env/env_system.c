@@ -1,0 +1,355 @@
+/* Locks, whole files, listings, space: plain system calls. */
+#include "env/env_system.h"
+#include "env/env_linux_internal.h"
+#include "env/errno_map.h"
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+enum { TREE_DEPTH_MAX = 64, PROCESS_ID_TEXT_BYTES = 16 };
+
+struct env_lock {
+    int fd;
+};
+
+static int all_written(int fd, const void *data, size_t size_bytes) {
+    const uint8_t *from = data;
+
+    while (size_bytes > 0) {
+        ssize_t wrote = write(fd, from, size_bytes);
+
+        if (wrote < 0 && errno != EINTR) {
+            return err_from_errno(errno);
+        }
+        if (wrote > 0) {
+            from += wrote;
+            size_bytes -= (size_t)wrote;
+        }
+    }
+    return 0;
+}
+
+/* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. */
+static int lock_sign(const struct env_lock *lock) {
+    char text[PROCESS_ID_TEXT_BYTES + 1];
+
+    snprintf(text, sizeof text, "%-*d\n", PROCESS_ID_TEXT_BYTES - 1, getpid());
+    return all_written(lock->fd, text, PROCESS_ID_TEXT_BYTES);
+}
+
+int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock) {
+    struct env_lock *lock = calloc(1, sizeof *lock);
+    int r = 0;
+
+    if (!lock) {
+        return -ERR_NO_MEMORY;
+    }
+    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    lock->fd = openat(env_linux_of(env)->root_fd, path, flags, 0600);
+    if (lock->fd < 0) {
+        r = err_from_errno(errno);
+    } else if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
+        r = errno == EWOULDBLOCK ? -ERR_IN_USE : err_from_errno(errno);
+    } else {
+        r = lock_sign(lock);
+    }
+    if (r) {
+        env_lock_close(lock);
+        return r;
+    }
+    *ret_lock = lock;
+    return 0;
+}
+
+void env_lock_close(struct env_lock *lock) {
+    if (lock) {
+        if (lock->fd >= 0) {
+            close(lock->fd);
+        }
+        free(lock);
+    }
+}
+
+int env_lock_holder(struct env *env, const char *path, int *ret_process_id) {
+    char text[PROCESS_ID_TEXT_BYTES + 1] = {0};
+    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int r = 0;
+
+    if (fd < 0) {
+        return err_from_errno(errno);
+    }
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
+        r = -ERR_NOT_FOUND;
+    } else if (errno != EWOULDBLOCK || read(fd, text, sizeof text - 1) < 0) {
+        r = err_from_errno(errno);
+    }
+    close(fd);
+    if (r) {
+        return r;
+    }
+    char *end;
+    long process_id = strtol(text, &end, 10);
+    if (end == text || process_id <= 0 || process_id > INT_MAX) {
+        return -ERR_MALFORMED;
+    }
+    *ret_process_id = (int)process_id;
+    return 0;
+}
+
+/* Reads fd to its end into memory that grows; files of /proc tell no size. */
+static int fd_read_whole(int fd, size_t limit_bytes, char **ret_data, size_t *ret_size_bytes) {
+    size_t capacity = 4096;
+    size_t size_bytes = 0;
+    char *data = malloc(capacity);
+
+    while (data) {
+        ssize_t got = read(fd, data + size_bytes, capacity - 1 - size_bytes);
+
+        if (got == 0) {
+            data[size_bytes] = '\0';
+            *ret_data = data;
+            *ret_size_bytes = size_bytes;
+            return 0;
+        }
+        if (got < 0 && errno != EINTR) {
+            int r = err_from_errno(errno);
+
+            free(data);
+            return r;
+        }
+        size_bytes += (size_t)MAX(got, (ssize_t)0);
+        if (size_bytes > limit_bytes) {
+            free(data);
+            return -ERR_FILE_TOO_BIG;
+        }
+        if (size_bytes == capacity - 1) {
+            char *larger = realloc(data, 2 * capacity);
+
+            if (!larger) {
+                free(data);
+            }
+            data = larger;
+            capacity *= 2;
+        }
+    }
+    return -ERR_NO_MEMORY;
+}
+
+int env_file_read(struct env *env, const char *path, size_t limit_bytes, char **ret_data,
+                  size_t *ret_size_bytes) {
+    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return err_from_errno(errno);
+    }
+    int r = fd_read_whole(fd, limit_bytes, ret_data, ret_size_bytes);
+    close(fd);
+    return r;
+}
+
+static int new_file_written(int root_fd, const char *path, const void *data, size_t size_bytes) {
+    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0) {
+        return err_from_errno(errno);
+    }
+    int r = all_written(fd, data, size_bytes);
+    if (!r && fsync(fd) != 0) {
+        r = err_from_errno(errno);
+    }
+    close(fd);
+    return r;
+}
+
+int env_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
+    int root_fd = env_linux_of(env)->root_fd;
+    char temporary[PATH_MAX];
+    int length = snprintf(temporary, sizeof temporary, "%s.tmp", path);
+
+    if (length < 0 || (size_t)length >= sizeof temporary) {
+        return -ERR_NAME_TOO_LONG;
+    }
+    int r = new_file_written(root_fd, temporary, data, size_bytes);
+    if (!r) {
+        r = env->ops->file_rename(env, temporary, path);
+    }
+    if (r) {
+        (void)unlinkat(root_fd, temporary, 0);
+    }
+    return r;
+}
+
+static enum env_kind kind_of(mode_t mode) {
+    if (S_ISREG(mode)) {
+        return ENV_KIND_FILE;
+    }
+    return S_ISDIR(mode) ? ENV_KIND_DIRECTORY : ENV_KIND_OTHER;
+}
+
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+int env_directory_list(struct env *env, const char *path,
+                       int (*each)(void *context, const struct env_entry *entry), void *context) {
+    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    int r = 0;
+
+    if (!directory) {
+        r = err_from_errno(errno);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return r;
+    }
+    while (!r) {
+        struct stat status;
+
+        errno = 0;
+        struct dirent *found = readdir(directory);
+        if (!found) {
+            r = errno ? err_from_errno(errno) : 0;
+            break;
+        }
+        /* One that has gone meanwhile is not there. */
+        if (is_dots(found->d_name) ||
+            fstatat(fd, found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            continue;
+        }
+        struct env_entry entry = {found->d_name, kind_of(status.st_mode), 0};
+        if (entry.kind == ENV_KIND_FILE) {
+            entry.size_bytes = (uint64_t)status.st_size;
+        }
+        r = each(context, &entry);
+    }
+    closedir(directory);
+    return r;
+}
+
+static int tree_empty(int parent_fd, const char *name, unsigned depth);
+
+static int tree_remove_at(int parent_fd, const char *name, unsigned depth) {
+    if (unlinkat(parent_fd, name, 0) == 0) {
+        return 0;
+    }
+    if (errno != EISDIR && errno != EPERM) {
+        return err_from_errno(errno);
+    }
+    int r = tree_empty(parent_fd, name, depth);
+    if (!r && unlinkat(parent_fd, name, AT_REMOVEDIR) != 0) {
+        r = err_from_errno(errno);
+    }
+    return r;
+}
+
+static int tree_empty(int parent_fd, const char *name, unsigned depth) {
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    int r = 0;
+
+    if (!directory) {
+        r = err_from_errno(errno);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return r;
+    }
+    if (depth == TREE_DEPTH_MAX) {
+        r = -ERR_LOOP;
+    }
+    while (!r) {
+        errno = 0;
+        struct dirent *found = readdir(directory);
+        if (!found) {
+            r = errno ? err_from_errno(errno) : 0;
+            break;
+        }
+        if (!is_dots(found->d_name)) {
+            r = tree_remove_at(fd, found->d_name, depth + 1);
+        }
+    }
+    closedir(directory);
+    return r;
+}
+
+int env_tree_remove(struct env *env, const char *path) {
+    int r = tree_remove_at(env_linux_of(env)->root_fd, path, 0);
+
+    return r ? r : path_sync_parent(env_linux_of(env), path);
+}
+
+int env_space_get(struct env *env, struct env_space *ret_space) {
+    static const struct {
+        uint32_t magic;
+        const char *name;
+        bool copies_on_write;
+    } kinds[] = {
+        {0xef53, "ext4", false},     {0x58465342, "xfs", false},  {0x01021994, "tmpfs", false},
+        {0x9123683e, "btrfs", true}, {0x2fc12fc1, "zfs", true},   {0xca451a4e, "bcachefs", true},
+        {0xf2f52010, "f2fs", true},  {0x3434, "nilfs2", true},    {0x794c7630, "overlay", false},
+        {0x6969, "nfs", false},      {0x65735546, "fuse", false}, {0x858458f6, "ramfs", false},
+    };
+    struct statfs status;
+
+    if (fstatfs(env_linux_of(env)->root_fd, &status) != 0) {
+        return err_from_errno(errno);
+    }
+    *ret_space = (struct env_space){
+        .total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_frsize,
+        .free_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_frsize,
+        .fs_name = "unknown",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if ((uint32_t)status.f_type == kinds[i].magic) {
+            ret_space->fs_name = kinds[i].name;
+            ret_space->copies_on_write = kinds[i].copies_on_write;
+        }
+    }
+    return 0;
+}
+
+int env_path_make(const char *path) {
+    char part[PATH_MAX];
+    size_t size = strlen(path);
+    struct stat status;
+
+    if (size == 0 || size >= sizeof part) {
+        return size ? -ERR_NAME_TOO_LONG : -ERR_NOT_FOUND;
+    }
+    memcpy(part, path, size + 1);
+    for (size_t i = 1; i <= size; i++) {
+        if (part[i] != '/' && part[i] != '\0') {
+            continue;
+        }
+        char ended_by = part[i];
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+            return err_from_errno(errno);
+        }
+        part[i] = ended_by;
+    }
+    if (stat(path, &status) != 0) {
+        return err_from_errno(errno);
+    }
+    return S_ISDIR(status.st_mode) ? 0 : -ERR_NOT_DIRECTORY;
+}
+
+int env_path_resolve(const char *path, char **ret_path) {
+    char *resolved = realpath(path, NULL);
+
+    if (!resolved) {
+        return err_from_errno(errno);
+    }
+    *ret_path = resolved;
+    return 0;
+}

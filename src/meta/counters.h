@@ -1,0 +1,29 @@
+/* What a group counts: operations and their latency per opcode, and totals of what the machinery
+ * around them did. Thread: the group's step; others get copies by group_stats_start. */
+#pragma once
+#include "base/histogram.h"
+#include "wire/wire.h"
+
+struct operation_counters {
+    uint64_t count;
+    uint64_t error_count;
+    struct histogram latency_ns; /* from the arrival of the call to its reply */
+};
+
+struct group_totals {
+    uint64_t restarts;   /* operations that met PENDING and were run again */
+    uint64_t duplicates; /* requests that were answered from their outcome */
+    uint64_t refused;    /* by the session's state or term */
+    uint64_t waited;     /* requests that met a full log */
+    uint64_t orders_done;
+    uint64_t settled;
+    uint64_t orphans_freed;
+    uint64_t evictions;
+};
+
+struct counters {
+    struct operation_counters operations[OPCODE_COUNT];
+    struct group_totals totals;
+};
+
+void counters_record(struct counters *counters, uint16_t opcode, int result, uint64_t latency_ns);

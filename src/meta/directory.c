@@ -1,0 +1,224 @@
+/* Partitions and entries. A directory has one partition for now: depth 0, on its own slot. */
+#include "meta/directory.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include "meta/names.h"
+#include <string.h>
+
+int directory_get(struct transaction *transaction, struct ino ino,
+                  const struct partition_row **ret_row) {
+    struct kv_key key = key_partition(ino);
+    struct bytes value;
+
+    int r = transaction_get(transaction, &key, &value);
+    if (r == 0) {
+        return partition_row_check(value, ret_row);
+    }
+    if (r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    key = key_inode(ino);
+    r = transaction_get(transaction, &key, &value);
+    return r == 0 ? -ERR_NOT_DIRECTORY : r;
+}
+
+static bool name_is(const struct dentry_row *row, struct bytes name) {
+    return !(row->flags & DENTRY_HOLE) && row->name_bytes == name.size &&
+           memcmp(row->name, name.data, name.size) == 0;
+}
+
+int dentry_find(struct transaction *transaction, struct ino directory, struct bytes name,
+                struct dentry *ret_dentry) {
+    uint64_t index = name_index(&transaction->group->hash, name);
+    uint64_t end = index + NAME_RANKS_MAX - COOKIE_OFFSET;
+    struct dentry place = {.index = index};
+    bool have_hole = false;
+
+    for (; index < end; index++) {
+        struct kv_key key = key_dentry(directory, index);
+        const struct dentry_row *row;
+        struct bytes value;
+        int r = transaction_get(transaction, &key, &value);
+
+        if (r == -ERR_NOT_FOUND) {
+            break;
+        }
+        r = r < 0 ? r : dentry_row_check(value, &row);
+        if (r < 0) {
+            return r;
+        }
+        if (name_is(row, name)) {
+            *ret_dentry = (struct dentry){index, {row->ino}, row->type, row->flags, false};
+            return 0;
+        }
+        if ((row->flags & DENTRY_HOLE) && !have_hole) {
+            have_hole = true;
+            place = (struct dentry){.index = index, .flags = row->flags};
+        }
+        if (!(row->flags & DENTRY_MORE)) {
+            index++;
+            break;
+        }
+    }
+    if (!have_hole) {
+        bool first = index == place.index;
+        place = (struct dentry){.index = index, .flag_below = !first};
+        if (index >= end) {
+            return -ERR_NO_SPACE;
+        }
+    }
+    *ret_dentry = place;
+    return -ERR_NOT_FOUND;
+}
+
+static int dentry_put(struct transaction *transaction, struct ino directory, struct bytes name,
+                      const struct dentry *dentry) {
+    struct kv_key key = key_dentry(directory, dentry->index);
+    uint8_t value[sizeof(struct dentry_row) + NAME_BYTES_MAX];
+    struct dentry_row row = {.format = META_FORMAT,
+                             .type = dentry->type,
+                             .flags = dentry->flags & (uint8_t)~DENTRY_HOLE,
+                             .name_bytes = (uint8_t)name.size,
+                             .epoch = transaction->epoch,
+                             .ino = dentry->ino.value};
+
+    memcpy(value, &row, sizeof row);
+    memcpy(value + sizeof row, name.data, name.size);
+    return transaction_put(transaction, &key, value, sizeof row + name.size);
+}
+
+/* Sets the flags of a row that has just been read. */
+static int dentry_flag(struct transaction *transaction, struct ino directory, uint64_t index,
+                       uint8_t flags) {
+    struct kv_key key = key_dentry(directory, index);
+
+    return transaction_patch(transaction, &key, offsetof(struct dentry_row, flags),
+                             (struct bytes){&flags, sizeof flags});
+}
+
+static int dentry_flags_get(struct transaction *transaction, struct ino directory, uint64_t index,
+                            uint8_t *ret_flags) {
+    struct kv_key key = key_dentry(directory, index);
+    const struct dentry_row *row;
+    struct bytes value;
+
+    int r = transaction_get(transaction, &key, &value);
+    if (r == 0) {
+        r = dentry_row_check(value, &row);
+    } else if (r == -ERR_NOT_FOUND) {
+        r = -ERR_CORRUPT;
+    }
+    if (r == 0) {
+        *ret_flags = row->flags;
+    }
+    return r;
+}
+
+int dentry_add(struct transaction *transaction, struct ino directory, struct bytes name,
+               const struct dentry *dentry) {
+    if (dentry->flag_below) {
+        uint8_t flags = 0;
+        int r = dentry_flags_get(transaction, directory, dentry->index - 1, &flags);
+
+        r = r < 0 ? r : dentry_flag(transaction, directory, dentry->index - 1, flags | DENTRY_MORE);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return dentry_put(transaction, directory, name, dentry);
+}
+
+int dentry_replace(struct transaction *transaction, struct ino directory, struct bytes name,
+                   const struct dentry *dentry) {
+    return dentry_put(transaction, directory, name, dentry);
+}
+
+int dentry_remove(struct transaction *transaction, struct ino directory,
+                  const struct dentry *dentry) {
+    struct kv_key key = key_dentry(directory, dentry->index);
+
+    if (dentry->flags & DENTRY_MORE) {
+        struct dentry_row hole = {
+            .format = META_FORMAT, .flags = DENTRY_MORE | DENTRY_HOLE, .epoch = transaction->epoch};
+        return transaction_put(transaction, &key, &hole, sizeof hole);
+    }
+    /* It was the last of its hash: holes below it are of no use any more. */
+    for (uint64_t index = dentry->index;; index--) {
+        uint8_t below = 0;
+
+        key = key_dentry(directory, index);
+        int r = transaction_delete(transaction, &key);
+        if (r < 0 || index % NAME_RANKS_MAX == 0) {
+            return r;
+        }
+        r = dentry_flags_get(transaction, directory, index - 1, &below);
+        if (r < 0) {
+            return r;
+        }
+        if (!(below & DENTRY_HOLE)) {
+            return dentry_flag(transaction, directory, index - 1, below & (uint8_t)~DENTRY_MORE);
+        }
+    }
+}
+
+int directory_changed(struct transaction *transaction, struct ino directory,
+                      const struct partition_row *row, struct directory_change change) {
+    struct kv_key key = key_partition(directory);
+    struct partition_row changed = *row;
+
+    changed.file_count += (uint64_t)(int64_t)change.files;
+    changed.directory_count += (uint64_t)(int64_t)change.directories;
+    if (changed.directory_count > DIRECTORIES_MAX) {
+        return -ERR_TOO_MANY_LINKS;
+    }
+    changed.epoch = transaction->epoch;
+    changed.ctime_ns = MAX(transaction->now_ns, row->ctime_ns);
+    changed.mtime_ns = changed.ctime_ns;
+    return TRANSACTION_PATCH(transaction, &key, &changed, epoch, uid);
+}
+
+/* "." and "..": the parent stands in the directory's inode. */
+static int dots_find(struct transaction *transaction, struct place *place) {
+    const struct inode_row *row;
+
+    place->dentry = (struct dentry){.ino = place->parent, .type = MODE_DIRECTORY >> 12};
+    if (name_kind(place->name) == NAME_SELF) {
+        return 0;
+    }
+    int r = inode_get(transaction, place->parent, &row);
+    if (r == 0) {
+        place->dentry.ino.value = row->parent;
+    }
+    return r;
+}
+
+int place_find(struct transaction *transaction, struct place *place) {
+    int r = name_check(place->name);
+    if (r < 0) {
+        return r;
+    }
+    r = directory_get(transaction, place->parent, &place->directory);
+    if (r < 0) {
+        return r;
+    }
+    r = permission_check(place->who, partition_ownership(place->directory), ACCESS_EXECUTE);
+    if (r < 0) {
+        return r;
+    }
+    if (name_kind(place->name) != NAME_PLAIN) {
+        return dots_find(transaction, place);
+    }
+    return dentry_find(transaction, place->parent, place->name, &place->dentry);
+}
+
+int place_find_free(struct transaction *transaction, struct place *place) {
+    int r = place_find(transaction, place);
+    if (r != -ERR_NOT_FOUND) {
+        return r < 0 ? r : -ERR_EXISTS;
+    }
+    if (!place->directory || place->directory->state != PARTITION_LIVE) {
+        return -ERR_NOT_FOUND;
+    }
+    return permission_check(place->who, partition_ownership(place->directory),
+                            ACCESS_WRITE | ACCESS_EXECUTE);
+}

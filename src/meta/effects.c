@@ -1,0 +1,98 @@
+/* Effects. */
+#include "meta/effects.h"
+#include "meta/group_internal.h"
+
+static void apply_open(struct group *group, struct session *session, const struct effect *effect) {
+    struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
+
+    if (effect->flags & OPEN_WRITE) {
+        entry->write_count++;
+        entry->has_row = true;
+    } else {
+        entry->read_count++;
+    }
+}
+
+static void apply_close(struct group *group, struct session *session, const struct effect *effect) {
+    struct open_entry *entry = opens_find(&group->opens, effect->ino, session);
+
+    if (!entry) {
+        return;
+    }
+    if (effect->flags & OPEN_WRITE) {
+        entry->write_count -= entry->write_count > 0;
+        entry->has_row = entry->write_count > 0;
+    } else {
+        entry->read_count -= entry->read_count > 0;
+    }
+    opens_trim(&group->opens, entry);
+}
+
+static void apply_reopen(struct group *group, struct session *session,
+                         const struct effect *effect) {
+    struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
+
+    entry->read_count = effect->counts[0];
+    entry->write_count = effect->counts[1];
+    entry->has_row = entry->has_row || entry->write_count > 0;
+    opens_trim(&group->opens, entry);
+}
+
+/* A new session's row was written in this transaction, an old one's is there. */
+static void apply_attach(struct transaction *transaction, const struct effect *effect) {
+    struct group *group = transaction->group;
+    struct session_id id = {effect->ino.value};
+    struct session *session = sessions_find(&group->sessions, id);
+
+    if (!session) {
+        const struct session_attach_request *request = &transaction->call->request.session_attach;
+        struct session_row row = {
+            .state = SESSION_LIVE, .node = request->node, .incarnation = request->incarnation};
+        session = sessions_add(&group->sessions, id, &row);
+    }
+    session_attached(&group->sessions, session);
+}
+
+static void apply_evict(struct transaction *transaction, const struct effect *effect,
+                        uint64_t position) {
+    struct sessions *sessions = &transaction->group->sessions;
+    struct session *session = sessions_find(sessions, (struct session_id){effect->ino.value});
+
+    if (session->state != SESSION_EVICTING) {
+        session->state = SESSION_EVICTING;
+        session->evict_position = position;
+        sessions->evicting_count++;
+    }
+    list_push_back(&session->evict_calls, &transaction->call->server_node);
+}
+
+void effect_apply(struct transaction *transaction, const struct effect *effect, uint64_t position) {
+    struct group *group = transaction->group;
+
+    switch (effect->kind) {
+    case EFFECT_OPEN:
+        apply_open(group, transaction->session, effect);
+        break;
+    case EFFECT_CLOSE:
+        apply_close(group, transaction->session, effect);
+        break;
+    case EFFECT_REOPEN:
+        apply_reopen(group, transaction->session, effect);
+        break;
+    case EFFECT_ORDER:
+        queue_order_made(&group->orders);
+        break;
+    case EFFECT_ATTACH:
+        apply_attach(transaction, effect);
+        break;
+    case EFFECT_SETTLE:
+        settle_begin(group, effect->ino, NULL);
+        break;
+    case EFFECT_EVICT:
+        apply_evict(transaction, effect, position);
+        break;
+    case EFFECT_GONE:
+        group->sessions.gone_count++;
+        break;
+    }
+}

@@ -1,0 +1,195 @@
+/* Evictions, a stretch in each step. */
+#include "meta/eviction.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+
+enum { EVICTION_RECORD_BYTES = 600, EVICTION_CLOSES_A_STEP = 32 };
+
+bool eviction_holds(const struct group *group, struct ino ino) {
+    const struct list *known = &group->sessions.known;
+
+    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
+        const struct session *session = CONTAINER_OF(node, struct session, node);
+
+        if (session->state == SESSION_EVICTING) {
+            const struct open_entry *entry = opens_find(&group->opens, ino, session);
+
+            if (entry && entry->has_row && group->rpc) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+int eviction_close_stage(struct transaction *transaction, struct session *session, struct ino ino,
+                         const struct inode_row *row) {
+    const struct group *group = transaction->group;
+    const struct open_entry *entry = opens_find(&group->opens, ino, session);
+    int r = 0;
+
+    if (!entry) {
+        return 0;
+    }
+    if (entry->has_row) {
+        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, session->id.value);
+        r = transaction_delete(transaction, &key);
+    }
+    bool last =
+        !opens_any_other(&group->opens, ino, entry) && group->sessions.unattached_count == 0;
+    if (r == 0 && row && row->nlink == 0 && last) {
+        r = inode_free(transaction, ino, row);
+    }
+    return r;
+}
+
+void eviction_close_apply(struct group *group, struct session *session, struct ino ino) {
+    struct open_entry *entry = opens_find(&group->opens, ino, session);
+
+    if (entry) {
+        entry->read_count = 0;
+        entry->write_count = 0;
+        entry->has_row = false;
+        opens_trim(&group->opens, entry);
+    }
+}
+
+/* Ends one open: 0, or why not yet. */
+static int close_one(struct group *group, struct session *session, struct open_entry *entry) {
+    struct transaction transaction;
+    const struct inode_row *row = NULL;
+    struct ino ino = entry->ino;
+
+    if (settle_is_running(group, ino)) {
+        return -ERR_PENDING;
+    }
+    if (!kv_admit(group->kv, KV_CLASS_CONTROL, EVICTION_RECORD_BYTES, 0)) {
+        return -ERR_PENDING;
+    }
+    transaction_begin(&transaction, group, true);
+    int r = inode_get(&transaction, ino, &row);
+    r = r == -ERR_STALE ? 0 : r;
+    bool wrote = entry->has_row && row && row->data_state == DATA_CHUNKED && row->nlink > 0;
+    if (r == 0 && wrote && group->rpc) {
+        transaction_abort(&transaction);
+        if (settle_has_room(group, ino)) {
+            settle_begin(group, ino, session);
+        }
+        return -ERR_PENDING;
+    }
+    r = r < 0 ? r : eviction_close_stage(&transaction, session, ino, row);
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return r;
+    }
+    (void)transaction_commit(&transaction);
+    eviction_close_apply(group, session, ino);
+    return 0;
+}
+
+/* The oldest names of ended sessions make way: a floor refuses them from then on. */
+static int gone_trim(struct transaction *transaction, uint64_t *ret_floor) {
+    struct group *group = transaction->group;
+    struct kv_key from = key_owner(ROW_SESSION, 0, 0, 0);
+    struct kv_key to = key_owner(ROW_SESSION, UINT64_MAX, 0, 0);
+    struct kv_cursor cursor;
+    struct bytes value;
+    int r;
+
+    kv_cursor_init(&cursor, &from, &to);
+    while ((r = transaction_next(transaction, &cursor, &value)) == 0) {
+        const struct session_row *row;
+
+        r = session_row_check(value, &row);
+        if (r < 0) {
+            return r;
+        }
+        if (row->state == SESSION_GONE) {
+            *ret_floor = MAX(group->numbers.session_floor, kv_key_split(&cursor.key).id);
+            return transaction_delete(transaction, &cursor.key);
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int end_stage(struct transaction *transaction, const struct session *session,
+                     uint64_t *ret_floor) {
+    struct group *group = transaction->group;
+    struct kv_key key = key_owner(ROW_SESSION, session->id.value, 0, 0);
+    struct session_row row = {.format = META_FORMAT,
+                              .state = SESSION_GONE,
+                              .node = session->node_id,
+                              .epoch = transaction->epoch,
+                              .incarnation = session->incarnation};
+
+    int r = transaction_put(transaction, &key, &row, sizeof row);
+    r = r < 0 ? r : kv_outcome_drop(group->kv, session->id);
+    if (r == 0 && group->sessions.gone_count >= group->options.gone_sessions_max) {
+        r = gone_trim(transaction, ret_floor);
+    }
+    return r;
+}
+
+static void session_end(struct group *group, struct session *session) {
+    struct transaction transaction;
+    struct list_node *node;
+    uint64_t floor = group->numbers.session_floor;
+
+    if (!kv_admit(group->kv, KV_CLASS_CONTROL, EVICTION_RECORD_BYTES, 0)) {
+        return;
+    }
+    transaction_begin(&transaction, group, true);
+    int r = end_stage(&transaction, session, &floor);
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return;
+    }
+    (void)transaction_commit(&transaction);
+    group->sessions.gone_count += floor == group->numbers.session_floor;
+    group->numbers.session_floor = floor;
+    while ((node = list_pop_front(&session->evict_calls))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        call->result = 0;
+        list_push_back(&group->answered_after_sync, node);
+    }
+    sessions_drop(&group->sessions, session);
+    group->counters.totals.evictions++;
+    group_unpark(group);
+}
+
+static void session_step(struct group *group, struct session *session) {
+    struct list_node *node = list_first(&session->opens);
+    int closed = 0;
+
+    if (session->evict_position > kv_synced_position(group->kv)) {
+        group_sync_want(group, session->evict_position);
+        return;
+    }
+    while (node && closed < EVICTION_CLOSES_A_STEP) {
+        struct list_node *next = list_next(&session->opens, node);
+
+        closed += close_one(group, session, CONTAINER_OF(node, struct open_entry, by_session)) == 0;
+        node = next;
+    }
+    if (list_is_empty(&session->opens)) {
+        session_end(group, session);
+    } else if (node) {
+        group_again(group);
+    }
+}
+
+void eviction_step(struct group *group) {
+    const struct list *known = &group->sessions.known;
+    struct list_node *node = group->sessions.evicting_count > 0 ? list_first(known) : NULL;
+
+    while (node) {
+        struct list_node *next = list_next(known, node);
+        struct session *session = CONTAINER_OF(node, struct session, node);
+
+        if (session->state == SESSION_EVICTING) {
+            session_step(group, session);
+        }
+        node = next;
+    }
+}

@@ -1,0 +1,353 @@
+/* The group's actor: its step, its sync points, its beginning and end. */
+#include "meta/eviction.h"
+#include "meta/group_internal.h"
+#include "meta/run.h"
+#include <assert.h>
+#include <stdlib.h>
+
+void group_sync_want(struct group *group, uint64_t position) {
+    group->sync_wanted = MAX(group->sync_wanted, position);
+}
+
+void group_answer(struct group *group, struct call *call, int result) {
+    call->result = result;
+    list_push_back(&group->answered, &call->server_node);
+}
+
+void group_seal(struct group *group) {
+    int r = numbers_stage(&group->numbers, group->kv);
+
+    (void)kv_seal(group->kv);
+    if (r == -ERR_NO_SPACE) {
+        /* The record was full: the row follows in the next one, or with the next step's. */
+        r = numbers_stage(&group->numbers, group->kv);
+        (void)kv_seal(group->kv);
+    }
+}
+
+static void signal_post(struct group *group, struct signal *signal) {
+    if (!atomic_exchange(&signal->posted, true)) {
+        actor_post(&group->actor, &signal->message);
+    }
+}
+
+static void wake_hook(void *context) {
+    struct group *group = context;
+
+    signal_post(group, &group->wake);
+}
+
+void group_again(struct group *group) {
+    signal_post(group, &group->wake);
+}
+
+static void synced_hook(void *context, uint64_t synced) {
+    struct group *group = context;
+
+    (void)synced;
+    group->synced_moved = true;
+}
+
+static void group_fail(struct group *group, int result) {
+    if (group->stage != GROUP_FAILED) {
+        group->stage = GROUP_FAILED;
+        group->failure = result;
+        group_unpark(group);
+    }
+}
+
+static void sync_done(struct kv_waiter *waiter, int result) {
+    struct group *group = CONTAINER_OF(waiter, struct group, sync_waiter);
+
+    group->sync_waiting = false;
+    group->synced_moved = true;
+    if (result < 0) {
+        group_fail(group, result);
+    }
+}
+
+/* One waiter at a time: who comes while it waits joins the next sync point. */
+static void sync_ask(struct group *group) {
+    if (group->sync_waiting || group->sync_wanted <= kv_synced_position(group->kv) ||
+        group->stage == GROUP_FAILED) {
+        return;
+    }
+    group->sync_waiting = true;
+    group->sync_waiter.done = sync_done;
+    kv_sync(group->kv, &group->sync_waiter, group->sync_wanted);
+}
+
+static void reply(struct group *group, struct call *call, int result) {
+    counters_record(&group->counters, call->header.opcode, result,
+                    group->now_ns - call->started_ns);
+    call_reply(call, result);
+}
+
+static void answer_synced(struct group *group) {
+    uint64_t synced = kv_synced_position(group->kv);
+    struct list_node *node = list_first(&group->awaiting_sync);
+
+    while (node) {
+        struct list_node *next = list_next(&group->awaiting_sync, node);
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        if (group->stage == GROUP_FAILED || call->server_position <= synced) {
+            list_remove(node);
+            if (call->header.opcode == OP_SYNC) {
+                call->reply.sync.synced_position = synced;
+            }
+            reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
+        }
+        node = next;
+    }
+}
+
+/* A log that has stopped took the open record with it: what ran in this step did not happen. */
+static void failure_check(struct group *group) {
+    int failure = kv_failure(group->kv);
+
+    if (failure < 0) {
+        group_fail(group, failure);
+    }
+}
+
+static void replies_leave(struct group *group) {
+    uint64_t position = kv_position(group->kv);
+    struct list_node *node;
+
+    failure_check(group);
+
+    while ((node = list_pop_front(&group->answered))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        call->server_position = position;
+        reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
+    }
+}
+
+static void replies_await_sync(struct group *group) {
+    uint64_t position = kv_position(group->kv);
+    struct list_node *node;
+
+    while ((node = list_pop_front(&group->answered_after_sync))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        call->server_position = position;
+        group_sync_want(group, position);
+        list_push_back(&group->awaiting_sync, node);
+    }
+}
+
+static void stats_fill(struct group *group, struct group_stats *stats) {
+    kv_counters_get(group->kv, &stats->kv);
+    stats->inode_count = group->numbers.inode_count;
+    stats->position = kv_position(group->kv);
+    stats->synced_position = kv_synced_position(group->kv);
+    stats->term = group->term;
+    stats->session_count = group->sessions.count;
+    stats->open_count = group->opens.count;
+    stats->order_count = group->orders.busy_count;
+    stats->parked_count = group->parked_count;
+    stats->totals = group->counters.totals;
+    if (stats->operations) {
+        for (size_t i = 0; i < OPCODE_COUNT; i++) {
+            stats->operations[i] = group->counters.operations[i];
+        }
+    }
+    stats->done(stats);
+}
+
+static void kv_stopped(void *context, int result) {
+    struct group *group = context;
+
+    group->stop_done(group->stop_context, result);
+}
+
+/* The log may end once nobody waits for a position in it. */
+static void stop_step(struct group *group) {
+    if (group->stage == GROUP_STOPPING && !group->stop_started && !group->sync_waiting &&
+        list_is_empty(&group->awaiting_sync)) {
+        group->stop_started = true;
+        kv_stop_start(group->kv, kv_stopped, group);
+    }
+}
+
+static void take_in(struct group *group, struct message *message) {
+    switch (message->kind) {
+    case CALL_MESSAGE_KIND:
+        run_arrived(group, CONTAINER_OF(message, struct call, message));
+        break;
+    case CALL_DONE_KIND:
+        call_done_message(message);
+        break;
+    case GROUP_TICK:
+        atomic_store(&group->tick.posted, false);
+        group->orders.ticked = true;
+        group->settle.ticked = true;
+        if (group->rpc) {
+            rpc_tick(group->rpc);
+        }
+        break;
+    case GROUP_WAKE:
+        atomic_store(&group->wake.posted, false);
+        group_unpark(group);
+        break;
+    case GROUP_STATS:
+        stats_fill(group, CONTAINER_OF(message, struct group_stats, message));
+        break;
+    case GROUP_STOP:
+        group->stage = group->stage == GROUP_FAILED ? GROUP_FAILED : GROUP_STOPPING;
+        group_unpark(group);
+        break;
+    default:
+        assert(!"a message that no one sends to a group");
+    }
+}
+
+/* The group's own work: goes on as far as it can without waiting. */
+static void jobs_step(struct group *group) {
+    if (group->stage == GROUP_LOADING) {
+        int r = load_step(group);
+
+        if (r < 0 && r != -ERR_PENDING) {
+            group_fail(group, r);
+        } else if (r == 0) {
+            group->stage = GROUP_SERVING;
+        }
+    }
+    if (group->stage == GROUP_SERVING) {
+        eviction_step(group);
+        sweep_step(group);
+        settle_step(group);
+        queue_step(group);
+    }
+}
+
+static void group_step(struct actor *actor, struct message *first) {
+    struct group *group = CONTAINER_OF(actor, struct group, actor);
+
+    group->now_ns = env_now_ns(group->env);
+    group->wall_ns = MAX(group->wall_ns, env_wall_ns(group->env));
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        take_in(group, message);
+    }
+    kv_step(group->kv);
+    do {
+        if (group->synced_moved) {
+            group->synced_moved = false;
+            if (numbers_synced(&group->numbers, kv_synced_position(group->kv))) {
+                group_unpark(group);
+            }
+            answer_synced(group);
+        }
+        jobs_step(group);
+        bool unparked = group->unpark;
+        for (int i = 0; i < MESSAGE_CLASS_COUNT && group->stage != GROUP_LOADING; i++) {
+            run_class(group, (enum message_class)i);
+        }
+        group->unpark = group->unpark && !unparked;
+#if defined(SHOAL_BUG_EARLY_REPLY)
+        replies_leave(group);
+#endif
+        group_seal(group);
+        replies_leave(group);
+        replies_await_sync(group);
+        answer_synced(group);
+        sync_ask(group);
+        stop_step(group);
+        kv_step(group->kv);
+    } while (group->unpark || group->synced_moved);
+}
+
+static void signal_init(struct signal *signal, enum group_message kind) {
+    signal->message = (struct message){.kind = (uint16_t)kind, .message_class = MESSAGE_CONTROL};
+    atomic_init(&signal->posted, false);
+}
+
+static int take_memory(struct group *group) {
+    const struct group_options *options = &group->options;
+
+    int r = sessions_init(&group->sessions, options->sessions_max);
+    r = r < 0 ? r : opens_init(&group->opens, options->opens_max);
+    r = r < 0 ? r : queue_init(&group->orders, group);
+    return r < 0 ? r : settle_init(&group->settle, group);
+}
+
+static void group_init(struct group *group, const struct group_options *options) {
+    group->options = *options;
+    group->options.sessions_max = options->sessions_max ? options->sessions_max : SESSIONS_DEFAULT;
+    group->options.opens_max = options->opens_max ? options->opens_max : OPENS_DEFAULT;
+    group->options.gone_sessions_max =
+        options->gone_sessions_max ? options->gone_sessions_max : GONE_SESSIONS_DEFAULT;
+    group->options.kv.env = options->env;
+    group->options.kv.hooks = (struct kv_hooks){.wake = wake_hook, .synced = synced_hook};
+    group->options.kv.hook_context = group;
+    group->env = options->env;
+    group->map = options->map;
+    group->rpc = options->rpc;
+    actor_init(&group->actor, "group", group_step);
+    signal_init(&group->tick, GROUP_TICK);
+    signal_init(&group->wake, GROUP_WAKE);
+    for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        list_init(&group->arrived[i]);
+        list_init(&group->parked[i]);
+    }
+    list_init(&group->answered);
+    list_init(&group->answered_after_sync);
+    list_init(&group->awaiting_sync);
+}
+
+int group_open(const struct group_options *options, struct group **ret_group,
+               char ret_problem[256]) {
+    struct group *group = calloc(1, sizeof *group);
+
+    ret_problem[0] = '\0';
+    if (!group) {
+        return -ERR_NO_MEMORY;
+    }
+    group_init(group, options);
+    int r = take_memory(group);
+    r = r < 0 ? r : kv_open(&group->options.kv, &group->kv, ret_problem);
+    r = r < 0 ? r : start_read(group, ret_problem);
+    if (r < 0) {
+        group_close(group);
+        return r;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+struct actor *group_actor(struct group *group) {
+    return &group->actor;
+}
+
+void group_tick(struct group *group) {
+    signal_post(group, &group->tick);
+}
+
+void group_stats_start(struct group *group, struct group_stats *stats) {
+    stats->message = (struct message){.kind = GROUP_STATS, .message_class = MESSAGE_CONTROL};
+    actor_post(&group->actor, &stats->message);
+}
+
+void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context) {
+    group->stop_done = done;
+    group->stop_context = context;
+    group->stop = (struct message){.kind = GROUP_STOP, .message_class = MESSAGE_CONTROL};
+    actor_post(&group->actor, &group->stop);
+}
+
+void group_close(struct group *group) {
+    if (!group) {
+        return;
+    }
+    kv_close(group->kv);
+    settle_deinit(&group->settle);
+    queue_deinit(&group->orders);
+    opens_deinit(&group->opens);
+    sessions_deinit(&group->sessions);
+    free(group);
+}

@@ -1,0 +1,68 @@
+/* A metadata group: slots that share one log and one state, served by one actor.
+ *
+ *     calls --> actor: sort by class --> session? outcome known? room in the log?
+ *                        |                     |  kv_begin .. operation .. kv_commit
+ *                        |  PENDING: park <----+  (restarted from its beginning when the row is there)
+ *                        +--> kv_seal --> replies leave --> sync points, queue, settle jobs
+ *
+ * Thread: group_tick, group_stats_start and group_stop_start from any thread with a worker; open
+ * and close while nobody else has the group.  Memory: all taken at open, from the options. */
+#pragma once
+#include "kv/kv.h"
+#include "layout/cluster_map.h"
+#include "meta/counters.h"
+#include "rpc/call.h"
+
+struct group;
+
+struct group_options {
+    struct env *env;
+    struct kv_options kv;          /* without env and hooks: those are the group's */
+    const struct cluster_map *map; /* borrowed, unchanged as long as the group is open */
+    struct target_id target;       /* the MDT; its group is the one it is first member of */
+    struct rpc *rpc;   /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
+    uint32_t root_uid; /* of an empty group's root directory */
+    uint32_t root_gid;
+    uint32_t root_mode;           /* permission bits, 0755 for most */
+    struct layout default_layout; /* of the root; pool_version 0 = the newest */
+    uint32_t sessions_max;        /* 0 in these three: the default */
+    uint32_t opens_max;
+    uint32_t gone_sessions_max; /* how many ended sessions are remembered by name */
+    uint8_t name_hash_bits;     /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
+};
+
+enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536, GONE_SESSIONS_DEFAULT = 4096 };
+
+/* Opens the state and formats an empty one with its root directory (ino 1). (start)
+ * -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_NOT_OURS (another cluster's or group's) with a line in
+ * ret_problem; -ERR_INVALID for a map that has no group of the target; -ERR_NO_MEMORY. */
+MUST_CHECK int group_open(const struct group_options *options, struct group **ret_group,
+                          char ret_problem[256]);
+/* Takes calls of kind CALL_MESSAGE_KIND. */
+struct actor *group_actor(struct group *group);
+/* Every 100 ms. */
+void group_tick(struct group *group);
+/* Takes a sync point and a checkpoint and removes the ring; calls that come from now on get
+ * -ERR_CLOSED. done runs in the group's step. */
+void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context);
+/* Frees memory, stopped or not; takes NULL. What waits in it is not answered. */
+void group_close(struct group *group);
+
+/* A copy of the group's numbers, made in its step. The caller owns it until done. */
+struct group_stats {
+    struct message message; /* ours */
+    void (*done)(struct group_stats *stats);
+    void *context;
+    struct kv_counters kv;
+    uint64_t inode_count;
+    uint64_t position;
+    uint64_t synced_position;
+    uint64_t term;
+    uint32_t session_count;
+    uint32_t open_count;
+    uint64_t order_count; /* orders to OSTs that are being carried out */
+    uint64_t parked_count;
+    struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
+    struct group_totals totals;
+};
+void group_stats_start(struct group *group, struct group_stats *stats);

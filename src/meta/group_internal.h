@@ -1,0 +1,100 @@
+/* The group's state, shared by the files of meta/ and by nobody else. */
+#pragma once
+#include "meta/counters.h"
+#include "meta/group.h"
+#include "meta/names.h"
+#include "meta/numbers.h"
+#include "meta/opens.h"
+#include "meta/queue.h"
+#include "meta/session.h"
+#include "meta/settle.h"
+#include "meta/transaction.h"
+
+/* The actor's own kinds of messages, besides CALL_MESSAGE_KIND and CALL_DONE_KIND. */
+enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
+
+/* FAILED: the log stopped; everything is answered with the error. */
+enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
+
+/* What a start reads before the first call is served. */
+enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_DONE };
+
+/* Freeing orphans after a start: once all sessions have attached anew or ended. */
+enum sweep_stage { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE };
+
+/* A message of which one at most is on its way. */
+struct signal {
+    struct message message;
+    atomic_bool posted;
+};
+
+struct group {
+    struct actor actor;
+    struct group_options options;
+    struct env *env;
+    struct kv *kv;
+    const struct cluster_map *map;
+    struct rpc *rpc;
+    uint16_t map_group; /* index in map->groups */
+    struct name_hash hash;
+    uint64_t term;
+    enum group_stage stage;
+    int failure; /* of stage FAILED */
+
+    enum load_stage load_stage;
+    struct kv_cursor load_cursor;
+    enum sweep_stage sweep_stage;
+    struct kv_cursor sweep_cursor;
+
+    uint64_t now_ns;  /* of this step */
+    uint64_t wall_ns; /* likewise, never behind that of an earlier step */
+
+    /* Calls: arrived or waiting for room in the log; met PENDING; answered in this step; answered
+     * when their record is on disk. */
+    struct list arrived[MESSAGE_CLASS_COUNT];
+    struct list parked[MESSAGE_CLASS_COUNT];
+    struct list answered;
+    struct list answered_after_sync;
+    struct list awaiting_sync;
+    uint64_t parked_count;
+    bool unpark; /* something that a parked call may wait for has come */
+
+    uint64_t sync_wanted; /* somebody waits for this position */
+    struct kv_waiter sync_waiter;
+    bool sync_waiting;
+    bool synced_moved;
+
+    struct numbers numbers;
+    struct sessions sessions;
+    struct opens opens;
+    struct order_queue orders;
+    struct settle settle;
+    struct counters counters;
+
+    struct signal tick;
+    struct signal wake;
+    struct message stop;
+    void (*stop_done)(void *context, int result);
+    void *stop_context;
+    bool stop_started;
+};
+
+/* group.c: asks for a sync point that covers the position. */
+void group_sync_want(struct group *group, uint64_t position);
+/* Puts the call's answer among those that leave after this step's record is sealed. */
+void group_answer(struct group *group, struct call *call, int result);
+/* Closes the open record, numbers included. */
+void group_seal(struct group *group);
+/* A job of the group has more to do: another step, after others had their turn. */
+void group_again(struct group *group);
+/* What may let parked calls go on has happened. */
+static inline void group_unpark(struct group *group) {
+    group->unpark = true;
+}
+
+/* start.c: formats an empty state, checks whose it is, reads what needs no waiting. (start) */
+MUST_CHECK int start_read(struct group *group, char ret_problem[256]);
+/* A stretch of what a start has to read besides; 0 when serving may begin. */
+MUST_CHECK int load_step(struct group *group);
+/* After a start: frees what nobody has open, some at a time. */
+void sweep_step(struct group *group);

@@ -1,0 +1,239 @@
+/* Inodes: from row to attributes and capability, and their end. */
+#include "meta/inode.h"
+#include "meta/directory.h"
+#include "meta/group_internal.h"
+#include "meta/inline.h"
+
+int inode_get(struct transaction *transaction, struct ino ino, const struct inode_row **ret_row) {
+    struct kv_key key = key_inode(ino);
+    struct bytes value;
+
+    int r = transaction_get(transaction, &key, &value);
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? -ERR_STALE : r;
+    }
+    return inode_row_check(value, ret_row);
+}
+
+int inode_put(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
+    struct kv_key key = key_inode(ino);
+
+    return transaction_put(transaction, &key, row, sizeof *row);
+}
+
+void inode_touch(const struct transaction *transaction, struct inode_row *row) {
+    row->epoch = transaction->epoch;
+    row->ctime_ns = MAX(row->ctime_ns, transaction->now_ns);
+}
+
+static uint64_t bytes_used(const struct inode_row *row) {
+    switch (row->data_state) {
+    case DATA_CHUNKED:
+        return (row->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    case DATA_INLINE:
+        return (MIN(row->size, (uint64_t)INLINE_BYTES_MAX) + 511) / 512 * 512;
+    default:
+        return 0;
+    }
+}
+
+void attributes_fill(struct ino ino, const struct inode_row *row,
+                     const struct partition_row *partition, struct attributes *ret_attributes) {
+    *ret_attributes = (struct attributes){
+        .ino = ino,
+        .generation = 1, /* of the number: it is never used again */
+        .mode = row->mode,
+        .uid = row->uid,
+        .gid = row->gid,
+        .nlink = row->nlink,
+        .rdev = row->rdev,
+        .truncate_seq = row->truncate_seq,
+        .size = row->size,
+        .bytes_used = bytes_used(row),
+        .atime_ns = row->atime_ns,
+        .mtime_ns = row->mtime_ns,
+        .ctime_ns = row->ctime_ns,
+        .btime_ns = row->btime_ns,
+        .epoch = row->epoch,
+        .data_state = row->data_state,
+    };
+    if (partition) {
+        ret_attributes->nlink += row->nlink ? (uint32_t)partition->directory_count : 0;
+        ret_attributes->size = BLOCK_BYTES;
+        ret_attributes->bytes_used = BLOCK_BYTES;
+        ret_attributes->mtime_ns = partition->mtime_ns;
+        ret_attributes->ctime_ns = MAX(row->ctime_ns, partition->ctime_ns);
+        ret_attributes->epoch = MAX(row->epoch, partition->epoch);
+    }
+}
+
+int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
+    bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
+
+    return asked ? -ERR_PENDING : 0;
+}
+
+int attributes_read(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                    struct attributes *ret_attributes) {
+    const struct partition_row *partition = NULL;
+    int r = 0;
+
+    if (mode_is_directory(row->mode)) {
+        r = directory_get(transaction, ino, &partition);
+        r = r == -ERR_NOT_FOUND || r == -ERR_NOT_DIRECTORY ? -ERR_CORRUPT : r;
+    } else {
+        r = inode_size_known(transaction, ino, row);
+    }
+    if (r == 0) {
+        attributes_fill(ino, row, partition, ret_attributes);
+    }
+    return r;
+}
+
+uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32_t open_flags) {
+    const struct open_entry *entry =
+        opens_find(&transaction->group->opens, ino, transaction->session);
+    bool write = (open_flags & OPEN_WRITE) || (entry && entry->write_count > 0);
+    bool read = (open_flags & (OPEN_READ | OPEN_EXECUTE)) || (entry && entry->read_count > 0);
+
+    return (write ? RIGHT_WRITE | RIGHT_READ : 0) | (read ? RIGHT_READ : 0);
+}
+
+void capability_fill(const struct transaction *transaction, struct ino ino,
+                     const struct inode_row *row, uint32_t rights,
+                     struct capability *ret_capability) {
+    *ret_capability = (struct capability){
+        .ino = ino,
+        .generation = row->chunk_generation,
+        .rights = rights,
+        .max_offset = FILE_BYTES_MAX,
+        .truncate_seq = row->truncate_seq,
+        .truncate_size = row->truncate_size,
+        .session = transaction->session->id.value,
+        .session_incarnation = transaction->session->incarnation,
+        .map_version = transaction->group->map->version,
+    };
+}
+
+int inode_is_open(const struct transaction *transaction, struct ino ino, uint32_t open_flag) {
+    const struct open_entry *entry =
+        opens_find(&transaction->group->opens, ino, transaction->session);
+    bool is_open =
+        entry && (entry->write_count > 0 || (open_flag != OPEN_WRITE && entry->read_count > 0));
+
+    return is_open ? 0 : -ERR_BAD_HANDLE;
+}
+
+struct inode_row inode_make(const struct transaction *transaction, struct ownership owner,
+                            struct ino ino, const struct partition_row *parent) {
+    bool directory = mode_is_directory(owner.mode);
+    const struct cluster_map *map = transaction->group->map;
+    uint32_t pool_version = parent->pool_version;
+
+    if (!directory && pool_version == 0) {
+        pool_version = map->pool.version;
+    }
+    return (struct inode_row){
+        .format = META_FORMAT,
+        .nlink = directory ? 2 : 1,
+        .epoch = transaction->epoch,
+        .ctime_ns = transaction->now_ns,
+        .mtime_ns = transaction->now_ns,
+        .atime_ns = transaction->now_ns,
+        .btime_ns = transaction->now_ns,
+        .mode = owner.mode,
+        .uid = owner.uid,
+        .gid = owner.gid,
+        .domain = parent->domain,
+        .pool_version = pool_version,
+        .chunk_bytes = parent->chunk_bytes,
+        .seed = (uint32_t)ino.value,
+        .stripe_count = parent->stripe_count,
+        .redundancy = parent->redundancy,
+    };
+}
+
+int order_put(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+              uint8_t kind) {
+    /* Orders are carried out in the order of their records, so the position leads the key. */
+    uint64_t position = kv_position(transaction->group->kv) + 1;
+    uint32_t sequence = kind == ORDER_CUT ? row->truncate_seq : UINT32_MAX;
+    struct kv_key key = key_owner(ROW_ORDER, position, sequence, ino.value);
+    struct order_row order = {
+        .format = META_FORMAT,
+        .kind = kind,
+        .stripe_count = row->stripe_count,
+        .chunk_generation = row->chunk_generation,
+        .epoch = transaction->epoch,
+        .truncate_size = row->truncate_size,
+        .truncate_seq = row->truncate_seq,
+        .pool_version = row->pool_version,
+        .chunk_bytes = row->chunk_bytes,
+        .seed = row->seed,
+    };
+
+    transaction_effect(transaction, (struct effect){.kind = EFFECT_ORDER, .ino = ino});
+    return transaction_put(transaction, &key, &order, sizeof order);
+}
+
+int inode_free(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
+    struct kv_key key = key_inode(ino);
+
+    int r = transaction_delete(transaction, &key);
+    if (r == 0 && mode_is_directory(row->mode)) {
+        key = key_partition(ino);
+        r = transaction_delete(transaction, &key);
+    }
+    r = r < 0 ? r : inline_drop(transaction, ino, row);
+    if (r == 0 && row->nlink == 0) {
+        key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
+        r = transaction_delete(transaction, &key);
+    }
+    if (r == 0 && row->data_state == DATA_CHUNKED) {
+        r = order_put(transaction, ino, row, ORDER_DELETE);
+    }
+    transaction->inode_delta--;
+    return r;
+}
+
+/* The inode has no name any more, but somebody may have it open. */
+static int orphan_make(struct transaction *transaction, struct ino ino,
+                       const struct inode_row *row) {
+    struct kv_key key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
+    struct mark_row mark = {.format = META_FORMAT, .epoch = transaction->epoch};
+    struct inode_row changed = *row;
+
+    changed.nlink = 0;
+    inode_touch(transaction, &changed);
+    if (mode_is_directory(row->mode)) {
+        changed.flags |= INODE_DYING;
+    }
+    int r = transaction_put(transaction, &key, &mark, sizeof mark);
+    if (r == 0 && mode_is_directory(row->mode)) {
+        uint8_t state = PARTITION_DYING;
+        key = key_partition(ino);
+        r = transaction_patch(transaction, &key, offsetof(struct partition_row, state),
+                              (struct bytes){&state, sizeof state});
+    }
+    return r < 0 ? r : INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
+}
+
+int inode_unlink(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                 uint32_t *ret_nlink) {
+    struct group *group = transaction->group;
+    struct inode_row changed = *row;
+
+    if (!mode_is_directory(row->mode) && row->nlink > 1) {
+        changed.nlink--;
+        inode_touch(transaction, &changed);
+        *ret_nlink = changed.nlink;
+        return INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
+    }
+    *ret_nlink = 0;
+    /* A session that is not back yet after a restart may have it open too. */
+    if (opens_any(&group->opens, ino) || group->sessions.unattached_count > 0) {
+        return orphan_make(transaction, ino, row);
+    }
+    changed.nlink = 1; /* it has no O row */
+    return inode_free(transaction, ino, &changed);
+}

@@ -1,0 +1,59 @@
+/* Inodes within a transaction: rows, attributes, capabilities, the end of an inode.
+ *
+ * All answer -ERR_PENDING and errors of the engine besides what is said. */
+#pragma once
+#include "meta/permission.h"
+#include "meta/transaction.h"
+
+static inline struct ownership inode_ownership(const struct inode_row *row) {
+    return (struct ownership){row->mode, row->uid, row->gid};
+}
+
+/* -ERR_STALE when there is none. */
+MUST_CHECK int inode_get(struct transaction *transaction, struct ino ino,
+                         const struct inode_row **ret_row);
+MUST_CHECK int inode_put(struct transaction *transaction, struct ino ino,
+                         const struct inode_row *row);
+#define INODE_PATCH(transaction, ino, row, from, to)                                               \
+    __extension__({                                                                                \
+        struct kv_key patch_key_ = key_inode(ino);                                                 \
+        TRANSACTION_PATCH(transaction, &patch_key_, row, from, to);                                \
+    })
+
+/* Sets epoch and ctime of a copy that is about to be put or patched; ctime never goes back. */
+void inode_touch(const struct transaction *transaction, struct inode_row *row);
+
+/* Attributes of the inode; partition is a directory's (NULL for others). */
+void attributes_fill(struct ino ino, const struct inode_row *row,
+                     const struct partition_row *partition, struct attributes *ret_attributes);
+/* The same, reading the partition when it is a directory, and waiting while the size of a file is
+ * being asked of the OSTs. */
+MUST_CHECK int attributes_read(struct transaction *transaction, struct ino ino,
+                               const struct inode_row *row, struct attributes *ret_attributes);
+/* -ERR_PENDING while nobody knows how long the file is. */
+MUST_CHECK int inode_size_known(struct transaction *transaction, struct ino ino,
+                                const struct inode_row *row);
+
+/* RIGHT_ bits by what the session has open, with the coming open of open_flags. */
+uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32_t open_flags);
+void capability_fill(const struct transaction *transaction, struct ino ino,
+                     const struct inode_row *row, uint32_t rights,
+                     struct capability *ret_capability);
+/* 0 or -ERR_BAD_HANDLE. */
+MUST_CHECK int inode_is_open(const struct transaction *transaction, struct ino ino,
+                             uint32_t open_flag);
+
+/* A new inode of that owner and type, for a file system's default layout or its parent's. */
+struct inode_row inode_make(const struct transaction *transaction, struct ownership owner,
+                            struct ino ino, const struct partition_row *parent);
+
+/* One link less: the changed row is put, or the inode goes, or becomes an orphan if it may be open
+ * somewhere. *ret_nlink: what is left. A directory is freed with its partition. */
+MUST_CHECK int inode_unlink(struct transaction *transaction, struct ino ino,
+                            const struct inode_row *row, uint32_t *ret_nlink);
+/* Deletes all rows of the inode, and stages the order to delete its chunks. */
+MUST_CHECK int inode_free(struct transaction *transaction, struct ino ino,
+                          const struct inode_row *row);
+/* The row of an order about the chunks of the inode; kind: enum order_kind. */
+MUST_CHECK int order_put(struct transaction *transaction, struct ino ino,
+                         const struct inode_row *row, uint8_t kind);

@@ -1,0 +1,204 @@
+/* Rows of a metadata group: values and key types. Keys are those of kv/kv_key.h.
+ *
+ *     space 1, by slot      id        generation  index
+ *     P partition           dir ino   partition   0                state, counts, times, access copy
+ *     D dentry              dir ino   0           hash:51|rank:12  ino, type, name
+ *     I inode               ino       0           0                attributes, layout, first link
+ *     L inline data         ino       0           piece            bytes, INLINE_PIECE_BYTES a piece
+ *
+ *     space 0, slot 0       id        generation  index
+ *     G group               0         0           0                format, cluster, hash of names
+ *     C counters            0         0           0                reserved numbers, last epoch
+ *     S session             session   0           0                incarnation, node, state
+ *     O orphan              ino       0           0                unlinked but open
+ *     W writer              ino       0           session          open for writing
+ *     Q order               position  seq or ~0   ino              what OSTs shall delete or cut
+ *
+ * O and W are keyed by ino in space 0: those of a slot are a range, and so are those of the group.
+ * Values are packed, little-endian, begin with their format and carry the epoch of their last
+ * change. Reserved bytes are zero and checked. */
+#pragma once
+#include "base/types.h"
+#include "layout/layout.h"
+#include <assert.h>
+
+enum { META_FORMAT = 1, INLINE_PIECE_BYTES = 1920, INLINE_PIECES_MAX = 3 };
+
+enum row_type {
+    ROW_PARTITION = 'P',
+    ROW_DENTRY = 'D',
+    ROW_INODE = 'I',
+    ROW_INLINE = 'L',
+    ROW_GROUP = 'G',
+    ROW_COUNTERS = 'C',
+    ROW_SESSION = 'S',
+    ROW_ORPHAN = 'O',
+    ROW_WRITER = 'W',
+    ROW_ORDER = 'Q',
+};
+
+enum partition_state { PARTITION_LIVE = 1, PARTITION_FROZEN = 2, PARTITION_DYING = 3 };
+
+/* The first fields change with every entry made or removed: one patch covers them. */
+struct __attribute__((packed)) partition_row {
+    uint8_t format;
+    uint8_t state; /* enum partition_state */
+    uint8_t depth;
+    uint8_t reserved;
+    uint32_t mode; /* this and uid, gid, domain, layout: the directory's, to spare reading I */
+    uint64_t epoch;
+    int64_t ctime_ns;
+    int64_t mtime_ns;
+    uint64_t file_count; /* entries that are not directories */
+    uint64_t directory_count;
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t domain;
+    uint32_t pool_version; /* of new files here; 0 = the newest */
+    uint32_t chunk_bytes;
+    uint16_t stripe_count;
+    uint8_t redundancy;
+    uint8_t reserved2;
+    uint64_t reserved3;
+};
+static_assert(sizeof(struct partition_row) == 80, "partition_row is on disk");
+static_assert(offsetof(struct partition_row, epoch) == 8, "partition_row is on disk");
+static_assert(offsetof(struct partition_row, uid) == 48, "partition_row is on disk");
+
+/* DENTRY_MORE: a row of the same hash and the next rank exists. DENTRY_HOLE: the name is gone, the
+ * row stays for those of higher rank. */
+enum dentry_flag { DENTRY_MORE = 1, DENTRY_HOLE = 2 };
+
+struct __attribute__((packed)) dentry_row {
+    uint8_t format;
+    uint8_t type; /* mode >> 12; 0 in a hole */
+    uint8_t flags;
+    uint8_t name_bytes;
+    uint32_t reserved;
+    uint64_t epoch;
+    uint64_t ino;
+    uint8_t name[];
+};
+static_assert(sizeof(struct dentry_row) == 24, "dentry_row is on disk");
+
+/* INODE_CUT_PENDING: the cut to truncate_size has not reached all OSTs. INODE_DYING: a removed
+ * directory that is still open. */
+enum inode_flag { INODE_CUT_PENDING = 1, INODE_DYING = 2 };
+
+struct __attribute__((packed)) inode_row {
+    uint8_t format;
+    uint8_t data_state; /* enum data_state */
+    uint16_t flags;
+    uint32_t nlink; /* of a directory: 2, without its directories' ".." */
+    uint64_t epoch;
+    int64_t ctime_ns;
+    int64_t mtime_ns; /* of a directory: the partition's counts */
+    uint64_t size;
+    uint32_t mode;
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t rdev;
+    int64_t atime_ns;
+    int64_t btime_ns;
+    uint64_t parent;      /* directory of the first link */
+    uint64_t parent_name; /* hash and rank of its name there */
+    uint32_t domain;
+    uint32_t chunk_generation; /* 0 until the file has chunks */
+    uint32_t truncate_seq;
+    uint32_t pool_version;
+    uint64_t truncate_size;
+    uint32_t chunk_bytes;
+    uint32_t seed;
+    uint16_t stripe_count;
+    uint8_t redundancy;
+    uint8_t partition_depth;
+    uint32_t reserved;
+};
+static_assert(sizeof(struct inode_row) == 128, "inode_row is on disk");
+static_assert(offsetof(struct inode_row, mode) == 40, "inode_row is on disk");
+static_assert(offsetof(struct inode_row, parent) == 72, "inode_row is on disk");
+static_assert(offsetof(struct inode_row, truncate_size) == 104, "inode_row is on disk");
+
+struct __attribute__((packed)) inline_row {
+    uint8_t format;
+    uint8_t reserved[7];
+    uint64_t epoch;
+    uint8_t data[];
+};
+static_assert(sizeof(struct inline_row) == 16, "inline_row is on disk");
+
+struct __attribute__((packed)) group_row {
+    uint8_t format;
+    uint8_t hash_bits; /* of names; 51 but in tests */
+    uint8_t reserved[6];
+    uint8_t cluster_id[16];
+    uint64_t hash_key[2];
+    uint32_t group;
+    uint32_t target;
+};
+static_assert(sizeof(struct group_row) == 48, "group_row is on disk");
+
+/* The last two change with each record and are patched together. */
+struct __attribute__((packed)) counters_row {
+    uint8_t format;
+    uint8_t reserved[7];
+    uint64_t ino_reserved;        /* counters below are used only once this is on disk */
+    uint64_t generation_reserved; /* of chunks; likewise */
+    uint64_t session_floor;       /* unknown sessions up to this one are gone */
+    uint64_t epoch;
+    uint64_t inode_count;
+};
+static_assert(sizeof(struct counters_row) == 48, "counters_row is on disk");
+
+/* A row of state GONE refuses late messages of its session; the oldest of them make way. */
+enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
+
+struct __attribute__((packed)) session_row {
+    uint8_t format;
+    uint8_t state; /* enum session_state */
+    uint8_t reserved[2];
+    uint32_t node;
+    uint64_t epoch;
+    uint64_t incarnation;
+};
+static_assert(sizeof(struct session_row) == 24, "session_row is on disk");
+
+/* Value of O and W: the key says it all. */
+struct __attribute__((packed)) mark_row {
+    uint8_t format;
+    uint8_t reserved[7];
+    uint64_t epoch;
+};
+static_assert(sizeof(struct mark_row) == 16, "mark_row is on disk");
+
+enum order_kind { ORDER_DELETE = 1, ORDER_CUT = 2 };
+
+struct __attribute__((packed)) order_row {
+    uint8_t format;
+    uint8_t kind; /* enum order_kind */
+    uint16_t stripe_count;
+    uint32_t chunk_generation;
+    uint64_t epoch;
+    uint64_t truncate_size;
+    uint32_t truncate_seq;
+    uint32_t pool_version;
+    uint32_t chunk_bytes;
+    uint32_t seed;
+};
+static_assert(sizeof(struct order_row) == 40, "order_row is on disk");
+
+/* What stands in front of the encoded reply in a stored outcome. */
+enum outcome_flag { OUTCOME_AFTER_SYNC = 1 };
+enum { OUTCOME_CLOSES = 0x10000 }; /* in open_flags: the open was taken */
+
+struct __attribute__((packed)) outcome_head {
+    uint8_t format;
+    uint8_t flags; /* enum outcome_flag */
+    uint16_t opcode;
+    uint32_t reserved;
+    uint64_t term;
+    uint64_t ino; /* whose open the operation gave or took */
+    uint32_t open_flags;
+    uint32_t reserved2;
+};
+static_assert(sizeof(struct outcome_head) == 32, "outcome_head is on disk");

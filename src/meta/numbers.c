@@ -1,0 +1,108 @@
+/* Reserving ahead: a new block is asked for when half of the last one is used. */
+#include "meta/numbers.h"
+#include "meta/rows.h"
+
+#define INO_COUNTER_END ((UINT64_C(1) << INO_COUNTER_BITS) - 1)
+
+void numbers_load(struct numbers *numbers, const struct counters_row *row) {
+    *numbers = (struct numbers){
+        .inos = {row->ino_reserved, row->ino_reserved, row->ino_reserved},
+        .generations = {row->generation_reserved, row->generation_reserved,
+                        row->generation_reserved},
+        .session_floor = row->session_floor,
+        .epoch = row->epoch,
+        .inode_count = row->inode_count,
+        .changed = true,
+        .stage_reserve = true,
+    };
+}
+
+int numbers_ino(const struct numbers *numbers, uint32_t index, uint64_t *ret_counter) {
+    uint64_t counter = numbers->inos.next + index;
+
+    if (counter >= INO_COUNTER_END) {
+        return -ERR_NO_SPACE;
+    }
+    if (counter >= numbers->inos.usable) {
+        return -ERR_PENDING;
+    }
+    *ret_counter = counter;
+    return 0;
+}
+
+int numbers_generation(const struct numbers *numbers, uint32_t index, uint32_t *ret_generation) {
+    uint64_t counter = numbers->generations.next + index;
+
+    if (counter >= numbers->generations.usable) {
+        return -ERR_PENDING;
+    }
+    /* One file never sees 2^32 of them, so wrapping is harmless; 0 means none. */
+    *ret_generation = (uint32_t)(counter % UINT32_MAX) + 1;
+    return 0;
+}
+
+static bool is_low(const struct number_range *range) {
+    return range->next + NUMBERS_BLOCK / 2 >= range->reserved;
+}
+
+void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generation_count) {
+    numbers->inos.next += ino_count;
+    numbers->generations.next += generation_count;
+    if (is_low(&numbers->inos) || is_low(&numbers->generations)) {
+        numbers->stage_reserve = numbers->stage_reserve || numbers->reserve_position == 0;
+    }
+}
+
+uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns) {
+    numbers->epoch = MAX(numbers->epoch + 1, wall_ns);
+    return numbers->epoch;
+}
+
+int numbers_stage(struct numbers *numbers, struct kv *kv) {
+    if (!numbers->changed && !numbers->stage_reserve) {
+        return 0;
+    }
+    uint64_t ahead = numbers->stage_reserve ? NUMBERS_BLOCK : 0;
+    struct counters_row row = {
+        .format = META_FORMAT,
+        .ino_reserved =
+            ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END) : numbers->inos.reserved,
+        .generation_reserved =
+            ahead ? numbers->generations.next + ahead : numbers->generations.reserved,
+        .session_floor = numbers->session_floor,
+        .epoch = numbers->epoch,
+        .inode_count = numbers->inode_count,
+    };
+    struct kv_key key = key_owner(ROW_COUNTERS, 0, 0, 0);
+    kv_begin(kv);
+    int r = kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
+    if (r < 0) {
+        kv_abort(kv);
+        return r;
+    }
+    uint64_t position = kv_commit(kv);
+    if (numbers->stage_reserve) {
+        numbers->inos.reserved = row.ino_reserved;
+        numbers->generations.reserved = row.generation_reserved;
+        numbers->reserve_position = position;
+    }
+    numbers->stage_reserve = false;
+    numbers->changed = false;
+    return 0;
+}
+
+bool numbers_synced(struct numbers *numbers, uint64_t synced) {
+    if (numbers->reserve_position == 0 || synced < numbers->reserve_position) {
+        return false;
+    }
+    numbers->reserve_position = 0;
+    numbers->inos.usable = numbers->inos.reserved;
+    numbers->generations.usable = numbers->generations.reserved;
+    return true;
+}
+
+bool numbers_are_short(const struct numbers *numbers) {
+    return numbers->reserve_position != 0 &&
+           (numbers->inos.next >= numbers->inos.usable ||
+            numbers->generations.next >= numbers->generations.usable);
+}

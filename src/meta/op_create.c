@@ -1,0 +1,70 @@
+/* create: open with O_CREAT, in one step: makes a regular file and opens it, or opens what is
+ * there. The mode is not asked of whoever made the file. */
+#include "meta/make.h"
+#include "meta/open.h"
+#include "meta/operations.h"
+#include "meta/truncate.h"
+
+static int reply_fill(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                      struct call *call) {
+    struct create_reply *reply = &call->reply.create;
+    uint32_t open_flags = call->request.create.open_flags;
+
+    reply->layout = inode_layout(row);
+    capability_fill(transaction, ino, row, rights_of(transaction, ino, open_flags),
+                    &reply->capability);
+    attributes_fill(ino, row, NULL, &reply->attributes);
+    return 0;
+}
+
+static int open_existing(struct transaction *transaction, struct ino ino, struct call *call) {
+    const struct create_request *request = &call->request.create;
+    const struct inode_row *row;
+
+    if (request->exclusive) {
+        return -ERR_EXISTS;
+    }
+    int r = inode_get(transaction, ino, &row);
+    if (r == 0 && mode_is_directory(row->mode)) {
+        r = -ERR_IS_DIRECTORY;
+    }
+    r = r < 0 ? r : open_check(row, &request->who, request->open_flags);
+    r = r < 0 ? r : inode_size_known(transaction, ino, row);
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    if (request->open_flags & OPEN_TRUNCATE) {
+        r = truncate_stage(transaction, ino, 0, &changed);
+        truncate_drop_set_ids(&request->who, &changed);
+        r = r < 0 ? r : inode_put(transaction, ino, &changed);
+    }
+    r = r < 0 ? r : open_stage(transaction, ino, request->open_flags);
+    return r < 0 ? r : reply_fill(transaction, ino, &changed, call);
+}
+
+int op_create(struct transaction *transaction, struct call *call) {
+    const struct create_request *request = &call->request.create;
+    struct place place = {.parent = request->parent, .name = request->name, .who = &request->who};
+    struct made made;
+
+    if (!(request->open_flags & (OPEN_READ | OPEN_WRITE))) {
+        return -ERR_INVALID;
+    }
+    int r = place_find_free(transaction, &place);
+    if (r == -ERR_EXISTS) {
+        return open_existing(transaction, place.dentry.ino, call);
+    }
+    if (r < 0) {
+        return r;
+    }
+    uint32_t mode = MODE_REGULAR | (request->mode & MODE_BITS);
+    r = make_inode(transaction, &place, mode, ino_slot(request->parent), &made);
+    r = r < 0 ? r : inode_put(transaction, made.ino, &made.row);
+    r = r < 0 ? r : open_stage(transaction, made.ino, request->open_flags);
+    if (r < 0) {
+        return r;
+    }
+    call->reply.create.created = 1;
+    return reply_fill(transaction, made.ino, &made.row, call);
+}

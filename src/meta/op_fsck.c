@@ -1,0 +1,109 @@
+/* fsck_list: rows of one kind as bulk, each {u16 bytes of value, key[24], value}, behind the cursor:
+ * the key of the last row that the caller has got, or nothing.
+ *
+ * Rows of slots are found slot by slot: an empty one costs one step of the walk. */
+#include "base/endian.h"
+#include "meta/group_internal.h"
+#include "meta/operations.h"
+#include <string.h>
+
+enum { FSCK_STEPS_MAX = 4096 };
+
+static int type_of(uint32_t what, uint8_t *ret_space, enum row_type *ret_type) {
+    static const struct {
+        uint8_t space;
+        enum row_type type;
+    } types[] = {
+        [FSCK_INODES] = {KV_SPACE_SLOT, ROW_INODE},
+        [FSCK_DENTRIES] = {KV_SPACE_SLOT, ROW_DENTRY},
+        [FSCK_PARTITIONS] = {KV_SPACE_SLOT, ROW_PARTITION},
+        [FSCK_ORPHANS] = {KV_SPACE_OWNER, ROW_ORPHAN},
+        [FSCK_QUEUE] = {KV_SPACE_OWNER, ROW_ORDER},
+    };
+
+    if (what >= ARRAY_SIZE(types) || types[what].type == 0) {
+        return -ERR_INVALID;
+    }
+    *ret_space = types[what].space;
+    *ret_type = types[what].type;
+    return 0;
+}
+
+static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
+                     struct bytes value) {
+    size_t total = sizeof(uint16_t) + KV_KEY_BYTES + value.size;
+
+    if (total > limit - out->size) {
+        return false;
+    }
+    uint8_t *to = out->data + out->size;
+    store_le16(to, (uint16_t)value.size);
+    memcpy(to + sizeof(uint16_t), key->bytes, KV_KEY_BYTES);
+    memcpy(to + sizeof(uint16_t) + KV_KEY_BYTES, value.data, value.size);
+    out->size += total;
+    return true;
+}
+
+/* Where the walk goes on when it has met a row of another type than the wanted one. */
+static struct kv_key skip_to(const struct kv_key *key, uint8_t space, enum row_type type) {
+    struct kv_key_fields fields = kv_key_split(key);
+    bool passed = fields.type > (uint8_t)type;
+
+    return kv_key_make((struct kv_key_fields){
+        .space = fields.slot == UINT16_MAX && passed ? space + 1 : space,
+        .slot = (uint16_t)(fields.slot + (passed ? 1 : 0)),
+        .type = (uint8_t)type,
+    });
+}
+
+static int rows_list(struct transaction *transaction, struct kv_cursor *cursor, enum row_type type,
+                     struct call *call) {
+    size_t limit = MIN((size_t)call->request.fsck_list.bytes_max, call->bulk_in.capacity);
+    uint8_t space = cursor->end.bytes[0] - 1;
+
+    for (int i = 0; i < FSCK_STEPS_MAX || call->bulk_in.size == 0; i++) {
+        struct bytes value;
+        int r = transaction_next(transaction, cursor, &value);
+
+        if (r < 0) {
+            return r;
+        }
+        if (kv_key_split(&cursor->key).type != (uint8_t)type) {
+            cursor->key = skip_to(&cursor->key, space, type);
+            cursor->inclusive = true;
+        } else if (!row_give(&call->bulk_in, limit, &cursor->key, value)) {
+            return -ERR_TOO_SMALL;
+        }
+    }
+    return -ERR_TOO_SMALL;
+}
+
+int op_fsck_list(struct transaction *transaction, struct call *call) {
+    const struct fsck_list_request *request = &call->request.fsck_list;
+    struct kv_cursor cursor;
+    enum row_type type;
+    uint8_t space;
+
+    int r = type_of(request->what, &space, &type);
+    if (r < 0 || (request->cursor.size != 0 && request->cursor.size != KV_KEY_BYTES)) {
+        return -ERR_INVALID;
+    }
+    struct kv_key from = kv_key_make((struct kv_key_fields){.space = space, .type = (uint8_t)type});
+    struct kv_key to = kv_key_make((struct kv_key_fields){.space = (uint8_t)(space + 1)});
+    kv_cursor_init(&cursor, &from, &to);
+    if (request->cursor.size > 0) {
+        memcpy(cursor.key.bytes, request->cursor.data, KV_KEY_BYTES);
+        cursor.inclusive = false;
+        if (kv_key_compare(&cursor.key, &from) < 0) {
+            return -ERR_INVALID;
+        }
+    }
+    call->bulk_in.size = 0;
+    r = rows_list(transaction, &cursor, type, call);
+    bool partial = (r == -ERR_TOO_SMALL || r == -ERR_PENDING) && call->bulk_in.size > 0;
+    if (r != -ERR_NOT_FOUND && !partial) {
+        return r;
+    }
+    call->reply.fsck_list.end = r == -ERR_NOT_FOUND;
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* inline_read, inline_write, inline_convert: the data of small files, and its way out to chunks.
+ *
+ *     EMPTY --inline_write--> INLINE --convert COMMIT--> CHUNKED
+ *       +---------- convert BEGIN -----------------------^
+ *
+ * Who meets a state further on than it thought gets attributes and capability, and nothing is done.
+ * A conversion's generation is drawn at BEGIN and comes back with COMMIT: of two that race, each
+ * writes chunks of its own, and those of the loser are deleted. */
+#include "meta/group_internal.h"
+#include "meta/inline.h"
+#include "meta/operations.h"
+#include "meta/truncate.h"
+
+int op_inline_read(struct transaction *transaction, struct call *call) {
+    struct inline_read_reply *reply = &call->reply.inline_read;
+    struct ino ino = call->request.inline_read.ino;
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, ino, &row);
+    r = r < 0 ? r : inode_is_open(transaction, ino, OPEN_READ);
+    if (r == 0 && !mode_is_regular(row->mode)) {
+        r = -ERR_INVALID;
+    }
+    r = r < 0 ? r : attributes_read(transaction, ino, row, &reply->attributes);
+    if (r < 0) {
+        return r;
+    }
+    capability_fill(transaction, ino, row, rights_of(transaction, ino, 0), &reply->capability);
+    call->bulk_in.size = 0;
+    uint64_t size = row->data_state == DATA_INLINE ? row->size : 0;
+    return inline_get(transaction, ino, MIN(size, (uint64_t)INLINE_BYTES_MAX), &call->bulk_in);
+}
+
+int op_inline_write(struct transaction *transaction, struct call *call) {
+    const struct inline_write_request *request = &call->request.inline_write;
+    struct inline_write_reply *reply = &call->reply.inline_write;
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, request->ino, &row);
+    r = r < 0 ? r : inode_is_open(transaction, request->ino, OPEN_WRITE);
+    if (r == 0 && (!mode_is_regular(row->mode) || request->data.size == 0 ||
+                   request->offset > INLINE_BYTES_MAX ||
+                   request->data.size > INLINE_BYTES_MAX - request->offset)) {
+        r = -ERR_INVALID;
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    if (row->data_state != DATA_CHUNKED) {
+        r = inline_put(transaction, request->ino, request->offset, request->data);
+        changed.data_state = DATA_INLINE;
+        changed.size = MAX(row->size, request->offset + request->data.size);
+        inode_touch(transaction, &changed);
+        changed.mtime_ns = changed.ctime_ns;
+        if (request->drop_suid) {
+            changed.mode = permission_drop_set_ids(changed.mode);
+        }
+        /* Everything up to the mode changes, and nothing behind it. */
+        r = r < 0 ? r : INODE_PATCH(transaction, request->ino, &changed, format, uid);
+    }
+    r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
+    if (r == 0) {
+        capability_fill(transaction, request->ino, &changed,
+                        rights_of(transaction, request->ino, 0), &reply->capability);
+    }
+    return r;
+}
+
+static int convert_begin(struct transaction *transaction, struct inode_row *row,
+                         struct call *call) {
+    struct ino ino = call->request.inline_convert.ino;
+    uint32_t generation = 0;
+
+    if (row->data_state == DATA_CHUNKED) {
+        return 0;
+    }
+    int r = transaction_generation(transaction, &generation);
+    if (r < 0) {
+        return r;
+    }
+    row->chunk_generation = generation;
+    if (row->data_state == DATA_EMPTY) {
+        row->data_state = DATA_CHUNKED;
+        row->epoch = transaction->epoch;
+        return inode_put(transaction, ino, row);
+    }
+    /* The bytes go with this very answer, so a second copy of the request gets new ones. */
+    transaction->repeatable = true;
+    call->bulk_in.size = 0;
+    return inline_get(transaction, ino, MIN(row->size, (uint64_t)INLINE_BYTES_MAX), &call->bulk_in);
+}
+
+static int convert_commit(struct transaction *transaction, struct inode_row *row,
+                          struct call *call) {
+    const struct inline_convert_request *request = &call->request.inline_convert;
+    bool done = row->data_state == DATA_CHUNKED && row->chunk_generation == request->generation;
+
+    if (done || request->generation == 0) {
+        return done ? 0 : -ERR_INVALID;
+    }
+    if (row->data_state != DATA_INLINE || row->epoch != request->inline_epoch) {
+        struct inode_row lost = *row;
+
+        lost.chunk_generation = request->generation;
+        transaction->answer = -ERR_CONFLICT;
+        return order_put(transaction, request->ino, &lost, ORDER_DELETE);
+    }
+    int r = inline_drop(transaction, request->ino, row);
+    row->data_state = DATA_CHUNKED;
+    row->chunk_generation = request->generation;
+    row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));
+    inode_touch(transaction, row);
+    row->mtime_ns = row->ctime_ns;
+    return r < 0 ? r : inode_put(transaction, request->ino, row);
+}
+
+int op_inline_convert(struct transaction *transaction, struct call *call) {
+    const struct inline_convert_request *request = &call->request.inline_convert;
+    struct inline_convert_reply *reply = &call->reply.inline_convert;
+    bool begins = request->stage == INLINE_CONVERT_BEGIN;
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, request->ino, &row);
+    r = r < 0 ? r : inode_is_open(transaction, request->ino, OPEN_WRITE);
+    if (r == 0 &&
+        (!mode_is_regular(row->mode) || (!begins && request->stage != INLINE_CONVERT_COMMIT))) {
+        r = -ERR_INVALID;
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    r = begins ? convert_begin(transaction, &changed, call)
+               : convert_commit(transaction, &changed, call);
+    r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
+    if (r < 0) {
+        return r;
+    }
+    uint32_t rights = rights_of(transaction, request->ino, 0);
+    if (changed.data_state == DATA_INLINE) {
+        /* The inline rows may be on disk before the chunk is: it has to be there first. */
+        rights |= RIGHT_SYNC_FIRST;
+    }
+    capability_fill(transaction, request->ino, &changed, rights, &reply->capability);
+    return 0;
+}

@@ -1,0 +1,31 @@
+/* open: an inode by number, with O_TRUNC if asked. */
+#include "meta/open.h"
+#include "meta/operations.h"
+#include "meta/truncate.h"
+
+int op_open(struct transaction *transaction, struct call *call) {
+    const struct open_request *request = &call->request.open;
+    struct open_reply *reply = &call->reply.open;
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, request->ino, &row);
+    r = r < 0 ? r : open_check(row, &request->who, request->open_flags);
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    if (request->open_flags & OPEN_TRUNCATE) {
+        r = truncate_stage(transaction, request->ino, 0, &changed);
+        truncate_drop_set_ids(&request->who, &changed);
+        r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
+    }
+    r = r < 0 ? r : open_stage(transaction, request->ino, request->open_flags);
+    r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
+    if (r < 0) {
+        return r;
+    }
+    reply->layout = inode_layout(&changed);
+    capability_fill(transaction, request->ino, &changed,
+                    rights_of(transaction, request->ino, request->open_flags), &reply->capability);
+    return 0;
+}

@@ -1,0 +1,141 @@
+/* session_attach, session_evict, reopen. */
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include "meta/open.h"
+#include "meta/operations.h"
+
+/* A session that is not in memory: new, or ended. A message of an ended one may come late. */
+static int attach_new(struct transaction *transaction,
+                      const struct session_attach_request *request) {
+    struct group *group = transaction->group;
+    struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
+    struct session_row row = {.format = META_FORMAT,
+                              .state = SESSION_LIVE,
+                              .node = request->node,
+                              .epoch = transaction->epoch,
+                              .incarnation = request->incarnation};
+    struct bytes value;
+
+    if (request->session <= group->numbers.session_floor) {
+        return -ERR_FENCED;
+    }
+    int r = transaction_get(transaction, &key, &value);
+    if (r != -ERR_NOT_FOUND) {
+        return r < 0 ? r : -ERR_FENCED;
+    }
+    if (!group->sessions.free) {
+        return -ERR_BUSY;
+    }
+    return transaction_put(transaction, &key, &row, sizeof row);
+}
+
+int op_session_attach(struct transaction *transaction, struct call *call) {
+    const struct session_attach_request *request = &call->request.session_attach;
+    struct group *group = transaction->group;
+    const struct session *session =
+        sessions_find(&group->sessions, (struct session_id){request->session});
+    int r = 0;
+
+    if (request->session == 0) {
+        return -ERR_INVALID;
+    }
+    if (!session) {
+        r = attach_new(transaction, request);
+    } else if (session->state != SESSION_LIVE || session->incarnation != request->incarnation) {
+        r = -ERR_FENCED;
+    }
+    if (r < 0) {
+        return r;
+    }
+    transaction_effect(transaction,
+                       (struct effect){.kind = EFFECT_ATTACH, .ino = {request->session}});
+    transaction->after_sync = true;
+    call->reply.session_attach.term = group->term;
+    return 0;
+}
+
+/* Of a session that was never here a row remains, so that a late attach is refused. */
+static int evict_unknown(struct transaction *transaction,
+                         const struct session_evict_request *request) {
+    struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
+    struct session_row row = {.format = META_FORMAT,
+                              .state = SESSION_GONE,
+                              .epoch = transaction->epoch,
+                              .incarnation = request->incarnation};
+    struct bytes value;
+
+    transaction->after_sync = true;
+    if (request->session <= transaction->group->numbers.session_floor) {
+        return 0;
+    }
+    int r = transaction_get(transaction, &key, &value);
+    if (r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    transaction_effect(transaction,
+                       (struct effect){.kind = EFFECT_GONE, .ino = {request->session}});
+    return transaction_put(transaction, &key, &row, sizeof row);
+}
+
+int op_session_evict(struct transaction *transaction, struct call *call) {
+    const struct session_evict_request *request = &call->request.session_evict;
+    const struct session *session =
+        sessions_find(&transaction->group->sessions, (struct session_id){request->session});
+
+    if (request->session == 0) {
+        return -ERR_INVALID;
+    }
+    if (!session) {
+        return evict_unknown(transaction, request);
+    }
+    if (request->incarnation < session->incarnation) {
+        return -ERR_OUTDATED;
+    }
+    transaction->held = true;
+    transaction_effect(transaction,
+                       (struct effect){.kind = EFFECT_EVICT, .ino = {request->session}});
+    if (session->state == SESSION_EVICTING) {
+        return 0;
+    }
+    struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
+    struct session_row row = {.format = META_FORMAT,
+                              .state = SESSION_EVICTING,
+                              .node = session->node_id,
+                              .epoch = transaction->epoch,
+                              .incarnation = session->incarnation};
+    return transaction_put(transaction, &key, &row, sizeof row);
+}
+
+/* Sets how often the session has the inode open, which makes it repeatable. Only before it attaches
+ * anew: afterwards opens and closes are counted, and a late copy must not set them back. */
+int op_reopen(struct transaction *transaction, struct call *call) {
+    const struct reopen_request *request = &call->request.reopen;
+    const struct opens *opens = &transaction->group->opens;
+    uint32_t write_count = MAX(request->write_count, request->open_flags & OPEN_WRITE ? 1U : 0U);
+    uint32_t read_count =
+        MAX(request->read_count, request->open_flags & OPEN_READ && write_count == 0 ? 1U : 0U);
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, request->ino, &row);
+    if (r < 0) {
+        return r;
+    }
+    if (!transaction->session->attached) {
+        if (opens_is_full(opens) && !opens_find(opens, request->ino, transaction->session)) {
+            return -ERR_TOO_MANY_OPEN;
+        }
+        transaction_effect(transaction, (struct effect){.kind = EFFECT_REOPEN,
+                                                        .ino = request->ino,
+                                                        .counts = {read_count, write_count}});
+        r = write_count > 0 ? open_writer_stage(transaction, request->ino) : 0;
+    } else {
+        r = inode_is_open(transaction, request->ino, OPEN_READ);
+    }
+    if (r == 0 && mode_is_regular(row->mode)) {
+        uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) | (read_count > 0 ? OPEN_READ : 0);
+
+        capability_fill(transaction, request->ino, row, rights_of(transaction, request->ino, flags),
+                        &call->reply.reopen.capability);
+    }
+    return r;
+}

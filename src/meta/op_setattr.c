@@ -1,0 +1,156 @@
+/* setattr: mode, owner, times, size. All checks come before the first change; when several are
+ * refused the first of size, owner, mode, times names the error, as in Linux' notify_change. */
+#include "meta/directory.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include "meta/operations.h"
+#include "meta/truncate.h"
+
+enum { SETATTR_TIMES = SETATTR_ATIME | SETATTR_MTIME | SETATTR_ATIME_NOW | SETATTR_MTIME_NOW };
+enum { SETATTR_KNOWN = 1024 - 1 };
+
+static int size_check(struct transaction *transaction, const struct setattr_request *request,
+                      const struct inode_row *row) {
+    if (mode_is_directory(row->mode)) {
+        return -ERR_IS_DIRECTORY;
+    }
+    if (!mode_is_regular(row->mode)) {
+        return -ERR_INVALID;
+    }
+    if (request->opened && inode_is_open(transaction, request->ino, OPEN_WRITE) == 0) {
+        return 0;
+    }
+    return permission_check(&request->who, inode_ownership(row), ACCESS_WRITE);
+}
+
+static int owner_changes(const struct setattr_request *request, struct inode_row *row) {
+    struct ownership owner = inode_ownership(row);
+    int r = 0;
+
+    if (request->valid & (SETATTR_UID | SETATTR_GID)) {
+        struct ownership to = {0, request->uid, request->gid};
+
+        /* -1 is how POSIX says "leave it", so nobody can be that. */
+        bool nobody = ((request->valid & SETATTR_UID) && to.uid == UINT32_MAX) ||
+                      ((request->valid & SETATTR_GID) && to.gid == UINT32_MAX);
+        r = nobody ? -ERR_INVALID : permission_chown(&request->who, request->valid, to, &owner);
+    }
+    uint32_t chowned_mode = owner.mode;
+    if (r == 0 && (request->valid & SETATTR_MODE)) {
+        /* Who gives a file away may set its mode in the same call: he was the owner. */
+        struct ownership mode_owner = {owner.mode, row->uid, owner.gid};
+
+        r = permission_chmod(&request->who, request->mode, &mode_owner);
+        owner.mode = mode_owner.mode;
+        if (chowned_mode != row->mode) {
+            owner.mode = permission_drop_set_ids(owner.mode);
+        }
+    }
+    row->mode = owner.mode;
+    row->uid = owner.uid;
+    row->gid = owner.gid;
+    return r;
+}
+
+static int times_check(const struct setattr_request *request, const struct inode_row *row) {
+    bool own_times = request->valid & (SETATTR_TIMES | SETATTR_CTIME_ONLY);
+
+    /* With a new size the kernel sends the time of the truncation along. */
+    if (!own_times || (request->valid & SETATTR_SIZE)) {
+        return 0;
+    }
+    return permission_times(&request->who, request->valid, inode_ownership(row));
+}
+
+static void times_set(const struct setattr_request *request, int64_t now_ns,
+                      struct inode_row *row) {
+    if (request->valid & SETATTR_ATIME) {
+        row->atime_ns = request->atime_ns;
+    }
+    if (request->valid & SETATTR_ATIME_NOW) {
+        row->atime_ns = now_ns;
+    }
+    if (request->valid & SETATTR_MTIME) {
+        row->mtime_ns = request->mtime_ns;
+    }
+    if (request->valid & SETATTR_MTIME_NOW) {
+        row->mtime_ns = now_ns;
+    }
+}
+
+/* A directory's copy of what access depends on, and its mtime, are in its partition. */
+static int directory_put(struct transaction *transaction, const struct setattr_request *request,
+                         const struct partition_row *partition, const struct inode_row *row) {
+    struct kv_key key = key_partition(request->ino);
+    struct partition_row changed = *partition;
+
+    changed.epoch = transaction->epoch;
+    changed.mode = row->mode;
+    changed.uid = row->uid;
+    changed.gid = row->gid;
+    if (request->valid & (SETATTR_MTIME | SETATTR_MTIME_NOW)) {
+        changed.mtime_ns = row->mtime_ns;
+    }
+    return transaction_put(transaction, &key, &changed, sizeof changed);
+}
+
+static int changes_make(struct transaction *transaction, const struct setattr_request *request,
+                        struct inode_row *row) {
+    const struct inode_row before = *row;
+
+    int r = request->valid & SETATTR_SIZE ? size_check(transaction, request, row) : 0;
+    r = r < 0 ? r : times_check(request, row);
+    r = r < 0 ? r : owner_changes(request, row);
+    if (r == 0 && (request->valid & SETATTR_SIZE)) {
+        r = truncate_stage(transaction, request->ino, request->size, row);
+        truncate_drop_set_ids(&request->who, row);
+    }
+    if (r == 0 && (request->valid & SETATTR_KILL_SUID)) {
+        r = inode_is_open(transaction, request->ino, OPEN_WRITE) == 0
+                ? 0
+                : permission_check(&request->who, inode_ownership(&before), ACCESS_WRITE);
+        row->mode = permission_drop_set_ids(row->mode);
+    }
+    if (r == 0) {
+        times_set(request, transaction->now_ns, row);
+        inode_touch(transaction, row);
+    }
+    return r;
+}
+
+int op_setattr(struct transaction *transaction, struct call *call) {
+    const struct setattr_request *request = &call->request.setattr;
+    struct setattr_reply *reply = &call->reply.setattr;
+    const struct partition_row *partition = NULL;
+    const struct inode_row *row;
+
+    if (request->valid & ~(uint32_t)SETATTR_KNOWN) {
+        return -ERR_INVALID;
+    }
+    int r = inode_get(transaction, request->ino, &row);
+    if (r == 0 && mode_is_directory(row->mode)) {
+        r = directory_get(transaction, request->ino, &partition);
+        r = r == -ERR_NOT_FOUND || r == -ERR_NOT_DIRECTORY ? -ERR_CORRUPT : r;
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    if (request->valid != 0) {
+        r = changes_make(transaction, request, &changed);
+        r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
+        r = r < 0 || !partition ? r : directory_put(transaction, request, partition, &changed);
+    }
+    if (r == 0 && partition) {
+        r = directory_get(transaction, request->ino, &partition);
+    }
+    r = r < 0 || partition ? r : inode_size_known(transaction, request->ino, &changed);
+    if (r == 0) {
+        attributes_fill(request->ino, &changed, partition, &reply->attributes);
+    }
+    if (r == 0 && mode_is_regular(changed.mode)) {
+        capability_fill(transaction, request->ino, &changed,
+                        rights_of(transaction, request->ino, 0), &reply->capability);
+    }
+    return r;
+}

@@ -1,0 +1,95 @@
+/* settle: what a client has written: size and time; and the close of one open.
+ *
+ * A size is only raised, and only if it was seen under the truncate_seq that holds now: a client
+ * that has not heard of the last truncation may speak of bytes that were cut, so the OSTs are asked
+ * instead. Sizes of files without chunks are exact already. */
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include "meta/operations.h"
+
+/* The time of the last write as the client saw it: it is what getattr has shown there. */
+static int64_t mtime_of(const struct inode_row *row, int64_t wanted_ns, int64_t now_ns) {
+    if (wanted_ns <= 0 || wanted_ns > now_ns) {
+        return now_ns;
+    }
+    /* Only a time in the future, which somebody has set, may be put back. */
+    return row->mtime_ns > now_ns ? wanted_ns : MAX(row->mtime_ns, wanted_ns);
+}
+
+static int size_settle(struct transaction *transaction, const struct settle_request *request,
+                       struct inode_row *row) {
+    if (row->data_state != DATA_CHUNKED) {
+        return 0;
+    }
+    if (request->truncate_seq == row->truncate_seq) {
+        row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));
+    } else if (transaction->group->rpc) {
+        if (!settle_has_room(transaction->group, request->ino)) {
+            return -ERR_PENDING;
+        }
+        transaction_effect(transaction,
+                           (struct effect){.kind = EFFECT_SETTLE, .ino = request->ino});
+    }
+    return 0;
+}
+
+/* The last close of a file without a name is its end. */
+static int close_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags,
+                       const struct inode_row *row, bool *ret_freed) {
+    const struct opens *opens = &transaction->group->opens;
+    const struct open_entry *entry = opens_find(opens, ino, transaction->session);
+    uint32_t others = entry->read_count + entry->write_count - 1;
+    int r = 0;
+
+    transaction_effect(transaction,
+                       (struct effect){.kind = EFFECT_CLOSE, .ino = ino, .flags = open_flags});
+    if ((open_flags & OPEN_WRITE) && entry->write_count == 1) {
+        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
+        r = transaction_delete(transaction, &key);
+    }
+    bool last = others == 0 && !opens_any_other(opens, ino, entry) &&
+                transaction->group->sessions.unattached_count == 0;
+    if (r == 0 && row->nlink == 0 && last) {
+        *ret_freed = true;
+        r = inode_free(transaction, ino, row);
+    }
+    return r;
+}
+
+int op_settle(struct transaction *transaction, struct call *call) {
+    const struct settle_request *request = &call->request.settle;
+    const struct open_entry *entry =
+        opens_find(&transaction->group->opens, request->ino, transaction->session);
+    bool writes = request->open_flags & OPEN_WRITE;
+    const struct inode_row *row;
+    bool freed = false;
+
+    if (!entry || (writes ? entry->write_count : entry->read_count) == 0) {
+        return -ERR_BAD_HANDLE;
+    }
+    int r = inode_get(transaction, request->ino, &row);
+    if (r < 0) {
+        return r == -ERR_STALE ? -ERR_CORRUPT : r;
+    }
+    struct inode_row changed = *row;
+    if (writes && mode_is_regular(row->mode)) {
+        r = size_settle(transaction, request, &changed);
+    }
+    if (writes && request->wrote) {
+        changed.mtime_ns = mtime_of(row, request->mtime_ns, transaction->now_ns);
+        inode_touch(transaction, &changed);
+    }
+    if (r == 0 && request->close) {
+        r = close_stage(transaction, request->ino, request->open_flags, row, &freed);
+    }
+    bool changed_row = changed.size != row->size || (writes && request->wrote);
+    if (r == 0 && !freed && changed_row) {
+        changed.epoch = transaction->epoch;
+        r = INODE_PATCH(transaction, request->ino, &changed, epoch, mode);
+    }
+    if (r < 0 || mode_is_directory(row->mode)) {
+        return r;
+    }
+    attributes_fill(request->ino, &changed, NULL, &call->reply.settle.attributes);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* Opening. */
+#include "meta/open.h"
+#include "meta/group_internal.h"
+
+int open_check(const struct inode_row *row, const struct credentials *who, uint32_t open_flags) {
+    bool write = open_flags & (OPEN_WRITE | OPEN_TRUNCATE);
+    uint32_t mask = (open_flags & OPEN_READ ? ACCESS_READ : 0) | (write ? ACCESS_WRITE : 0) |
+                    (open_flags & OPEN_EXECUTE ? ACCESS_EXECUTE : 0);
+
+    if (mode_is_link(row->mode)) {
+        return -ERR_LOOP;
+    }
+    if ((open_flags & OPEN_DIRECTORY) && !mode_is_directory(row->mode)) {
+        return -ERR_NOT_DIRECTORY;
+    }
+    if (mode_is_directory(row->mode) && write) {
+        return -ERR_IS_DIRECTORY;
+    }
+    if (mask == 0) {
+        return -ERR_INVALID;
+    }
+    int r = permission_check(who, inode_ownership(row), mask);
+    /* Pipes, sockets and devices are opened by the kernel that has them. */
+    bool ours = mode_is_directory(row->mode) || mode_is_regular(row->mode);
+    return r < 0 || ours ? r : -ERR_NO_DEVICE;
+}
+
+int open_writer_stage(struct transaction *transaction, struct ino ino) {
+    const struct open_entry *entry =
+        opens_find(&transaction->group->opens, ino, transaction->session);
+    struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
+    struct mark_row mark = {.format = META_FORMAT, .epoch = transaction->epoch};
+
+    return entry && entry->has_row ? 0 : transaction_put(transaction, &key, &mark, sizeof mark);
+}
+
+int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags) {
+    const struct opens *opens = &transaction->group->opens;
+
+    if (opens_is_full(opens) && !opens_find(opens, ino, transaction->session)) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    transaction_effect(transaction,
+                       (struct effect){.kind = EFFECT_OPEN, .ino = ino, .flags = open_flags});
+    return open_flags & OPEN_WRITE ? open_writer_stage(transaction, ino) : 0;
+}

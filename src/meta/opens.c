@@ -1,0 +1,110 @@
+/* A hash table of opens, chained, by ino: all of one ino are in one bucket. */
+#include "meta/opens.h"
+#include "base/err.h"
+#include "meta/session.h"
+#include <assert.h>
+#include <stdlib.h>
+
+int opens_init(struct opens *opens, uint32_t opens_max) {
+    uint32_t bucket_count = 16;
+
+    while (bucket_count < opens_max) {
+        bucket_count *= 2;
+    }
+    opens->entries = calloc(opens_max, sizeof *opens->entries);
+    opens->buckets = calloc(bucket_count, sizeof(struct open_entry *));
+    if (!opens->entries || !opens->buckets) {
+        opens_deinit(opens);
+        return -ERR_NO_MEMORY;
+    }
+    opens->bucket_mask = bucket_count - 1;
+    opens->count = 0;
+    for (uint32_t i = opens_max; i > 0; i--) {
+        opens->entries[i - 1].next = opens->free;
+        opens->free = &opens->entries[i - 1];
+    }
+    return 0;
+}
+
+void opens_deinit(struct opens *opens) {
+    free(opens->entries);
+    free(opens->buckets);
+    *opens = (struct opens){0};
+}
+
+static struct open_entry **bucket_of(const struct opens *opens, struct ino ino) {
+    /* Fibonacci hashing: inos are counted up, their upper half is the slot. */
+    uint64_t mixed = ino.value * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &opens->buckets[(mixed >> 32) & opens->bucket_mask];
+}
+
+struct open_entry *opens_find(const struct opens *opens, struct ino ino,
+                              const struct session *session) {
+    struct open_entry *entry = *bucket_of(opens, ino);
+
+    while (entry && (entry->ino.value != ino.value || entry->session != session)) {
+        entry = entry->next;
+    }
+    return entry;
+}
+
+bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except) {
+    for (struct open_entry *entry = *bucket_of(opens, ino); entry; entry = entry->next) {
+        if (entry->ino.value == ino.value && entry != except) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool opens_any(const struct opens *opens, struct ino ino) {
+    return opens_any_other(opens, ino, NULL);
+}
+
+bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except) {
+    for (struct open_entry *entry = *bucket_of(opens, ino); entry; entry = entry->next) {
+        bool writer = entry->write_count > 0 || entry->has_row;
+
+        if (entry->ino.value == ino.value && entry->session != except && writer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool opens_is_full(const struct opens *opens) {
+    return !opens->free;
+}
+
+struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session) {
+    struct open_entry *entry = opens_find(opens, ino, session);
+
+    if (entry) {
+        return entry;
+    }
+    entry = opens->free;
+    assert(entry);
+    opens->free = entry->next;
+    opens->count++;
+    struct open_entry **bucket = bucket_of(opens, ino);
+    *entry = (struct open_entry){.next = *bucket, .session = session, .ino = ino};
+    *bucket = entry;
+    list_push_back(&session->opens, &entry->by_session);
+    return entry;
+}
+
+void opens_trim(struct opens *opens, struct open_entry *entry) {
+    if (entry->read_count > 0 || entry->write_count > 0 || entry->has_row) {
+        return;
+    }
+    struct open_entry **link = bucket_of(opens, entry->ino);
+    while (*link != entry) {
+        link = &(*link)->next;
+    }
+    *link = entry->next;
+    list_remove(&entry->by_session);
+    entry->next = opens->free;
+    opens->free = entry;
+    opens->count--;
+}

@@ -1,0 +1,46 @@
+/* Which session has which inode open, in memory only: clients present their opens again after a
+ * restart. What must outlive the sessions' clients are the W rows: opens for writing, whose size
+ * may have to be asked of the OSTs.
+ *
+ * Thread: the group's.  Memory: opens_max entries, taken by opens_init. */
+#pragma once
+#include "base/list.h"
+#include "base/types.h"
+
+struct session;
+
+/* There is one as long as a count is above 0 or there is a W row. */
+struct open_entry {
+    struct open_entry *next; /* of the bucket, or of the free ones */
+    struct list_node by_session;
+    struct session *session;
+    struct ino ino;
+    uint32_t read_count; /* opens that may not write; those of directories too */
+    uint32_t write_count;
+    bool has_row;
+};
+
+struct opens {
+    struct open_entry *entries;
+    struct open_entry **buckets;
+    struct open_entry *free;
+    uint32_t bucket_mask;
+    uint32_t count;
+};
+
+MUST_CHECK int opens_init(struct opens *opens, uint32_t opens_max);
+void opens_deinit(struct opens *opens);
+
+/* NULL when there is none. */
+struct open_entry *opens_find(const struct opens *opens, struct ino ino,
+                              const struct session *session);
+bool opens_any(const struct opens *opens, struct ino ino);
+/* Somebody else than the holder of this entry has it open. */
+bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except);
+/* Another session than except (NULL: any) may write to it. */
+bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except);
+bool opens_is_full(const struct opens *opens);
+/* The entry, made when missing; there must be room. */
+struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session);
+/* Drops the entry if nothing is left in it. */
+void opens_trim(struct opens *opens, struct open_entry *entry);

@@ -1,0 +1,58 @@
+/* The operations of a group: one function for each opcode, in op_<verb>.c.
+ *
+ * An operation reads rows, decides, stages its changes and fills call->reply. It has no other
+ * effect, so it may be left at any read (-ERR_PENDING) and run again. Its errors are those of the
+ * system call that it serves; which one wins when several apply is as in Linux. */
+#pragma once
+#include "meta/transaction.h"
+#include "rpc/call.h"
+
+typedef int operation_fn(struct transaction *transaction, struct call *call);
+
+enum operation_flag {
+    OPERATION_CHANGES = 1,    /* may stage something */
+    OPERATION_NO_SESSION = 2, /* anybody may ask */
+    OPERATION_REOPENS = 4,    /* by sessions that have not attached again yet */
+};
+
+struct operation {
+    operation_fn *run;
+    uint16_t record_bytes; /* about the most that it adds to the log */
+    uint8_t flags;
+};
+
+/* NULL for what is no operation of a group. */
+const struct operation *operation_of(uint16_t opcode);
+
+#define OPERATIONS(O)                                                                              \
+    O(session_attach, SESSION_ATTACH, 200, OPERATION_CHANGES | OPERATION_NO_SESSION)               \
+    O(session_evict, SESSION_EVICT, 200, OPERATION_CHANGES | OPERATION_NO_SESSION)                 \
+    O(lookup, LOOKUP, 0, 0)                                                                        \
+    O(getattr, GETATTR, 0, 0)                                                                      \
+    O(setattr, SETATTR, 2600, OPERATION_CHANGES)                                                   \
+    O(create, CREATE, 1400, OPERATION_CHANGES)                                                     \
+    O(mknod, MKNOD, 1000, OPERATION_CHANGES)                                                       \
+    O(mkdir, MKDIR, 1100, OPERATION_CHANGES)                                                       \
+    O(symlink, SYMLINK, 5200, OPERATION_CHANGES)                                                   \
+    O(readlink, READLINK, 0, 0)                                                                    \
+    O(link, LINK, 1000, OPERATION_CHANGES)                                                         \
+    O(unlink, UNLINK, 800, OPERATION_CHANGES)                                                      \
+    O(rmdir, RMDIR, 800, OPERATION_CHANGES)                                                        \
+    O(rename, RENAME, 1800, OPERATION_CHANGES)                                                     \
+    O(open, OPEN, 1000, OPERATION_CHANGES)                                                         \
+    O(reopen, REOPEN, 200, OPERATION_CHANGES | OPERATION_REOPENS)                                  \
+    O(settle, SETTLE, 800, OPERATION_CHANGES)                                                      \
+    O(readdir, READDIR, 0, 0)                                                                      \
+    O(inline_read, INLINE_READ, 0, 0)                                                              \
+    O(inline_write, INLINE_WRITE, 5200, OPERATION_CHANGES)                                         \
+    O(inline_convert, INLINE_CONVERT, 900, OPERATION_CHANGES)                                      \
+    O(layout_set, LAYOUT_SET, 500, OPERATION_CHANGES)                                              \
+    O(layout_get, LAYOUT_GET, 0, 0)                                                                \
+    O(access, ACCESS, 0, 0)                                                                        \
+    O(sync, SYNC, 0, OPERATION_NO_SESSION)                                                         \
+    O(statfs, STATFS, 0, OPERATION_NO_SESSION)                                                     \
+    O(fsck_list, FSCK_LIST, 0, OPERATION_NO_SESSION)
+
+#define O(name, NAME, record_bytes, flags) operation_fn op_##name;
+OPERATIONS(O)
+#undef O

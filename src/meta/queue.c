@@ -1,0 +1,309 @@
+/* The queue's jobs. */
+#include "meta/queue.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include <stdlib.h>
+
+enum { ORDER_RECORD_BYTES = 200, ORDERS_ENDED_A_STEP = 64 };
+
+int queue_init(struct order_queue *queue, struct group *group) {
+    struct kv_key from = key_owner(ROW_ORDER, 0, 0, 0);
+    struct kv_key to = key_owner(ROW_ORDER, UINT64_MAX, UINT32_MAX, UINT64_MAX);
+
+    queue->group = group;
+    queue->looking = true;
+    queue->jobs = calloc(ORDER_JOBS, sizeof *queue->jobs);
+    queue->syncs = calloc(ORDER_SYNCS, sizeof *queue->syncs);
+    queue->targets = calloc(MAP_TARGETS_MAX, sizeof *queue->targets);
+    if (!queue->jobs || !queue->syncs || !queue->targets) {
+        return -ERR_NO_MEMORY;
+    }
+    kv_cursor_init(&queue->cursor, &from, &to);
+    return 0;
+}
+
+void queue_deinit(struct order_queue *queue) {
+    free(queue->jobs);
+    free(queue->syncs);
+    free(queue->targets);
+    *queue = (struct order_queue){0};
+}
+
+void queue_order_made(struct order_queue *queue) {
+    queue->looking = true;
+}
+
+static bool order_may_leave(const struct group *group, uint64_t position) {
+#if defined(SHOAL_BUG_EARLY_FREE)
+    return position <= UINT64_MAX - 1 || group == NULL;
+#else
+    return position <= kv_synced_position(group->kv);
+#endif
+}
+
+/* The place of the OST at the head of the order's i-th chain; MAP_TARGETS_MAX when the map has none
+ * any more. */
+static uint32_t target_index_of(const struct group *group, const struct order_job *job) {
+    const struct cluster_map *map = group->map;
+    struct layout layout = order_layout(&job->row);
+    uint32_t chain_id = layout_chain_at(&layout, &map->pool, job->chain_index);
+    const struct map_chain *chain = cluster_map_chain(map, chain_id);
+    const struct map_target *target = chain ? cluster_map_target(map, chain->members[0]) : NULL;
+
+    return target ? (uint32_t)(target - map->targets) : MAP_TARGETS_MAX;
+}
+
+static uint32_t width_of(const struct group *group, const struct order_job *job) {
+    struct layout layout = order_layout(&job->row);
+
+    return layout_width(&layout, &group->map->pool);
+}
+
+static void job_next_target(struct order_job *job) {
+    job->chain_index++;
+    job->resume_chunk = 0;
+    job->stage = ORDER_SEND;
+}
+
+static void job_answered(struct call *call) {
+    struct order_job *job = call->context;
+    struct order_queue *queue = job->queue;
+    bool cut = job->row.kind == ORDER_CUT;
+    bool end = cut ? call->reply.chunk_cut.end : call->reply.chunk_delete.end;
+    uint64_t resume =
+        cut ? call->reply.chunk_cut.resume_chunk : call->reply.chunk_delete.resume_chunk;
+    uint64_t position = cut ? call->reply.chunk_cut.position : call->reply.chunk_delete.position;
+
+    job->stage = ORDER_SEND;
+    if (call->result < 0) {
+        return;
+    }
+    struct order_target *target = &queue->targets[target_index_of(queue->group, job)];
+    target->position = MAX(target->position, position);
+    target->dirty = true;
+    job->resume_chunk = resume;
+    if (end) {
+        job_next_target(job);
+    }
+}
+
+static void job_send(struct group *group, struct order_job *job, struct target_id target) {
+    struct call *call = &job->call;
+
+    call->header.target = target;
+    call->header.slot = ino_slot(job->ino);
+    call->origin = &group->actor;
+    call->done = job_answered;
+    call->context = job;
+    if (job->row.kind == ORDER_CUT) {
+        call->header.opcode = OP_CHUNK_CUT;
+        call->request.chunk_cut =
+            (struct chunk_cut_request){.ino = job->ino,
+                                       .generation = job->row.chunk_generation,
+                                       .chunk_bytes = job->row.chunk_bytes,
+                                       .truncate_seq = job->row.truncate_seq,
+                                       .truncate_size = job->row.truncate_size,
+                                       .resume_chunk = job->resume_chunk};
+    } else {
+        call->header.opcode = OP_CHUNK_DELETE;
+        call->request.chunk_delete =
+            (struct chunk_delete_request){.ino = job->ino,
+                                          .generation = job->row.chunk_generation,
+                                          .resume_chunk = job->resume_chunk};
+    }
+    job->stage = ORDER_ASKING;
+    call_start(group->rpc, call);
+}
+
+/* After an error the same question is asked again, but not before a tick. */
+static void job_step(struct group *group, struct order_job *job) {
+    struct order_queue *queue = &group->orders;
+    bool failed = job->call.result < 0;
+
+    if (failed && !queue->ticked) {
+        return;
+    }
+    while (job->stage == ORDER_SEND) {
+        if (job->chain_index >= width_of(group, job)) {
+            job->stage = ORDER_WAITING;
+            job->round = queue->rounds_begun + 1;
+            return;
+        }
+        uint32_t index = target_index_of(group, job);
+        if (index < MAP_TARGETS_MAX) {
+            job->call.result = 0;
+            job_send(group, job, group->map->targets[index].id);
+        } else {
+            job_next_target(job);
+        }
+    }
+}
+
+/* Takes rows into idle jobs, as far as their records are on disk. */
+static void rows_take(struct group *group) {
+    struct order_queue *queue = &group->orders;
+    uint32_t place = 0;
+
+    while (queue->looking && queue->busy_count < ORDER_JOBS) {
+        struct kv_cursor cursor = queue->cursor;
+        const struct order_row *row;
+        struct bytes value;
+
+        int r = kv_next(group->kv, &cursor, &value);
+        if (r == -ERR_NOT_FOUND) {
+            queue->looking = false;
+        }
+        r = r < 0 ? r : order_row_check(value, &row);
+        struct kv_key_fields fields = kv_key_split(&cursor.key);
+        if (r < 0 || !order_may_leave(group, fields.id)) {
+            return;
+        }
+        while (queue->jobs[place].stage != ORDER_IDLE) {
+            place++;
+        }
+        struct order_job *job = &queue->jobs[place];
+        job->queue = queue;
+        job->stage = ORDER_SEND;
+        job->key = cursor.key;
+        job->row = *row;
+        job->ino.value = fields.index;
+        job->chain_index = 0;
+        job->resume_chunk = 0;
+        job->call.result = 0;
+        queue->busy_count++;
+        queue->cursor = cursor;
+    }
+}
+
+/* A cut that all OSTs have done no longer stands in the way of a longer file. */
+static int cut_done(struct transaction *transaction, const struct order_job *job) {
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, job->ino, &row);
+    if (r < 0 || row->truncate_seq != job->row.truncate_seq) {
+        return r == -ERR_STALE ? 0 : r;
+    }
+    struct inode_row changed = *row;
+    changed.flags &= (uint16_t)~INODE_CUT_PENDING;
+    return INODE_PATCH(transaction, job->ino, &changed, flags, nlink);
+}
+
+static void job_end(struct group *group, struct order_job *job) {
+    struct transaction transaction;
+
+    if (!kv_admit(group->kv, KV_CLASS_BACKGROUND, ORDER_RECORD_BYTES, 0)) {
+        return;
+    }
+    transaction_begin(&transaction, group, true);
+    int r = job->row.kind == ORDER_CUT ? cut_done(&transaction, job) : 0;
+    r = r < 0 ? r : transaction_delete(&transaction, &job->key);
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return;
+    }
+    (void)transaction_commit(&transaction);
+    job->stage = ORDER_IDLE;
+    group->orders.busy_count--;
+    group->orders.done_count++;
+    group->counters.totals.orders_done++;
+    group_unpark(group);
+}
+
+static void round_look(struct order_queue *queue) {
+    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+        if (queue->targets[i].in_round) {
+            return;
+        }
+    }
+    queue->rounds_ended = queue->rounds_begun;
+}
+
+static void sync_answered(struct call *call) {
+    struct order_sync *sync = call->context;
+
+    sync->busy = false;
+    if (call->result < 0) {
+        return; /* still in the round: asked again at a tick */
+    }
+    sync->queue->targets[sync->target_index].in_round = false;
+    round_look(sync->queue);
+}
+
+static void sync_send(struct group *group, uint32_t target_index) {
+    struct order_queue *queue = &group->orders;
+
+    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
+        struct order_sync *sync = &queue->syncs[i];
+
+        if (sync->busy) {
+            if (sync->target_index == target_index) {
+                return;
+            }
+            continue;
+        }
+        sync->queue = queue;
+        sync->busy = true;
+        sync->target_index = target_index;
+        sync->call.header.opcode = OP_SYNC;
+        sync->call.header.target = group->map->targets[target_index].id;
+        sync->call.origin = &group->actor;
+        sync->call.done = sync_answered;
+        sync->call.context = sync;
+        sync->call.request.sync.position = queue->targets[target_index].position;
+        call_start(group->rpc, &sync->call);
+        return;
+    }
+}
+
+/* Begins a round when there is reason to, and asks the OSTs of the round that runs. */
+static void round_step(struct group *group, uint32_t waiting_count) {
+    struct order_queue *queue = &group->orders;
+    bool running = queue->rounds_begun != queue->rounds_ended;
+    bool crowded = waiting_count > 0 && waiting_count == queue->busy_count;
+
+    if (!running && waiting_count > 0 &&
+        (queue->ticked || queue->urgent || (crowded && queue->busy_count == ORDER_JOBS))) {
+        queue->rounds_begun++;
+        queue->urgent = false;
+        running = true;
+        for (uint32_t i = 0; i < group->map->target_count; i++) {
+            queue->targets[i].in_round = queue->targets[i].dirty;
+            queue->targets[i].dirty = false;
+        }
+        round_look(queue);
+    }
+    for (uint32_t i = 0; running && i < group->map->target_count; i++) {
+        if (queue->targets[i].in_round) {
+            sync_send(group, i);
+        }
+    }
+}
+
+void queue_step(struct group *group) {
+    struct order_queue *queue = &group->orders;
+    uint32_t waiting_count = 0;
+
+    if (!group->rpc) {
+        return;
+    }
+    rows_take(group);
+    if (queue->busy_count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < ORDER_JOBS; i++) {
+        struct order_job *job = &queue->jobs[i];
+
+        if (job->stage == ORDER_SEND) {
+            job_step(group, job);
+        }
+        if (job->stage == ORDER_WAITING && job->round <= queue->rounds_ended) {
+            job->stage = ORDER_ENDING;
+        }
+        if (job->stage == ORDER_ENDING) {
+            job_end(group, job);
+        }
+        waiting_count += job->stage == ORDER_WAITING;
+    }
+    round_step(group, waiting_count);
+    queue->ticked = false;
+}

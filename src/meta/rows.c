@@ -1,0 +1,200 @@
+/* Checks of what came from disk. */
+#include "meta/rows.h"
+#include "base/err.h"
+
+/* Size and format of a row of fixed size. */
+static int format_check(struct bytes value, size_t size_min, size_t size_max) {
+    if (value.size < 1) {
+        return -ERR_CORRUPT;
+    }
+    if (value.data[0] > META_FORMAT) {
+        return -ERR_NEWER_FORMAT;
+    }
+    bool fits = value.size >= size_min && value.size <= size_max;
+    return fits && value.data[0] == META_FORMAT ? 0 : -ERR_CORRUPT;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A type that an inode can have. */
+static bool type_is_valid(uint32_t type) {
+    return type == 1 || type == 2 || type == 4 || type == 6 || type == 8 || type == 10 ||
+           type == 12;
+}
+
+int partition_row_check(struct bytes value, const struct partition_row **ret_row) {
+    int r = format_check(value, sizeof(struct partition_row), sizeof(struct partition_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct partition_row *row = (const void *)value.data;
+    bool state_ok = row->state >= PARTITION_LIVE && row->state <= PARTITION_DYING;
+    if (!state_ok || row->depth > 2 || row->reserved || row->reserved2 || row->reserved3 ||
+        !mode_is_directory(row->mode)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int dentry_row_check(struct bytes value, const struct dentry_row **ret_row) {
+    size_t head = sizeof(struct dentry_row);
+    int r = format_check(value, head, head + NAME_BYTES_MAX);
+    if (r < 0) {
+        return r;
+    }
+    const struct dentry_row *row = (const void *)value.data;
+    bool hole = row->flags & DENTRY_HOLE;
+    bool filled = type_is_valid(row->type) && row->name_bytes > 0 && row->ino != 0;
+    if (value.size != head + row->name_bytes || row->reserved ||
+        (row->flags & ~(DENTRY_MORE | DENTRY_HOLE)) || hole == filled) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int inode_row_check(struct bytes value, const struct inode_row **ret_row) {
+    int r = format_check(value, sizeof(struct inode_row), sizeof(struct inode_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct inode_row *row = (const void *)value.data;
+    struct layout layout = inode_layout(row);
+    bool chunked_ok =
+        row->data_state != DATA_CHUNKED || (mode_is_regular(row->mode) && layout_is_valid(&layout));
+    if (row->data_state > DATA_CHUNKED || !chunked_ok || !type_is_valid(row->mode >> 12) ||
+        (row->flags & ~(INODE_CUT_PENDING | INODE_DYING)) || row->size > FILE_BYTES_MAX ||
+        row->partition_depth > 2 || row->reserved) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int inline_row_check(struct bytes value, struct bytes *ret_data) {
+    size_t head = sizeof(struct inline_row);
+    int r = format_check(value, head, head + INLINE_PIECE_BYTES);
+    if (r < 0) {
+        return r;
+    }
+    const struct inline_row *row = (const void *)value.data;
+    if (!is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_data = (struct bytes){row->data, value.size - head};
+    return 0;
+}
+
+int group_row_check(struct bytes value, const struct group_row **ret_row) {
+    int r = format_check(value, sizeof(struct group_row), sizeof(struct group_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct group_row *row = (const void *)value.data;
+    if (row->hash_bits > 51 || !is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int counters_row_check(struct bytes value, const struct counters_row **ret_row) {
+    int r = format_check(value, sizeof(struct counters_row), sizeof(struct counters_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct counters_row *row = (const void *)value.data;
+    if (row->ino_reserved >> INO_COUNTER_BITS || !is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int session_row_check(struct bytes value, const struct session_row **ret_row) {
+    int r = format_check(value, sizeof(struct session_row), sizeof(struct session_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct session_row *row = (const void *)value.data;
+    if (row->state < SESSION_LIVE || row->state > SESSION_GONE ||
+        !is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
+    int r = format_check(value, sizeof(struct mark_row), sizeof(struct mark_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct mark_row *row = (const void *)value.data;
+    if (!is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int order_row_check(struct bytes value, const struct order_row **ret_row) {
+    int r = format_check(value, sizeof(struct order_row), sizeof(struct order_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct order_row *row = (const void *)value.data;
+    struct layout layout = order_layout(row);
+    if (row->kind < ORDER_DELETE || row->kind > ORDER_CUT || !layout_is_valid(&layout)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int outcome_check(struct bytes value, const struct outcome_head **ret_head,
+                  struct bytes *ret_reply) {
+    size_t head_bytes = sizeof(struct outcome_head);
+    int r = format_check(value, head_bytes, SIZE_MAX);
+    if (r < 0) {
+        return r;
+    }
+    const struct outcome_head *head = (const void *)value.data;
+    if (head->reserved || head->reserved2 || (head->flags & ~OUTCOME_AFTER_SYNC)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_head = head;
+    *ret_reply = (struct bytes){value.data + head_bytes, value.size - head_bytes};
+    return 0;
+}
+
+struct layout inode_layout(const struct inode_row *row) {
+    return (struct layout){.pool_version = row->pool_version,
+                           .chunk_bytes = row->chunk_bytes,
+                           .seed = row->seed,
+                           .stripe_count = row->stripe_count,
+                           .redundancy = row->redundancy};
+}
+
+void inode_layout_set(struct inode_row *row, const struct layout *layout) {
+    row->pool_version = layout->pool_version;
+    row->chunk_bytes = layout->chunk_bytes;
+    row->seed = layout->seed;
+    row->stripe_count = layout->stripe_count;
+    row->redundancy = layout->redundancy;
+}
+
+struct layout order_layout(const struct order_row *row) {
+    return (struct layout){.pool_version = row->pool_version,
+                           .chunk_bytes = row->chunk_bytes,
+                           .seed = row->seed,
+                           .stripe_count = row->stripe_count};
+}

@@ -1,0 +1,348 @@
+/* One call after another. */
+#include "meta/run.h"
+#include "meta/effects.h"
+#include "meta/operations.h"
+#include <assert.h>
+#include <string.h>
+
+enum run_result { RUN_OVER, RUN_PARKED, RUN_FULL };
+
+static enum kv_class kv_class_of(uint8_t message_class) {
+    switch (message_class) {
+    case MESSAGE_CONTROL:
+        return KV_CLASS_CONTROL;
+    case MESSAGE_RELEASE:
+        return KV_CLASS_RELEASE;
+    case MESSAGE_REQUEST:
+        return KV_CLASS_REQUEST;
+    default:
+        return KV_CLASS_BACKGROUND;
+    }
+}
+
+static bool same_mutation(const struct call *a, const struct call *b) {
+    return a->header.sequence != 0 && a->header.sequence == b->header.sequence &&
+           a->header.session.value == b->header.session.value;
+}
+
+static bool is_parked(const struct group *group, const struct call *call) {
+    const struct list *parked = &group->parked[call->header.message_class];
+
+    for (struct list_node *node = list_first(parked); node; node = list_next(parked, node)) {
+        if (same_mutation(call, CONTAINER_OF(node, struct call, server_node))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void run_arrived(struct group *group, struct call *call) {
+    uint8_t message_class = wire_class(call->header.opcode);
+
+    call->header.message_class = message_class;
+    call->started_ns = group->now_ns;
+    list_push_back(&group->arrived[call->header.message_class], &call->server_node);
+}
+
+/* An open that a call from before the restart gave, or a close: memory has lost it, and the client
+ * did not present it, as it had no answer yet. Done once, by the outcome's term. */
+static int outcome_renew(struct group *group, struct session *session, struct call *call,
+                         const struct kv_outcome *outcome) {
+    const struct outcome_head *head = (const void *)outcome->reply.data;
+    uint8_t copy[KV_REPLY_BYTES_MAX];
+    struct transaction transaction;
+    struct kv_outcome renewed = *outcome;
+
+    if (head->term == group->term || head->ino == 0) {
+        return 0;
+    }
+    if (opens_is_full(&group->opens)) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    memcpy(copy, outcome->reply.data, outcome->reply.size);
+    ((struct outcome_head *)(void *)copy)->term = group->term;
+    renewed.reply.data = copy;
+    transaction_begin(&transaction, group, true);
+    transaction.session = session;
+    transaction.call = call;
+    transaction_effect(
+        &transaction,
+        (struct effect){.kind = head->open_flags & OUTCOME_CLOSES ? EFFECT_CLOSE : EFFECT_OPEN,
+                        .ino = {head->ino},
+                        .flags = head->open_flags});
+    int r = transaction_outcome(&transaction, &renewed);
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return r == -ERR_NO_SPACE ? -ERR_BUSY : r;
+    }
+    (void)transaction_commit(&transaction);
+    return 0;
+}
+
+/* 0: not known, run it. 1: answered. Else an error to answer with. */
+static int outcome_answer(struct group *group, struct session *session, struct call *call) {
+    struct kv_outcome outcome;
+    const struct outcome_head *head;
+    struct bytes reply;
+
+    int r =
+        kv_outcome_get(group->kv, call->header.slot, session->id, call->header.sequence, &outcome);
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? session_failure_find(session, call->header.sequence) : r;
+    }
+    group->counters.totals.duplicates++;
+    if (outcome.reply.size == 0) {
+        group_answer(group, call, outcome.result);
+        return 1;
+    }
+    r = outcome_check(outcome.reply, &head, &reply);
+    r = r < 0 ? r : head->opcode == call->header.opcode ? 0 : -ERR_MALFORMED;
+    r = r < 0 ? r : wire_decode_reply(head->opcode, reply, &call->reply);
+    bool after_sync = r == 0 && (head->flags & OUTCOME_AFTER_SYNC);
+    r = r < 0 ? r : outcome_renew(group, session, call, &outcome);
+    if (r < 0) {
+        return r;
+    }
+    if (after_sync && head->term == group->term) {
+        call->result = outcome.result;
+        list_push_back(&group->answered_after_sync, &call->server_node);
+    } else {
+        group_answer(group, call, outcome.result);
+    }
+    return 1;
+}
+
+/* Stages the outcome of a mutation that succeeded, or of one that failed and has no place in the
+ * session's memory of failures. */
+static int outcome_stage(struct transaction *transaction, struct call *call, int result) {
+    struct __attribute__((packed)) {
+        struct outcome_head head;
+        uint8_t reply[KV_REPLY_BYTES_MAX - sizeof(struct outcome_head)];
+    } value;
+    struct buffer buffer = {.data = value.reply, .capacity = sizeof value.reply};
+    struct kv_outcome outcome = {.slot = call->header.slot,
+                                 .session = call->header.session,
+                                 .sequence = call->header.sequence,
+                                 .floor = transaction->session->floor,
+                                 .result = result};
+
+    if (result == 0) {
+        value.head = (struct outcome_head){
+            .format = META_FORMAT,
+            .flags = transaction->after_sync ? OUTCOME_AFTER_SYNC : 0,
+            .opcode = call->header.opcode,
+            .term = transaction->group->term,
+        };
+        for (uint32_t i = 0; i < transaction->effect_count; i++) {
+            const struct effect *effect = &transaction->effects[i];
+
+            if (effect->kind == EFFECT_OPEN || effect->kind == EFFECT_CLOSE) {
+                value.head.ino = effect->ino.value;
+                value.head.open_flags =
+                    effect->flags | (effect->kind == EFFECT_CLOSE ? OUTCOME_CLOSES : 0);
+            }
+        }
+        int r = wire_encode_reply(call->header.opcode, &call->reply, &buffer);
+        if (r < 0) {
+            return r;
+        }
+        outcome.reply = (struct bytes){(const uint8_t *)&value, sizeof value.head + buffer.size};
+    }
+    return transaction_outcome(transaction, &outcome);
+}
+
+static enum run_result commit(struct transaction *transaction, struct call *call) {
+    struct group *group = transaction->group;
+
+    if (transaction->staging) {
+        (void)transaction_commit(transaction);
+    }
+    if (transaction->held) {
+        return RUN_OVER;
+    }
+    if (transaction->after_sync) {
+        call->result = transaction->answer;
+        list_push_back(&group->answered_after_sync, &call->server_node);
+    } else {
+        group_answer(group, call, transaction->answer);
+    }
+    return RUN_OVER;
+}
+
+/* Answers a failed mutation, and sees to it that a second copy of it gets the same answer. */
+static enum run_result fail(struct group *group, struct session *session, struct call *call,
+                            int result) {
+    bool passing = err_action(result) != ERR_ACTION_FAIL || group->stage == GROUP_FAILED;
+
+    if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode) &&
+        !passing && !session_failure_keep(session, call->header.sequence, result)) {
+        struct transaction transaction;
+
+        transaction_begin(&transaction, group, true);
+        transaction.session = session;
+        int r = outcome_stage(&transaction, call, result);
+        if (r < 0) {
+            transaction_abort(&transaction);
+            result = -ERR_BUSY;
+        } else {
+            (void)transaction_commit(&transaction);
+        }
+    }
+    group_answer(group, call, result);
+    return RUN_OVER;
+}
+
+static enum run_result run_operation(struct group *group, const struct operation *operation,
+                                     struct session *session, struct call *call) {
+    struct transaction transaction;
+    bool changes = operation->flags & OPERATION_CHANGES;
+
+    transaction_begin(&transaction, group, changes);
+    transaction.call = call;
+    transaction.session = session;
+    memset(&call->reply, 0, sizeof call->reply);
+    int r = operation->run(&transaction, call);
+    if (r == 0 && session && call->header.sequence != 0 && !transaction.repeatable &&
+        wire_is_mutation(call->header.opcode)) {
+        r = outcome_stage(&transaction, call, transaction.answer);
+    }
+    if (r == 0) {
+        return commit(&transaction, call);
+    }
+    transaction_abort(&transaction);
+    if (transaction.full) {
+        return RUN_FULL;
+    }
+    return r == -ERR_PENDING ? RUN_PARKED : fail(group, session, call, r);
+}
+
+/* The session's part: 0 to go on, 1 when the call is over, or an error. */
+static int session_part(struct group *group, const struct operation *operation, struct call *call,
+                        struct session **ret_session) {
+    struct session *session = sessions_find(&group->sessions, call->header.session);
+    bool reopening = operation->flags & OPERATION_REOPENS;
+
+    if (operation->flags & OPERATION_NO_SESSION) {
+        return 0;
+    }
+    int r = session_check(session, call, reopening);
+    if (r < 0) {
+        return r;
+    }
+    session->floor = MAX(session->floor, call->header.floor);
+    *ret_session = session;
+    if (wire_is_mutation(call->header.opcode)) {
+        if (call->header.sequence == 0) {
+            return -ERR_INVALID;
+        }
+        if (call->header.sequence < session->floor) {
+            return -ERR_OUTDATED;
+        }
+        r = outcome_answer(group, session, call);
+        if (r != 0) {
+            return r;
+        }
+    }
+    bool stale = call->header.term != 0 && call->header.term != group->term && !reopening;
+    return stale ? -ERR_STALE_TERM : 0;
+}
+
+static enum run_result run_call(struct group *group, struct call *call) {
+    const struct operation *operation = operation_of(call->header.opcode);
+    struct session *session = NULL;
+    int r = 0;
+
+    if (group->stage != GROUP_SERVING) {
+        r = group->stage == GROUP_FAILED ? group->failure : -ERR_CLOSED;
+    } else if (!operation) {
+        r = -ERR_NOT_SUPPORTED;
+    }
+    r = r < 0 ? r : session_part(group, operation, call, &session);
+    if (r > 0) {
+        return RUN_OVER;
+    }
+    if (r < 0) {
+        group->counters.totals.refused++;
+        group_answer(group, call, r);
+        return RUN_OVER;
+    }
+    enum run_result result = run_operation(group, operation, session, call);
+    if (result == RUN_FULL) {
+        /* The record was full; an empty one takes any operation, if the ring has room. */
+        group_seal(group);
+        result = run_operation(group, operation, session, call);
+    }
+    return result;
+}
+
+static bool has_room(struct group *group, const struct call *call) {
+    const struct operation *operation = operation_of(call->header.opcode);
+    bool writes = operation && operation->record_bytes > 0 && group->stage == GROUP_SERVING;
+
+    return !writes ||
+           kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0);
+}
+
+/* Runs the calls of a list until one finds the log full; that one stays the first. */
+static void run_list(struct group *group, struct list *list) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(list))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        uint8_t message_class = call->header.message_class;
+
+        if (has_room(group, call)) {
+            enum run_result result = run_call(group, call);
+
+            if (result == RUN_OVER) {
+                continue;
+            }
+            if (result == RUN_PARKED) {
+                group->counters.totals.restarts++;
+                group->parked_count++;
+                list_push_back(&group->parked[message_class], &call->server_node);
+                continue;
+            }
+        }
+        group->counters.totals.waited++;
+        list_push_front(list, &call->server_node);
+        return;
+    }
+}
+
+void run_class(struct group *group, enum message_class message_class) {
+    struct list again;
+
+    list_init(&again);
+    if (group->unpark) {
+        struct list_node *node;
+
+        while ((node = list_pop_front(&group->parked[message_class]))) {
+            group->parked_count--;
+            list_push_back(&again, node);
+        }
+        run_list(group, &again);
+        /* What found no room goes to the front of those that wait for it. */
+        while (!list_is_empty(&again)) {
+            node = again.head.previous;
+            list_remove(node);
+            list_push_front(&group->arrived[message_class], node);
+        }
+    }
+    struct list *arrived = &group->arrived[message_class];
+    if (group->parked_count > 0) {
+        struct list_node *node = list_first(arrived);
+
+        while (node) {
+            struct list_node *next = list_next(arrived, node);
+            struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+            if (is_parked(group, call)) {
+                list_remove(node);
+                group_answer(group, call, -ERR_BUSY);
+            }
+            node = next;
+        }
+    }
+    run_list(group, arrived);
+}

@@ -1,0 +1,122 @@
+/* The table of sessions. */
+#include "meta/session.h"
+#include "base/err.h"
+#include "rpc/call.h"
+#include <assert.h>
+#include <stdlib.h>
+
+int sessions_init(struct sessions *sessions, uint32_t sessions_max) {
+    uint32_t bucket_count = 16;
+
+    while (bucket_count < sessions_max) {
+        bucket_count *= 2;
+    }
+    sessions->all = calloc(sessions_max, sizeof *sessions->all);
+    sessions->buckets = calloc(bucket_count, sizeof(struct session *));
+    if (!sessions->all || !sessions->buckets) {
+        sessions_deinit(sessions);
+        return -ERR_NO_MEMORY;
+    }
+    sessions->bucket_mask = bucket_count - 1;
+    list_init(&sessions->known);
+    for (uint32_t i = sessions_max; i > 0; i--) {
+        sessions->all[i - 1].next = sessions->free;
+        sessions->free = &sessions->all[i - 1];
+    }
+    return 0;
+}
+
+void sessions_deinit(struct sessions *sessions) {
+    free(sessions->all);
+    free(sessions->buckets);
+    *sessions = (struct sessions){0};
+}
+
+static struct session **bucket_of(const struct sessions *sessions, struct session_id id) {
+    return &sessions->buckets[id.value & sessions->bucket_mask];
+}
+
+struct session *sessions_find(const struct sessions *sessions, struct session_id id) {
+    struct session *session = *bucket_of(sessions, id);
+
+    while (session && session->id.value != id.value) {
+        session = session->next;
+    }
+    return session;
+}
+
+struct session *sessions_add(struct sessions *sessions, struct session_id id,
+                             const struct session_row *row) {
+    struct session *session = sessions->free;
+
+    if (!session) {
+        return NULL;
+    }
+    sessions->free = session->next;
+    struct session **bucket = bucket_of(sessions, id);
+    *session = (struct session){.next = *bucket,
+                                .id = id,
+                                .incarnation = row->incarnation,
+                                .node_id = row->node,
+                                .state = row->state};
+    *bucket = session;
+    list_init(&session->opens);
+    list_init(&session->evict_calls);
+    list_push_back(&sessions->known, &session->node);
+    sessions->count++;
+    sessions->unattached_count++;
+    sessions->evicting_count += row->state == SESSION_EVICTING;
+    return session;
+}
+
+void sessions_drop(struct sessions *sessions, struct session *session) {
+    struct session **link = bucket_of(sessions, session->id);
+
+    assert(list_is_empty(&session->opens));
+    while (*link != session) {
+        link = &(*link)->next;
+    }
+    *link = session->next;
+    list_remove(&session->node);
+    sessions->count--;
+    sessions->unattached_count -= !session->attached;
+    sessions->evicting_count -= session->state == SESSION_EVICTING;
+    session->next = sessions->free;
+    sessions->free = session;
+}
+
+void session_attached(struct sessions *sessions, struct session *session) {
+    sessions->unattached_count -= !session->attached;
+    session->attached = true;
+}
+
+int session_check(const struct session *session, const struct call *call, bool reopening) {
+    if (!session) {
+        return -ERR_UNKNOWN_SESSION;
+    }
+    if (session->state != SESSION_LIVE || session->incarnation != call->header.incarnation) {
+        return -ERR_FENCED;
+    }
+    return session->attached || reopening ? 0 : -ERR_STALE_TERM;
+}
+
+static struct session_failure *place_of(const struct session *session, uint64_t sequence) {
+    return (struct session_failure *)&session->failures[sequence % SESSION_FAILURES];
+}
+
+int session_failure_find(const struct session *session, uint64_t sequence) {
+    const struct session_failure *failure = place_of(session, sequence);
+
+    return failure->sequence == sequence ? failure->result : 0;
+}
+
+bool session_failure_keep(struct session *session, uint64_t sequence, int result) {
+    struct session_failure *failure = place_of(session, sequence);
+    bool taken = failure->sequence != 0 && failure->sequence >= session->floor;
+
+    if (taken && failure->sequence != sequence) {
+        return false;
+    }
+    *failure = (struct session_failure){sequence, result};
+    return true;
+}

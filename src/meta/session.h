@@ -1,0 +1,70 @@
+/* Sessions of a group: who may call, what they have open, and the answers to mutations that failed
+ * (those that succeeded are outcomes in the log).
+ *
+ *     attach --> LIVE --evict--> EVICTING --sizes settled, opens dropped, orphans freed--> GONE
+ *
+ * After a restart a session is known from its row but not attached: until it has presented its
+ * opens (reopen) and attached again, all else is refused with -ERR_STALE_TERM.
+ *
+ * Thread: the group's.  Memory: sessions_max of them, taken by sessions_init. */
+#pragma once
+#include "base/list.h"
+#include "meta/meta_format.h"
+
+struct call;
+struct group;
+
+/* A sequence that failed is remembered while it may still arrive a second time. */
+enum { SESSION_FAILURES = 64 };
+
+struct session_failure {
+    uint64_t sequence;
+    int result;
+};
+
+struct session {
+    struct session *next; /* of the bucket, or of the free ones */
+    struct list_node node;
+    struct session_id id;
+    uint64_t incarnation;
+    uint32_t node_id;
+    uint8_t state; /* enum session_state, LIVE or EVICTING */
+    bool attached; /* in this term */
+    struct list opens;
+    uint64_t floor; /* lowest sequence still awaited, as last heard */
+    struct session_failure failures[SESSION_FAILURES];
+    struct list evict_calls; /* those who wait for the end of the eviction */
+    uint64_t evict_position; /* of the row that says EVICTING; 0: not written yet */
+};
+
+struct sessions {
+    struct session *all;
+    struct session **buckets;
+    struct session *free;
+    struct list known;
+    uint32_t bucket_mask;
+    uint32_t count;
+    uint32_t unattached_count; /* known from before the restart */
+    uint32_t evicting_count;
+    uint32_t gone_count; /* rows of state GONE */
+};
+
+MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);
+void sessions_deinit(struct sessions *sessions);
+struct session *sessions_find(const struct sessions *sessions, struct session_id id);
+/* NULL when sessions_max are known. */
+struct session *sessions_add(struct sessions *sessions, struct session_id id,
+                             const struct session_row *row);
+/* Its opens are gone. */
+void sessions_drop(struct sessions *sessions, struct session *session);
+void session_attached(struct sessions *sessions, struct session *session);
+
+/* Whether the session of the call may ask this at all: 0, -ERR_UNKNOWN_SESSION, -ERR_FENCED,
+ * -ERR_STALE_TERM. reopening: an unattached session may. */
+MUST_CHECK int session_check(const struct session *session, const struct call *call,
+                             bool reopening);
+
+/* 0 when the sequence is not known to have failed. */
+int session_failure_find(const struct session *session, uint64_t sequence);
+/* False when it cannot be kept here: its place is taken by one that may still arrive again. */
+bool session_failure_keep(struct session *session, uint64_t sequence, int result);

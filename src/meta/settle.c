@@ -1,0 +1,222 @@
+/* The settle jobs. */
+#include "meta/settle.h"
+#include "meta/eviction.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include <stdlib.h>
+
+enum { SETTLE_RECORD_BYTES = 400 };
+
+int settle_init(struct settle *settle, struct group *group) {
+    settle->group = group;
+    settle->jobs = calloc(SETTLE_JOBS, sizeof *settle->jobs);
+    return settle->jobs ? 0 : -ERR_NO_MEMORY;
+}
+
+void settle_deinit(struct settle *settle) {
+    free(settle->jobs);
+    *settle = (struct settle){0};
+}
+
+static struct settle_job *job_find(const struct group *group, struct ino ino) {
+    const struct settle *settle = &group->settle;
+
+    for (uint32_t i = 0; settle->busy_count > 0 && i < SETTLE_JOBS; i++) {
+        if (settle->jobs[i].stage != SETTLE_IDLE && settle->jobs[i].ino.value == ino.value) {
+            return &settle->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+bool settle_has_room(const struct group *group, struct ino ino) {
+    return group->settle.busy_count < SETTLE_JOBS || job_find(group, ino);
+}
+
+bool settle_is_running(const struct group *group, struct ino ino) {
+    return job_find(group, ino);
+}
+
+bool settle_is_awaited(const struct group *group, struct ino ino) {
+    if (job_find(group, ino)) {
+        return true;
+    }
+    return group->sessions.evicting_count > 0 && eviction_holds(group, ino);
+}
+
+void settle_begin(struct group *group, struct ino ino, struct session *session) {
+    struct settle *settle = &group->settle;
+    struct settle_job *job = job_find(group, ino);
+
+    if (job) {
+        job->again = true;
+        return;
+    }
+    job = settle->jobs;
+    while (job->stage != SETTLE_IDLE) {
+        job++;
+    }
+    job->stage = SETTLE_READ;
+    job->settle = settle;
+    job->ino = ino;
+    job->session = session;
+    job->again = false;
+    settle->busy_count++;
+}
+
+static int job_read(struct group *group, struct settle_job *job) {
+    struct transaction transaction;
+    const struct inode_row *row;
+
+    transaction_begin(&transaction, group, false);
+    int r = inode_get(&transaction, job->ino, &row);
+    if (r < 0) {
+        return r;
+    }
+    job->layout = inode_layout(row);
+    job->generation = row->chunk_generation;
+    job->truncate_seq = row->truncate_seq;
+    job->truncate_size = row->truncate_size;
+    job->chain_next = 0;
+    job->answer_count = 0;
+    job->length = 0;
+    return 0;
+}
+
+static void ask_answered(struct call *call) {
+    struct settle_ask *ask = call->context;
+    struct settle_job *job = ask->job;
+
+    if (call->result < 0) {
+        ask->failed = true;
+        return;
+    }
+    ask->busy = false;
+    job->answer_count++;
+    job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
+}
+
+static void ask_send(struct group *group, struct settle_job *job, struct settle_ask *ask) {
+    struct call *call = &ask->call;
+
+    call->header.opcode = OP_CHUNK_LENGTH;
+    call->header.slot = ino_slot(job->ino);
+    call->origin = &group->actor;
+    call->done = ask_answered;
+    call->context = ask;
+    call->request.chunk_length = (struct chunk_length_request){
+        .ino = job->ino,
+        .generation = job->generation,
+        .chunk_bytes = job->layout.chunk_bytes,
+        .truncate_seq = job->truncate_seq,
+        .truncate_size = job->truncate_size,
+        .fence_session = job->session ? job->session->id.value : 0,
+        .fence_incarnation = job->session ? job->session->incarnation : 0,
+    };
+    ask->job = job;
+    ask->busy = true;
+    ask->failed = false;
+    call_start(group->rpc, call);
+}
+
+static void job_ask(struct group *group, struct settle_job *job) {
+    const struct cluster_map *map = group->map;
+    uint32_t width = layout_width(&job->layout, &map->pool);
+
+    for (uint32_t i = 0; i < SETTLE_CALLS; i++) {
+        struct settle_ask *ask = &job->asks[i];
+
+        if (ask->busy && ask->failed && group->settle.ticked) {
+            ask_send(group, job, ask);
+        }
+        while (!ask->busy && job->chain_next < width) {
+            uint32_t chain_id = layout_chain_at(&job->layout, &map->pool, job->chain_next++);
+            const struct map_chain *chain = cluster_map_chain(map, chain_id);
+
+            if (chain) {
+                ask->call.header.target = chain->members[0];
+                ask_send(group, job, ask);
+            } else {
+                job->answer_count++;
+            }
+        }
+    }
+    if (job->answer_count == width) {
+        job->stage = job->again ? SETTLE_READ : SETTLE_END;
+        job->again = false;
+    }
+}
+
+/* One record: the size, and the end of what the evicted session had open. */
+static int job_record(struct transaction *transaction, struct settle_job *job) {
+    const struct inode_row *row;
+
+    int r = inode_get(transaction, job->ino, &row);
+    if (r < 0) {
+        return r;
+    }
+    struct inode_row changed = *row;
+    bool same = row->data_state == DATA_CHUNKED && row->chunk_generation == job->generation &&
+                row->truncate_seq == job->truncate_seq;
+    if (same && job->length > row->size) {
+        changed.size = job->length;
+        inode_touch(transaction, &changed);
+        changed.mtime_ns = changed.ctime_ns;
+        r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
+    }
+    if (r == 0 && job->session) {
+        r = eviction_close_stage(transaction, job->session, job->ino, &changed);
+    }
+    return r;
+}
+
+static void job_over(struct group *group, struct settle_job *job) {
+    if (job->session) {
+        eviction_close_apply(group, job->session, job->ino);
+    }
+    job->stage = SETTLE_IDLE;
+    group->settle.busy_count--;
+    group->counters.totals.settled++;
+    group_unpark(group);
+}
+
+static void job_end(struct group *group, struct settle_job *job) {
+    struct transaction transaction;
+
+    if (!kv_admit(group->kv, KV_CLASS_CONTROL, SETTLE_RECORD_BYTES, 0)) {
+        return;
+    }
+    transaction_begin(&transaction, group, true);
+    int r = job_record(&transaction, job);
+    if (r < 0 && r != -ERR_STALE) {
+        transaction_abort(&transaction);
+        return;
+    }
+    (void)transaction_commit(&transaction);
+    job_over(group, job);
+}
+
+void settle_step(struct group *group) {
+    struct settle *settle = &group->settle;
+
+    for (uint32_t i = 0; settle->busy_count > 0 && i < SETTLE_JOBS; i++) {
+        struct settle_job *job = &settle->jobs[i];
+
+        if (job->stage == SETTLE_READ) {
+            int r = job_read(group, job);
+
+            if (r == 0) {
+                job->stage = SETTLE_ASK;
+            } else if (r == -ERR_STALE) {
+                job->stage = SETTLE_END;
+            }
+        }
+        if (job->stage == SETTLE_ASK) {
+            job_ask(group, job);
+        }
+        if (job->stage == SETTLE_END) {
+            job_end(group, job);
+        }
+    }
+    settle->ticked = false;
+}

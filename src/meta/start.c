@@ -1,0 +1,233 @@
+/* A start: format or check the state, then read into memory what the group must know before it
+ * serves: sessions, and who had what open for writing. Reading may have to wait for the disk. */
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+#include <stdio.h>
+#include <string.h>
+
+static int problem_say(char problem[256], int result, const char *text) {
+    (void)snprintf(problem, 256, "%s", text);
+    return result;
+}
+
+/* The group of the map whose first member is this target. */
+static int group_of_map(struct group *group, char problem[256]) {
+    const struct cluster_map *map = group->map;
+
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        if (map->groups[i].member_count > 0 &&
+            map->groups[i].members[0].value == group->options.target.value) {
+            group->map_group = (uint16_t)i;
+            return 0;
+        }
+    }
+    return problem_say(problem, -ERR_INVALID, "the cluster map has no group on this target");
+}
+
+static int format_root(struct transaction *transaction) {
+    const struct group_options *options = &transaction->group->options;
+    struct layout layout = options->default_layout;
+    struct partition_row partition = {
+        .format = META_FORMAT,
+        .state = PARTITION_LIVE,
+        .mode = MODE_DIRECTORY | (options->root_mode & MODE_BITS),
+        .epoch = transaction->epoch,
+        .ctime_ns = transaction->now_ns,
+        .mtime_ns = transaction->now_ns,
+        .uid = options->root_uid,
+        .gid = options->root_gid,
+        .pool_version = layout.pool_version,
+        .chunk_bytes = layout.chunk_bytes,
+        .stripe_count = layout.stripe_count,
+        .redundancy = layout.redundancy,
+    };
+    struct ownership owner = {partition.mode, partition.uid, partition.gid};
+    struct inode_row row = inode_make(transaction, owner, INO_ROOT, &partition);
+    struct kv_key key = key_partition(INO_ROOT);
+
+    row.parent = INO_ROOT.value;
+    transaction->inode_delta = 1;
+    int r = transaction_put(transaction, &key, &partition, sizeof partition);
+    return r < 0 ? r : inode_put(transaction, INO_ROOT, &row);
+}
+
+/* Root's number is 1, so counting begins behind it. */
+static int format(struct group *group) {
+    const struct cluster_map *map = group->map;
+    const struct group_options *options = &group->options;
+    struct counters_row counters = {
+        .format = META_FORMAT, .ino_reserved = INO_ROOT.value + 1, .generation_reserved = 0};
+    struct group_row row = {
+        .format = META_FORMAT,
+        .hash_bits = options->name_hash_bits ? options->name_hash_bits : NAME_HASH_BITS,
+        .hash_key = {map->name_hash_key[0], map->name_hash_key[1]},
+        .group = map->groups[group->map_group].id.value,
+        .target = options->target.value,
+    };
+    struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
+    struct transaction transaction;
+
+    if (!layout_is_valid(&options->default_layout) || row.hash_bits > NAME_HASH_BITS) {
+        return -ERR_INVALID;
+    }
+    memcpy(row.cluster_id, map->cluster_id, sizeof row.cluster_id);
+    numbers_load(&group->numbers, &counters);
+    transaction_begin(&transaction, group, true);
+    int r = transaction_put(&transaction, &key, &row, sizeof row);
+    if (r == 0 && map->slot_groups[0] == group->map_group) {
+        r = format_root(&transaction);
+    }
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return r;
+    }
+    (void)transaction_commit(&transaction);
+    group_seal(group);
+    return kv_failure(group->kv);
+}
+
+static int identity_check(struct group *group, const struct group_row *row, char problem[256]) {
+    const struct cluster_map *map = group->map;
+
+    if (memcmp(row->cluster_id, map->cluster_id, sizeof row->cluster_id) != 0) {
+        return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another cluster");
+    }
+    if (row->target != group->options.target.value ||
+        row->group != map->groups[group->map_group].id.value) {
+        return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another target");
+    }
+    group->hash = (struct name_hash){{{row->hash_key[0], row->hash_key[1]}}, row->hash_bits};
+    return 0;
+}
+
+/* Rows G and C are the first that a start asks for: should they have to be warmed, load_step goes
+ * on with it when they are there. */
+static int identity_read(struct group *group, char problem[256]) {
+    struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
+    const struct counters_row *counters;
+    const struct group_row *row;
+    struct bytes value;
+
+    int r = kv_get(group->kv, &key, &value);
+    if (r == -ERR_NOT_FOUND) {
+        r = format(group);
+        r = r < 0 ? r : kv_get(group->kv, &key, &value);
+    }
+    r = r < 0 ? r : group_row_check(value, &row);
+    r = r < 0 ? r : identity_check(group, row, problem);
+    if (r < 0) {
+        return r;
+    }
+    key = key_owner(ROW_COUNTERS, 0, 0, 0);
+    r = kv_get(group->kv, &key, &value);
+    r = r == -ERR_NOT_FOUND ? -ERR_CORRUPT : r;
+    r = r < 0 ? r : counters_row_check(value, &counters);
+    if (r == 0 && group->numbers.inos.reserved == 0) {
+        numbers_load(&group->numbers, counters);
+    }
+    return r;
+}
+
+static void load_range(struct group *group, enum row_type type) {
+    struct kv_key from = key_owner(type, 0, 0, 0);
+    struct kv_key to = key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX);
+
+    kv_cursor_init(&group->load_cursor, &from, &to);
+}
+
+int start_read(struct group *group, char ret_problem[256]) {
+    group->term = kv_term(group->kv);
+    group->wall_ns = env_wall_ns(group->env);
+    group->stage = GROUP_LOADING;
+    group->load_stage = LOAD_IDENTITY;
+    int r = group_of_map(group, ret_problem);
+    r = r < 0 ? r : load_step(group);
+    if (r == -ERR_CORRUPT && ret_problem[0] == '\0') {
+        return problem_say(ret_problem, r, "a row of the metadata group's own is damaged");
+    }
+    if (r == 0) {
+        group->stage = GROUP_SERVING;
+    }
+    return r == -ERR_PENDING ? 0 : r;
+}
+
+static int load_session(struct group *group, const struct kv_key *key, struct bytes value) {
+    struct session_id id = {kv_key_split(key).id};
+    const struct session_row *row;
+
+    int r = session_row_check(value, &row);
+    if (r < 0) {
+        return r;
+    }
+    if (row->state == SESSION_GONE) {
+        group->sessions.gone_count++;
+        return 0;
+    }
+    return sessions_add(&group->sessions, id, row) ? 0 : -ERR_NO_MEMORY;
+}
+
+/* A W row without its session would never go: it is a broken promise of an earlier life. */
+static int load_writer(struct group *group, const struct kv_key *key, struct bytes value) {
+    struct kv_key_fields fields = kv_key_split(key);
+    struct session *session = sessions_find(&group->sessions, (struct session_id){fields.index});
+    const struct mark_row *row;
+
+    int r = mark_row_check(value, &row);
+    if (r < 0 || !session) {
+        return r < 0 ? r : -ERR_CORRUPT;
+    }
+    if (opens_is_full(&group->opens)) {
+        return -ERR_NO_MEMORY;
+    }
+    opens_get(&group->opens, (struct ino){fields.id}, session)->has_row = true;
+    return 0;
+}
+
+static int load_rows(struct group *group, int (*load)(struct group *group, const struct kv_key *key,
+                                                      struct bytes value)) {
+    struct bytes value;
+    int r;
+
+    while ((r = kv_next(group->kv, &group->load_cursor, &value)) == 0) {
+        r = load(group, &group->load_cursor.key, value);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int load_step(struct group *group) {
+    char problem[256];
+    int r = 0;
+
+    switch (group->load_stage) {
+    case LOAD_IDENTITY:
+        r = identity_read(group, problem);
+        if (r < 0) {
+            break;
+        }
+        load_range(group, ROW_SESSION);
+        group->load_stage = LOAD_SESSIONS;
+        /* fall through */
+    case LOAD_SESSIONS:
+        r = load_rows(group, load_session);
+        if (r < 0) {
+            break;
+        }
+        load_range(group, ROW_WRITER);
+        group->load_stage = LOAD_WRITERS;
+        /* fall through */
+    case LOAD_WRITERS:
+        r = load_rows(group, load_writer);
+        if (r < 0) {
+            break;
+        }
+        group->load_stage = LOAD_DONE;
+        group_seal(group);
+        break;
+    case LOAD_DONE:
+        break;
+    }
+    return r;
+}

@@ -1,0 +1,90 @@
+/* One run of an operation, or of a step of the group's own jobs: reads of rows, staged changes of
+ * rows, staged effects in memory. All of it takes effect at transaction_commit, nothing before.
+ *
+ * A read answers -ERR_PENDING when the row is not in memory; the operation passes that on and runs
+ * again from its beginning. A row that was read stays valid until commit or abort, also across
+ * staging. Functions pass errors of staging on too; whoever runs the operation knows from
+ * transaction->full that the record could not take it, and tries again in the next one.
+ *
+ * Thread: the group's.  Memory: on the stack of the group's step. */
+#pragma once
+#include "base/types.h"
+#include "kv/kv.h"
+#include "meta/rows.h"
+#include "wire/wire_types.h"
+
+struct call;
+struct group;
+struct session;
+
+enum effect_kind {
+    EFFECT_OPEN,   /* the session opens ino with flags; the W row is staged by the operation */
+    EFFECT_CLOSE,  /* the session closes one open of ino that had flags */
+    EFFECT_REOPEN, /* the session has ino open as often as counts says */
+    EFFECT_ORDER,  /* an order row was made */
+    EFFECT_SETTLE, /* the size of ino must be asked of the OSTs */
+    EFFECT_ATTACH, /* the session of ino's value (not an ino) is attached */
+    EFFECT_EVICT,  /* likewise; it is to be evicted, which the call waits for */
+    EFFECT_GONE,   /* likewise; a row says that it is gone */
+};
+
+struct effect {
+    enum effect_kind kind;
+    struct ino ino;
+    uint32_t flags;
+    uint32_t counts[2];
+};
+
+enum { EFFECTS_MAX = 6 };
+
+struct transaction {
+    struct group *group;
+    struct call *call;       /* NULL in the group's own jobs */
+    struct session *session; /* NULL there and for calls that need none */
+    uint64_t epoch;          /* of all that it changes */
+    int64_t now_ns;          /* since 1970 */
+    bool staging;            /* between kv_begin and commit or abort */
+    bool changed;            /* something is staged */
+    bool full;               /* the record could not take more */
+    bool after_sync;         /* the answer leaves when the record is on disk */
+    bool repeatable;         /* running it again is right: no outcome is kept */
+    bool held;               /* the reply is left to a job of the group */
+    int answer;              /* what a run that succeeded answers: 0 but for a lost race */
+    uint32_t inos_used;
+    uint32_t generations_used;
+    int64_t inode_delta;
+    uint32_t effect_count;
+    struct effect effects[EFFECTS_MAX];
+};
+
+/* Changes: whether anything may be staged. */
+void transaction_begin(struct transaction *transaction, struct group *group, bool changes);
+/* Answers the position of the record. */
+uint64_t transaction_commit(struct transaction *transaction);
+void transaction_abort(struct transaction *transaction);
+
+MUST_CHECK int transaction_get(struct transaction *transaction, const struct kv_key *key,
+                               struct bytes *ret_value);
+MUST_CHECK int transaction_put(struct transaction *transaction, const struct kv_key *key,
+                               const void *row, size_t size_bytes);
+MUST_CHECK int transaction_patch(struct transaction *transaction, const struct kv_key *key,
+                                 size_t offset, struct bytes patch);
+MUST_CHECK int transaction_delete(struct transaction *transaction, const struct kv_key *key);
+/* The next row of [cursor, end); does not see what this transaction staged. */
+MUST_CHECK int transaction_next(struct transaction *transaction, struct kv_cursor *cursor,
+                                struct bytes *ret_value);
+MUST_CHECK int transaction_outcome(struct transaction *transaction,
+                                   const struct kv_outcome *outcome);
+
+void transaction_effect(struct transaction *transaction, struct effect effect);
+/* Draw numbers; -ERR_PENDING until there are any on disk. */
+MUST_CHECK int transaction_ino(struct transaction *transaction, struct slot slot,
+                               struct ino *ret_ino);
+MUST_CHECK int transaction_generation(struct transaction *transaction, uint32_t *ret_generation);
+
+/* Fields from `from` up to, not including, `to` of a changed copy of a row, as one patch. */
+#define TRANSACTION_PATCH(transaction, key, row, from, to)                                         \
+    transaction_patch(                                                                             \
+        transaction, key, offsetof(__typeof__(*(row)), from),                                      \
+        (struct bytes){(const uint8_t *)(row) + offsetof(__typeof__(*(row)), from),                \
+                       offsetof(__typeof__(*(row)), to) - offsetof(__typeof__(*(row)), from)})

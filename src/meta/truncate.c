@@ -1,0 +1,78 @@
+/* Truncation: by rows when the data is inline, by sequence when it is in chunks.
+ *
+ * (truncate_seq, truncate_size) goes with each capability: a chunk whose head is older is cut to
+ * that size first. One pair says all only if no earlier cut that went deeper is still on its way,
+ * so a later, longer one waits for it. */
+#include "meta/truncate.h"
+#include "meta/group_internal.h"
+#include <string.h>
+
+/* Removes inline bytes at and behind size. */
+static int pieces_cut(struct transaction *transaction, struct ino ino, uint64_t size) {
+    for (uint64_t piece = size / INLINE_PIECE_BYTES; piece < INLINE_PIECES_MAX; piece++) {
+        uint64_t start = piece * INLINE_PIECE_BYTES;
+        struct kv_key key = key_inline(ino, piece);
+        struct bytes value;
+        struct bytes data;
+
+        int r = transaction_get(transaction, &key, &value);
+        if (r == -ERR_NOT_FOUND) {
+            continue;
+        }
+        r = r < 0 ? r : inline_row_check(value, &data);
+        if (r == 0 && start >= size) {
+            r = transaction_delete(transaction, &key);
+        } else if (r == 0 && start + data.size > size) {
+            r = transaction_put(transaction, &key, value.data,
+                                sizeof(struct inline_row) + (size - start));
+        }
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t size,
+                      struct inode_row *row) {
+    /* What a writer has written and not settled may lie beyond the size that we know. */
+    bool writers = opens_any_writer(&transaction->group->opens, ino, NULL);
+
+    if (size >= row->size && !writers) {
+        return 0;
+    }
+    if ((row->flags & INODE_CUT_PENDING) && row->truncate_size < size) {
+        /* The order leaves when its record is on disk, and is over when the OSTs' are. */
+        group_sync_want(transaction->group, kv_position(transaction->group->kv));
+        transaction->group->orders.urgent = true;
+        return -ERR_PENDING;
+    }
+    if (row->truncate_seq == UINT32_MAX) {
+        return -ERR_OVERFLOW;
+    }
+    row->truncate_seq++;
+    row->truncate_size = size;
+    row->flags |= INODE_CUT_PENDING;
+    transaction->after_sync = true;
+    return order_put(transaction, ino, row, ORDER_CUT);
+}
+
+int truncate_stage(struct transaction *transaction, struct ino ino, uint64_t size,
+                   struct inode_row *row) {
+    if (size > FILE_BYTES_MAX) {
+        return -ERR_FILE_TOO_BIG;
+    }
+    int r = inode_size_known(transaction, ino, row);
+    if (r == 0 && row->data_state == DATA_INLINE && size < row->size) {
+        r = pieces_cut(transaction, ino, size);
+    } else if (r == 0 && row->data_state == DATA_CHUNKED) {
+        r = chunks_cut(transaction, ino, size, row);
+    }
+    if (r < 0) {
+        return r;
+    }
+    row->size = size;
+    inode_touch(transaction, row);
+    row->mtime_ns = row->ctime_ns;
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* Sequence numbers of mutations: drawn per target, with a floor below which none is awaited.
+ *
+ *     1 2 3 4 5 6 7 8 9
+ *     . . . . e a e e a        e: ended, a: awaited, floor = 6, drawn = 9
+ *
+ * ended[s % RPC_WINDOW] becomes s when s has ended; the floor moves up over those that have. A
+ * number is drawn only while it is less than RPC_WINDOW above the floor, so no mark is overwritten
+ * that the floor has not passed. A session has its links in one table; a table whose session is
+ * over and that no call counts on any more is used again.
+ *
+ * Thread: any, without locks. Memory: taken by rpc_session_new. */
+#pragma once
+#include "rpc/call.h"
+
+struct rpc_session;
+
+struct rpc_link {
+    _Atomic uint64_t key; /* target + 1; 0: free */
+    struct rpc_session *session;
+    _Alignas(64) _Atomic uint64_t drawn; /* how many; also the last one */
+    _Atomic uint64_t passed;             /* floor - 1 */
+    _Atomic uint64_t ended[RPC_WINDOW];
+};
+
+struct rpc_session {
+    struct rpc_session *next;
+    struct session_id id;
+    uint64_t incarnation;
+    _Atomic uint64_t call_count; /* calls that use the table */
+    uint32_t link_count;
+    struct rpc_link *links;
+};
+
+/* NULL without memory. */
+struct rpc_session *rpc_session_new(uint32_t targets_max);
+void rpc_session_free(struct rpc_session *session);
+/* For another session; no call may use the table. */
+void rpc_session_reset(struct rpc_session *session, struct session_id id, uint64_t incarnation);
+/* The target's link; NULL when there are too many targets. */
+struct rpc_link *rpc_session_link(struct rpc_session *session, struct target_id target);
+
+/* The next number, or 0 when too many are awaited. */
+uint64_t rpc_link_draw(struct rpc_link *link);
+void rpc_link_end(struct rpc_link *link, uint64_t sequence);
+uint64_t rpc_link_floor(struct rpc_link *link);

@@ -1,0 +1,296 @@
+/* What a program's start needs: locks, whole files, listings, space, the background, signals. */
+#include "env_place.h"
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "env/env_process.h"
+
+static void test_lock_is_exclusive(void **state) {
+    struct place *place = *state;
+    struct env_lock *lock = NULL;
+    struct env_lock *second = NULL;
+    int holder = 0;
+
+    assert_int_equal(env_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
+    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
+    assert_int_equal(env_lock_open(place->env, "lock", &second), -ERR_IN_USE);
+    assert_null(second);
+    assert_int_equal(env_lock_holder(place->env, "lock", &holder), 0);
+    assert_int_equal(holder, env_process_id());
+    env_lock_close(lock);
+    assert_int_equal(env_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
+    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
+    env_lock_close(lock);
+    env_lock_close(NULL);
+    assert_int_equal(env_lock_open(place->env, "nowhere/lock", &lock), -ERR_NOT_FOUND);
+}
+
+/* kill -9 of its holder frees a lock. */
+static void test_lock_ends_with_its_process(void **state) {
+    struct place *place = *state;
+    struct env_lock *lock;
+    int ends[2];
+    char letter;
+    int holder = 0;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int r = env_lock_open(place->env, "lock", &lock);
+
+        r = write(ends[1], r ? "n" : "y", 1) == 1;
+        pause();
+        _exit(r);
+    }
+    assert_int_equal(read(ends[0], &letter, 1), 1);
+    assert_int_equal(letter, 'y');
+    assert_int_equal(env_lock_open(place->env, "lock", &lock), -ERR_IN_USE);
+    assert_int_equal(env_lock_holder(place->env, "lock", &holder), 0);
+    assert_int_equal(holder, child);
+    assert_true(env_process_is_alive(child));
+    assert_int_equal(env_process_signal(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_false(env_process_is_alive(child));
+    assert_int_equal(env_process_signal(child, SIGKILL), -ERR_NOT_FOUND);
+    assert_int_equal(env_process_signal(0, SIGKILL), -ERR_INVALID);
+    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
+    env_lock_close(lock);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void test_whole_files(void **state) {
+    struct place *place = *state;
+    static const size_t sizes_bytes[] = {0, 1, 4095, 4096, 5000, 100000};
+    char *content = malloc(100000);
+    char *back = NULL;
+    size_t size_bytes;
+
+    memset(content, 'c', 100000);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes_bytes); i++) {
+        assert_int_equal(env_file_write(place->env, "file", content, sizes_bytes[i]), 0);
+        assert_int_equal(env_file_read(place->env, "file", 100000, &back, &size_bytes), 0);
+        assert_int_equal(size_bytes, sizes_bytes[i]);
+        assert_memory_equal(back, content, size_bytes);
+        assert_int_equal(back[size_bytes], 0);
+        free(back);
+        back = NULL;
+    }
+    assert_int_equal(env_file_read(place->env, "file", 99999, &back, &size_bytes),
+                     -ERR_FILE_TOO_BIG);
+    assert_int_equal(env_file_read(place->env, "other", 100, &back, &size_bytes), -ERR_NOT_FOUND);
+    assert_int_equal(env_file_read(place->env, ".", 100, &back, &size_bytes), -ERR_IS_DIRECTORY);
+    assert_null(back);
+    assert_int_equal(env_file_write(place->env, "no/file", content, 1), -ERR_NOT_FOUND);
+    free(content);
+}
+
+/* A replacement that fails leaves the old content, and nothing beside it. */
+static void test_failed_replacement(void **state) {
+    struct place *place = *state;
+    char *back;
+    size_t size_bytes;
+    int r;
+
+    assert_int_equal(place->env->ops->directory_make(place->env, "directory"), 0);
+    assert_int_equal(env_file_write(place->env, "directory/file", "x", 1), 0);
+    r = env_file_write(place->env, "directory", "y", 1);
+    assert_true(r == -ERR_IS_DIRECTORY || r == -ERR_NOT_EMPTY || r == -ERR_EXISTS);
+    assert_int_equal(env_file_read(place->env, "directory/file", 10, &back, &size_bytes), 0);
+    assert_string_equal(back, "x");
+    free(back);
+    assert_int_equal(env_file_read(place->env, "directory.tmp", 10, &back, &size_bytes),
+                     -ERR_NOT_FOUND);
+}
+
+struct listing {
+    unsigned counts[3];
+    uint64_t size_bytes;
+    int stop_with;
+};
+
+static int listing_add(void *context, const struct env_entry *entry) {
+    struct listing *listing = context;
+
+    assert_true(strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0);
+    listing->counts[entry->kind]++;
+    listing->size_bytes += entry->size_bytes;
+    return listing->stop_with;
+}
+
+static void test_listing_and_removal(void **state) {
+    struct place *place = *state;
+    struct listing listing = {0};
+    struct listing stopping = {.stop_with = -ERR_CONFLICT};
+    char path[128];
+
+    assert_int_equal(place->env->ops->directory_make(place->env, "d"), 0);
+    assert_int_equal(place->env->ops->directory_make(place->env, "d/d"), 0);
+    assert_int_equal(env_file_write(place->env, "d/d/file", "abc", 3), 0);
+    assert_int_equal(env_file_write(place->env, "file", "abcd", 4), 0);
+    /* A link out of the tree is removed, what it names is not. */
+    snprintf(path, sizeof path, "%s/d/link", place->root);
+    assert_int_equal(symlink("../file", path), 0);
+    snprintf(path, sizeof path, "%s/d/up", place->root);
+    assert_int_equal(symlink("..", path), 0);
+    assert_int_equal(env_directory_list(place->env, ".", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[ENV_KIND_DIRECTORY], 1);
+    assert_int_equal(listing.counts[ENV_KIND_FILE], 1);
+    assert_int_equal(listing.size_bytes, 4);
+    assert_int_equal(env_directory_list(place->env, "d", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[ENV_KIND_OTHER], 2);
+    assert_int_equal(env_directory_list(place->env, ".", listing_add, &stopping), -ERR_CONFLICT);
+    assert_int_equal(env_directory_list(place->env, "no", listing_add, &listing), -ERR_NOT_FOUND);
+    assert_int_equal(env_directory_list(place->env, "file", listing_add, &listing),
+                     -ERR_NOT_DIRECTORY);
+    assert_int_equal(env_tree_remove(place->env, "d"), 0);
+    assert_int_equal(env_tree_remove(place->env, "d"), -ERR_NOT_FOUND);
+    memset(&listing, 0, sizeof listing);
+    assert_int_equal(env_directory_list(place->env, ".", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[ENV_KIND_DIRECTORY], 0);
+    assert_int_equal(listing.counts[ENV_KIND_FILE], 1);
+}
+
+static void test_space_and_paths(void **state) {
+    struct place *place = *state;
+    struct env_space space;
+    char path[128];
+    char *resolved = NULL;
+
+    assert_int_equal(env_space_get(place->env, &space), 0);
+    assert_true(space.total_bytes > 0 && space.free_bytes <= space.total_bytes);
+    assert_non_null(space.fs_name);
+    snprintf(path, sizeof path, "%s/a/b//c", place->root);
+    assert_int_equal(env_path_make(path), 0);
+    assert_int_equal(env_path_make(path), 0);
+    snprintf(path, sizeof path, "%s/a/./b/../b/c", place->root);
+    assert_int_equal(env_path_resolve(path, &resolved), 0);
+    snprintf(path, sizeof path, "%s/a/b/c", place->root);
+    assert_string_equal(resolved + strlen(resolved) - strlen("/a/b/c"), "/a/b/c");
+    free(resolved);
+    resolved = NULL;
+    assert_int_equal(env_file_write(place->env, "a/file", "x", 1), 0);
+    snprintf(path, sizeof path, "%s/a/file", place->root);
+    assert_int_equal(env_path_make(path), -ERR_NOT_DIRECTORY);
+    snprintf(path, sizeof path, "%s/a/file/below", place->root);
+    assert_int_equal(env_path_make(path), -ERR_NOT_DIRECTORY);
+    assert_int_equal(env_path_make(""), -ERR_NOT_FOUND);
+    assert_int_equal(env_path_resolve("/nowhere/at/all", &resolved), -ERR_NOT_FOUND);
+    assert_null(resolved);
+}
+
+/* The part of the child that goes into the background; it never comes back here. */
+static void background_child(struct env_background *background, bool reports) {
+    char letter = 'x';
+
+    printf("words for the log\n");
+    fflush(stdout);
+    /* No terminal, nothing to read, and standing in "/". */
+    bool right = read(0, &letter, 1) == 0 && getsid(0) == getpid() && access("proc", F_OK) == 0;
+    if (reports) {
+        env_background_report(background, right ? 7 : 8, "it works");
+    }
+    _exit(0);
+}
+
+static void background_round(struct place *place, bool reports, struct env_background *background) {
+    char log_path[128];
+
+    snprintf(log_path, sizeof log_path, "%s/log", place->root);
+    assert_int_equal(env_background_enter(background, log_path), 0);
+    if (!background->is_parent) {
+        background_child(background, reports);
+    }
+    assert_true(waitpid(-1, NULL, 0) > 0);
+}
+
+static void test_background(void **state) {
+    struct place *place = *state;
+    struct env_background background;
+    char *log = NULL;
+    size_t size_bytes;
+
+    background_round(place, true, &background);
+    assert_int_equal(background.status, 7);
+    assert_string_equal(background.message, "it works");
+    background_round(place, false, &background);
+    assert_int_equal(background.status, -1);
+    assert_true(strlen(background.message) > 0);
+    assert_int_equal(env_file_read(place->env, "log", 1000, &log, &size_bytes), 0);
+    assert_string_equal(log, "words for the log\nwords for the log\n");
+    free(log);
+}
+
+/* A log that can't be written is reported to who started it, not to nobody. */
+static void test_background_without_log(void **state) {
+    struct env_background background;
+
+    (void)state;
+    assert_int_equal(env_background_enter(&background, "/nowhere/at/all"), 0);
+    assert_true(background.is_parent);
+    assert_int_equal(background.status, 1);
+    assert_non_null(strstr(background.message, "/nowhere/at/all"));
+    assert_true(waitpid(-1, NULL, 0) > 0);
+}
+
+static void test_signals(void **state) {
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    sigset_t before;
+    struct sigaction pipe_before;
+    int got = 0;
+
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    sigaction(SIGPIPE, NULL, &pipe_before);
+    env_signals_block();
+    assert_int_equal(env_signal_wait(1000, &got), -ERR_TIMED_OUT);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        assert_int_equal(env_process_signal(env_process_id(), signals[i]), 0);
+        assert_int_equal(env_signal_wait(UINT64_MAX, &got), 0);
+        assert_int_equal(got, signals[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGPIPE, &pipe_before, NULL);
+}
+
+static void test_groups_of_a_process(void **state) {
+    gid_t ours[256];
+    uint32_t found[256];
+    size_t count = 0;
+    int our_count = getgroups(ARRAY_SIZE(ours), ours);
+
+    (void)state;
+    assert_true(our_count >= 0);
+    assert_int_equal(env_process_groups(env_process_id(), ARRAY_SIZE(found), found, &count), 0);
+    assert_int_equal(count, our_count);
+    for (size_t i = 0; i < count; i++) {
+        bool known = false;
+
+        for (int j = 0; j < our_count; j++) {
+            known |= ours[j] == found[i];
+        }
+        assert_true(known);
+    }
+    assert_int_equal(env_process_groups(env_process_id(), 0, NULL, &count), 0);
+    assert_int_equal(count, our_count);
+    assert_int_equal(env_process_groups(0x3fffffff, 256, found, &count), -ERR_NOT_FOUND);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_lock_is_exclusive, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lock_ends_with_its_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whole_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_failed_replacement, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_listing_and_removal, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_space_and_paths, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),
+        cmocka_unit_test(test_background_without_log),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_groups_of_a_process),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
