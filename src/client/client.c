@@ -14,6 +14,7 @@ static void options_fill(struct client_options *options) {
     const struct client_options defaults = {
         .open_files_max = 65536,
         .chunk_calls_max = 1024,
+        .call_bytes_max = CALL_BYTES_MAX,
         .readdir_buffers_max = 128,
         .inline_bytes_max = INLINE_BYTES_MAX,
         .request_timeout_ns = 60 * NS_PER_S,
@@ -23,6 +24,7 @@ static void options_fill(struct client_options *options) {
 #define DEFAULT(field) options->field = options->field ? options->field : defaults.field
     DEFAULT(open_files_max);
     DEFAULT(chunk_calls_max);
+    DEFAULT(call_bytes_max);
     DEFAULT(readdir_buffers_max);
     DEFAULT(inline_bytes_max);
     DEFAULT(request_timeout_ns);
@@ -54,7 +56,8 @@ int client_new(const struct client_options *options, struct shoal_client **ret_c
 
     if (!options->env || !options->rpc || !options->origin ||
         strlen(options->origin) >= sizeof client->origin ||
-        options->inline_bytes_max > INLINE_BYTES_MAX) {
+        options->inline_bytes_max > INLINE_BYTES_MAX || options->call_bytes_max > CALL_BYTES_MAX ||
+        options->call_bytes_max % SEGMENT_BYTES) {
         return -ERR_INVALID;
     }
     client = calloc(1, sizeof *client);

@@ -28,7 +28,7 @@ static void convert_begin(struct operation *operation) {
     struct call *call;
 
     if (!operation->piece) {
-        operation->piece = piece_get(&operation->shard->pieces, operation, 0);
+        operation->piece = piece_get(&operation->shard->pieces, operation);
     }
     if (!operation->piece) {
         return; /* Comes back with CONVERT_BEGIN when there is one. */
@@ -56,6 +56,7 @@ static void convert_commit(struct operation *operation) {
         .truncate_seq = operation->file->capability.truncate_seq,
         .size = operation->file->size,
         .inline_epoch = operation->next,
+        .generation = operation->capability.generation,
     };
     operation_call(operation, OP_INLINE_CONVERT, operation->ino);
 }
@@ -75,7 +76,7 @@ static void convert_write(struct operation *operation, size_t size) {
     operation->stage = CONVERT_WRITTEN;
     operation->checksums[0] = crc32c(0, data, size);
     call->request.chunk_write = (struct chunk_write_request){
-        .capability = file->capability,
+        .capability = operation->capability,
         .chunk_bytes = file->layout.chunk_bytes,
         .size = (uint32_t)size,
     };
@@ -94,20 +95,27 @@ static void convert_sync(struct operation *operation) {
     errand_start_chain(&operation->errand, OP_SYNC, ino_slot(operation->ino), chain);
 }
 
-/* What was learned of the file counts in any case; whether it is chunked now. */
+/* Whether the file is chunked now; if so, the capability is its own. The one of a conversion that
+ * has only begun names a generation that may never be the file's. */
 static bool convert_learn(struct operation *operation) {
     const struct inline_convert_reply *reply = &operation->errand.call.reply.inline_convert;
+    struct open_file *file = operation->file;
 
-    file_see(operation->file, &reply->attributes);
-    file_see_capability(operation->file, &reply->capability);
-    return reply->attributes.data_state == DATA_CHUNKED;
+    file_see(file, &reply->attributes);
+    if (reply->attributes.data_state != DATA_CHUNKED) {
+        operation->capability = reply->capability;
+        return false;
+    }
+    file->attributes.data_state = DATA_CHUNKED;
+    file_see_capability(file, &reply->capability);
+    return true;
 }
 
 static void convert_begun(struct operation *operation) {
     const struct call *call = &operation->errand.call;
 
     if (convert_learn(operation)) {
-        convert_finish(operation, 0);
+        convert_finish(operation);
         return;
     }
     operation->next = call->reply.inline_convert.attributes.epoch;
@@ -152,7 +160,7 @@ void convert_step(struct operation *operation) {
         convert_begun(operation);
         break;
     case CONVERT_WRITTEN:
-        if (operation->file->capability.rights & RIGHT_SYNC_FIRST) {
+        if (operation->capability.rights & RIGHT_SYNC_FIRST) {
             convert_sync(operation);
         } else {
             convert_commit(operation);
@@ -163,7 +171,7 @@ void convert_step(struct operation *operation) {
         break;
     case CONVERT_COMMITTED:
         (void)convert_learn(operation);
-        convert_finish(operation, 0);
+        convert_finish(operation);
         break;
     }
 }

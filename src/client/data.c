@@ -68,7 +68,10 @@ static int data_part(const struct operation *operation, struct part *ret_part) {
         .offset = (uint32_t)(operation->next % chunk_bytes),
     };
 
-    part.size = (uint32_t)MIN(operation->end - operation->next, chunk_bytes - part.offset);
+    uint32_t call_bytes = operation->client->options.call_bytes_max;
+    uint32_t room = MIN(chunk_bytes - part.offset, call_bytes - part.offset % call_bytes);
+
+    part.size = (uint32_t)MIN(operation->end - operation->next, room);
     *ret_part = part;
     return router_chunk(&operation->client->router, &operation->file->layout, part.chunk,
                         &ret_part->chain);
@@ -173,13 +176,13 @@ static bool data_fits_own(const struct operation *operation, const struct part *
 
 static bool data_send_piece(struct operation *operation, const struct part *part) {
     uint32_t blocks = data_blocks(part->offset, part->size);
-    struct piece *piece = piece_get(&operation->shard->pieces, operation, blocks);
+    struct piece *piece = piece_get(&operation->shard->pieces, operation);
 
     if (!piece) {
         return false;
     }
     errand_init(&piece->errand, operation->shard, data_piece_done, operation->deadline_ns);
-    piece->errand.call.checksums = piece->long_checksums ? piece->long_checksums : piece->checksums;
+    piece->errand.call.checksums = piece->checksums;
     piece->errand.call.checksum_count = blocks;
     data_send(operation, &piece->errand, part);
     return true;

@@ -11,6 +11,10 @@ bool file_is_owed(const struct open_file *file) {
 bool file_see(struct open_file *file, const struct attributes *attributes) {
     bool owed = file->size_owed || file->writes_in_flight > 0;
 
+    /* Of a directory that is closed nothing is said. */
+    if (attributes->ino.value != file->ino.value) {
+        return false;
+    }
     if (file->seen && attributes->epoch < file->attributes.epoch) {
         return false;
     }
@@ -26,14 +30,17 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
     return true;
 }
 
+/* A generation, once there is one, is the file's for good; 0 says only that the server answered
+ * before. */
 void file_see_capability(struct open_file *file, const struct capability *capability) {
     const struct capability *old = &file->capability;
+    bool older = capability->truncate_seq < old->truncate_seq ||
+                 (capability->generation == 0 && old->generation != 0);
+    bool newer = capability->truncate_seq > old->truncate_seq ||
+                 (capability->generation != 0 && old->generation == 0) ||
+                 (capability->rights & old->rights) == old->rights;
 
-    if (capability->ino.value != file->ino.value || capability->truncate_seq < old->truncate_seq) {
-        return;
-    }
-    if (capability->truncate_seq > old->truncate_seq ||
-        (capability->rights & old->rights) == old->rights) {
+    if (capability->ino.value == file->ino.value && !older && newer) {
         file->capability = *capability;
     }
 }
@@ -51,6 +58,9 @@ void file_see_truncated(struct open_file *file, const struct attributes *attribu
 
 void file_overlay(const struct open_file *file, struct attributes *attributes) {
     attributes->size = file->size;
+    if (file->size_owed) {
+        attributes->bytes_used = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    }
     if (file->times_owed) {
         attributes->mtime_ns = MAX(attributes->mtime_ns, file->write_ns);
         attributes->ctime_ns = MAX(attributes->ctime_ns, file->write_ns);
@@ -106,6 +116,8 @@ void file_reopen_fill(const struct open_file *file, struct reopen_request *reque
         .ino = file->ino,
         .open_flags = (file->reader_count ? (uint32_t)OPEN_READ : 0) |
                       (file->writer_count ? (uint32_t)OPEN_READ | OPEN_WRITE : 0),
+        .read_count = file->reader_count,
+        .write_count = file->writer_count,
     };
 }
 
@@ -233,12 +245,17 @@ static void file_reopened(struct errand *errand) {
         file_renewed(file, operation, errand->call.result);
         return;
     }
-    if (capability->truncate_seq >= file->capability.truncate_seq) {
+    if (capability->truncate_seq >= file->capability.truncate_seq &&
+        capability->ino.value == file->ino.value) {
         file->capability = *capability;
     }
     errand_init(errand, file->shard, file_asked, operation->deadline_ns);
     errand->call.request.getattr.ino = file->ino;
     errand_start_slot(errand, OP_GETATTR, ino_slot(file->ino));
+}
+
+bool file_needs_renewal(const struct open_file *file) {
+    return file->attributes.data_state == DATA_CHUNKED && file->capability.generation == 0;
 }
 
 void file_renew(struct open_file *file, struct operation *operation) {

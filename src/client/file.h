@@ -83,6 +83,8 @@ void file_enter(struct open_file *file, struct operation *operation, uint32_t ne
 void file_enter_alone(struct open_file *file, struct operation *operation);
 /* The operation needs it no more; others start. */
 void file_leave(struct open_file *file, struct operation *operation);
+/* The file has chunks, but the capability is from before. */
+bool file_needs_renewal(const struct open_file *file);
 /* Gets a fresh capability, then runs operation->step, with what came of it in result. */
 void file_renew(struct open_file *file, struct operation *operation);
 

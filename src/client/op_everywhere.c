@@ -33,7 +33,7 @@ bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *ta
         return false;
     }
     while (operation->result == 0 && operation->next < operation->end) {
-        struct piece *piece = piece_get(&operation->shard->pieces, operation, 0);
+        struct piece *piece = piece_get(&operation->shard->pieces, operation);
 
         if (!piece) {
             return false;

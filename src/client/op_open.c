@@ -22,7 +22,7 @@ void settle_fill(struct operation *operation, struct call *call, uint32_t open_f
         .size = tells && file->size_owed ? file->size : 0,
         .mtime_ns = file->write_ns,
         .close = open_flags != 0,
-        .open_flags = open_flags,
+        .open_flags = open_flags ? open_flags : OPEN_WRITE,
         .wrote = tells && file->times_owed,
     };
 }

@@ -57,7 +57,7 @@ static void read_inline_send(struct operation *operation) {
     operation->stage = READ_INLINE;
     if (!direct) {
         if (!operation->piece) {
-            operation->piece = piece_get(&operation->shard->pieces, operation, 0);
+            operation->piece = piece_get(&operation->shard->pieces, operation);
         }
         if (!operation->piece) {
             operation->stage = READ_START; /* again, when there is one */
@@ -105,7 +105,7 @@ static void read_inline_answered(struct operation *operation) {
     uint64_t end = MIN(asked->offset + asked->size, file->size);
 
     if (asked->offset >= end) {
-        read_finish(operation, 0);
+        read_finish(operation);
         return;
     }
     read_inline_copy(operation, end, call->bulk_in.size);
@@ -142,9 +142,12 @@ static void read_start(struct operation *operation) {
     } else if (end - asked->offset < space && read_size_is_old(operation)) {
         read_ask(operation);
     } else if (end == asked->offset) {
-        read_finish(operation, 0);
+        read_finish(operation);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
         read_inline_send(operation);
+    } else if (file_needs_renewal(file) && operation->renewals++ < OPERATION_RENEWALS_MAX) {
+        operation->stage = READ_START;
+        file_renew(operation->file, operation);
     } else {
         operation->stage = READ_CHUNKS;
         data_start(operation, asked->offset, end);

@@ -186,6 +186,9 @@ static void write_start(struct operation *operation) {
         convert_start(operation);
     } else if (write_kills(operation) && !operation->killed) {
         write_kill(operation);
+    } else if (file_needs_renewal(file) && operation->renewals++ < OPERATION_RENEWALS_MAX) {
+        operation->stage = WRITE_START;
+        file_renew(file, operation);
     } else {
         operation->stage = WRITE_CHUNKS;
         data_start(operation, operation->start, operation->end);

@@ -42,7 +42,8 @@ struct operation {
     uint64_t write_count;  /* of the file, when a settle was sent */
     uint64_t count;        /* entries given to the caller */
     struct piece *piece;
-    uint8_t *buffer; /* readdir's */
+    struct capability capability; /* a conversion's, until it is the file's */
+    uint8_t *buffer;              /* readdir's */
     size_t position;
 
     struct errand errand;

@@ -1,7 +1,7 @@
 /* Pieces: the calls of requests that touch more than one chunk, or big parts of one.
  *
- * An operation that finds none free waits in order. A piece carries room for the checksums of 4 MiB
- * or for the bytes of a small file; bigger chunks need one of the few long lists of checksums.
+ * An operation that finds none free waits in order. A piece carries room for the checksums of its
+ * call, or for the bytes of a small file.
  * Thread: the shard's step. Memory: from init to deinit. */
 #pragma once
 #include "client/errand.h"
@@ -9,17 +9,13 @@
 
 struct operation;
 
-enum {
-    PIECE_CHECKSUMS = INLINE_BYTES_MAX / 4,
-    PIECE_LONG_CHECKSUMS = CHUNK_BYTES_MAX / BLOCK_BYTES + 1,
-    PIECE_LONG_COUNT = 2
-};
+/* What one call may carry at most: as many checksums as there is room for. */
+enum { PIECE_CHECKSUMS = INLINE_BYTES_MAX / 4, CALL_BYTES_MAX = PIECE_CHECKSUMS * BLOCK_BYTES };
 
 struct piece {
     struct piece *next_free;
     struct operation *operation;
     void (*take)(struct operation *operation, const struct call *call); /* fan.h */
-    uint32_t *long_checksums;                                           /* NULL: none */
     bool retried;
     struct errand errand;
     union {
@@ -31,9 +27,6 @@ struct piece {
 struct piece_pool {
     struct piece *memory;
     struct piece *free;
-    uint32_t *long_memory;
-    uint32_t *long_free[PIECE_LONG_COUNT];
-    uint32_t long_free_count;
     struct list waiting;    /* operations */
     struct operation *turn; /* the one that may take a piece before those that wait */
     _Atomic uint64_t wait_count;
@@ -42,10 +35,9 @@ struct piece_pool {
 MUST_CHECK int piece_pool_init(struct piece_pool *pool, uint32_t count);
 void piece_pool_deinit(struct piece_pool *pool);
 
-/* A piece whose call has room for so many checksums; NULL, and the operation waits, when there is
- * none or others wait already: its step runs again then. */
-struct piece *piece_get(struct piece_pool *pool, struct operation *operation,
-                        uint32_t checksum_count);
+/* NULL, and the operation waits, when there is none or others wait already: its step runs again
+ * then. */
+struct piece *piece_get(struct piece_pool *pool, struct operation *operation);
 /* Gives it back. Who does so calls piece_wake as the last thing of its step. */
 void piece_put(struct piece_pool *pool, struct piece *piece);
 /* Lets those that have waited longest go on. */

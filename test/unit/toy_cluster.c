@@ -133,6 +133,7 @@ static struct toy_file *toy_file_make(struct toy_cluster *cluster, uint64_t pare
 static struct capability toy_capability(const struct toy_file *file) {
     return (struct capability){
         .ino = file->attributes.ino,
+        .generation = file->attributes.data_state == DATA_CHUNKED,
         .rights = RIGHT_READ | RIGHT_WRITE,
         .max_offset = UINT64_MAX,
         .truncate_seq = file->truncate_seq,
@@ -292,6 +293,7 @@ static int mdt_convert(struct toy_cluster *cluster, struct toy_file *file, struc
     struct inline_convert_reply *reply = &call->reply.inline_convert;
     bool begins = asked->stage == INLINE_CONVERT_BEGIN;
 
+    assert(begins || asked->generation == 1);
     if (!begins && asked->inline_epoch != file->attributes.epoch) {
         return -ERR_CONFLICT;
     }
@@ -311,6 +313,7 @@ static int mdt_convert(struct toy_cluster *cluster, struct toy_file *file, struc
     }
     reply->attributes = file->attributes;
     reply->capability = toy_capability(file);
+    reply->capability.generation = 1; /* of what it writes now; counts once committed */
     reply->capability.rights |= cluster->inline_synced ? RIGHT_SYNC_FIRST : 0;
     return 0;
 }
@@ -510,7 +513,7 @@ static int ost_handle(struct toy_server *server, struct call *call) {
         return 0;
     case OP_CHUNK_READ:
     case OP_CHUNK_WRITE:
-        assert(capability->session == TOY_SESSION && file);
+        assert(capability->session == TOY_SESSION && file && capability->generation == 1);
         if (capability->truncate_seq < file->truncate_seq) {
             return -ERR_BAD_CAPABILITY;
         }
