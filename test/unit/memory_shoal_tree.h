@@ -17,6 +17,7 @@ enum {
     TABLES_MAX = 65536,
     NAME_BUCKETS = 1 << 20,
     DATA_LOCKS = 64,
+    TREE_OPERATION_MAX = SHOAL_ALLOCATE,
     COOKIE_FIRST = 3, /* "." and ".." have 1 and 2 */
 };
 
@@ -51,6 +52,8 @@ struct tree {
     struct tree_inode **tables[TABLES_MAX];
     uint64_t ino_next;
     uint64_t inode_count;
+    _Atomic uint64_t open_count; /* files opened and not released */
+    _Atomic size_t misalignment; /* of the last write's data, to a page */
     struct tree_name *names[NAME_BUCKETS];
 };
 
@@ -74,5 +77,8 @@ void tree_inode_drop(struct tree *tree, struct tree_inode *inode);
 size_t tree_read(const struct tree_inode *inode, uint64_t offset, uint8_t *data, size_t bytes);
 void tree_write(struct tree_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes);
 void tree_resize(struct tree_inode *inode, uint64_t bytes);
+
+/* Does what the request says and answers its result. */
+int64_t tree_run(struct tree *tree, struct shoal_request *request);
 
 void *memory_need(void *memory);
