@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -21,6 +22,52 @@ int64_t tree_now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Its content is anything. */
+static uint8_t *chunk_take(struct tree_chunks *chunks) {
+    uint8_t *chunk;
+
+    pthread_mutex_lock(&chunks->mutex);
+    chunk = chunks->free;
+    if (chunk) {
+        memcpy(&chunks->free, chunk, sizeof(chunks->free));
+    } else {
+        /* The last chunk of a slab holds the link to the one before. */
+        if (!chunks->slab || chunks->slab_used == SLAB_BYTES - CHUNK_BYTES) {
+            uint8_t *slab =
+                mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+            memory_need(slab == MAP_FAILED ? NULL : slab);
+            (void)madvise(slab, SLAB_BYTES, MADV_HUGEPAGE);
+            memcpy(slab + SLAB_BYTES - CHUNK_BYTES, &chunks->slab, sizeof(chunks->slab));
+            chunks->slab = slab;
+            chunks->slab_used = 0;
+        }
+        chunk = chunks->slab + chunks->slab_used;
+        chunks->slab_used += CHUNK_BYTES;
+    }
+    pthread_mutex_unlock(&chunks->mutex);
+    return chunk;
+}
+
+static void chunk_put(struct tree_chunks *chunks, uint8_t *chunk) {
+    if (!chunk)
+        return;
+    pthread_mutex_lock(&chunks->mutex);
+    memcpy(chunk, &chunks->free, sizeof(chunks->free));
+    chunks->free = chunk;
+    pthread_mutex_unlock(&chunks->mutex);
+}
+
+static void chunks_deinit(struct tree_chunks *chunks) {
+    while (chunks->slab) {
+        uint8_t *slab = chunks->slab;
+
+        memcpy(&chunks->slab, slab + SLAB_BYTES - CHUNK_BYTES, sizeof(chunks->slab));
+        (void)munmap(slab, SLAB_BYTES);
+    }
+    pthread_mutex_destroy(&chunks->mutex);
+}
+
 struct tree *tree_new(uint32_t root_mode) {
     struct tree *tree = memory_need(calloc(1, sizeof(*tree)));
     struct tree_inode *root;
@@ -28,6 +75,7 @@ struct tree *tree_new(uint32_t root_mode) {
     pthread_rwlock_init(&tree->lock, NULL);
     for (int i = 0; i < DATA_LOCKS; i++)
         pthread_rwlock_init(&tree->data_locks[i], NULL);
+    pthread_mutex_init(&tree->chunks.mutex, NULL);
     tree->ino_next = SHOAL_INO_ROOT;
     root = tree_inode_add(tree, S_IFDIR | root_mode);
     root->attributes.nlink = 2;
@@ -41,7 +89,7 @@ static void inode_free(struct tree *tree, struct tree_inode *inode) {
     tree->tables[ino / INODES_PER_TABLE][ino % INODES_PER_TABLE] = NULL;
     tree->inode_count--;
     for (size_t i = 0; i < inode->chunk_count; i++)
-        free(inode->chunks[i]);
+        chunk_put(&tree->chunks, inode->chunks[i]);
     free(inode->chunks);
     free(inode->entries);
     free(inode->target);
@@ -60,6 +108,7 @@ void tree_free(struct tree *tree) {
     }
     for (size_t i = 0; i < TABLES_MAX; i++)
         free(tree->tables[i]);
+    chunks_deinit(&tree->chunks);
     for (int i = 0; i < DATA_LOCKS; i++)
         pthread_rwlock_destroy(&tree->data_locks[i]);
     pthread_rwlock_destroy(&tree->lock);
@@ -192,7 +241,8 @@ size_t tree_read(const struct tree_inode *inode, uint64_t offset, uint8_t *data,
     return bytes;
 }
 
-static uint8_t *chunk_get(struct tree_inode *inode, size_t chunk) {
+/* The chunk, of which `bytes` are about to be written; a new one is zeroed unless that is all. */
+static uint8_t *chunk_get(struct tree *tree, struct tree_inode *inode, size_t chunk, size_t bytes) {
     if (chunk >= inode->chunk_count) {
         size_t count = chunk + 1 > 2 * inode->chunk_count ? chunk + 1 : 2 * inode->chunk_count;
 
@@ -202,20 +252,24 @@ static uint8_t *chunk_get(struct tree_inode *inode, size_t chunk) {
         inode->chunk_count = count;
     }
     if (!inode->chunks[chunk]) {
-        inode->chunks[chunk] = memory_need(calloc(1, CHUNK_BYTES));
+        inode->chunks[chunk] = chunk_take(&tree->chunks);
+        if (bytes < CHUNK_BYTES)
+            memset(inode->chunks[chunk], 0, CHUNK_BYTES);
         inode->attributes.bytes_used += CHUNK_BYTES;
     }
     return inode->chunks[chunk];
 }
 
-void tree_write(struct tree_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes) {
+void tree_write(struct tree *tree, struct tree_inode *inode, uint64_t offset, const uint8_t *data,
+                size_t bytes) {
     size_t done = 0;
 
     while (done < bytes) {
         uint64_t at = offset + done;
         size_t part = part_bytes(at, bytes - done);
 
-        memcpy(chunk_get(inode, (size_t)(at / CHUNK_BYTES)) + at % CHUNK_BYTES, data + done, part);
+        memcpy(chunk_get(tree, inode, (size_t)(at / CHUNK_BYTES), part) + at % CHUNK_BYTES,
+               data + done, part);
         done += part;
     }
     if (offset + bytes > inode->attributes.size)
@@ -223,13 +277,13 @@ void tree_write(struct tree_inode *inode, uint64_t offset, const uint8_t *data, 
     inode->attributes.mtime_ns = inode->attributes.ctime_ns = tree_now_ns();
 }
 
-void tree_resize(struct tree_inode *inode, uint64_t bytes) {
+void tree_resize(struct tree *tree, struct tree_inode *inode, uint64_t bytes) {
     size_t keep = (size_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
 
     for (size_t i = keep; i < inode->chunk_count; i++) {
         if (inode->chunks[i])
             inode->attributes.bytes_used -= CHUNK_BYTES;
-        free(inode->chunks[i]);
+        chunk_put(&tree->chunks, inode->chunks[i]);
         inode->chunks[i] = NULL;
     }
     if (bytes % CHUNK_BYTES && bytes / CHUNK_BYTES < inode->chunk_count &&

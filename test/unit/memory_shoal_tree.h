@@ -13,6 +13,7 @@
 
 enum {
     CHUNK_BYTES = 65536,
+    SLAB_BYTES = 32 << 20,
     INODES_PER_TABLE = 4096,
     TABLES_MAX = 65536,
     NAME_BUCKETS = 1 << 20,
@@ -46,6 +47,14 @@ struct tree_inode {
     size_t chunk_count;
 };
 
+/* Free chunks, linked by their first word; more come from slabs in huge pages. */
+struct tree_chunks {
+    pthread_mutex_t mutex;
+    void *free;
+    uint8_t *slab; /* the newest, used up to slab_used; its last chunk links the one before */
+    size_t slab_used;
+};
+
 struct tree {
     pthread_rwlock_t lock;
     pthread_rwlock_t data_locks[DATA_LOCKS];
@@ -54,6 +63,7 @@ struct tree {
     uint64_t inode_count;
     _Atomic uint64_t open_count; /* files opened and not released */
     _Atomic size_t misalignment; /* of the last write's data, to a page */
+    struct tree_chunks chunks;
     struct tree_name *names[NAME_BUCKETS];
 };
 
@@ -75,8 +85,9 @@ void tree_inode_drop(struct tree *tree, struct tree_inode *inode);
 
 /* Under the data lock. */
 size_t tree_read(const struct tree_inode *inode, uint64_t offset, uint8_t *data, size_t bytes);
-void tree_write(struct tree_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes);
-void tree_resize(struct tree_inode *inode, uint64_t bytes);
+void tree_write(struct tree *tree, struct tree_inode *inode, uint64_t offset, const uint8_t *data,
+                size_t bytes);
+void tree_resize(struct tree *tree, struct tree_inode *inode, uint64_t bytes);
 
 /* Does what the request says and answers its result. */
 int64_t tree_run(struct tree *tree, struct shoal_request *request);

@@ -55,11 +55,17 @@ struct abi_dirent {
     uint32_t name_bytes, type;
 };
 
+struct abi_statfs_out {
+    uint64_t blocks, blocks_free, blocks_available, files, files_free;
+    uint32_t block_bytes, name_bytes_max, fragment_bytes, reserved[7];
+};
+
 struct abi_invalidate_inode {
     uint64_t ino;
     int64_t offset, length; /* offset below 0: attributes only */
 };
 
+static_assert(sizeof(struct abi_statfs_out) == 80, "the kernel's");
 static_assert(sizeof(struct abi_in_header) == 40, "the kernel's");
 static_assert(sizeof(struct abi_out_header) == 16, "the kernel's");
 static_assert(sizeof(struct abi_init_in) == 64, "the kernel's");

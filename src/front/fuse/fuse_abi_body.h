@@ -117,9 +117,14 @@ struct abi_write_out {
     uint32_t size, reserved;
 };
 
-/* Of RELEASE, RELEASEDIR, FLUSH, FSYNC and FSYNCDIR: what follows the handle isn't read. */
+/* Of FSYNC and FSYNCDIR: what follows the handle isn't read. */
 struct abi_handle_in {
     uint64_t handle, reserved;
+};
+
+/* Of FLUSH, RELEASE and RELEASEDIR; likewise. */
+struct abi_close_in {
+    uint64_t handle, reserved[2];
 };
 
 struct abi_fallocate_in {
@@ -129,11 +134,6 @@ struct abi_fallocate_in {
 
 struct abi_access_in {
     uint32_t mask, reserved;
-};
-
-struct abi_statfs_out {
-    uint64_t blocks, blocks_free, blocks_available, files, files_free;
-    uint32_t block_bytes, name_bytes_max, fragment_bytes, reserved[7];
 };
 
 struct abi_dirent_plus {
@@ -146,4 +146,3 @@ static_assert(sizeof(struct abi_attributes_out) == 104, "the kernel's");
 static_assert(sizeof(struct abi_setattr_in) == 88, "the kernel's");
 static_assert(sizeof(struct abi_statx_out) == 288, "the kernel's");
 static_assert(sizeof(struct abi_write_in) == 40, "the kernel's");
-static_assert(sizeof(struct abi_statfs_out) == 80, "the kernel's");

@@ -85,7 +85,7 @@ int op_write_finish(struct fuse_request *request) {
 
 /* close: nothing to settle for who can't have written. */
 int op_flush(struct fuse_request *request) {
-    const struct abi_handle_in *in = request_body(request);
+    const struct abi_close_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_FLUSH, in->handle);
 
     if (r == VERDICT_SUBMIT && !request->handle->writable)

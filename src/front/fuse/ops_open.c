@@ -164,7 +164,7 @@ int op_open_finish(struct fuse_request *request) {
 }
 
 int op_release(struct fuse_request *request) {
-    const struct abi_handle_in *in = request_body(request);
+    const struct abi_close_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_RELEASE, in->handle);
 
     if (r == VERDICT_SUBMIT) {
