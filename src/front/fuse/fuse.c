@@ -163,8 +163,9 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     return 0;
 }
 
+/* While the connection lives its device number is ours alone; afterwards it can be anybody's. */
 int fuse_mount_detach(struct fuse_mount *mount) {
-    return mount_detach(&mount->place);
+    return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;
 }
 
 void fuse_mount_wait(struct fuse_mount *mount) {
@@ -187,7 +188,7 @@ void fuse_mount_stop(struct fuse_mount *mount) {
         return;
     /* One that never served can't be asked to write back; one that is mounted elsewhere too, or was
      * unmounted lazily, lives on after detach. */
-    if (!mount->serving || mount_detach(&mount->place) < 0 || channel_dev_connected(&mount->dev))
+    if (!mount->serving || fuse_mount_detach(mount) < 0 || channel_dev_connected(&mount->dev))
         mount_abort(&mount->place);
     channel_threads_free(mount->threads);
     handles_release(mount);
