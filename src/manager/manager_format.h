@@ -1,47 +1,33 @@
-/* Rows of the manager; keys are those of kv/kv_key.h, all in space 0 and slot 0.
+/* Rows of the manager, all in the owner's space (kv/kv_key.h); little-endian.
  *
- *     type          id       generation  index
- *     C counters    0        0           0        session numbers reserved
- *     M map         0        0           piece    bytes of the map, MANAGER_PIECE_BYTES a piece
- *     S session     session  0           0        who, and how far its end has come
- *
- * Values are packed, little-endian and begin with their format. */
+ *     C counter     id 0                 u64 next session id
+ *     M map         index = piece        bytes of the encoded map, MANAGER_PIECE_BYTES a piece
+ *     S session     id = session         struct manager_session_row, origin */
 #pragma once
 #include "base/types.h"
-#include <assert.h>
+#include "kv/kv_key.h"
 
 enum {
-    MANAGER_FORMAT = 1,
-    MANAGER_ROW_COUNTERS = 'C',
+    MANAGER_ROW_COUNTER = 'C',
     MANAGER_ROW_MAP = 'M',
     MANAGER_ROW_SESSION = 'S',
-    MANAGER_PIECE_BYTES = 1792
+    MANAGER_PIECE_BYTES = 1800,
+    MANAGER_ORIGIN_BYTES_MAX = 1800,
+    MANAGER_ROW_FORMAT = 1,
 };
 
-struct __attribute__((packed)) manager_counters_row {
-    uint8_t format;
-    uint8_t reserved[7];
-    uint64_t sessions_reserved; /* numbers below are used only once this is on disk */
-    uint64_t map_bytes;
-};
-static_assert(sizeof(struct manager_counters_row) == 24, "on disk");
+enum manager_session_state { MANAGER_SESSION_LIVE = 1, MANAGER_SESSION_EVICTING = 2 };
 
-struct __attribute__((packed)) manager_map_row {
+struct manager_session_row {
     uint8_t format;
-    uint8_t reserved[7];
-    uint8_t bytes[];
-};
-static_assert(sizeof(struct manager_map_row) == 8, "on disk");
-
-enum member_state { MEMBER_LIVE = 1, MEMBER_EVICTING = 2 };
-
-/* origin: two keyed hashes, so that a path of any length is told from others. */
-struct __attribute__((packed)) manager_session_row {
-    uint8_t format;
-    uint8_t state; /* enum member_state */
+    uint8_t state;
     uint8_t reserved[2];
     uint32_t node;
     uint64_t incarnation;
-    uint64_t origin[2];
 };
-static_assert(sizeof(struct manager_session_row) == 32, "on disk");
+_Static_assert(sizeof(struct manager_session_row) == 16, "no padding");
+
+static inline struct kv_key manager_key(uint8_t type, uint64_t id, uint64_t index) {
+    return kv_key_make(
+        (struct kv_key_fields){.space = KV_SPACE_OWNER, .type = type, .id = id, .index = index});
+}

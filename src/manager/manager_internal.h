@@ -1,69 +1,71 @@
-/* The manager's state, shared by the files of manager/ and by nobody else. */
+/* Inside of the manager. */
 #pragma once
-#include "base/siphash.h"
 #include "manager/manager.h"
-#include "manager/members.h"
+#include "manager/manager_format.h"
+#include "rpc/actor.h"
 
 enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_STOP };
 
-/* FAILED: the log stopped; everything is answered with the error. */
-enum manager_stage { MANAGER_LOADING, MANAGER_SERVING, MANAGER_STOPPING, MANAGER_FAILED };
-
-enum load_stage { LOAD_COUNTERS, LOAD_MAP, LOAD_MEMBERS, LOAD_DONE };
-
-struct manager {
-    struct actor actor; /* first */
-    struct manager_options options;
-    struct kv *kv;
-    struct cluster_map *map;
-    enum manager_stage stage;
-    int failure; /* of stage FAILED */
-    uint64_t now_ns;
-
-    enum load_stage load_stage;
-    struct kv_cursor load_cursor;
-    uint8_t *map_bytes; /* as stored */
-    size_t map_size;
-    size_t map_read; /* so much of it is there already */
-    char *problem;   /* while it opens */
-
-    uint64_t recorded;         /* position of the record of the last change */
-    uint64_t session_next;     /* numbers below have been given */
-    uint64_t session_usable;   /* those below this may be: it is on disk */
-    uint64_t session_reserved; /* likewise, once the record of this position is */
-    uint64_t reserved_position;
-    struct members members;
-
-    struct list arrived;  /* calls that wait for the load or for room in the log */
-    struct list begins;   /* session_begin that waits for a predecessor's end or for numbers */
-    struct list answered; /* that wait for their record to be on disk */
-    struct kv_waiter waiter;
-    bool waiting;
-    uint64_t sync_wanted;
-
-    struct message tick;
-    struct message wake;
-    struct message stop;
-    atomic_bool tick_posted;
-    atomic_bool wake_posted;
-    void (*stop_done)(void *context, int result);
-    void *stop_context;
-    bool stop_started;
-    struct manager_counters counters;
+enum session_stage {
+    STAGE_FREE,
+    STAGE_BEGINNING, /* its record is being flushed; begin_call waits */
+    STAGE_LIVE,
+    STAGE_MARKING,    /* the record that says EVICTING is being flushed */
+    STAGE_TELLING,    /* targets are told, one after another */
+    STAGE_FORGETTING, /* the record that drops it is being flushed */
 };
 
-/* store.c: what is on disk. Each but load_step is one transaction, whose position is then in
- * `recorded`; -ERR_NO_SPACE: no room now. */
-MUST_CHECK int
-load_step(struct manager *manager); /* 0: loaded; -ERR_PENDING: goes on with a wake */
-MUST_CHECK int store_format(struct manager *manager);
-MUST_CHECK int store_reserve(struct manager *manager);
-MUST_CHECK int store_member(struct manager *manager, struct member *member);
-MUST_CHECK int store_member_gone(struct manager *manager, const struct member *member);
+struct manager_session {
+    struct manager *manager;
+    struct session_id id;
+    uint64_t incarnation;
+    uint32_t node;
+    enum session_stage stage;
+    uint64_t heard_ns;
+    uint32_t told_count; /* targets that know of the eviction */
+    bool telling;        /* tell_call is in flight */
+    struct call tell_call;
+    struct call *begin_call; /* waits for the flush */
+    struct list end_calls;   /* wait until it is gone */
+    struct kv_waiter waiter;
+    bool waiting;
+    uint16_t origin_bytes;
+    uint8_t origin[MANAGER_ORIGIN_BYTES_MAX];
+};
 
-/* eviction.c */
-MUST_CHECK int eviction_begin(struct manager *manager, struct member *member);
-void evictions_step(struct manager *manager, bool ticked);
+struct manager {
+    struct manager_options options;
+    struct env *env;
+    struct kv *kv;
+    struct actor actor;
+    struct message tick;
+    atomic_bool tick_posted;
+    struct message wake;
+    atomic_bool wake_posted;
+    struct message stop;
+    struct cluster_map *map;
+    struct manager_session *sessions;
+    uint32_t sessions_max;
+    uint64_t next_session;
+    struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
+    struct list early_calls; /* came before the rows were read */
+    bool loaded;
+    int load_result; /* what every call gets when the rows cannot be read */
+    bool stopping;
+    void (*stop_done)(void *context, int result);
+    void *stop_context;
+};
 
-/* manager.c: the answer leaves when the record of this position is on disk. */
-void manager_answer_synced(struct manager *manager, struct call *call, uint64_t position);
+/* sessions.c */
+void manager_begin(struct manager *manager, struct call *call);
+void manager_renew(struct manager *manager, struct call *call);
+void manager_end(struct manager *manager, struct call *call);
+/* Moves every session that can move; begins those that wait. */
+void manager_sessions_step(struct manager *manager);
+void manager_expire(struct manager *manager);
+/* Both: -ERR_PENDING when a row is on its way; call again. */
+MUST_CHECK int manager_sessions_load(struct manager *manager);
+
+/* manager_map.c */
+MUST_CHECK int manager_map_load(struct manager *manager);
+void manager_map_get(struct manager *manager, struct call *call);

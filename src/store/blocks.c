@@ -44,7 +44,8 @@ static void bound_set(struct blocks *blocks, uint32_t region, uint16_t bound) {
 
     blocks->bounds[node] = bound;
     for (node /= 2; node > 0; node /= 2) {
-        uint16_t most = MAX(blocks->bounds[2 * node], blocks->bounds[2 * node + 1]);
+        const uint16_t *children = &blocks->bounds[2 * node];
+        uint16_t most = children[0] > children[1] ? children[0] : children[1];
 
         if (blocks->bounds[node] == most) {
             break;

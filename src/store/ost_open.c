@@ -98,9 +98,8 @@ static int take_buffers(struct ost *ost) {
     ost->ios = calloc(options->io_max, sizeof *ost->ios);
     ost->bounces = buffers_new(options->bounce_max, OST_BOUNCE_BYTES);
     ost->free_bounces = calloc(options->bounce_max, sizeof *ost->free_bounces);
-    ost->label_block = buffers_new(1, BLOCK_BYTES);
     if (!ost->requests || !ost->entries || !ost->edges || !ost->ios || !ost->bounces ||
-        !ost->free_bounces || !ost->label_block) {
+        !ost->free_bounces) {
         return -ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < options->requests_max; i++) {
@@ -201,7 +200,8 @@ static int open_kv(struct ost *ost, char problem[256]) {
 }
 
 static int open_all(struct ost *ost, char problem[256]) {
-    int r = load_file(ost, problem);
+    ost->label_block = buffers_new(1, BLOCK_BYTES);
+    int r = ost->label_block ? load_file(ost, problem) : -ERR_NO_MEMORY;
 
     if (r == 0) {
         r = take_memory(ost);
