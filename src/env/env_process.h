@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 /* Processes and signals, for commands and fronts: going into the background, waiting to be told
  * to stop, what groups a caller belongs to. */
 #pragma once
@@ -38,13 +37,3 @@ MUST_CHECK int env_process_signal(int process_id, int signal_number);
  * count_max of which are in ret_groups. -ERR_NOT_FOUND when the process has gone. */
 MUST_CHECK int env_process_groups(int process_id, size_t count_max, uint32_t *ret_groups,
                                   size_t *ret_count);
-=======
-/* What the machine knows of other processes. */
-#pragma once
-#include "env/env.h"
-
-/* The supplementary groups of a process or thread, groups_max of them at most, the rest left out.
- * -ERR_NOT_FOUND when it is gone, or not visible from here. */
-MUST_CHECK int env_process_groups(uint32_t process, uint32_t *groups, uint32_t groups_max,
-                                  uint32_t *ret_count);
->>>>>>> fuse

@@ -11,8 +11,7 @@
 
 static void ost_length(struct meta_bench *bench, struct call *call) {
     const struct chunk_length_request *request = &call->request.chunk_length;
-    struct bench_chunks *chunks =
-        bench_chunks_find(bench, request->ino.value, request->generation);
+    struct bench_chunks *chunks = bench_chunks_find(bench, request->ino.value, request->generation);
 
     if (request->fence_session && bench->fence_count < ARRAY_SIZE(bench->fences)) {
         bench->fences[bench->fence_count++] = request->fence_session;
@@ -139,8 +138,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
         bench->osts[i].bench = bench;
         bench->osts[i].id = osts[i];
         actor_init(&bench->osts[i].actor, "ost", ost_step);
-        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor),
-                         0);
+        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor), 0);
     }
     cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
     bench->map->name_hash_key[0] = options->seed;
@@ -208,8 +206,7 @@ void bench_attach(struct meta_bench *bench, uint32_t session) {
     who->term = call.reply.session_attach.term;
 }
 
-void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode,
-                   struct call *call) {
+void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call) {
     struct bench_session *who = &bench->sessions[session];
 
     memset(call, 0, sizeof *call);

@@ -83,6 +83,5 @@ int bench_finish(struct meta_bench *bench, struct call *call);
 /* Runs the world for so long. */
 void bench_advance(struct meta_bench *bench, uint64_t ns);
 
-struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino,
-                                       uint32_t generation);
+struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino, uint32_t generation);
 void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats);

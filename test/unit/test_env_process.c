@@ -15,21 +15,21 @@
 static void test_own_groups(void **state) {
     gid_t want[1024];
     uint32_t groups[1024];
-    uint32_t count;
+    size_t count;
     int want_count = getgroups(1024, want);
 
     (void)state;
     assert_true(want_count >= 0);
-    assert_int_equal(env_process_groups((uint32_t)getpid(), groups, 1024, &count), 0);
+    assert_int_equal(env_process_groups((int)getpid(), 1024, groups, &count), 0);
     assert_int_equal(count, want_count);
-    for (uint32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         assert_int_equal(groups[i], want[i]);
 }
 
 static void test_no_more_than_asked_for(void **state) {
     static const gid_t many[] = {11, 4294967294, 33, 44};
     uint32_t groups[3] = {0, 0, 77};
-    uint32_t count;
+    size_t count;
     int ready[2];
     char byte;
     pid_t child;
@@ -48,7 +48,7 @@ static void test_no_more_than_asked_for(void **state) {
     }
     (void)close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    assert_int_equal(env_process_groups((uint32_t)child, groups, 2, &count), 0);
+    assert_int_equal(env_process_groups((int)child, 2, groups, &count), 0);
     assert_int_equal(count, 2);
     assert_int_equal(groups[0], 11);
     assert_int_equal(groups[1], 33);
@@ -57,8 +57,8 @@ static void test_no_more_than_asked_for(void **state) {
     assert_int_equal(waitpid(child, NULL, 0), child);
 
     /* Gone by now. */
-    assert_int_equal(env_process_groups((uint32_t)child, groups, 2, &count), -ERR_NOT_FOUND);
-    assert_int_equal(env_process_groups(0, groups, 2, &count), -ERR_NOT_FOUND);
+    assert_int_equal(env_process_groups((int)child, 2, groups, &count), -ERR_NOT_FOUND);
+    assert_int_equal(env_process_groups(0, 2, groups, &count), -ERR_NOT_FOUND);
     (void)close(ready[0]);
 }
 

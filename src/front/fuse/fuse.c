@@ -163,6 +163,20 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     return 0;
 }
 
+int fuse_mount_check(const char *path, char **ret_path, struct fuse_problem *ret_problem) {
+    struct channel_dev dev = {.descriptor = -1};
+    char *place;
+    int r = channel_dev_open(&dev, ret_problem);
+
+    if (r < 0)
+        return r;
+    channel_dev_close(&dev);
+    r = mount_point_prepare(path, &place, ret_problem);
+    if (r == 0)
+        *ret_path = place;
+    return r;
+}
+
 /* While the connection lives its device number is ours alone; afterwards it can be anybody's. */
 int fuse_mount_detach(struct fuse_mount *mount) {
     return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;

@@ -7,7 +7,7 @@
 extern const struct op ops[OPERATION_COUNT];
 
 /* Of operations that need more than one call; see ops_set_id.c. */
-enum op_stage {
+enum fuse_op_stage {
     STAGE_START,
     STAGE_LOOK,    /* are there set-id bits? */
     STAGE_CLEAR,   /* clear them */
@@ -16,15 +16,16 @@ enum op_stage {
     STAGE_RELEASE, /* close again what was opened */
 };
 
-op_fn op_silent, op_nothing, op_unknown, op_ioctl;
-op_fn op_lookup, op_readlink, op_symlink, op_mknod, op_mkdir, op_unlink, op_rmdir, op_rename,
-    op_rename2, op_link, op_entry_finish, op_data_finish;
-op_fn op_getattr, op_setattr, op_statx, op_access, op_statfs, op_attributes_finish,
-    op_setattr_finish, op_statx_finish, op_statfs_finish;
-op_fn op_open, op_create, op_opendir, op_open_finish, op_release;
-op_fn op_read, op_write, op_write_finish, op_flush, op_fsync, op_syncfs, op_fallocate,
-    op_fallocate_finish;
-op_fn op_readdir, op_readdirplus, op_readdir_finish;
+fuse_op_fn fuse_op_silent, fuse_op_nothing, fuse_op_unknown, fuse_op_ioctl;
+fuse_op_fn fuse_op_lookup, fuse_op_readlink, fuse_op_symlink, fuse_op_mknod, fuse_op_mkdir,
+    fuse_op_unlink, fuse_op_rmdir, fuse_op_rename, fuse_op_rename2, fuse_op_link,
+    fuse_op_entry_finish, fuse_op_data_finish;
+fuse_op_fn fuse_op_getattr, fuse_op_setattr, fuse_op_statx, fuse_op_access, fuse_op_statfs,
+    fuse_op_attributes_finish, fuse_op_setattr_finish, fuse_op_statx_finish, fuse_op_statfs_finish;
+fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_opendir, fuse_op_open_finish, fuse_op_release;
+fuse_op_fn fuse_op_read, fuse_op_write, fuse_op_write_finish, fuse_op_flush, fuse_op_fsync,
+    fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish;
+fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
 
 /* Writing to, truncating or allocating a file by someone without privilege clears its set-id bits
  * first. Answers VERDICT_REPLY when nothing is (or is left) to be done, VERDICT_SUBMIT with a call

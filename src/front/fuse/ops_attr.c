@@ -3,7 +3,7 @@
 #include "front/fuse/ops.h"
 #include <errno.h>
 
-int op_attributes_finish(struct fuse_request *request) {
+int fuse_op_attributes_finish(struct fuse_request *request) {
     struct abi_attributes_out *out = request_reply_body(request, sizeof(*out));
 
     encode_attributes_out(request->front, out, &request->shoal.attributes);
@@ -19,21 +19,21 @@ static void prepare_getattr(struct fuse_request *request, uint32_t flags, uint64
     request_prepare(request, SHOAL_GETATTR)->file = handle ? handle->file : NULL;
 }
 
-int op_getattr(struct fuse_request *request) {
+int fuse_op_getattr(struct fuse_request *request) {
     const struct abi_getattr_in *in = request_body(request);
 
     prepare_getattr(request, in->flags, in->handle);
     return VERDICT_SUBMIT;
 }
 
-int op_statx(struct fuse_request *request) {
+int fuse_op_statx(struct fuse_request *request) {
     const struct abi_statx_in *in = request_body(request);
 
     prepare_getattr(request, in->getattr_flags, in->handle);
     return VERDICT_SUBMIT;
 }
 
-int op_statx_finish(struct fuse_request *request) {
+int fuse_op_statx_finish(struct fuse_request *request) {
     struct abi_statx_out *out = request_reply_body(request, sizeof(*out));
 
     encode_statx(request->front, out, &request->shoal.attributes);
@@ -80,7 +80,7 @@ static int64_t time_ns_of(uint64_t s, uint32_t ns) {
     return result;
 }
 
-int op_setattr(struct fuse_request *request) {
+int fuse_op_setattr(struct fuse_request *request) {
     const struct abi_setattr_in *in = request_body(request);
     uint32_t set = set_of(in->valid);
     struct handle *handle = NULL;
@@ -107,27 +107,27 @@ int op_setattr(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_setattr_finish(struct fuse_request *request) {
+int fuse_op_setattr_finish(struct fuse_request *request) {
     struct shoal_request *shoal = &request->shoal;
 
     if ((shoal->set & SHOAL_SET_MODE) && set_id_in_mode(shoal->attributes.mode))
         atomic_fetch_add(&request->front->set_id_change, 1);
-    return op_attributes_finish(request);
+    return fuse_op_attributes_finish(request);
 }
 
-int op_access(struct fuse_request *request) {
+int fuse_op_access(struct fuse_request *request) {
     const struct abi_access_in *in = request_body(request);
 
     request_prepare(request, SHOAL_ACCESS)->mode = in->mask & 7;
     return VERDICT_SUBMIT;
 }
 
-int op_statfs(struct fuse_request *request) {
+int fuse_op_statfs(struct fuse_request *request) {
     request_prepare(request, SHOAL_STATFS);
     return VERDICT_SUBMIT;
 }
 
-int op_statfs_finish(struct fuse_request *request) {
+int fuse_op_statfs_finish(struct fuse_request *request) {
     struct abi_statfs_out *out = request_reply_body(request, sizeof(*out));
     const struct shoal_statfs *from = &request->shoal.statfs;
 

@@ -56,15 +56,15 @@ static int list(struct fuse_request *request, bool plus) {
     return VERDICT_SUBMIT;
 }
 
-int op_readdir(struct fuse_request *request) {
+int fuse_op_readdir(struct fuse_request *request) {
     return list(request, false);
 }
 
-int op_readdirplus(struct fuse_request *request) {
+int fuse_op_readdirplus(struct fuse_request *request) {
     return list(request, true);
 }
 
-int op_readdir_finish(struct fuse_request *request) {
+int fuse_op_readdir_finish(struct fuse_request *request) {
     (void)request;
     return VERDICT_REPLY;
 }

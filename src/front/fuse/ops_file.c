@@ -2,7 +2,7 @@
 #include "front/fuse/ops.h"
 #include <errno.h>
 
-int op_read(struct fuse_request *request) {
+int fuse_op_read(struct fuse_request *request) {
     const struct abi_read_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_READ, in->handle);
 
@@ -37,7 +37,7 @@ static int write_reply(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
-int op_write(struct fuse_request *request) {
+int fuse_op_write(struct fuse_request *request) {
     const struct abi_write_in *in = request_body(request);
     int r = VERDICT_REPLY;
 
@@ -60,7 +60,7 @@ static bool must_sync(const struct fuse_request *request) {
     return (in->flags & LINUX_DATA_SYNC) && request->handle->direct;
 }
 
-int op_write_finish(struct fuse_request *request) {
+int fuse_op_write_finish(struct fuse_request *request) {
     const struct abi_write_in *in = request_body(request);
     int r;
 
@@ -84,7 +84,7 @@ int op_write_finish(struct fuse_request *request) {
 }
 
 /* close: nothing to settle for who can't have written. */
-int op_flush(struct fuse_request *request) {
+int fuse_op_flush(struct fuse_request *request) {
     const struct abi_close_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_FLUSH, in->handle);
 
@@ -93,13 +93,13 @@ int op_flush(struct fuse_request *request) {
     return r;
 }
 
-int op_fsync(struct fuse_request *request) {
+int fuse_op_fsync(struct fuse_request *request) {
     const struct abi_handle_in *in = request_body(request);
 
     return request_prepare_handle(request, SHOAL_FSYNC, in->handle);
 }
 
-int op_syncfs(struct fuse_request *request) {
+int fuse_op_syncfs(struct fuse_request *request) {
     request_prepare(request, SHOAL_SYNC);
     return VERDICT_SUBMIT;
 }
@@ -117,7 +117,7 @@ static int fallocate_act(struct fuse_request *request) {
 }
 
 /* Mode 0 only: holes are neither punched nor inserted, nor space kept beyond the end. */
-int op_fallocate(struct fuse_request *request) {
+int fuse_op_fallocate(struct fuse_request *request) {
     const struct abi_fallocate_in *in = request_body(request);
     int r = VERDICT_REPLY;
 
@@ -131,7 +131,7 @@ int op_fallocate(struct fuse_request *request) {
     return r == VERDICT_REPLY ? fallocate_act(request) : r;
 }
 
-int op_fallocate_finish(struct fuse_request *request) {
+int fuse_op_fallocate_finish(struct fuse_request *request) {
     int r;
 
     if (request->stage == STAGE_ACT)

@@ -2,29 +2,29 @@
 #include "front/fuse/ops.h"
 #include <errno.h>
 
-int op_silent(struct fuse_request *request) {
+int fuse_op_silent(struct fuse_request *request) {
     (void)request;
     return VERDICT_SILENT;
 }
 
-int op_nothing(struct fuse_request *request) {
+int fuse_op_nothing(struct fuse_request *request) {
     (void)request;
     return VERDICT_REPLY;
 }
 
 /* The kernel asks once and then does without: xattrs, SEEK_DATA and poll have its own defaults, and
  * INTERRUPT is sent no more: nothing here waits for long. */
-int op_unknown(struct fuse_request *request) {
+int fuse_op_unknown(struct fuse_request *request) {
     (void)request;
     return -ENOSYS;
 }
 
-int op_ioctl(struct fuse_request *request) {
+int fuse_op_ioctl(struct fuse_request *request) {
     (void)request;
     return -ENOTTY;
 }
 
-int op_entry_finish(struct fuse_request *request) {
+int fuse_op_entry_finish(struct fuse_request *request) {
     struct abi_entry_out *out = request_reply_body(request, sizeof(*out));
 
     encode_entry(request->front, out, &request->shoal.attributes);
@@ -32,7 +32,7 @@ int op_entry_finish(struct fuse_request *request) {
 }
 
 /* READ and READLINK: what the call put into the payload. */
-int op_data_finish(struct fuse_request *request) {
+int fuse_op_data_finish(struct fuse_request *request) {
     if ((uint64_t)request->shoal.result > request->shoal.size)
         return -EIO;
     request->data = request_payload(request);
@@ -40,12 +40,12 @@ int op_data_finish(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
-int op_lookup(struct fuse_request *request) {
+int fuse_op_lookup(struct fuse_request *request) {
     request_prepare(request, SHOAL_LOOKUP);
     return VERDICT_SUBMIT;
 }
 
-int op_readlink(struct fuse_request *request) {
+int fuse_op_readlink(struct fuse_request *request) {
     struct shoal_request *shoal = request_prepare(request, SHOAL_READLINK);
 
     shoal->data = request_payload(request);
@@ -53,7 +53,7 @@ int op_readlink(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_symlink(struct fuse_request *request) {
+int fuse_op_symlink(struct fuse_request *request) {
     struct shoal_request *shoal = request_prepare(request, SHOAL_SYMLINK);
 
     shoal->data = (void *)(uintptr_t)request->names[1].text;
@@ -61,7 +61,7 @@ int op_symlink(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_mknod(struct fuse_request *request) {
+int fuse_op_mknod(struct fuse_request *request) {
     const struct abi_mknod_in *in = request_body(request);
     struct shoal_request *shoal = request_prepare(request, SHOAL_MKNOD);
 
@@ -70,7 +70,7 @@ int op_mknod(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_mkdir(struct fuse_request *request) {
+int fuse_op_mkdir(struct fuse_request *request) {
     const struct abi_mkdir_in *in = request_body(request);
     struct shoal_request *shoal = request_prepare(request, SHOAL_MKDIR);
 
@@ -78,12 +78,12 @@ int op_mkdir(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_unlink(struct fuse_request *request) {
+int fuse_op_unlink(struct fuse_request *request) {
     request_prepare(request, SHOAL_UNLINK);
     return VERDICT_SUBMIT;
 }
 
-int op_rmdir(struct fuse_request *request) {
+int fuse_op_rmdir(struct fuse_request *request) {
     request_prepare(request, SHOAL_RMDIR);
     return VERDICT_SUBMIT;
 }
@@ -98,13 +98,13 @@ static int rename_prepare(struct fuse_request *request, uint64_t new_parent, uin
     return VERDICT_SUBMIT;
 }
 
-int op_rename(struct fuse_request *request) {
+int fuse_op_rename(struct fuse_request *request) {
     const struct abi_rename_in *in = request_body(request);
 
     return rename_prepare(request, in->new_parent, 0);
 }
 
-int op_rename2(struct fuse_request *request) {
+int fuse_op_rename2(struct fuse_request *request) {
     const struct abi_rename2_in *in = request_body(request);
     uint32_t flags = 0;
 
@@ -118,7 +118,7 @@ int op_rename2(struct fuse_request *request) {
 }
 
 /* The header names the new parent, the body the file. */
-int op_link(struct fuse_request *request) {
+int fuse_op_link(struct fuse_request *request) {
     const struct abi_link_in *in = request_body(request);
     struct shoal_request *shoal = request_prepare(request, SHOAL_LINK);
 

@@ -45,14 +45,14 @@ static int take_handle(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
-int op_open(struct fuse_request *request) {
+int fuse_op_open(struct fuse_request *request) {
     const struct abi_open_in *in = request_body(request);
 
     request_prepare(request, SHOAL_OPEN)->flags = flags_of(in->flags);
     return take_handle(request);
 }
 
-int op_create(struct fuse_request *request) {
+int fuse_op_create(struct fuse_request *request) {
     const struct abi_create_in *in = request_body(request);
     struct shoal_request *shoal = request_prepare(request, SHOAL_CREATE);
 
@@ -61,13 +61,13 @@ int op_create(struct fuse_request *request) {
     return take_handle(request);
 }
 
-int op_opendir(struct fuse_request *request) {
+int fuse_op_opendir(struct fuse_request *request) {
     request_prepare(request, SHOAL_OPEN)->flags = SHOAL_OPEN_READ | SHOAL_OPEN_DIRECTORY;
     return take_handle(request);
 }
 
 static bool is_create(const struct fuse_request *request) {
-    return request->op->start == op_create;
+    return request->op->start == fuse_op_create;
 }
 
 /* Flags of the request: those of open(2), and the protocol's own. */
@@ -102,7 +102,7 @@ static int reply_open(struct fuse_request *request) {
     uint32_t flags = 0;
     struct abi_open_out *out;
 
-    if (request->op->start != op_opendir) {
+    if (request->op->start != fuse_op_opendir) {
         linux_flags = linux_flags_of(request, &open_flags);
         flags = reply_flags_of(request, linux_flags);
     }
@@ -132,7 +132,7 @@ static bool must_clear_set_id(const struct fuse_request *request) {
 static int opened(struct fuse_request *request) {
     const struct shoal_request *shoal = &request->shoal;
     struct handle *handle = request->handle;
-    bool directory = request->op->start == op_opendir;
+    bool directory = request->op->start == fuse_op_opendir;
 
     handle->file = shoal->file;
     handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
@@ -144,7 +144,7 @@ static int opened(struct fuse_request *request) {
 }
 
 /* The reply to CREATE carries attributes, and set_id_clear's answer has the new ones. */
-int op_open_finish(struct fuse_request *request) {
+int fuse_op_open_finish(struct fuse_request *request) {
     int r;
 
     switch (request->stage) {
@@ -163,7 +163,7 @@ int op_open_finish(struct fuse_request *request) {
     }
 }
 
-int op_release(struct fuse_request *request) {
+int fuse_op_release(struct fuse_request *request) {
     const struct abi_close_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_RELEASE, in->handle);
 

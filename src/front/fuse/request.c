@@ -19,7 +19,7 @@ const struct op ops[OPERATION_COUNT] = {
 #undef OP
 };
 
-static const struct op op_none = {"UNKNOWN", 0, 0, 0, op_unknown, NULL};
+static const struct op fuse_op_none = {"UNKNOWN", 0, 0, 0, fuse_op_unknown, NULL};
 
 static void request_done(struct shoal_request *shoal);
 
@@ -91,7 +91,8 @@ static int request_decode(struct fuse_request *request) {
         at = end + 1;
     }
     if (request->names[0].bytes > SHOAL_NAME_BYTES_MAX ||
-        request->names[1].bytes > (op->start == op_symlink ? PATH_BYTES_MAX : SHOAL_NAME_BYTES_MAX))
+        request->names[1].bytes >
+            (op->start == fuse_op_symlink ? PATH_BYTES_MAX : SHOAL_NAME_BYTES_MAX))
         return -ENAMETOOLONG;
     return 0;
 }
@@ -100,13 +101,15 @@ static int request_decode(struct fuse_request *request) {
 bool request_learn_groups(struct fuse_request *request) {
     const struct abi_in_header *header = request_header(request);
     size_t place = request->front->features.write_bytes_max - GROUPS_BYTES;
+    size_t count;
 
     if (request->with_groups || !(request->op->flags & OP_CALLER) || header->uid == 0 ||
         request->in_bytes > place)
         return false;
-    if (env_process_groups(header->pid, (uint32_t *)(void *)(request_payload(request) + place),
-                           GROUPS_MAX, &request->group_count) < 0)
+    if (env_process_groups((int)header->pid, GROUPS_MAX,
+                           (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
         return false;
+    request->group_count = (uint32_t)count;
     request->with_groups = true;
     return request->group_count > 0;
 }
@@ -115,7 +118,7 @@ static void request_reply_send(struct fuse_request *request, int result) {
     struct front *front = request->front;
     struct abi_out_header *out = request_reply(request);
     uint64_t latency_ns = env_now_ns(front->env) - request->started_ns;
-    ptrdiff_t number = request->op == &op_none ? 0 : request->op - ops;
+    ptrdiff_t number = request->op == &fuse_op_none ? 0 : request->op - ops;
 
     if (result < 0) {
         request->body_bytes = 0;
@@ -178,7 +181,7 @@ static void request_reset(struct fuse_request *request, size_t in_bytes) {
     uint32_t opcode = request_header(request)->opcode;
 
     request->started_ns = env_now_ns(request->front->env);
-    request->op = opcode < OPERATION_COUNT && ops[opcode].name ? &ops[opcode] : &op_none;
+    request->op = opcode < OPERATION_COUNT && ops[opcode].name ? &ops[opcode] : &fuse_op_none;
     request->in_bytes = in_bytes;
     request->names[0] = (struct request_name){0};
     request->names[1] = (struct request_name){0};
@@ -197,7 +200,7 @@ bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
     if (in_bytes < sizeof(struct abi_in_header))
         return true;
     request_reset(request, in_bytes);
-    verdict = request->op->start == op_silent ? VERDICT_SILENT : request_decode(request);
+    verdict = request->op->start == fuse_op_silent ? VERDICT_SILENT : request_decode(request);
     if (verdict == 0)
         verdict = request->op->start(request);
     request_proceed(request, verdict);

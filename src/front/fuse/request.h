@@ -22,15 +22,15 @@ enum verdict {
 enum { OP_CALLER = 1 };
 
 struct fuse_request;
-typedef int op_fn(struct fuse_request *request);
+typedef int fuse_op_fn(struct fuse_request *request);
 
 struct op {
     const char *name; /* NULL: not known */
     uint16_t body_bytes;
     uint8_t name_count;
     uint8_t flags;
-    op_fn *start;
-    op_fn *finish;
+    fuse_op_fn *start;
+    fuse_op_fn *finish;
 };
 
 struct request_name {
