@@ -27,7 +27,7 @@ void requests_answer(struct ost *ost);
 
 /* load.c: reads what the OST keeps in memory; -ERR_PENDING: again at the next wake. */
 MUST_CHECK int load_file(struct ost *ost, char problem[256]);
-MUST_CHECK int load_step(struct ost *ost);
+MUST_CHECK int ost_load_step(struct ost *ost);
 /* Writes the label of a new data file once its state row is on disk. */
 void load_label(struct ost *ost);
 
@@ -106,8 +106,8 @@ struct cut_order {
 MUST_CHECK int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order);
 
 /* session.c */
-MUST_CHECK int session_check(struct ost *ost, uint64_t session, uint64_t incarnation);
+MUST_CHECK int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation);
 /* From now on this incarnation, and those before it, are refused. Position: to be on disk before
  * anybody is told. */
-MUST_CHECK int session_fence(struct ost *ost, struct request *request, struct session_entry fence,
-                             uint64_t *ret_position);
+MUST_CHECK int ost_session_fence(struct ost *ost, struct request *request,
+                                 struct session_entry fence, uint64_t *ret_position);

@@ -167,7 +167,7 @@ int request_capability(struct ost *ost, const struct call *call,
         capability->session_incarnation != call->header.incarnation) {
         return -ERR_BAD_CAPABILITY;
     }
-    return session_check(ost, capability->session, capability->session_incarnation);
+    return ost_session_check(ost, capability->session, capability->session_incarnation);
 }
 
 int request_shape(struct ost *ost, struct request *request, const struct request_shape *shape) {
