@@ -31,9 +31,9 @@ MUST_CHECK int ost_load_step(struct ost *ost);
 /* Writes the label of a new data file once its state row is on disk. */
 void load_label(struct ost *ost);
 
-/* io.c. All of them may be put to ost->io_waiting by their callers when NULL comes. */
-struct ost_io *ost_io_get(struct ost *ost, bool internal);
-uint8_t *ost_bounce_get(struct ost *ost);
+/* io.c. NULL: none is free now; wait in ost->io_waiting, unless an I/O in flight wakes anyway. */
+enum ost_io_need { OST_IO_PLAIN, OST_IO_BOUNCED, OST_IO_OF_SYNC };
+struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need);
 /* Gives io and its bounce buffer back. */
 void ost_io_put(struct ost *ost, struct ost_io *io);
 /* io->io.kind, offset, buffer, size and finished, owner are set. */

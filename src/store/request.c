@@ -105,6 +105,9 @@ static void request_synced(struct kv_waiter *waiter, int result) {
     struct request *request = CONTAINER_OF(waiter, struct request, waiter);
 
     request->sync_result = result;
+    if (result < 0 && request->io_result == 0) {
+        request->io_result = result; /* The log has stopped: nothing can be recorded any more. */
+    }
     request->is_syncing = false;
     request_ready(request->ost, request);
 }

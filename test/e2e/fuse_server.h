@@ -1,7 +1,7 @@
 /* A mount of the stand-in for libshoal, served by a process of its own, so that a test that fails
  * never waits for itself, and so that the server can be killed. */
 #pragma once
-#include "memory_shoal.h"
+#include "../unit/memory_shoal.h"
 #include <sys/types.h>
 
 struct fuse_server_options {

@@ -29,7 +29,7 @@ struct desk {
 struct desk *desk_new(void);
 void desk_free(struct desk *desk);
 
-/* What a request is made of; body, then the first name and the second with their NULs, then data. */
+/* What a request is made of: body, the first name and the second with their NULs, data. */
 struct desk_request {
     uint32_t opcode;
     uint64_t nodeid;

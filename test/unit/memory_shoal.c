@@ -157,7 +157,7 @@ uint64_t memory_shoal_open_count(struct shoal_client *client) {
 }
 
 uint64_t memory_shoal_inode_count(struct shoal_client *client) {
-    return client->tree->inode_count;
+    return atomic_load(&client->tree->inode_count);
 }
 
 void memory_shoal_fail(struct shoal_client *client, enum shoal_operation operation, int error,

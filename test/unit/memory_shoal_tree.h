@@ -60,7 +60,7 @@ struct tree {
     pthread_rwlock_t data_locks[DATA_LOCKS];
     struct tree_inode **tables[TABLES_MAX];
     uint64_t ino_next;
-    uint64_t inode_count;
+    _Atomic uint64_t inode_count;
     _Atomic uint64_t open_count; /* files opened and not released */
     _Atomic size_t misalignment; /* of the last write's data, to a page */
     struct tree_chunks chunks;
