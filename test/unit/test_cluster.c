@@ -28,40 +28,41 @@ static struct shoal_request named(enum shoal_operation operation, const char *na
                                   .flags = RW};
 }
 
-static struct shoal_file *make(struct cluster *cluster, struct shoal_client *client,
-                               const char *name) {
+/* A client and where it runs. */
+struct mount {
+    struct cluster *cluster;
+    struct shoal_client *client;
+};
+
+static int64_t run(struct mount mount, struct shoal_request request) {
+    return cluster_run(mount.cluster, mount.client, &request);
+}
+
+static struct shoal_file *make(struct mount mount, const char *name) {
     struct shoal_request request = named(SHOAL_CREATE, name);
 
-    assert_int_equal(cluster_run(cluster, client, &request), 0);
+    assert_int_equal(cluster_run(mount.cluster, mount.client, &request), 0);
     return request.file;
 }
 
-static int64_t on_file(struct cluster *cluster, struct shoal_client *client,
-                       enum shoal_operation operation, struct shoal_file *file) {
-    struct shoal_request request = {.operation = operation, .file = file};
-
-    return cluster_run(cluster, client, &request);
+static int64_t on_file(struct mount mount, enum shoal_operation operation,
+                       struct shoal_file *file) {
+    return run(mount, (struct shoal_request){.operation = operation, .file = file});
 }
 
-static int64_t move(struct cluster *cluster, struct shoal_client *client,
-                    struct shoal_request request) {
-    return cluster_run(cluster, client, &request);
+static int64_t put(struct mount mount, struct shoal_file *file, uint64_t offset, const void *data,
+                   size_t size) {
+    return run(mount, (struct shoal_request){.operation = SHOAL_WRITE,
+                                             .file = file,
+                                             .offset = offset,
+                                             .data = (void *)(uintptr_t)data,
+                                             .size = size});
 }
 
-static int64_t put(struct cluster *cluster, struct shoal_client *client, struct shoal_file *file,
-                   uint64_t offset, const void *data, size_t size) {
-    return move(cluster, client,
-                (struct shoal_request){.operation = SHOAL_WRITE,
-                                       .file = file,
-                                       .offset = offset,
-                                       .data = (void *)(uintptr_t)data,
-                                       .size = size});
-}
-
-static int64_t get(struct cluster *cluster, struct shoal_client *client, struct shoal_file *file,
-                   uint64_t offset, void *data, size_t size) {
-    return move(
-        cluster, client,
+static int64_t get(struct mount mount, struct shoal_file *file, uint64_t offset, void *data,
+                   size_t size) {
+    return run(
+        mount,
         (struct shoal_request){
             .operation = SHOAL_READ, .file = file, .offset = offset, .data = data, .size = size});
 }
@@ -200,7 +201,7 @@ static void test_many_files_at_once(void **state) {
 
             stream->all = all;
             snprintf(stream->name, sizeof stream->name, "s%d", i);
-            stream->handle = make(&all->cluster, all->client, stream->name);
+            stream->handle = make((struct mount){&all->cluster, all->client}, stream->name);
             stream->request.done = stream_done;
         }
         all->left = STREAMS;
@@ -209,8 +210,9 @@ static void test_many_files_at_once(void **state) {
         }
         cluster_wait(&all->cluster, &all->done);
         for (int i = 0; i < STREAMS; i++) {
-            assert_int_equal(
-                on_file(&all->cluster, all->client, SHOAL_RELEASE, all->streams[i].handle), 0);
+            assert_int_equal(on_file((struct mount){&all->cluster, all->client}, SHOAL_RELEASE,
+                                     all->streams[i].handle),
+                             0);
         }
         cluster_client_stop(&all->cluster, 0);
         cluster_close(&all->cluster);
@@ -241,6 +243,10 @@ static struct pair *pair_open(uint64_t seed, int client_count, uint64_t timeout_
     return pair;
 }
 
+static struct mount mount_of(struct pair *pair, int number) {
+    return (struct mount){&pair->cluster, pair->clients[number]};
+}
+
 static void pair_close(struct pair *pair, int client_count) {
     for (int i = 0; i < client_count; i++) {
         cluster_client_stop(&pair->cluster, (uint32_t)i);
@@ -254,34 +260,33 @@ static void test_open_files_survive_restarts(void **state) {
     struct pair *pair = pair_open(11, 1, 0);
     struct cluster *cluster = &pair->cluster;
     struct shoal_client *client = pair->clients[0];
-    struct shoal_file *named_file = make(cluster, client, "named");
-    struct shoal_file *orphan = make(cluster, client, "orphan");
-    struct shoal_file *small = make(cluster, client, "small");
+    struct mount mount = mount_of(pair, 0);
+    struct shoal_file *named_file = make(mount, "named");
+    struct shoal_file *orphan = make(mount, "orphan");
+    struct shoal_file *small = make(mount, "small");
     struct shoal_request unlink = named(SHOAL_UNLINK, "orphan");
     struct client_counters counters;
 
     (void)state;
-    assert_int_equal(put(cluster, client, named_file, 0, pair->data, 200000), 200000);
-    assert_int_equal(put(cluster, client, orphan, 0, pair->data, 100000), 100000);
-    assert_int_equal(put(cluster, client, small, 0, "tiny", 4), 4);
+    assert_int_equal(put(mount, named_file, 0, pair->data, 200000), 200000);
+    assert_int_equal(put(mount, orphan, 0, pair->data, 100000), 100000);
+    assert_int_equal(put(mount, small, 0, "tiny", 4), 4);
     assert_int_equal(cluster_run(cluster, client, &unlink), 0);
     for (uint32_t i = 1; i <= 3; i++) {
         cluster_restart(cluster);
-        assert_int_equal(get(cluster, client, orphan, 0, pair->back, FILE_BYTES), 100000);
+        assert_int_equal(get(mount, orphan, 0, pair->back, FILE_BYTES), 100000);
         assert_memory_equal(pair->back, pair->data, 100000);
-        assert_int_equal(get(cluster, client, small, 0, pair->back, FILE_BYTES), 4);
-        assert_int_equal(
-            put(cluster, client, named_file, 200000 + (i - 1) * 1000, pair->data, 1000), 1000);
-        assert_int_equal(get(cluster, client, named_file, 0, pair->back, FILE_BYTES),
-                         200000 + i * 1000);
+        assert_int_equal(get(mount, small, 0, pair->back, FILE_BYTES), 4);
+        assert_int_equal(put(mount, named_file, 200000 + (i - 1) * 1000, pair->data, 1000), 1000);
+        assert_int_equal(get(mount, named_file, 0, pair->back, FILE_BYTES), 200000 + i * 1000);
         assert_memory_equal(pair->back, pair->data, 200000);
-        assert_int_equal(on_file(cluster, client, SHOAL_FSYNC, named_file), 0);
+        assert_int_equal(on_file(mount, SHOAL_FSYNC, named_file), 0);
     }
     client_counters_get(client, &counters);
     assert_true(counters.reattachments >= 3 && counters.reopened >= 9);
-    assert_int_equal(on_file(cluster, client, SHOAL_RELEASE, named_file), 0);
-    assert_int_equal(on_file(cluster, client, SHOAL_RELEASE, orphan), 0);
-    assert_int_equal(on_file(cluster, client, SHOAL_RELEASE, small), 0);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, named_file), 0);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, orphan), 0);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, small), 0);
     pair_close(pair, 1);
 }
 
@@ -292,8 +297,8 @@ static void test_successor_finds_what_was_written(void **state) {
     uint64_t started_ns;
 
     (void)state;
-    struct shoal_file *file = make(cluster, pair->clients[0], "file");
-    assert_int_equal(put(cluster, pair->clients[0], file, 0, pair->data, 250000), 250000);
+    struct shoal_file *file = make(mount_of(pair, 0), "file");
+    assert_int_equal(put(mount_of(pair, 0), file, 0, pair->data, 250000), 250000);
     cluster_client_kill(cluster, 0);
     started_ns = sim_now_ns(cluster->sim);
     pair->clients[0] = cluster_client(cluster, 0, 2);
@@ -303,9 +308,9 @@ static void test_successor_finds_what_was_written(void **state) {
     assert_int_equal(look.attributes.size, 250000);
     struct shoal_request open = {.operation = SHOAL_OPEN, .ino = look.attributes.ino, .flags = RW};
     assert_int_equal(cluster_run(cluster, pair->clients[0], &open), 0);
-    assert_int_equal(get(cluster, pair->clients[0], open.file, 0, pair->back, FILE_BYTES), 250000);
+    assert_int_equal(get(mount_of(pair, 0), open.file, 0, pair->back, FILE_BYTES), 250000);
     assert_memory_equal(pair->back, pair->data, 250000);
-    assert_int_equal(on_file(cluster, pair->clients[0], SHOAL_RELEASE, open.file), 0);
+    assert_int_equal(on_file(mount_of(pair, 0), SHOAL_RELEASE, open.file), 0);
     pair_close(pair, 1);
 }
 
@@ -314,42 +319,42 @@ static void test_silent_client_is_evicted(void **state) {
     struct pair *pair = pair_open(13, 2, 5 * NS_PER_S);
     struct cluster *cluster = &pair->cluster;
     struct shoal_client *silent = pair->clients[0];
+    struct mount mount = mount_of(pair, 0);
     struct shoal_request look = named(SHOAL_LOOKUP, "file");
 
     (void)state;
-    struct shoal_file *file = make(cluster, silent, "file");
-    assert_int_equal(put(cluster, silent, file, 0, pair->data, 150000), 150000);
+    struct shoal_file *file = make(mount, "file");
+    assert_int_equal(put(mount, file, 0, pair->data, 150000), 150000);
     cluster->clients[0] = NULL;
     cluster_pass(cluster, 8 * NS_PER_S);
     cluster->clients[0] = silent;
     assert_int_equal(cluster_run(cluster, pair->clients[1], &look), 0);
     assert_int_equal(look.attributes.size, 150000);
-    assert_int_equal(put(cluster, silent, file, 0, "late", 4), -ESTALE);
+    assert_int_equal(put(mount, file, 0, "late", 4), -ESTALE);
     assert_true(client_is_fenced(silent));
-    assert_int_equal(on_file(cluster, silent, SHOAL_RELEASE, file), -ESTALE);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, file), -ESTALE);
     struct shoal_request open = {
         .operation = SHOAL_OPEN, .ino = look.attributes.ino, .flags = SHOAL_OPEN_READ};
     assert_int_equal(cluster_run(cluster, pair->clients[1], &open), 0);
-    assert_int_equal(get(cluster, pair->clients[1], open.file, 0, pair->back, FILE_BYTES), 150000);
+    assert_int_equal(get(mount_of(pair, 1), open.file, 0, pair->back, FILE_BYTES), 150000);
     assert_memory_equal(pair->back, pair->data, 150000);
-    assert_int_equal(on_file(cluster, pair->clients[1], SHOAL_RELEASE, open.file), 0);
+    assert_int_equal(on_file(mount_of(pair, 1), SHOAL_RELEASE, open.file), 0);
     pair_close(pair, 2);
 }
 
 /* Close to open: what was written and closed there is seen by who opens here. */
 static void test_two_clients_share_a_file(void **state) {
     struct pair *pair = pair_open(14, 2, 0);
-    struct cluster *cluster = &pair->cluster;
     size_t size = 0;
 
     (void)state;
     for (uint32_t round = 0; round < 40; round++) {
-        struct shoal_client *client = pair->clients[round % 2];
-        struct shoal_file *file = make(cluster, client, "shared");
+        struct mount mount = mount_of(pair, (int)(round % 2));
+        struct shoal_file *file = make(mount, "shared");
         size_t offset = (size_t)prng_below(&pair->prng, 100000);
         size_t count = (size_t)prng_below(&pair->prng, 100000) + 1;
 
-        assert_int_equal(get(cluster, client, file, 0, pair->back, FILE_BYTES), size);
+        assert_int_equal(get(mount, file, 0, pair->back, FILE_BYTES), size);
         assert_memory_equal(pair->back, pair->data, size);
         if (prng_chance(&pair->prng, 1, 4)) {
             struct shoal_request cut = {.operation = SHOAL_SETATTR,
@@ -357,7 +362,7 @@ static void test_two_clients_share_a_file(void **state) {
                                         .set = SHOAL_SET_SIZE,
                                         .attributes = {.size = offset}};
 
-            assert_int_equal(cluster_run(cluster, client, &cut), 0);
+            assert_int_equal(run(mount, cut), 0);
             memset(pair->data + MIN(size, offset), 0, FILE_BYTES - MIN(size, offset));
             size = offset;
         } else {
@@ -365,10 +370,10 @@ static void test_two_clients_share_a_file(void **state) {
                 memset(pair->data + size, 0, offset - size);
             }
             fill(&pair->prng, pair->data + offset, count);
-            assert_int_equal(put(cluster, client, file, offset, pair->data + offset, count), count);
+            assert_int_equal(put(mount, file, offset, pair->data + offset, count), count);
             size = MAX(size, offset + count);
         }
-        assert_int_equal(on_file(cluster, client, SHOAL_RELEASE, file), 0);
+        assert_int_equal(on_file(mount, SHOAL_RELEASE, file), 0);
     }
     pair_close(pair, 2);
 }
@@ -381,27 +386,27 @@ static void test_truncation_by_another_client(void **state) {
     struct shoal_request cut = {.operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE};
 
     (void)state;
-    struct shoal_file *first = make(cluster, pair->clients[0], "file");
-    assert_int_equal(put(cluster, pair->clients[0], first, 0, pair->data, 200000), 200000);
-    assert_int_equal(on_file(cluster, pair->clients[0], SHOAL_FLUSH, first), 0);
-    struct shoal_file *second = make(cluster, pair->clients[1], "file");
-    assert_int_equal(get(cluster, pair->clients[1], second, 0, pair->back, FILE_BYTES), 200000);
+    struct shoal_file *first = make(mount_of(pair, 0), "file");
+    assert_int_equal(put(mount_of(pair, 0), first, 0, pair->data, 200000), 200000);
+    assert_int_equal(on_file(mount_of(pair, 0), SHOAL_FLUSH, first), 0);
+    struct shoal_file *second = make(mount_of(pair, 1), "file");
+    assert_int_equal(get(mount_of(pair, 1), second, 0, pair->back, FILE_BYTES), 200000);
     cut.file = first;
     cut.attributes.size = 70000;
     assert_int_equal(cluster_run(cluster, pair->clients[0], &cut), 0);
-    assert_int_equal(put(cluster, pair->clients[0], first, 100000, pair->data, 1000), 1000);
-    assert_int_equal(on_file(cluster, pair->clients[0], SHOAL_FLUSH, first), 0);
+    assert_int_equal(put(mount_of(pair, 0), first, 100000, pair->data, 1000), 1000);
+    assert_int_equal(on_file(mount_of(pair, 0), SHOAL_FLUSH, first), 0);
     cluster_pass(cluster, 2 * NS_PER_S);
-    assert_int_equal(put(cluster, pair->clients[1], second, 150000, pair->data, 1000), 1000);
-    assert_int_equal(get(cluster, pair->clients[1], second, 0, pair->back, FILE_BYTES), 151000);
+    assert_int_equal(put(mount_of(pair, 1), second, 150000, pair->data, 1000), 1000);
+    assert_int_equal(get(mount_of(pair, 1), second, 0, pair->back, FILE_BYTES), 151000);
     assert_memory_equal(pair->back, pair->data, 70000);
     for (size_t i = 70000; i < 100000; i++) {
         assert_int_equal(pair->back[i], 0);
     }
     assert_memory_equal(pair->back + 100000, pair->data, 1000);
     assert_memory_equal(pair->back + 150000, pair->data, 1000);
-    assert_int_equal(on_file(cluster, pair->clients[0], SHOAL_RELEASE, first), 0);
-    assert_int_equal(on_file(cluster, pair->clients[1], SHOAL_RELEASE, second), 0);
+    assert_int_equal(on_file(mount_of(pair, 0), SHOAL_RELEASE, first), 0);
+    assert_int_equal(on_file(mount_of(pair, 1), SHOAL_RELEASE, second), 0);
     pair_close(pair, 2);
 }
 
