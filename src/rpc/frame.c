@@ -120,6 +120,20 @@ int frame_peek_request(struct bytes head, uint64_t *ret_id, uint16_t *ret_opcode
     return 0;
 }
 
+static void take_header(struct wire_cursor *cursor, struct call_header *header) {
+    header->opcode = (uint16_t)wire_take_number(cursor, 2);
+    header->slot.value = (uint16_t)wire_take_number(cursor, 2);
+    header->target.value = (uint32_t)wire_take_number(cursor, 4);
+    header->session.value = wire_take_number(cursor, 8);
+    header->incarnation = wire_take_number(cursor, 8);
+    header->sequence = wire_take_number(cursor, 8);
+    header->floor = wire_take_number(cursor, 8);
+    header->map_version = wire_take_number(cursor, 8);
+    header->trace_id = wire_take_number(cursor, 8);
+    header->term = wire_take_number(cursor, 8);
+    header->message_class = wire_class(header->opcode);
+}
+
 int frame_decode_request(struct bytes head, uint32_t *scratch, struct call *call,
                          struct frame_request *ret_frame) {
     struct wire_cursor cursor = {head.data, head.size, false};
@@ -130,27 +144,17 @@ int frame_decode_request(struct bytes head, uint32_t *scratch, struct call *call
     int r;
 
     frame.id = wire_take_number(&cursor, 8);
-    header.opcode = (uint16_t)wire_take_number(&cursor, 2);
-    header.slot.value = (uint16_t)wire_take_number(&cursor, 2);
-    header.target.value = (uint32_t)wire_take_number(&cursor, 4);
-    header.session.value = wire_take_number(&cursor, 8);
-    header.incarnation = wire_take_number(&cursor, 8);
-    header.sequence = wire_take_number(&cursor, 8);
-    header.floor = wire_take_number(&cursor, 8);
-    header.map_version = wire_take_number(&cursor, 8);
-    header.trace_id = wire_take_number(&cursor, 8);
-    header.term = wire_take_number(&cursor, 8);
+    take_header(&cursor, &header);
     frame.bulk_out_bytes = wire_take_number(&cursor, 8);
     frame.bulk_in_bytes = wire_take_number(&cursor, 8);
     r = take_rest(&cursor, &frame.checksum_count, &frame.checksums, &body);
     if (r < 0) {
         return r;
     }
-    header.message_class = wire_class(header.opcode);
     if (!wire_name(header.opcode)) {
         return -ERR_NOT_SUPPORTED;
     }
-    /* A mutation without a number could not be told from its copy, nor could one below the floor. */
+    /* A mutation without a number could not be told from its copy. */
     if (wire_is_mutation(header.opcode) != (header.sequence > 0)) {
         return -ERR_MALFORMED;
     }

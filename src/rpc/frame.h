@@ -1,10 +1,10 @@
 /* Calls as bytes: the head of a request and of its reply. Bulk travels beside, never in it.
  *
- *     request:  u64 id, u16 opcode, u16 slot, u32 target, u64 session, incarnation, sequence, floor,
- *               map_version, trace_id, term; u64 bulk bytes that follow, u64 space for the reply's
- *               bulk; u32 checksum count, u32 0 or 1: checksums follow, u32 each; body to the end
+ *     request:  u64 id, u16 opcode, u16 slot, u32 target, u64 session, incarnation, sequence,
+ *               floor, map_version, trace_id, term; u64 bulk bytes that follow, u64 space for the
+ *               reply's bulk; u32 checksum count, u32 0 or 1: checksums follow, u32 each; body
  *     reply:    u64 id, u16 opcode, u16 0, i32 result; u64 bulk bytes that follow;
- *               u32 checksum count, u32 0 or 1; checksums; body to the end
+ *               u32 checksum count, u32 0 or 1: checksums follow; body
  *
  * Little-endian, unaligned. The id is the client's own and comes back as it was.
  * Any bytes may be decoded: -ERR_MALFORMED, and nothing is read beyond them. Pure, any thread. */

@@ -20,7 +20,7 @@ enum {
     WORKERS = THREADS + 1,
     ACTORS = 8,
     SENDERS = THREADS + ACTORS,
-    MESSAGES = 100000, /* of each thread */
+    MESSAGES = 60000, /* of each thread */
     HOPS_MAX = 3,
     POOL_OBJECTS = 200,
     SEED = 1

@@ -172,11 +172,16 @@ static void decode_both(struct bytes bytes) {
     uint16_t opcode;
     uint64_t id;
 
-    (void)frame_peek_request(exact, &id, &opcode);
-    if (frame_decode_reply(exact, &reply) == 0) {
-        (void)frame_apply_reply(&reply, &call);
+    if (frame_peek_request(exact, &id, &opcode) < 0) {
+        assert_true(exact.size < 10);
     }
-    (void)frame_decode_request(exact, scratch, &call, &request);
+    if (frame_decode_reply(exact, &reply) == 0 && frame_apply_reply(&reply, &call) == 0) {
+        assert_int_equal(reply.opcode, OP_CHUNK_READ);
+        assert_in_range(call.checksum_count, 0, ARRAY_SIZE(space));
+    }
+    if (frame_decode_request(exact, scratch, &call, &request) == 0) {
+        assert_non_null(wire_name(call.header.opcode));
+    }
     free((void *)(uintptr_t)exact.data);
 }
 

@@ -1,0 +1,179 @@
+/* up, down, umount, version: a cluster's life on this machine. */
+#include "cmd/config.h"
+#include "cmd/daemon.h"
+#include "cmd/find.h"
+#include "env/env_linux.h"
+#include "env/env_system.h"
+#include <shoal/shoal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOWN_WAIT_S = 60 };
+
+struct up_words {
+    const char *directory;
+    const char *mount_point;
+    unsigned long long ost_count;
+    unsigned long long data_bytes;
+    bool foreground;
+};
+
+static int parse_up(const struct verb *verb, int argc, char **argv, struct up_words *words) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--foreground") == 0) {
+            words->foreground = true;
+        } else if (strcmp(argv[i], "--mount") == 0 && i + 1 < argc) {
+            words->mount_point = argv[++i];
+        } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
+            if (!verb_parse_count(argv[++i], &words->ost_count) || words->ost_count == 0 ||
+                words->ost_count > 64) {
+                return verb_usage(verb, "--osts takes 1 to 64, not %s", argv[i]);
+            }
+        } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
+            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 << 20) {
+                return verb_usage(verb, "--size takes 16M or more, not %s", argv[i]);
+            }
+        } else if (argv[i][0] == '-' || words->directory) {
+            return verb_usage(verb, "%s is not understood", argv[i]);
+        } else {
+            words->directory = argv[i];
+        }
+    }
+    return words->directory ? EXIT_OK : verb_usage(verb, "a directory for the data is missing");
+}
+
+static int resolve(const struct verb *verb, const char *path, char **ret_path) {
+    int r = env_path_resolve(path, ret_path);
+
+    return r == 0 ? EXIT_OK
+                  : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
+}
+
+static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
+    struct env_background background;
+    char log_path[FIND_PATH_BYTES + 32];
+    char problem[512];
+    char *mount_point = NULL;
+
+    /* What is refused is refused here, before anything is made, a log file included. */
+    int r = daemon_check(options, &mount_point, problem);
+    if (r < 0) {
+        return verb_fail(verb, "%s", problem);
+    }
+    options->mount_point = mount_point;
+    env_signals_block();
+    if (foreground) {
+        return daemon_run(options);
+    }
+    snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
+    r = env_background_enter(&background, log_path);
+    if (r < 0) {
+        return verb_fail(verb, "the daemon cannot be started: %s", err_text(r));
+    }
+    if (background.is_parent) {
+        if (background.status == EXIT_OK) {
+            printf("%s\n", background.message);
+            return EXIT_OK;
+        }
+        return verb_fail(verb, "%s",
+                         background.message[0] ? background.message
+                                               : "the daemon died at its start");
+    }
+    options->background = &background;
+    exit(daemon_run(options));
+}
+
+static int run_up(const struct verb *verb, int argc, char **argv) {
+    struct up_words words = {0};
+    char *directory = NULL;
+    int status = parse_up(verb, argc, argv, &words);
+
+    if (status == EXIT_OK) {
+        status = resolve(verb, words.directory, &directory);
+    }
+    if (status == EXIT_OK) {
+        struct daemon_options options = {.directory = directory,
+                                         .mount_point = words.mount_point,
+                                         .ost_count = (uint32_t)words.ost_count,
+                                         .data_bytes_max = words.data_bytes};
+
+        status = run_daemon(verb, &options, words.foreground);
+    }
+    free(directory);
+    return status;
+}
+
+/* The daemon lets go its lock when its last sync point is taken. */
+static int wait_for_end(const struct verb *verb, const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    int holder = 0;
+    int signal_number;
+    int r = env_linux_new(&options, &env);
+
+    if (r < 0) {
+        return verb_fail(verb, "%s cannot be looked at: %s", directory, err_text(r));
+    }
+    uint64_t end_ns = env_now_ns(env) + DOWN_WAIT_S * NS_PER_S;
+    while ((r = env_lock_holder(env, "lock", &holder)) == 0 && env_now_ns(env) < end_ns) {
+        (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
+    }
+    env_linux_free(env);
+    return r == -ERR_NOT_FOUND ? EXIT_OK
+                               : verb_fail(verb, "process %d still runs after %d s: see %s/%s",
+                                           holder, DOWN_WAIT_S, directory, DAEMON_LOG_NAME);
+}
+
+static int run_down(const struct verb *verb, int argc, char **argv) {
+    const char *const arguments[] = {"down"};
+    char directory[FIND_PATH_BYTES];
+
+    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+        return verb_usage(verb, "%s is not understood", argv[argc - 1]);
+    }
+    int status = find_cluster(verb, argc == 2 ? argv[1] : NULL, directory);
+    env_signals_block();
+    status = status != EXIT_OK ? status : call_daemon(verb, directory, 1, arguments);
+    return status != EXIT_OK ? status : wait_for_end(verb, directory);
+}
+
+static int run_umount(const struct verb *verb, int argc, char **argv) {
+    const char *const arguments[] = {"umount"};
+
+    if (argc != 2 || argv[1][0] == '-') {
+        return verb_usage(verb, "a mount point is missing");
+    }
+    return find_and_call(verb, argv[1], 1, arguments);
+}
+
+static int run_version(const struct verb *verb, int argc, char **argv) {
+    if (argc > 1) {
+        return verb_usage(verb, "%s is not understood", argv[1]);
+    }
+    printf("shoal %d.%d (on-disk format %d)\n", SHOAL_VERSION_MAJOR, SHOAL_VERSION_MINOR,
+           CONFIG_FORMAT);
+    return EXIT_OK;
+}
+
+const struct verb verb_up = {
+    "up",
+    "DIR [--mount MNT] [--osts N] [--size BYTES] [--foreground]",
+    "Starts a cluster on this machine with its data in DIR, and mounts it.",
+    "  --mount MNT    mount it at this directory (needs root)\n"
+    "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
+    "  --size BYTES   space of each storage target of a new cluster (half of what is free, shared)\n"
+    "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
+    "shoal up /var/lib/shoal --mount /mnt/shoal",
+    run_up};
+const struct verb verb_down = {"down",
+                               "[DIR|PATH]",
+                               "Unmounts and stops a cluster; returns when its data is durable.",
+                               "",
+                               "shoal down /var/lib/shoal",
+                               run_down};
+const struct verb verb_umount = {
+    "umount",  "MNT", "Unmounts; the cluster goes on running.", "", "shoal umount /mnt/shoal",
+    run_umount};
+const struct verb verb_version = {
+    "version", "", "Prints the version and the on-disk format.", "", "shoal version", run_version};

@@ -1,0 +1,178 @@
+/* shoal.conf, an INI file read by inih. */
+#include "cmd/config.h"
+#include <ini.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct size_row {
+    const char *name;
+    size_t offset;
+    uint64_t minimum;
+    uint64_t value;
+    const char *comment;
+};
+
+#define SIZE_ROW(field, minimum, value, comment)                                                   \
+    {#field, offsetof(struct config, field), minimum, value, comment}
+
+static const struct size_row size_rows[] = {
+    SIZE_ROW(mdt_ring_bytes, 64 * KIB, 32 * MIB, "shared memory for metadata records"),
+    SIZE_ROW(ost_ring_bytes, 64 * KIB, 8 * MIB, "shared memory for each storage target's records"),
+    SIZE_ROW(ost_ring_data_bytes, 256 * KIB, 32 * MIB, "... and for its small writes"),
+    SIZE_ROW(disk_log_bytes, 512 * KIB, 512 * MIB, "of each target, fixed when it is made"),
+    SIZE_ROW(mdt_changes_bytes, 8 * MIB, 512 * MIB, "memory for metadata not in a checkpoint"),
+    SIZE_ROW(ost_changes_bytes, 8 * MIB, 128 * MIB, "the same, of each storage target"),
+    SIZE_ROW(base_memory_bytes, MIB, 4 * GIB, "metadata below this is read in place"),
+    SIZE_ROW(cache_bytes, 0, 64 * MIB, "cache of blocks, of each storage target"),
+    SIZE_ROW(data_bytes_max, 16 * MIB, 0, "data of each storage target grows up to this"),
+};
+
+static uint64_t *size_at(struct config *config, const struct size_row *row) {
+    return (uint64_t *)(void *)((char *)config + row->offset);
+}
+
+void config_default(struct config *config) {
+    *config = (struct config){.format = CONFIG_FORMAT, .ost_count = 4};
+    for (size_t i = 0; i < ARRAY_SIZE(size_rows); i++) {
+        *size_at(config, &size_rows[i]) = size_rows[i].value;
+    }
+}
+
+struct parse {
+    struct config *config;
+    char *problem;
+    bool has_format;
+    bool has_id;
+};
+
+static bool parse_number(const char *text, uint64_t *ret_number) {
+    char *end;
+
+    *ret_number = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
+
+static bool parse_hex(const char *text, uint8_t *ret_bytes, size_t count) {
+    if (strlen(text) != 2 * count) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        unsigned byte;
+
+        if (sscanf(text + 2 * i, "%2x", &byte) != 1) {
+            return false;
+        }
+        ret_bytes[i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+static int complain(struct parse *parse, const char *name, const char *value) {
+    snprintf(parse->problem, 256, "%s: \"%.40s = %.80s\" has no meaning", CONFIG_NAME, name, value);
+    return 0;
+}
+
+static int parse_size(struct parse *parse, const char *name, const char *value) {
+    for (size_t i = 0; i < ARRAY_SIZE(size_rows); i++) {
+        if (strcmp(size_rows[i].name, name) == 0) {
+            uint64_t number;
+
+            if (!parse_number(value, &number) || number < size_rows[i].minimum) {
+                snprintf(parse->problem, 256, "%s: %s must be a number of bytes, at least %" PRIu64,
+                         CONFIG_NAME, name, size_rows[i].minimum);
+                return 0;
+            }
+            *size_at(parse->config, &size_rows[i]) = number;
+            return 1;
+        }
+    }
+    return complain(parse, name, value);
+}
+
+static int parse_line(void *context, const char *section, const char *name, const char *value) {
+    struct parse *parse = context;
+    struct config *config = parse->config;
+    uint64_t number;
+
+    if (strcmp(section, "sizes") == 0) {
+        return parse_size(parse, name, value);
+    }
+    if (strcmp(section, "cluster") != 0) {
+        return complain(parse, name, value);
+    }
+    if (strcmp(name, "format") == 0 && parse_number(value, &number) && number > 0) {
+        config->format = (uint32_t)MIN(number, (uint64_t)UINT32_MAX);
+        parse->has_format = true;
+        return 1;
+    }
+    if (strcmp(name, "id") == 0 && parse_hex(value, config->cluster_id, 16)) {
+        parse->has_id = true;
+        return 1;
+    }
+    if (strcmp(name, "name_hash_key") == 0) {
+        return parse_hex(value, (uint8_t *)config->name_hash_key, 16) ||
+               complain(parse, name, value);
+    }
+    if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number > 0 &&
+        number <= CONFIG_OSTS_MAX) {
+        config->ost_count = (uint32_t)number;
+        return 1;
+    }
+    return complain(parse, name, value);
+}
+
+int config_parse(const char *text, struct config *ret_config, char problem[256]) {
+    struct config config;
+    struct parse parse = {.config = &config, .problem = problem};
+
+    config_default(&config);
+    problem[0] = '\0';
+    int line = ini_parse_string(text, parse_line, &parse);
+    if (parse.has_format && config.format > CONFIG_FORMAT) {
+        snprintf(problem, 256, "it has format %u, this version reads up to %d: use a newer one",
+                 config.format, CONFIG_FORMAT);
+        return -ERR_NEWER_FORMAT;
+    }
+    if (line != 0) {
+        if (!problem[0]) {
+            snprintf(problem, 256, "%s: line %d cannot be read", CONFIG_NAME, line);
+        }
+        return -ERR_INVALID;
+    }
+    if (!parse.has_format || !parse.has_id) {
+        snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
+        return -ERR_NOT_OURS;
+    }
+    *ret_config = config;
+    return 0;
+}
+
+static size_t print_hex(char *text, size_t size, const uint8_t *bytes, size_t count) {
+    size_t at = 0;
+
+    for (size_t i = 0; i < count && at < size; i++) {
+        at += (size_t)snprintf(text + at, size - at, "%02x", bytes[i]);
+    }
+    return at;
+}
+
+void config_print(const struct config *config, char *text, size_t size) {
+    size_t at = (size_t)snprintf(text, size,
+                                 "; Shoal keeps a cluster in this directory.\n"
+                                 "[cluster]\nformat = %u\nosts = %u\nid = ",
+                                 config->format, config->ost_count);
+
+    at += print_hex(text + at, size - at, config->cluster_id, 16);
+    at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
+    at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);
+    at += (size_t)snprintf(text + at, size - at, "\n\n[sizes]\n");
+    for (size_t i = 0; i < ARRAY_SIZE(size_rows) && at < size; i++) {
+        const struct size_row *row = &size_rows[i];
+        uint64_t value = *size_at((struct config *)(uintptr_t)config, row);
+
+        at += (size_t)snprintf(text + at, size - at, "; %s\n%s = %" PRIu64 "\n", row->comment,
+                               row->name, value);
+    }
+}

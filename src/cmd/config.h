@@ -1,0 +1,32 @@
+/* shoal.conf: what a cluster's directory says of itself. It is the first file of a new directory
+ * and marks it as ours. Sizes may be edited while the cluster is down, as far as the comments of
+ * the file say. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+
+enum { CONFIG_FORMAT = 1, CONFIG_OSTS_MAX = 64 };
+#define CONFIG_NAME "shoal.conf"
+
+struct config {
+    uint32_t format;
+    uint32_t ost_count;
+    uint8_t cluster_id[16];
+    uint64_t name_hash_key[2];
+    uint64_t mdt_ring_bytes;
+    uint64_t ost_ring_bytes;
+    uint64_t ost_ring_data_bytes;
+    uint64_t disk_log_bytes;    /* of each target */
+    uint64_t mdt_changes_bytes; /* memory for changes that are not in a checkpoint yet */
+    uint64_t ost_changes_bytes;
+    uint64_t base_memory_bytes; /* metadata is read in place while it is smaller */
+    uint64_t cache_bytes;       /* of blocks, of each storage target */
+    uint64_t data_bytes_max;    /* of each storage target */
+};
+
+/* Defaults, without ids and data_bytes_max. */
+void config_default(struct config *config);
+/* -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_INVALID with the line's complaint in problem. */
+MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
+/* The file's text, in a buffer of `size` bytes (4,096 are enough). */
+void config_print(const struct config *config, char *text, size_t size);

@@ -1,0 +1,115 @@
+/* Dispatch of control requests. */
+#include "cmd/control.h"
+#include "cmd/daemon.h"
+#include "cmd/verb.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void control_print(struct env_control_connection *connection, const char *format, ...) {
+    char text[4096];
+    va_list arguments;
+
+    va_start(arguments, format);
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (size > 0) {
+        env_control_write(connection, text, MIN((size_t)size, sizeof text - 1));
+    }
+}
+
+/* The mount is taken away first, so that what uses it is refused and nothing has changed. */
+static int control_umount(struct control *control, struct env_control_connection *connection,
+                          size_t argument_count, char **arguments) {
+    (void)argument_count;
+    (void)arguments;
+    if (!control->mount) {
+        control_print(connection, "%s is not mounted\n", control->directory);
+        return EXIT_FAILED;
+    }
+    int r = fuse_mount_detach(control->mount);
+    if (r < 0) {
+        control_print(connection, "%s is in use: end what uses it (fuser -m %s), then try again\n",
+                      control->mount_point, control->mount_point);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static int control_down(struct control *control, struct env_control_connection *connection,
+                        size_t argument_count, char **arguments) {
+    if (control->mount &&
+        control_umount(control, connection, argument_count, arguments) != EXIT_OK) {
+        return EXIT_FAILED;
+    }
+    atomic_store(&control->stop_wanted, true);
+    return EXIT_OK;
+}
+
+static int control_mount_point(struct control *control, struct env_control_connection *connection,
+                               size_t argument_count, char **arguments) {
+    (void)argument_count;
+    (void)arguments;
+    control_print(connection, "%s",
+                  control->mount && control->mount_point ? control->mount_point : "");
+    return EXIT_OK;
+}
+
+static const struct {
+    const char *name;
+    control_fn *run;
+} handlers[] = {
+    {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
+    {"status", control_status}, {"df", control_df},         {"stats", control_stats},
+    {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
+};
+
+static int handle(void *context, struct env_control_connection *connection, size_t argument_count,
+                  char **arguments) {
+    for (size_t i = 0; argument_count > 0 && i < ARRAY_SIZE(handlers); i++) {
+        if (strcmp(handlers[i].name, arguments[0]) == 0) {
+            return handlers[i].run(context, connection, argument_count, arguments);
+        }
+    }
+    control_print(connection, "the daemon does not know this request\n");
+    return EXIT_USAGE;
+}
+
+static void thread_enter(void *context) {
+    struct control *control = context;
+
+    if (env_thread_enter(local_cluster_env(control->cluster)) < 0) {
+        return;
+    }
+    local_cluster_thread_enter(control->cluster);
+}
+
+static void thread_leave(void *context) {
+    struct control *control = context;
+
+    local_cluster_thread_leave(control->cluster);
+    env_thread_leave(local_cluster_env(control->cluster));
+}
+
+int control_start(struct control *control, char problem[512]) {
+    const struct env_control_options options = {
+        .directory = control->directory,
+        .name = DAEMON_CONTROL_NAME,
+        .handle = handle,
+        .thread_enter = thread_enter,
+        .thread_leave = thread_leave,
+        .context = control,
+    };
+    int r = env_control_start(&options, &control->server);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, DAEMON_CONTROL_NAME,
+                 err_text(r));
+    }
+    return r;
+}
+
+void control_stop(struct control *control) {
+    env_control_stop(control->server);
+    control->server = NULL;
+}

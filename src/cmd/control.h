@@ -1,0 +1,28 @@
+/* The daemon's side of the control socket: a table of verbs, each answering text. */
+#pragma once
+#include "cmd/local_cluster.h"
+#include "env/env_control.h"
+#include "front/fuse/fuse.h"
+#include <stdatomic.h>
+
+struct control {
+    struct local_cluster *cluster;
+    struct fuse_mount *mount; /* NULL: not mounted */
+    const char *directory;
+    const char *mount_point;
+    struct env_control_server *server;
+    atomic_bool stop_wanted;
+    atomic_bool stopped; /* the last sync point is taken: `down` may return */
+    int stop_result;
+};
+
+MUST_CHECK int control_start(struct control *control, char problem[512]);
+void control_stop(struct control *control);
+
+__attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
+                                                         const char *format, ...);
+
+/* The handlers: exit statuses. arguments[0] is the verb. */
+typedef int control_fn(struct control *control, struct env_control_connection *connection,
+                       size_t argument_count, char **arguments);
+control_fn control_status, control_df, control_stats, control_sync, control_stat, control_stripe;

@@ -1,0 +1,126 @@
+/* stat and stripe: how one file or directory lies, by its inode number. */
+#include "cmd/control.h"
+#include "cmd/verb.h"
+#include "env/errno_map.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(struct env_control_connection *connection, int64_t result) {
+    control_print(connection, "%s\n", err_text(err_from_errno((int)-result)));
+    return EXIT_FAILED;
+}
+
+static bool take_ino(size_t argument_count, char **arguments, size_t index, uint64_t *ret_ino) {
+    unsigned long long ino;
+
+    if (index >= argument_count || !verb_parse_count(arguments[index], &ino)) {
+        return false;
+    }
+    *ret_ino = ino;
+    return true;
+}
+
+static bool wants_json(size_t argument_count, char **arguments) {
+    return argument_count > 0 && strcmp(arguments[argument_count - 1], "--json") == 0;
+}
+
+static json_t *layout_json(const struct shoal_layout *layout) {
+    return json_pack("{s:I, s:i, s:I}", "chunk_bytes", (json_int_t)layout->chunk_bytes,
+                     "stripe_count", layout->stripe_count, "pool_version",
+                     (json_int_t)layout->pool_version);
+}
+
+static void print_layout(struct env_control_connection *connection,
+                         const struct shoal_layout *layout) {
+    control_print(connection, "chunk size    %" PRIu32 " KiB\n",
+                  layout->chunk_bytes / (uint32_t)KIB);
+    if (layout->stripe_count < 0) {
+        control_print(connection, "stripe count  all\n");
+    } else {
+        control_print(connection, "stripe count  %" PRId32 "\n", layout->stripe_count);
+    }
+    control_print(connection, "pool version  %" PRIu32 "\n", layout->pool_version);
+}
+
+static void dump_json(struct env_control_connection *connection, json_t *json) {
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+
+    if (text) {
+        control_print(connection, "%s\n", text);
+    }
+    free(text);
+    json_decref(json);
+}
+
+int control_stat(struct control *control, struct env_control_connection *connection,
+                 size_t argument_count, char **arguments) {
+    struct shoal_client *client = local_cluster_client(control->cluster);
+    struct shoal_request request = {.operation = SHOAL_GETATTR};
+    struct shoal_request layout = {.operation = SHOAL_LAYOUT_GET};
+
+    if (!take_ino(argument_count, arguments, 1, &request.ino)) {
+        return EXIT_USAGE;
+    }
+    layout.ino = request.ino;
+    int64_t r = shoal_run(client, &request);
+    r = r < 0 ? r : shoal_run(client, &layout);
+    if (r < 0) {
+        return refuse(connection, r);
+    }
+    const struct shoal_attributes *attributes = &request.attributes;
+    if (wants_json(argument_count, arguments)) {
+        dump_json(connection,
+                  json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ino",
+                            (json_int_t)attributes->ino, "slot",
+                            (json_int_t)(attributes->ino >> INO_COUNTER_BITS), "size",
+                            (json_int_t)attributes->size, "mode", (json_int_t)attributes->mode,
+                            "nlink", (json_int_t)attributes->nlink, "uid",
+                            (json_int_t)attributes->uid, "gid", (json_int_t)attributes->gid,
+                            "layout", layout_json(&layout.layout)));
+        return EXIT_OK;
+    }
+    control_print(connection,
+                  "inode         %" PRIu64 " (slot %" PRIu64 ")\nsize          %" PRIu64
+                  "\nmode          %06o\nlinks         %" PRIu32 "\nowner         %" PRIu32
+                  ":%" PRIu32 "\n",
+                  attributes->ino, attributes->ino >> INO_COUNTER_BITS, attributes->size,
+                  attributes->mode, attributes->nlink, attributes->uid, attributes->gid);
+    print_layout(connection, &layout.layout);
+    return EXIT_OK;
+}
+
+/* stripe get INO | stripe set INO COUNT|- BYTES|- */
+int control_stripe(struct control *control, struct env_control_connection *connection,
+                   size_t argument_count, char **arguments) {
+    struct shoal_client *client = local_cluster_client(control->cluster);
+    struct shoal_request request = {.operation = SHOAL_LAYOUT_GET};
+    unsigned long long number;
+
+    if (argument_count < 3 || !take_ino(argument_count, arguments, 2, &request.ino)) {
+        return EXIT_USAGE;
+    }
+    int64_t r = shoal_run(client, &request);
+    if (r == 0 && strcmp(arguments[1], "set") == 0 && argument_count >= 5) {
+        request.operation = SHOAL_LAYOUT_SET;
+        if (strcmp(arguments[3], "all") == 0) {
+            request.layout.stripe_count = -1;
+        } else if (verb_parse_count(arguments[3], &number)) {
+            request.layout.stripe_count = (int32_t)MIN(number, (unsigned long long)INT32_MAX);
+        }
+        if (verb_parse_bytes(arguments[4], &number)) {
+            request.layout.chunk_bytes = (uint32_t)MIN(number, (unsigned long long)UINT32_MAX);
+        }
+        r = shoal_run(client, &request);
+    }
+    if (r < 0) {
+        return refuse(connection, r);
+    }
+    if (wants_json(argument_count, arguments)) {
+        dump_json(connection, layout_json(&request.layout));
+    } else {
+        print_layout(connection, &request.layout);
+    }
+    return EXIT_OK;
+}

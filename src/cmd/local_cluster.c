@@ -1,0 +1,431 @@
+/* Putting a cluster together in one process, and taking it apart. */
+#include "cmd/local_cluster.h"
+#include "cmd/local_directory.h"
+#include "env/env_system.h"
+#include "kv/kv_lmdb.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100 };
+
+/* One that calls others has an rpc of its own, so that sequences are its own. */
+struct local_cluster {
+    struct config config;
+    struct env *env;
+    struct env_lock *lock;
+    struct cluster_map *map;
+    struct transport_inproc *transport;
+    struct rpc *manager_rpc;
+    struct rpc *group_rpc;
+    struct rpc *client_rpc;
+    struct manager *manager;
+    struct group *group;
+    struct ost *osts[CONFIG_OSTS_MAX];
+    char ost_names[CONFIG_OSTS_MAX][16]; /* used as long as they are open */
+    uint32_t ost_count;
+    struct shoal_client *client;
+    struct env_tick tick;
+    uint32_t ticks;
+    bool ticking;
+    bool serving;
+    bool entered; /* the opener's thread */
+    char *root;
+    void (*log)(const char *line);
+};
+
+/* A step's answer for the thread that waits. */
+struct waiting {
+    struct env_loop *loop;
+    atomic_bool finished;
+    int result;
+};
+
+static void waiting_done(void *context, int result) {
+    struct waiting *waiting = context;
+    struct env_loop *loop = waiting->loop;
+
+    waiting->result = result;
+    atomic_store(&waiting->finished, true);
+    env_loop_wake(loop);
+}
+
+static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
+    while (!atomic_load(&waiting->finished)) {
+        while (worker_run_one(worker_current())) {
+        }
+        if (!atomic_load(&waiting->finished)) {
+            (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
+        }
+    }
+    return waiting->result;
+}
+
+static uint64_t worker_now(struct worker *worker) {
+    return env_now_ns(worker->context);
+}
+
+void local_cluster_thread_enter(void *context) {
+    struct local_cluster *cluster = context;
+    struct worker *worker = calloc(1, sizeof *worker);
+
+    if (!worker) {
+        abort();
+    }
+    worker_init(worker);
+    worker->now_ns = worker_now;
+    worker->context = cluster->env;
+    worker_bind(worker);
+}
+
+void local_cluster_thread_leave(void *context) {
+    struct worker *worker = worker_current();
+
+    (void)context;
+    while (worker_run_one(worker)) {
+    }
+    worker_bind(NULL);
+    free(worker);
+}
+
+bool local_cluster_thread_idle(void *context) {
+    bool ran = false;
+
+    (void)context;
+    while (worker_run_one(worker_current())) {
+        ran = true;
+    }
+    return ran;
+}
+
+static int service_init(void *context) {
+    local_cluster_thread_enter(context);
+    return 0;
+}
+
+static void tick_fire(struct env_tick *tick) {
+    struct local_cluster *cluster = CONTAINER_OF(tick, struct local_cluster, tick);
+    bool slow = ++cluster->ticks % SLOW_TICKS == 0;
+
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        ost_tick(cluster->osts[i]);
+    }
+    client_tick(cluster->client);
+    if (slow) {
+        manager_tick(cluster->manager);
+        group_tick(cluster->group);
+    }
+}
+
+static void ost_log(void *context, const char *line) {
+    struct local_cluster *cluster = context;
+
+    if (cluster->log) {
+        cluster->log(line);
+    }
+}
+
+static struct kv_options kv_options_of(const struct local_cluster *cluster, uint32_t target,
+                                       const char *name) {
+    const struct config *config = &cluster->config;
+    struct kv_options options = {
+        .env = cluster->env,
+        .directory = name,
+        .shared_name = name,
+        .base = &kv_lmdb_ops,
+        .root = cluster->root,
+        .disk_log_bytes = config->disk_log_bytes,
+        .base_memory_bytes = config->base_memory_bytes,
+        .sync_interval_ns = NS_PER_S,
+    };
+
+    memcpy(options.owner_id, config->cluster_id, sizeof options.owner_id);
+    for (size_t i = 0; i < sizeof target; i++) {
+        options.owner_id[i] ^= (uint8_t)(target >> (8 * i));
+    }
+    return options;
+}
+
+static int make_map(struct local_cluster *cluster) {
+    struct target_id osts[CONFIG_OSTS_MAX];
+
+    cluster->map = calloc(1, sizeof *cluster->map);
+    if (!cluster->map) {
+        return -ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < cluster->config.ost_count; i++) {
+        osts[i].value = LOCAL_OST_ID_FIRST + i;
+    }
+    memcpy(cluster->map->cluster_id, cluster->config.cluster_id, 16);
+    memcpy(cluster->map->name_hash_key, cluster->config.name_hash_key, 16);
+    cluster_map_single(cluster->map, (struct target_id){LOCAL_MDT_ID}, osts,
+                       cluster->config.ost_count);
+    return 0;
+}
+
+static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
+    const struct rpc_options options = {
+        .transport = &transport_inproc_ops,
+        .transport_context = cluster->transport,
+        .env = cluster->env,
+        .resend_ns = NS_PER_S,
+        .targets_max = CONFIG_OSTS_MAX + 4,
+    };
+
+    return rpc_new(&options, ret_rpc);
+}
+
+static int open_manager(struct local_cluster *cluster, char problem[256]) {
+    struct manager_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(cluster, LOCAL_MANAGER_ID, "manager"),
+        .rpc = cluster->manager_rpc,
+        .map = cluster->map,
+        .target = {LOCAL_MANAGER_ID},
+    };
+
+    options.kv.ring_bytes = 256 * KIB;
+    options.kv.disk_log_bytes = 8 * MIB;
+    options.kv.changes_bytes_max = 16 * MIB;
+    int r = manager_open(&options, &cluster->manager, problem);
+    return r < 0 ? r
+                 : transport_inproc_add(cluster->transport, options.target,
+                                        manager_actor(cluster->manager));
+}
+
+static int open_group(struct local_cluster *cluster, char problem[256]) {
+    struct group_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(cluster, LOCAL_MDT_ID, "mdt0"),
+        .map = cluster->map,
+        .target = {LOCAL_MDT_ID},
+        .rpc = cluster->group_rpc,
+        .root_mode = 0755,
+        .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
+    };
+
+    options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
+    options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
+    int r = group_open(&options, &cluster->group, problem);
+    return r < 0 ? r
+                 : transport_inproc_add(cluster->transport, options.target,
+                                        group_actor(cluster->group));
+}
+
+static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
+    char *name = cluster->ost_names[index];
+    char data[32];
+    struct target_id target = {LOCAL_OST_ID_FIRST + index};
+
+    snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
+    snprintf(data, sizeof data, "ost%u/data", index);
+    struct ost_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(cluster, target.value, name),
+        .data_path = data,
+        .target = target,
+        .data_bytes_max = cluster->config.data_bytes_max,
+        .cache_bytes = cluster->config.cache_bytes,
+        .unsigned_allowed = true,
+        .log = ost_log,
+        .log_context = cluster,
+    };
+
+    options.kv.ring_bytes = cluster->config.ost_ring_bytes;
+    options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
+    options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
+    int r = cluster->env->ops->directory_make(cluster->env, name);
+    r = r < 0 ? r : ost_open(&options, &cluster->osts[index], problem);
+    if (r == 0) {
+        cluster->ost_count = index + 1;
+        r = transport_inproc_add(cluster->transport, target, ost_actor(cluster->osts[index]));
+    }
+    return r;
+}
+
+static int open_targets(struct local_cluster *cluster, char problem[256]) {
+    int r = transport_inproc_new(CONFIG_OSTS_MAX + 4, &cluster->transport);
+
+    r = r < 0 ? r : make_map(cluster);
+    r = r < 0 ? r : make_rpc(cluster, &cluster->manager_rpc);
+    r = r < 0 ? r : make_rpc(cluster, &cluster->group_rpc);
+    r = r < 0 ? r : make_rpc(cluster, &cluster->client_rpc);
+    r = r < 0 ? r : open_manager(cluster, problem);
+    r = r < 0 ? r : open_group(cluster, problem);
+    for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
+        r = open_ost(cluster, i, problem);
+    }
+    return r;
+}
+
+static int open_client(struct local_cluster *cluster, const char *origin) {
+    struct client_options options = {
+        .env = cluster->env,
+        .rpc = cluster->client_rpc,
+        .manager = {LOCAL_MANAGER_ID},
+        .node = {1},
+        .origin = origin,
+    };
+
+    cluster->env->ops->random(cluster->env, &options.incarnation, sizeof options.incarnation);
+    return client_new(&options, &cluster->client);
+}
+
+static int start_serving(struct local_cluster *cluster) {
+    const struct env_service_hooks hooks = {.init = service_init,
+                                            .exit = local_cluster_thread_leave,
+                                            .idle = local_cluster_thread_idle,
+                                            .context = cluster};
+    int r = env_service_start(cluster->env, &hooks);
+
+    if (r < 0) {
+        return r;
+    }
+    cluster->serving = true;
+    cluster->tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = tick_fire};
+    cluster->env->ops->tick_start(cluster->env, &cluster->tick);
+    cluster->ticking = true;
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+    client_start(cluster->client, waiting_done, &waiting);
+    return wait_for(cluster, &waiting);
+}
+
+static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
+                    char problem[512]) {
+    const struct env_linux_options env_options = {.root = options->directory};
+    char detail[256] = "";
+    int r = local_directory_check(options, problem);
+
+    if (r < 0) {
+        return r;
+    }
+    r = env_linux_new(&env_options, &cluster->env);
+    if (r == 0) {
+        r = local_directory_take(cluster->env, options, &cluster->lock, &cluster->config, problem);
+    }
+    if (r == 0) {
+        r = env_thread_enter(cluster->env);
+        cluster->entered = r == 0;
+    }
+    if (r < 0) {
+        return r;
+    }
+    local_cluster_thread_enter(cluster);
+    r = open_targets(cluster, detail);
+    r = r < 0 ? r : open_client(cluster, options->origin);
+    r = r < 0 ? r : start_serving(cluster);
+    if (r < 0 && !problem[0]) {
+        snprintf(problem, 512, "%s cannot be started: %s", options->directory,
+                 detail[0] ? detail : err_text(r));
+    }
+    return r;
+}
+
+int local_cluster_open(const struct local_cluster_options *options,
+                       struct local_cluster **ret_cluster, char problem[512]) {
+    struct local_cluster *cluster = calloc(1, sizeof *cluster);
+
+    problem[0] = '\0';
+    if (!cluster) {
+        return -ERR_NO_MEMORY;
+    }
+    cluster->log = options->log;
+    cluster->root = strdup(options->directory);
+    int r = cluster->root ? open_all(cluster, options, problem) : -ERR_NO_MEMORY;
+    if (r < 0) {
+        local_cluster_close(cluster);
+        return r;
+    }
+    *ret_cluster = cluster;
+    return 0;
+}
+
+typedef void stop_fn(void *what, void (*done)(void *context, int result), void *context);
+
+static void stop_client(void *what, void (*done)(void *context, int result), void *context) {
+    client_stop(what, done, context);
+}
+
+static void stop_group(void *what, void (*done)(void *context, int result), void *context) {
+    group_stop_start(what, done, context);
+}
+
+static void stop_ost(void *what, void (*done)(void *context, int result), void *context) {
+    ost_stop_start(what, done, context);
+}
+
+static void stop_manager(void *what, void (*done)(void *context, int result), void *context) {
+    manager_stop_start(what, done, context);
+}
+
+static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, int *result) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    stop(what, waiting_done, &waiting);
+    int r = wait_for(cluster, &waiting);
+    *result = *result < 0 ? *result : r;
+}
+
+int local_cluster_stop(struct local_cluster *cluster) {
+    int result = 0;
+
+    stop_one(cluster, stop_client, cluster->client, &result);
+    stop_one(cluster, stop_group, cluster->group, &result);
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        stop_one(cluster, stop_ost, cluster->osts[i], &result);
+    }
+    stop_one(cluster, stop_manager, cluster->manager, &result);
+    return result;
+}
+
+void local_cluster_close(struct local_cluster *cluster) {
+    if (!cluster) {
+        return;
+    }
+    if (cluster->ticking) {
+        cluster->env->ops->tick_stop(cluster->env, &cluster->tick);
+    }
+    if (cluster->serving) {
+        env_service_stop(cluster->env);
+    }
+    if (cluster->entered) {
+        local_cluster_thread_leave(cluster);
+        env_thread_leave(cluster->env);
+    }
+    client_free(cluster->client);
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        ost_close(cluster->osts[i]);
+    }
+    group_close(cluster->group);
+    manager_close(cluster->manager);
+    rpc_free(cluster->client_rpc);
+    rpc_free(cluster->group_rpc);
+    rpc_free(cluster->manager_rpc);
+    transport_inproc_free(cluster->transport);
+    free(cluster->map);
+    env_lock_close(cluster->lock);
+    env_linux_free(cluster->env);
+    free(cluster->root);
+    free(cluster);
+}
+
+struct shoal_client *local_cluster_client(struct local_cluster *cluster) {
+    return cluster->client;
+}
+
+struct env *local_cluster_env(struct local_cluster *cluster) {
+    return cluster->env;
+}
+
+const struct config *local_cluster_config(const struct local_cluster *cluster) {
+    return &cluster->config;
+}
+
+struct group *local_cluster_group(struct local_cluster *cluster) {
+    return cluster->group;
+}
+
+struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
+    return cluster->osts[index];
+}

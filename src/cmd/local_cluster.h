@@ -1,0 +1,51 @@
+/* A whole cluster in this process: manager, one metadata target, storage targets, a session of
+ * libshoal, all on the in-process transport and the real outside.
+ *
+ *     directory/shoal.conf  lock  control.sock  log/  manager/  mdt0/  ost0/ ost1/ ...
+ *
+ * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
+#pragma once
+#include "client/client.h"
+#include "cmd/config.h"
+#include "env/env_linux.h"
+#include "layout/cluster_map.h"
+#include "manager/manager.h"
+#include "meta/group.h"
+#include "rpc/transport_inproc.h"
+#include "rpc/worker.h"
+#include "store/ost.h"
+
+enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
+
+struct env_lock;
+struct local_cluster;
+
+struct local_cluster_options {
+    const char *directory;   /* absolute, exists */
+    uint32_t ost_count;      /* for an empty directory; 0: the default */
+    uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
+    const char *origin;      /* of the session: names the predecessor to evict */
+    void (*log)(const char *line);
+};
+
+/* Formats an empty directory, refuses one that is not ours or in use, recovers all targets, begins
+ * the session. On failure nothing was changed in a directory that was refused, and problem has one
+ * line that says what was wrong, with what, and what to do. */
+MUST_CHECK int local_cluster_open(const struct local_cluster_options *options,
+                                  struct local_cluster **ret_cluster, char problem[512]);
+/* Ends the session, takes a last sync point and checkpoint of all targets. No request may be in
+ * flight. The first error of those, after having tried all. */
+MUST_CHECK int local_cluster_stop(struct local_cluster *cluster);
+/* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
+void local_cluster_close(struct local_cluster *cluster);
+
+struct shoal_client *local_cluster_client(struct local_cluster *cluster);
+struct env *local_cluster_env(struct local_cluster *cluster);
+const struct config *local_cluster_config(const struct local_cluster *cluster);
+struct group *local_cluster_group(struct local_cluster *cluster);
+struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
+
+/* For threads that run actors, as hooks with the cluster as context. */
+void local_cluster_thread_enter(void *cluster);
+void local_cluster_thread_leave(void *cluster);
+bool local_cluster_thread_idle(void *cluster);

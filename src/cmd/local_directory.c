@@ -1,0 +1,173 @@
+/* Refusals come before the first change; the marker file comes before all other files. */
+#include "cmd/local_directory.h"
+#include "cmd/daemon.h"
+#include "cmd/local_cluster.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_BYTES_MAX = 65536 };
+
+struct seen {
+    bool anything;
+    bool config;
+};
+
+static int see(void *context, const struct env_entry *entry) {
+    struct seen *seen = context;
+
+    if (strcmp(entry->name, CONFIG_NAME) == 0) {
+        seen->config = true;
+    } else if (strcmp(entry->name, "lost+found") != 0 &&
+               strcmp(entry->name, DAEMON_LOG_NAME) != 0) {
+        seen->anything = true;
+    }
+    return 0;
+}
+
+static int look(struct env *env, const char *directory, struct seen *ret_seen, char problem[512]) {
+    *ret_seen = (struct seen){0};
+    int r = env_directory_list(env, ".", see, ret_seen);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s cannot be read: %s", directory, err_text(r));
+    } else if (ret_seen->anything && !ret_seen->config) {
+        snprintf(problem, 512,
+                 "%s is not empty and not a Shoal directory (it has no %s): name an empty one",
+                 directory, CONFIG_NAME);
+        r = -ERR_NOT_OURS;
+    }
+    return r;
+}
+
+static int read_config(struct env *env, const char *directory, struct config *ret_config,
+                       char problem[512]) {
+    char detail[256];
+    char *text;
+    size_t size;
+    int r = env_file_read(env, CONFIG_NAME, CONFIG_BYTES_MAX, &text, &size);
+
+    if (r == 0) {
+        r = config_parse(text, ret_config, detail);
+        free(text);
+    } else {
+        snprintf(detail, sizeof detail, "%s cannot be read: %s", CONFIG_NAME, err_text(r));
+    }
+    if (r < 0) {
+        snprintf(problem, 512, "%s: %s", directory, detail);
+    }
+    return r;
+}
+
+/* What the targets take at once, so that a full disk is refused before anything is made. */
+static uint64_t bytes_at_start(const struct config *config) {
+    uint64_t targets = 1 + (uint64_t)config->ost_count;
+
+    return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
+           config->ost_count * MIN(config->data_bytes_max, 256 * MIB);
+}
+
+static int plan(struct env *env, const struct local_cluster_options *options,
+                struct config *ret_config, char problem[512]) {
+    struct env_space space;
+    struct config config;
+
+    config_default(&config);
+    config.ost_count = options->ost_count > 0 ? options->ost_count : config.ost_count;
+    int r = env_space_get(env, &space);
+    if (r < 0) {
+        snprintf(problem, 512, "the space of %s cannot be told: %s", options->directory,
+                 err_text(r));
+        return r;
+    }
+    if (space.copies_on_write) {
+        snprintf(problem, 512,
+                 "%s lies on %s, which copies on write and breaks preallocation: use ext4 or xfs",
+                 options->directory, space.fs_name);
+        return -ERR_NOT_SUPPORTED;
+    }
+    uint64_t logs = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
+    uint64_t left = space.free_bytes > logs ? (space.free_bytes - logs) / 2 : 0;
+    config.data_bytes_max =
+        options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
+    if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
+        config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
+        snprintf(problem, 512,
+                 "%s has %" PRIu64 " MiB free, a new cluster of %u storage targets needs %" PRIu64
+                 " MiB: free some or use fewer --osts",
+                 options->directory, space.free_bytes / MIB, config.ost_count,
+                 bytes_at_start(&config) / MIB);
+        return -ERR_NO_SPACE;
+    }
+    *ret_config = config;
+    return 0;
+}
+
+static int format(struct env *env, const struct config *planned, char problem[512]) {
+    struct config config = *planned;
+    char text[4096];
+
+    env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
+    env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
+    config_print(&config, text, sizeof text);
+    int r = env_file_write(env, CONFIG_NAME, text, strlen(text));
+    if (r < 0) {
+        snprintf(problem, 512, "%s cannot be written: %s", CONFIG_NAME, err_text(r));
+    }
+    return r;
+}
+
+static void say_in_use(const char *directory, int holder, char problem[512]) {
+    snprintf(problem, 512, "%s is in use by process %d: stop it with `shoal down %s`", directory,
+             holder, directory);
+}
+
+int local_directory_check(const struct local_cluster_options *options, char problem[512]) {
+    const struct env_linux_options env_options = {.root = options->directory};
+    struct config config;
+    struct seen seen;
+    struct env *env;
+    int r = env_linux_new(&env_options, &env);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s cannot be used: %s", options->directory, err_text(r));
+        return r;
+    }
+    r = look(env, options->directory, &seen, problem);
+    if (r == 0) {
+        r = seen.config ? read_config(env, options->directory, &config, problem)
+                        : plan(env, options, &config, problem);
+    }
+    int holder;
+    if (r == 0 && seen.config && env_lock_holder(env, "lock", &holder) == 0) {
+        say_in_use(options->directory, holder, problem);
+        r = -ERR_IN_USE;
+    }
+    env_linux_free(env);
+    return r;
+}
+
+int local_directory_take(struct env *env, const struct local_cluster_options *options,
+                         struct env_lock **ret_lock, struct config *ret_config, char problem[512]) {
+    struct config planned;
+    struct seen seen;
+    int r = look(env, options->directory, &seen, problem);
+
+    if (r == 0 && !seen.config) {
+        r = plan(env, options, &planned, problem);
+        r = r < 0 ? r : format(env, &planned, problem);
+    }
+    if (r < 0) {
+        return r;
+    }
+    r = env_lock_open(env, "lock", ret_lock);
+    if (r < 0) {
+        int holder = 0;
+
+        (void)!env_lock_holder(env, "lock", &holder);
+        say_in_use(options->directory, holder, problem);
+        return r;
+    }
+    return read_config(env, options->directory, ret_config, problem);
+}

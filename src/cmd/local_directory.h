@@ -1,0 +1,14 @@
+/* The directory of a cluster on this machine: is it ours, is it free, is there room. */
+#pragma once
+#include "cmd/config.h"
+#include "env/env_system.h"
+
+struct local_cluster_options;
+
+/* Looks and changes nothing: empty, or ours; else -ERR_NOT_OURS with a line in problem. */
+MUST_CHECK int local_directory_check(const struct local_cluster_options *options,
+                                     char problem[512]);
+/* Formats an empty directory (its shoal.conf is the first and only file), locks it, reads it. */
+MUST_CHECK int local_directory_take(struct env *env, const struct local_cluster_options *options,
+                                    struct env_lock **ret_lock, struct config *ret_config,
+                                    char problem[512]);

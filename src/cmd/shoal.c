@@ -1,0 +1,41 @@
+/* shoal: the one command. Finds the verb and hands over. */
+#include "cmd/verb.h"
+#include <stdio.h>
+#include <string.h>
+
+static const struct verb *const verbs[] = {
+    &verb_up,    &verb_down, &verb_umount, &verb_status, &verb_df,
+    &verb_stats, &verb_sync, &verb_stat,   &verb_stripe, &verb_version,
+};
+
+static void print_verbs(FILE *out) {
+    fprintf(out, "shoal: a parallel file system for AI training\n\nusage: shoal VERB ...\n\n");
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+    }
+    fprintf(out, "\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage.\n");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        print_verbs(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_verbs(stdout);
+        return EXIT_OK;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(argv[1], verbs[i]->name) == 0) {
+            for (int at = 2; at < argc; at++) {
+                if (strcmp(argv[at], "--help") == 0) {
+                    verb_help(verbs[i]);
+                    return EXIT_OK;
+                }
+            }
+            return verbs[i]->run(verbs[i], argc - 1, argv + 1);
+        }
+    }
+    fprintf(stderr, "shoal: there is no verb \"%s\": `shoal help` lists them\n", argv[1]);
+    return EXIT_USAGE;
+}

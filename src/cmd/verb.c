@@ -1,0 +1,76 @@
+/* What verbs share: complaints, help, numbers. */
+#include "cmd/verb.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int complain(const struct verb *verb, const char *format, va_list arguments, int status) {
+    fprintf(stderr, "shoal %s: ", verb->name);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    return status;
+}
+
+int verb_usage(const struct verb *verb, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    int status = complain(verb, format, arguments, EXIT_USAGE);
+    va_end(arguments);
+    fprintf(stderr, "usage: shoal %s %s\n", verb->name, verb->arguments);
+    return status;
+}
+
+int verb_fail(const struct verb *verb, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    int status = complain(verb, format, arguments, EXIT_FAILED);
+    va_end(arguments);
+    return status;
+}
+
+void verb_help(const struct verb *verb) {
+    printf("shoal %s %s\n\n%s\n%s%s\nExample:\n  %s\n", verb->name, verb->arguments, verb->summary,
+           verb->options[0] ? "\n" : "", verb->options, verb->example);
+}
+
+bool verb_parse_count(const char *text, unsigned long long *ret_count) {
+    char *end;
+
+    errno = 0;
+    unsigned long long count = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+        return false;
+    }
+    *ret_count = count;
+    return true;
+}
+
+bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes) {
+    static const char units[] = "KMGT";
+    char *end;
+
+    errno = 0;
+    unsigned long long bytes = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || errno != 0) {
+        return false;
+    }
+    if (*end != '\0') {
+        const char *unit = strchr(units, *end);
+
+        if (!unit || end[1] != '\0') {
+            return false;
+        }
+        for (const char *at = units; at <= unit; at++) {
+            if (bytes > ~0ULL / 1024) {
+                return false;
+            }
+            bytes *= 1024;
+        }
+    }
+    *ret_bytes = bytes;
+    return true;
+}

@@ -1,0 +1,194 @@
+/* The manager's actor: opening, dispatch, ticks, the end. */
+#include "manager/manager_internal.h"
+#include <stdlib.h>
+
+static void wake(void *context) {
+    struct manager *manager = context;
+
+    if (!atomic_exchange(&manager->wake_posted, true)) {
+        actor_post(&manager->actor, &manager->wake);
+    }
+}
+
+static void answer(struct manager *manager, struct call *call) {
+    switch (call->header.opcode) {
+    case OP_SESSION_BEGIN:
+        manager_begin(manager, call);
+        break;
+    case OP_SESSION_RENEW:
+        manager_renew(manager, call);
+        break;
+    case OP_SESSION_END:
+        manager_end(manager, call);
+        break;
+    case OP_MAP_GET:
+        manager_map_get(manager, call);
+        break;
+    default:
+        call_reply(call, -ERR_NOT_SUPPORTED);
+    }
+}
+
+/* Rows are read in the first steps, since a read may have to wait. */
+static void load_step(struct manager *manager) {
+    if (manager->loaded) {
+        return;
+    }
+    int r = manager_map_load(manager);
+    if (r == 0) {
+        r = manager_sessions_load(manager);
+    }
+    if (r == -ERR_PENDING) {
+        return;
+    }
+    manager->loaded = true;
+    manager->load_result = r;
+    struct list_node *node;
+    while ((node = list_pop_front(&manager->early_calls))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        if (r < 0) {
+            call_reply(call, r);
+        } else {
+            answer(manager, call);
+        }
+    }
+}
+
+static void take_call(struct manager *manager, struct call *call) {
+    if (manager->stopping) {
+        call_reply(call, -ERR_CLOSED);
+    } else if (!manager->loaded) {
+        list_push_back(&manager->early_calls, &call->server_node);
+    } else if (manager->load_result < 0) {
+        call_reply(call, manager->load_result);
+    } else {
+        answer(manager, call);
+    }
+}
+
+static void take_message(struct manager *manager, struct message *message) {
+    switch (message->kind) {
+    case CALL_MESSAGE_KIND:
+        take_call(manager, CONTAINER_OF(message, struct call, message));
+        break;
+    case CALL_DONE_KIND:
+        call_done_message(message);
+        break;
+    case MANAGER_TICK:
+        atomic_store(&manager->tick_posted, false);
+        rpc_tick(manager->options.rpc);
+        if (manager->loaded && !manager->stopping) {
+            manager_expire(manager);
+        }
+        break;
+    case MANAGER_WAKE:
+        atomic_store(&manager->wake_posted, false);
+        break;
+    case MANAGER_STOP:
+        manager->stopping = true;
+        kv_stop_start(manager->kv, manager->stop_done, manager->stop_context);
+        break;
+    default:
+        break;
+    }
+}
+
+static void step(struct actor *actor, struct message *first) {
+    struct manager *manager = CONTAINER_OF(actor, struct manager, actor);
+
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        take_message(manager, message);
+    }
+    load_step(manager);
+    kv_step(manager->kv);
+    if (manager->loaded && manager->load_result == 0) {
+        manager_sessions_step(manager);
+    }
+}
+
+static int take_memory(struct manager *manager) {
+    manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
+    manager->map = calloc(1, sizeof *manager->map);
+    return manager->sessions && manager->map ? 0 : -ERR_NO_MEMORY;
+}
+
+int manager_open(const struct manager_options *options, struct manager **ret_manager,
+                 char ret_problem[256]) {
+    struct manager *manager = calloc(1, sizeof *manager);
+    struct kv_options kv = options->kv;
+
+    ret_problem[0] = '\0';
+    if (!manager) {
+        return -ERR_NO_MEMORY;
+    }
+    manager->options = *options;
+    if (options->session_timeout_ns == 0) {
+        manager->options.session_timeout_ns = MANAGER_TIMEOUT_DEFAULT_S * NS_PER_S;
+    }
+    manager->env = options->env;
+    manager->sessions_max =
+        options->sessions_max > 0 ? options->sessions_max : MANAGER_SESSIONS_DEFAULT;
+    list_init(&manager->begin_calls);
+    list_init(&manager->early_calls);
+    manager->tick.kind = MANAGER_TICK;
+    manager->wake.kind = MANAGER_WAKE;
+    manager->stop.kind = MANAGER_STOP;
+    actor_init(&manager->actor, "manager", step);
+    kv.env = options->env;
+    kv.hooks = (struct kv_hooks){.wake = wake};
+    kv.hook_context = manager;
+    int r = take_memory(manager);
+    if (r == 0) {
+        *manager->map = *options->map;
+        r = kv_open(&kv, &manager->kv, ret_problem);
+    }
+    if (r < 0) {
+        manager_close(manager);
+        return r;
+    }
+    *ret_manager = manager;
+    return 0;
+}
+
+void manager_close(struct manager *manager) {
+    if (manager) {
+        kv_close(manager->kv);
+        free(manager->sessions);
+        free(manager->map);
+        free(manager);
+    }
+}
+
+struct actor *manager_actor(struct manager *manager) {
+    return &manager->actor;
+}
+
+void manager_tick(struct manager *manager) {
+    if (!atomic_exchange(&manager->tick_posted, true)) {
+        actor_post(&manager->actor, &manager->tick);
+    }
+}
+
+void manager_stop_start(struct manager *manager, void (*done)(void *context, int result),
+                        void *context) {
+    manager->stop_done = done;
+    manager->stop_context = context;
+    actor_post(&manager->actor, &manager->stop);
+}
+
+const struct cluster_map *manager_map(const struct manager *manager) {
+    return manager->map;
+}
+
+uint32_t manager_session_count(const struct manager *manager) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        count += manager->sessions[i].stage != STAGE_FREE;
+    }
+    return count;
+}

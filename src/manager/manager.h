@@ -1,0 +1,46 @@
+/* The manager of one machine: the cluster map and the sessions, in a log of its own.
+ *
+ *     session_begin --> (predecessor of the same node and origin: evict it) --> LIVE, flushed, reply
+ *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every target has
+ *                                                        been told --> gone, flushed, reply of end
+ *
+ * A session id is never given twice: its record is flushed before the reply that names it.
+ * An eviction is a row, so a restart goes on with it.
+ *
+ * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
+#pragma once
+#include "kv/kv.h"
+#include "layout/cluster_map.h"
+#include "rpc/call.h"
+
+struct manager;
+
+struct manager_options {
+    struct env *env;
+    struct kv_options kv;          /* without env and hooks */
+    struct rpc *rpc;               /* to targets, ticked by the manager */
+    const struct cluster_map *map; /* kept when the store has none yet; borrowed until open ends */
+    struct target_id target;       /* its own address */
+    uint64_t session_timeout_ns;   /* 0: 30 s */
+    uint32_t sessions_max;         /* 0: 1,024 */
+};
+
+enum { MANAGER_SESSIONS_DEFAULT = 1024, MANAGER_TIMEOUT_DEFAULT_S = 30 };
+
+/* (start) The errors of kv_open, and -ERR_CORRUPT for rows that are none, with a line in
+ * ret_problem; -ERR_BUSY when the store knows more sessions than sessions_max. */
+MUST_CHECK int manager_open(const struct manager_options *options, struct manager **ret_manager,
+                            char ret_problem[256]);
+/* Takes calls of kind CALL_MESSAGE_KIND. */
+struct actor *manager_actor(struct manager *manager);
+/* Every 100 ms. */
+void manager_tick(struct manager *manager);
+/* Takes a sync point and a checkpoint; calls that come from now on get -ERR_CLOSED. */
+void manager_stop_start(struct manager *manager, void (*done)(void *context, int result),
+                        void *context);
+/* Frees memory, stopped or not; takes NULL. */
+void manager_close(struct manager *manager);
+/* As it was at open. */
+const struct cluster_map *manager_map(const struct manager *manager);
+/* Sessions that are live or being evicted; for the actor's step, or when it is idle. */
+uint32_t manager_session_count(const struct manager *manager);

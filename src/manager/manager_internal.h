@@ -1,0 +1,71 @@
+/* Inside of the manager. */
+#pragma once
+#include "manager/manager.h"
+#include "manager/manager_format.h"
+#include "rpc/actor.h"
+
+enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_STOP };
+
+enum session_stage {
+    STAGE_FREE,
+    STAGE_BEGINNING, /* its record is being flushed; begin_call waits */
+    STAGE_LIVE,
+    STAGE_MARKING,    /* the record that says EVICTING is being flushed */
+    STAGE_TELLING,    /* targets are told, one after another */
+    STAGE_FORGETTING, /* the record that drops it is being flushed */
+};
+
+struct manager_session {
+    struct manager *manager;
+    struct session_id id;
+    uint64_t incarnation;
+    uint32_t node;
+    enum session_stage stage;
+    uint64_t heard_ns;
+    uint32_t told_count; /* targets that know of the eviction */
+    bool telling;        /* tell_call is in flight */
+    struct call tell_call;
+    struct call *begin_call; /* waits for the flush */
+    struct list end_calls;   /* wait until it is gone */
+    struct kv_waiter waiter;
+    bool waiting;
+    uint16_t origin_bytes;
+    uint8_t origin[MANAGER_ORIGIN_BYTES_MAX];
+};
+
+struct manager {
+    struct manager_options options;
+    struct env *env;
+    struct kv *kv;
+    struct actor actor;
+    struct message tick;
+    atomic_bool tick_posted;
+    struct message wake;
+    atomic_bool wake_posted;
+    struct message stop;
+    struct cluster_map *map;
+    struct manager_session *sessions;
+    uint32_t sessions_max;
+    uint64_t next_session;
+    struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
+    struct list early_calls; /* came before the rows were read */
+    bool loaded;
+    int load_result; /* what every call gets when the rows cannot be read */
+    bool stopping;
+    void (*stop_done)(void *context, int result);
+    void *stop_context;
+};
+
+/* sessions.c */
+void manager_begin(struct manager *manager, struct call *call);
+void manager_renew(struct manager *manager, struct call *call);
+void manager_end(struct manager *manager, struct call *call);
+/* Moves every session that can move; begins those that wait. */
+void manager_sessions_step(struct manager *manager);
+void manager_expire(struct manager *manager);
+/* Both: -ERR_PENDING when a row is on its way; call again. */
+MUST_CHECK int manager_sessions_load(struct manager *manager);
+
+/* manager_map.c */
+MUST_CHECK int manager_map_load(struct manager *manager);
+void manager_map_get(struct manager *manager, struct call *call);

@@ -1,0 +1,85 @@
+/* The map in the manager's store: pieces of its bytes. */
+#include "manager/manager_internal.h"
+#include <stdlib.h>
+
+enum { MAP_BYTES_MAX = 1024 * 1024 };
+
+static int map_store(struct manager *manager, struct bytes bytes) {
+    int r = 0;
+
+    kv_begin(manager->kv);
+    for (size_t at = 0; at < bytes.size && r == 0; at += MANAGER_PIECE_BYTES) {
+        struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, at / MANAGER_PIECE_BYTES);
+        size_t size = MIN(bytes.size - at, (size_t)MANAGER_PIECE_BYTES);
+
+        r = kv_put(manager->kv, &key, (struct bytes){bytes.data + at, size});
+    }
+    if (r < 0) {
+        kv_abort(manager->kv);
+        return r;
+    }
+    (void)kv_commit(manager->kv);
+    (void)kv_seal(manager->kv);
+    return 0;
+}
+
+/* The pieces there are, one behind the other; size 0 when there are none. */
+static int map_read(struct manager *manager, struct buffer *out) {
+    struct kv_key from = manager_key(MANAGER_ROW_MAP, 0, 0);
+    struct kv_key to = manager_key(MANAGER_ROW_MAP + 1, 0, 0);
+    struct kv_cursor cursor;
+    struct bytes value;
+    int r;
+
+    kv_cursor_init(&cursor, &from, &to);
+    while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
+        if (value.size > out->capacity - out->size) {
+            return -ERR_CORRUPT;
+        }
+        memcpy(out->data + out->size, value.data, value.size);
+        out->size += value.size;
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int map_first(struct manager *manager) {
+    size_t size = cluster_map_size(manager->map);
+    struct buffer out = {malloc(size), 0, size};
+
+    if (!out.data) {
+        return -ERR_NO_MEMORY;
+    }
+    cluster_map_encode(manager->map, &out);
+    int r = map_store(manager, (struct bytes){out.data, out.size});
+    free(out.data);
+    return r;
+}
+
+int manager_map_load(struct manager *manager) {
+    struct buffer out = {malloc(MAP_BYTES_MAX), 0, MAP_BYTES_MAX};
+
+    if (!out.data) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = map_read(manager, &out);
+    if (r == 0 && out.size > 0) {
+        r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
+    } else if (r == 0) {
+        r = map_first(manager);
+    }
+    free(out.data);
+    return r;
+}
+
+void manager_map_get(struct manager *manager, struct call *call) {
+    call->reply.map_get.version = manager->map->version;
+    call->bulk_in.size = 0;
+    if (call->request.map_get.known_version < manager->map->version) {
+        if (call->bulk_in.capacity < cluster_map_size(manager->map)) {
+            call_reply(call, -ERR_TOO_SMALL);
+            return;
+        }
+        cluster_map_encode(manager->map, &call->bulk_in);
+    }
+    call_reply(call, 0);
+}

@@ -1,0 +1,379 @@
+/* Sessions: their rows and the way from one stage to the next. */
+#include "manager/manager_internal.h"
+
+enum { RECORD_BYTES = 4096, TELL_PATIENCE_S = 5 };
+
+static struct manager_session *session_find(struct manager *manager, uint64_t id) {
+    for (uint32_t i = 0; i < manager->sessions_max && id != 0; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        if (session->stage != STAGE_FREE && session->id.value == id) {
+            return session;
+        }
+    }
+    return NULL;
+}
+
+static bool same_origin(const struct manager_session *session,
+                        const struct session_begin_request *request) {
+    return session->stage != STAGE_FREE && session->node == request->node &&
+           session->origin_bytes == request->origin.size &&
+           memcmp(session->origin, request->origin.data, request->origin.size) == 0;
+}
+
+static int put_row(struct manager *manager, const struct manager_session *session, uint8_t state) {
+    uint8_t value[sizeof(struct manager_session_row) + MANAGER_ORIGIN_BYTES_MAX];
+    const struct manager_session_row row = {.format = MANAGER_ROW_FORMAT,
+                                            .state = state,
+                                            .node = session->node,
+                                            .incarnation = session->incarnation};
+    struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
+
+    memcpy(value, &row, sizeof row);
+    memcpy(value + sizeof row, session->origin, session->origin_bytes);
+    return kv_put(manager->kv, &key, (struct bytes){value, sizeof row + session->origin_bytes});
+}
+
+static void flushed(struct kv_waiter *waiter, int result) {
+    struct manager_session *session = CONTAINER_OF(waiter, struct manager_session, waiter);
+
+    /* An error stops the log; whoever waits learns it from the next look at the log. */
+    (void)result;
+    session->waiting = false;
+}
+
+/* Closes the transaction and lets the session wait until it is durable. */
+static void commit_and_wait(struct manager_session *session) {
+    struct manager *manager = session->manager;
+
+    (void)kv_commit(manager->kv);
+    session->waiting = true;
+    session->waiter.done = flushed;
+    kv_sync(manager->kv, &session->waiter, kv_seal(manager->kv));
+}
+
+static void session_free(struct manager_session *session) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(&session->end_calls))) {
+        call_reply(CONTAINER_OF(node, struct call, server_node), 0);
+    }
+    session->stage = STAGE_FREE;
+}
+
+/* 0 when the record is written and being flushed. */
+static int write_begin(struct manager *manager, struct manager_session *session) {
+    uint8_t counter[8];
+    struct kv_key key = manager_key(MANAGER_ROW_COUNTER, 0, 0);
+
+    kv_begin(manager->kv);
+    store_le64(counter, manager->next_session + 1);
+    int r = kv_put(manager->kv, &key, (struct bytes){counter, sizeof counter});
+    r = r < 0 ? r : put_row(manager, session, MANAGER_SESSION_LIVE);
+    if (r < 0) {
+        kv_abort(manager->kv);
+        return r;
+    }
+    manager->next_session++;
+    commit_and_wait(session);
+    return 0;
+}
+
+static void evict(struct manager_session *session) {
+    struct manager *manager = session->manager;
+
+    if (session->stage != STAGE_LIVE || !kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
+        return;
+    }
+    kv_begin(manager->kv);
+    if (put_row(manager, session, MANAGER_SESSION_EVICTING) < 0) {
+        kv_abort(manager->kv);
+        return;
+    }
+    session->stage = STAGE_MARKING;
+    session->told_count = 0;
+    commit_and_wait(session);
+}
+
+static void forget(struct manager_session *session) {
+    struct manager *manager = session->manager;
+    struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
+
+    if (!kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
+        return;
+    }
+    kv_begin(manager->kv);
+    if (kv_delete(manager->kv, &key) < 0) {
+        kv_abort(manager->kv);
+        return;
+    }
+    session->stage = STAGE_FORGETTING;
+    commit_and_wait(session);
+}
+
+/* A target that knows nothing of the session has nothing to let go. */
+static void told(struct call *call) {
+    struct manager_session *session = call->context;
+
+    session->telling = false;
+    if (call->result == 0 || call->result == -ERR_UNKNOWN_SESSION || call->result == -ERR_FENCED) {
+        session->told_count++;
+    } else {
+        call_abandon(call);
+    }
+}
+
+/* MDTs come first in the map: they settle sizes, which fences the session where it wrote. */
+static void tell(struct manager_session *session) {
+    struct manager *manager = session->manager;
+
+    if (session->telling) {
+        return;
+    }
+    if (session->told_count == manager->map->target_count) {
+        forget(session);
+        return;
+    }
+    session->tell_call = (struct call){
+        .header = {.opcode = OP_SESSION_EVICT,
+                   .target = manager->map->targets[session->told_count].id},
+        .request.session_evict = {.session = session->id.value,
+                                  .incarnation = session->incarnation},
+        .origin = &manager->actor,
+        .done = told,
+        .context = session,
+        .deadline_ns = env_now_ns(manager->env) + TELL_PATIENCE_S * NS_PER_S,
+    };
+    session->telling = true;
+    call_start(manager->options.rpc, &session->tell_call);
+}
+
+static void session_step(struct manager_session *session) {
+    struct manager *manager = session->manager;
+
+    if (session->waiting) {
+        return;
+    }
+    switch (session->stage) {
+    case STAGE_BEGINNING:
+        session->stage = STAGE_LIVE;
+        session->heard_ns = env_now_ns(manager->env);
+        if (session->begin_call) {
+            struct call *call = session->begin_call;
+
+            session->begin_call = NULL;
+            call->reply.session_begin.session = session->id.value;
+            call->reply.session_begin.map_version = manager->map->version;
+            call_reply(call, 0);
+        }
+        break;
+    case STAGE_MARKING:
+        session->stage = STAGE_TELLING;
+        tell(session);
+        break;
+    case STAGE_TELLING:
+        tell(session);
+        break;
+    case STAGE_FORGETTING:
+        session_free(session);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A second begin of one life is answered with the first one's session. */
+static bool begin_known(struct manager *manager, struct call *call) {
+    const struct session_begin_request *request = &call->request.session_begin;
+    bool must_wait = false;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        if (!same_origin(session, request)) {
+            continue;
+        }
+        if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
+            evict(session);
+            must_wait = true;
+        } else if (session->stage == STAGE_LIVE) {
+            call->reply.session_begin.session = session->id.value;
+            call->reply.session_begin.map_version = manager->map->version;
+            call_reply(call, 0);
+            return true;
+        } else {
+            must_wait = true;
+        }
+    }
+    if (must_wait) {
+        list_push_back(&manager->begin_calls, &call->server_node);
+    }
+    return must_wait;
+}
+
+static struct manager_session *session_take(struct manager *manager) {
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        if (manager->sessions[i].stage == STAGE_FREE) {
+            return &manager->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+static void session_fill(struct manager *manager, struct manager_session *session,
+                         const struct session_begin_request *request) {
+    *session = (struct manager_session){.manager = manager,
+                                        .id = {manager->next_session},
+                                        .incarnation = request->incarnation,
+                                        .node = request->node,
+                                        .origin_bytes = (uint16_t)request->origin.size};
+    memcpy(session->origin, request->origin.data, request->origin.size);
+    list_init(&session->end_calls);
+}
+
+void manager_begin(struct manager *manager, struct call *call) {
+    const struct session_begin_request *request = &call->request.session_begin;
+
+    if (request->origin.size > MANAGER_ORIGIN_BYTES_MAX || request->incarnation == 0) {
+        call_reply(call, -ERR_INVALID);
+        return;
+    }
+    if (begin_known(manager, call)) {
+        return;
+    }
+    if (!kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
+        list_push_back(&manager->begin_calls, &call->server_node);
+        return;
+    }
+    struct manager_session *session = session_take(manager);
+    if (!session) {
+        call_reply(call, -ERR_BUSY);
+        return;
+    }
+    session_fill(manager, session, request);
+    int r = write_begin(manager, session);
+    if (r < 0) {
+        call_reply(call, r);
+        return;
+    }
+    session->stage = STAGE_BEGINNING;
+    session->begin_call = call;
+}
+
+void manager_renew(struct manager *manager, struct call *call) {
+    struct manager_session *session = session_find(manager, call->request.session_renew.session);
+    int r = 0;
+
+    if (!session) {
+        r = -ERR_UNKNOWN_SESSION;
+    } else if (session->incarnation != call->request.session_renew.incarnation ||
+               session->stage > STAGE_LIVE) {
+        r = -ERR_FENCED;
+    } else {
+        session->heard_ns = env_now_ns(manager->env);
+        call->reply.session_renew.map_version = manager->map->version;
+    }
+    call_reply(call, r);
+}
+
+/* The end of one that is not known has happened already. */
+void manager_end(struct manager *manager, struct call *call) {
+    struct manager_session *session = session_find(manager, call->request.session_end.session);
+
+    if (!session) {
+        call_reply(call, 0);
+    } else if (session->incarnation != call->request.session_end.incarnation) {
+        call_reply(call, -ERR_FENCED);
+    } else {
+        list_push_back(&session->end_calls, &call->server_node);
+        evict(session);
+    }
+}
+
+void manager_sessions_step(struct manager *manager) {
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        session_step(session);
+        if (session->stage == STAGE_LIVE && !list_is_empty(&session->end_calls)) {
+            evict(session);
+        }
+    }
+    /* Each goes to the end again when it still has to wait. */
+    struct list_node *last =
+        list_is_empty(&manager->begin_calls) ? NULL : manager->begin_calls.head.previous;
+    struct list_node *node;
+    while (last && (node = list_pop_front(&manager->begin_calls))) {
+        bool is_last = node == last;
+
+        manager_begin(manager, CONTAINER_OF(node, struct call, server_node));
+        if (is_last) {
+            break;
+        }
+    }
+}
+
+void manager_expire(struct manager *manager) {
+    uint64_t now = env_now_ns(manager->env);
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        if (session->stage == STAGE_LIVE &&
+            now - session->heard_ns > manager->options.session_timeout_ns) {
+            evict(session);
+        }
+    }
+}
+
+static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
+    struct manager_session_row row;
+    struct manager_session *session = session_take(manager);
+
+    if (value.size < sizeof row || value.size - sizeof row > MANAGER_ORIGIN_BYTES_MAX) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(&row, value.data, sizeof row);
+    if (row.format > MANAGER_ROW_FORMAT) {
+        return -ERR_NEWER_FORMAT;
+    }
+    if (!session) {
+        return -ERR_BUSY;
+    }
+    const struct session_begin_request request = {
+        .node = row.node,
+        .incarnation = row.incarnation,
+        .origin = {value.data + sizeof row, value.size - sizeof row},
+    };
+    session_fill(manager, session, &request);
+    session->id.value = id;
+    session->stage = row.state == MANAGER_SESSION_EVICTING ? STAGE_TELLING : STAGE_LIVE;
+    session->heard_ns = env_now_ns(manager->env);
+    return 0;
+}
+
+int manager_sessions_load(struct manager *manager) {
+    struct kv_key from = manager_key(MANAGER_ROW_SESSION, 0, 0);
+    struct kv_key to = manager_key(MANAGER_ROW_SESSION + 1, 0, 0);
+    struct kv_key counter = manager_key(MANAGER_ROW_COUNTER, 0, 0);
+    struct kv_cursor cursor;
+    struct bytes value;
+    int r;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        manager->sessions[i].stage = STAGE_FREE;
+    }
+    kv_cursor_init(&cursor, &from, &to);
+    while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
+        r = load_row(manager, kv_key_split(&cursor.key).id, value);
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    r = kv_get(manager->kv, &counter, &value);
+    manager->next_session = r == 0 && value.size == 8 ? load_le64(value.data) : 1;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
