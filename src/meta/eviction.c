@@ -69,7 +69,9 @@ static int close_one(struct group *group, struct session *session, struct open_e
     transaction_begin(&transaction, group, true);
     int r = inode_get(&transaction, ino, &row);
     r = r == -ERR_STALE ? 0 : r;
-    bool wrote = entry->has_row && row && row->data_state == DATA_CHUNKED && row->nlink > 0;
+    /* Of a file that goes with this close nobody will ask the size. */
+    bool stays = row && (row->nlink > 0 || opens_any_other(&group->opens, ino, entry));
+    bool wrote = entry->has_row && stays && row->data_state == DATA_CHUNKED;
     if (r == 0 && wrote && group->rpc) {
         transaction_abort(&transaction);
         if (settle_has_room(group, ino)) {

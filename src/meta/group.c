@@ -48,10 +48,25 @@ static void synced_hook(void *context, uint64_t synced) {
     group->synced_moved = true;
 }
 
+/* Evictions under way go no further: who waits for them is told. */
+static void evict_calls_answer(struct group *group, int result) {
+    const struct list *known = &group->sessions.known;
+
+    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
+        struct session *session = CONTAINER_OF(node, struct session, node);
+        struct list_node *call;
+
+        while ((call = list_pop_front(&session->evict_calls))) {
+            group_answer(group, CONTAINER_OF(call, struct call, server_node), result);
+        }
+    }
+}
+
 static void group_fail(struct group *group, int result) {
     if (group->stage != GROUP_FAILED) {
         group->stage = GROUP_FAILED;
         group->failure = result;
+        evict_calls_answer(group, result);
         group_unpark(group);
     }
 }
@@ -163,13 +178,31 @@ static void kv_stopped(void *context, int result) {
     group->stop_done(group->stop_context, result);
 }
 
-/* The log may end once nobody waits for a position in it. */
+/* The log may end once nobody waits for a position in it and no call of ours is out. */
 static void stop_step(struct group *group) {
-    if (group->stage == GROUP_STOPPING && !group->stop_started && !group->sync_waiting &&
-        list_is_empty(&group->awaiting_sync)) {
-        group->stop_started = true;
+    bool stopping = group->stop_done && !group->stop_started;
+
+    if (!stopping || group->sync_waiting || !list_is_empty(&group->awaiting_sync) ||
+        queue_calls_out(&group->orders) + settle_calls_out(&group->settle) > 0) {
+        return;
+    }
+    group->stop_started = true;
+    if (group->stage == GROUP_FAILED) {
+        group->stop_done(group->stop_context, group->failure);
+    } else {
         kv_stop_start(group->kv, kv_stopped, group);
     }
+}
+
+static void stop_begin(struct group *group) {
+    group->stop_done = group->stop_asked;
+    if (group->stage != GROUP_FAILED) {
+        group->stage = GROUP_STOPPING;
+        evict_calls_answer(group, -ERR_CLOSED);
+    }
+    queue_cancel(&group->orders);
+    settle_cancel(&group->settle);
+    group_unpark(group);
 }
 
 static void take_in(struct group *group, struct message *message) {
@@ -196,8 +229,7 @@ static void take_in(struct group *group, struct message *message) {
         stats_fill(group, CONTAINER_OF(message, struct group_stats, message));
         break;
     case GROUP_STOP:
-        group->stage = group->stage == GROUP_FAILED ? GROUP_FAILED : GROUP_STOPPING;
-        group_unpark(group);
+        stop_begin(group);
         break;
     default:
         assert(!"a message that no one sends to a group");
@@ -334,7 +366,7 @@ void group_stats_start(struct group *group, struct group_stats *stats) {
 }
 
 void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context) {
-    group->stop_done = done;
+    group->stop_asked = done;
     group->stop_context = context;
     group->stop = (struct message){.kind = GROUP_STOP, .message_class = MESSAGE_CONTROL};
     actor_post(&group->actor, &group->stop);

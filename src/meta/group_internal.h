@@ -74,7 +74,8 @@ struct group {
     struct signal tick;
     struct signal wake;
     struct message stop;
-    void (*stop_done)(void *context, int result);
+    void (*stop_asked)(void *context, int result);
+    void (*stop_done)(void *context, int result); /* once the step has heard of it */
     void *stop_context;
     bool stop_started;
 };

@@ -107,6 +107,7 @@ struct __attribute__((packed)) inode_row {
     uint32_t truncate_seq;
     uint32_t pool_version;
     uint64_t truncate_size;
+    uint64_t truncate_position; /* of the record that set the two */
     uint32_t chunk_bytes;
     uint32_t seed;
     uint16_t stripe_count;
@@ -114,7 +115,7 @@ struct __attribute__((packed)) inode_row {
     uint8_t partition_depth;
     uint32_t reserved;
 };
-static_assert(sizeof(struct inode_row) == 128, "inode_row is on disk");
+static_assert(sizeof(struct inode_row) == 136, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, mode) == 40, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, parent) == 72, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, truncate_size) == 104, "inode_row is on disk");

@@ -129,7 +129,7 @@ static int outcome_stage(struct transaction *transaction, struct call *call, int
     if (result == 0) {
         value.head = (struct outcome_head){
             .format = META_FORMAT,
-            .flags = transaction->after_sync ? OUTCOME_AFTER_SYNC : 0,
+            .flags = transaction->after_sync || transaction->sync_position ? OUTCOME_AFTER_SYNC : 0,
             .opcode = call->header.opcode,
             .term = transaction->group->term,
         };
@@ -160,9 +160,13 @@ static enum run_result commit(struct transaction *transaction, struct call *call
     if (transaction->held) {
         return RUN_OVER;
     }
+    call->result = transaction->answer;
     if (transaction->after_sync) {
-        call->result = transaction->answer;
         list_push_back(&group->answered_after_sync, &call->server_node);
+    } else if (transaction->sync_position > 0) {
+        call->server_position = transaction->sync_position;
+        group_sync_want(group, transaction->sync_position);
+        list_push_back(&group->awaiting_sync, &call->server_node);
     } else {
         group_answer(group, call, transaction->answer);
     }

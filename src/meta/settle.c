@@ -73,6 +73,10 @@ static int job_read(struct group *group, struct settle_job *job) {
     if (r < 0) {
         return r;
     }
+    if (row->truncate_position > kv_synced_position(group->kv)) {
+        group_sync_want(group, row->truncate_position);
+        return -ERR_PENDING;
+    }
     job->layout = inode_layout(row);
     job->generation = row->chunk_generation;
     job->truncate_seq = row->truncate_seq;
@@ -219,4 +223,29 @@ void settle_step(struct group *group) {
         }
     }
     settle->ticked = false;
+}
+
+uint32_t settle_calls_out(const struct settle *settle) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SETTLE_JOBS; i++) {
+        for (uint32_t j = 0; j < SETTLE_CALLS; j++) {
+            const struct settle_ask *ask = &settle->jobs[i].asks[j];
+
+            count += ask->busy && !ask->failed;
+        }
+    }
+    return count;
+}
+
+void settle_cancel(struct settle *settle) {
+    for (uint32_t i = 0; i < SETTLE_JOBS; i++) {
+        for (uint32_t j = 0; j < SETTLE_CALLS; j++) {
+            struct settle_ask *ask = &settle->jobs[i].asks[j];
+
+            if (ask->busy && !ask->failed) {
+                call_cancel(&ask->call);
+            }
+        }
+    }
 }

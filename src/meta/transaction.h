@@ -47,6 +47,7 @@ struct transaction {
     bool changed;            /* something is staged */
     bool full;               /* the record could not take more */
     bool after_sync;         /* the answer leaves when the record is on disk */
+    uint64_t sync_position;  /* likewise, of an earlier record; 0: none */
     bool repeatable;         /* running it again is right: no outcome is kept */
     bool held;               /* the reply is left to a job of the group */
     int answer;              /* what a run that succeeded answers: 0 but for a lost race */

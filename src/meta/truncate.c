@@ -52,6 +52,7 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
     }
     row->truncate_seq++;
     row->truncate_size = size;
+    row->truncate_position = kv_position(transaction->group->kv) + 1;
     row->flags |= INODE_CUT_PENDING;
     transaction->after_sync = true;
     return order_put(transaction, ino, row, ORDER_CUT);

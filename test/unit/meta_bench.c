@@ -150,7 +150,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->rpc = rpc_make(bench);
     group_start(bench);
     for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
-        bench->sessions[i].id = 100 + i;
+        bench->sessions[i].id = ++bench->next_session_id;
         bench->sessions[i].incarnation = 7;
         bench_attach(bench, i);
     }
@@ -300,7 +300,11 @@ void bench_chunk_write(struct meta_bench *bench, const struct capability *capabi
                                         .generation = capability->generation,
                                         .truncate_seq = capability->truncate_seq};
     }
-    assert_false(chunks->deleted);
+    if (chunks->deleted) {
+        fail_msg("seed %llu: generation %u of %llx is written after its end",
+                 (unsigned long long)bench->seed, chunks->generation,
+                 (unsigned long long)chunks->ino);
+    }
     if (chunks->truncate_seq < capability->truncate_seq) {
         chunks->truncate_seq = capability->truncate_seq;
         chunks->length = MIN(chunks->length, capability->truncate_size);

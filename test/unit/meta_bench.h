@@ -47,6 +47,7 @@ struct meta_bench {
     struct worker worker;
     struct group *group;
     struct bench_session sessions[BENCH_SESSIONS];
+    uint64_t next_session_id;
     struct bench_ost osts[BENCH_OSTS];
     struct bench_chunks chunks[BENCH_CHUNKS];
     uint32_t chunks_count;
