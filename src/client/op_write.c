@@ -10,6 +10,7 @@
 enum {
     WRITE_ENTER,
     WRITE_START = CONVERT_RETURNS_TO,
+    WRITE_ASKED,
     WRITE_KILLED,
     WRITE_INLINE,
     WRITE_CHUNKS,
@@ -53,6 +54,13 @@ static bool write_kills(const struct operation *operation) {
                (mode & (MODE_SETGID | MODE_GROUP_EXECUTE)) == (MODE_SETGID | MODE_GROUP_EXECUTE);
 
     return has && (asked->identity.uid != 0 || (asked->set & SHOAL_SET_KILL_SUID));
+}
+
+static void write_ask(struct operation *operation) {
+    operation->asked = true;
+    operation->stage = WRITE_ASKED;
+    operation_prepare(operation)->request.getattr.ino = operation->ino;
+    operation_call(operation, OP_GETATTR, operation->ino);
 }
 
 static void write_kill(struct operation *operation) {
@@ -172,6 +180,10 @@ static void write_start(struct operation *operation) {
         write_fail(operation, operation->result);
         return;
     }
+    if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
+        write_ask(operation);
+        return;
+    }
     if (offset > FILE_BYTES_MAX || asked->size > FILE_BYTES_MAX - offset) {
         write_finish(operation, -ERR_FILE_TOO_BIG);
         return;
@@ -204,6 +216,14 @@ void op_write_step(struct operation *operation) {
     switch (operation->stage) {
     case WRITE_ENTER:
         write_enter(operation);
+        break;
+    case WRITE_ASKED:
+        if (operation->result == 0) {
+            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
+        }
+        operation->result = 0;
+        operation->stage = WRITE_START;
+        write_start(operation);
         break;
     case WRITE_KILLED:
         if (operation->result == 0) {

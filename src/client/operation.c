@@ -66,6 +66,10 @@ struct credentials operation_who(struct operation *operation) {
                                 .groups = identity->groups};
 }
 
+uint64_t operation_began_ns(const struct operation *operation) {
+    return operation->deadline_ns - operation->client->options.request_timeout_ns;
+}
+
 void operation_post(struct operation *operation, struct shard *shard) {
     operation->shard = shard;
     operation->message.kind = SHARD_OPERATION;

@@ -3,18 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At the start of a page, as mapped memory is, and zeroed. */
-static void *region_memory(size_t size_bytes) {
-    size_t whole = (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-    void *memory = aligned_alloc(BLOCK_BYTES, whole);
-
-    if (!memory) {
-        abort();
-    }
-    memset(memory, 0, whole);
-    return memory;
-}
-
 static struct sim_region **region_link(struct sim_process *process, const char *name) {
     struct sim_region **link = &process->regions;
 
@@ -43,7 +31,13 @@ static struct sim_region *region_add(struct sim_process *process, const char *na
 
     region->name = sim_allocate(name_size);
     memcpy(region->name, name, name_size);
-    region->data = region_memory(size_bytes);
+    /* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
+    region->data =
+        aligned_alloc(BLOCK_BYTES, (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
+    if (!region->data) {
+        abort();
+    }
+    memset(region->data, 0, size_bytes);
     region->size_bytes = size_bytes;
     region->next = process->regions;
     process->regions = region;
@@ -120,7 +114,7 @@ void sim_regions_kill(struct env_sim *env) {
         struct sim_region *region = shared->region;
 
         if (region) {
-            region->data = region_memory(region->size_bytes);
+            region->data = sim_allocate(region->size_bytes);
             memcpy(region->data, shared->data, region->size_bytes);
             region->open = NULL;
             shared->region = NULL;

@@ -316,13 +316,9 @@ static void test_holes_read_as_zeros(void **state) {
     free(back);
 }
 
-static int find_size(void *context, const char *name, size_t name_bytes, uint64_t ino,
-                     uint32_t type, uint64_t cookie, const struct shoal_attributes *attributes) {
-    (void)ino;
-    (void)type;
-    (void)cookie;
-    if (name_bytes == 7 && memcmp(name, "overlay", 7) == 0) {
-        *(uint64_t *)context = attributes ? attributes->size : UINT64_MAX;
+static int find_size(void *context, const struct shoal_entry *entry) {
+    if (entry->name_bytes == 7 && memcmp(entry->name, "overlay", 7) == 0) {
+        *(uint64_t *)context = entry->attributes ? entry->attributes->size : UINT64_MAX;
     }
     return 0;
 }
@@ -836,6 +832,17 @@ static void test_errors_are_told(void **state) {
                      (long long)rows[i].result);
         }
     }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, reader), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
+    free(data);
+}
+
+static void test_errors_of_storage_targets_are_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "io", RW);
+    uint8_t *data = pattern(100000, 17);
+
     fail_osts(bench, OP_CHUNK_WRITE, -ERR_IO, 100);
     assert_int_equal(put(bench, file, 0, data, 100000), -EIO);
     fail_osts(bench, 0, 0, 0);
@@ -843,8 +850,6 @@ static void test_errors_are_told(void **state) {
     fail_osts(bench, OP_CHUNK_READ, -ERR_IO, 100);
     assert_int_equal(get(bench, file, 0, data, 100000), -EIO);
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, reader), 0);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
     free(data);
 }
 
@@ -951,6 +956,7 @@ int main(void) {
         TEST(failed_write_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),
         TEST(errors_are_told),
+        TEST(errors_of_storage_targets_are_told),
         TEST(allocate_raises_the_size),
         TEST(evicted_client_says_so),
         TEST(open_files_have_a_limit),
