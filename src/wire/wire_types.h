@@ -88,6 +88,7 @@ enum fsck_what {
     FSCK_CHUNKS = 5,
     FSCK_BLOCKS = 6,
     FSCK_QUEUE = 7,
+    FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
 };
 
 /* Entry of a readdir's bulk: header, name, then, with plus, encoded attributes. Cookies are

@@ -1,0 +1,391 @@
+/* See chunk.h. */
+#include "store/chunk.h"
+
+#include <stdlib.h>
+
+int change_init(struct change *change, struct blocks *blocks, uint32_t extents_max) {
+    *change = (struct change){.blocks = blocks, .extents_max = extents_max};
+    change->rows = calloc(CHANGE_ROWS_MAX, sizeof *change->rows);
+    change->extents = calloc(extents_max, sizeof *change->extents);
+    change->bitmaps = calloc(2 * (size_t)extents_max, sizeof *change->bitmaps);
+    return change->rows && change->extents && change->bitmaps ? 0 : -ERR_NO_MEMORY;
+}
+
+void change_deinit(struct change *change) {
+    free(change->rows);
+    free(change->extents);
+    free(change->bitmaps);
+    *change = (struct change){0};
+}
+
+struct kv_key chunk_key(const struct chunk_id *id, uint64_t row) {
+    return kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT,
+                                              .slot = store_bucket(id->ino),
+                                              .type = STORE_ROW_CHUNK,
+                                              .id = id->ino.value,
+                                              .generation = id->generation,
+                                              .index = id->chunk << STORE_INDEX_BITS | row});
+}
+
+int chunk_head_check(struct bytes value, struct store_head *ret_head) {
+    struct store_head head;
+
+    if (value.size != sizeof head) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(&head, value.data, sizeof head);
+    if (head.format != STORE_FORMAT) {
+        return head.format > STORE_FORMAT ? -ERR_NEWER_FORMAT : -ERR_CORRUPT;
+    }
+    if (head.chunk_bytes > (uint32_t)STORE_CHUNK_BLOCKS_MAX * BLOCK_BYTES ||
+        head.length > head.chunk_bytes || head.reserved_too) {
+        return -ERR_CORRUPT;
+    }
+    *ret_head = head;
+    return 0;
+}
+
+int chunk_head_get(struct kv *kv, const struct chunk_id *id, struct store_head *ret_head) {
+    struct kv_key key = chunk_head_key(id);
+    struct bytes value;
+    int r = kv_get(kv, &key, &value);
+
+    return r < 0 ? r : chunk_head_check(value, ret_head);
+}
+
+/* A row may end early; what is missing is a hole. */
+static struct block_entry entry_at(struct bytes row, uint32_t index) {
+    size_t offset = offsetof(struct store_segment, entries) + index * sizeof(struct store_entry);
+    struct store_entry entry;
+
+    if (offset + sizeof entry > row.size) {
+        return (struct block_entry){0};
+    }
+    memcpy(&entry, row.data + offset, sizeof entry);
+    return (struct block_entry){.block = store_entry_block(&entry), .crc = entry.crc};
+}
+
+static int segment_check(struct bytes row) {
+    if (row.size > sizeof(struct store_segment) || row.size < 1) {
+        return -ERR_CORRUPT;
+    }
+    if (row.data[0] != STORE_FORMAT) {
+        return row.data[0] > STORE_FORMAT ? -ERR_NEWER_FORMAT : -ERR_CORRUPT;
+    }
+    return 0;
+}
+
+/* An empty row when there is none. */
+static int segment_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_row) {
+    struct bytes row = {0};
+    int r = kv_get(kv, key, &row);
+
+    if (r == 0) {
+        r = segment_check(row);
+    } else if (r == -ERR_NOT_FOUND) {
+        row = (struct bytes){0};
+        r = 0;
+    }
+    if (r == 0) {
+        *ret_row = row;
+    }
+    return r;
+}
+
+int chunk_entries_get(struct kv *kv, const struct chunk_id *id, struct extent range,
+                      struct block_entry *ret_entries) {
+    struct bytes row = {0};
+
+    for (uint32_t i = 0; i < range.count; i++) {
+        uint64_t block = range.first + i;
+        uint32_t index = (uint32_t)(block % BLOCKS_PER_SEGMENT);
+
+        if (i == 0 || index == 0) {
+            struct kv_key key = chunk_key(id, 1 + block / BLOCKS_PER_SEGMENT);
+            int r = segment_get(kv, &key, &row);
+
+            if (r < 0) {
+                return r;
+            }
+        }
+        ret_entries[i] = entry_at(row, index);
+    }
+    return 0;
+}
+
+void change_begin(struct change *change, struct kv *kv) {
+    change->kv = kv;
+    change->row_count = 0;
+    change->extent_count = 0;
+    change->block_delta = 0;
+    kv_begin(kv);
+}
+
+static int extent_add(struct change *change, uint64_t block, bool used) {
+    struct change_extent *last = change->extents + change->extent_count - 1;
+
+    if (block == 0) {
+        return 0;
+    }
+    if (block >= change->blocks->block_count) {
+        return -ERR_CORRUPT;
+    }
+    change->block_delta += used ? 1 : -1;
+    if (change->extent_count > 0 && last->used == used &&
+        last->extent.first + last->extent.count == block) {
+        last->extent.count++;
+        return 0;
+    }
+    if (change->extent_count == change->extents_max) {
+        return -ERR_BUSY;
+    }
+    change->extents[change->extent_count++] = (struct change_extent){{block, 1}, used};
+    return 0;
+}
+
+/* The part of a range that lies in one segment becomes a row of the change. */
+static int row_add(struct change *change, const struct chunk_id *id, struct extent part,
+                   const struct block_entry *entries) {
+    struct change_row *row = &change->rows[change->row_count];
+    uint8_t first = (uint8_t)(part.first % BLOCKS_PER_SEGMENT);
+    struct bytes old;
+
+    if (change->row_count == CHANGE_ROWS_MAX) {
+        return -ERR_BUSY;
+    }
+    *row = (struct change_row){.key = chunk_key(id, 1 + part.first / BLOCKS_PER_SEGMENT),
+                               .deleted = !entries && part.count == BLOCKS_PER_SEGMENT,
+                               .first = first,
+                               .count = (uint8_t)part.count,
+                               .entries = entries};
+    int r = segment_get(change->kv, &row->key, &old);
+
+    row->size = old.size;
+    for (uint32_t i = 0; r == 0 && i < part.count; i++) {
+        r = extent_add(change, entry_at(old, first + i).block, false);
+    }
+    for (uint32_t i = 0; r == 0 && entries && i < part.count; i++) {
+        r = extent_add(change, entries[i].block, true);
+    }
+    if (r == 0 && (entries || old.size > 0)) {
+        change->row_count++;
+    }
+    return r;
+}
+
+static int rows_add(struct change *change, const struct chunk_id *id, struct extent range,
+                    const struct block_entry *entries) {
+    uint64_t end = range.first + range.count;
+    int r = 0;
+
+    for (uint64_t at = range.first; r == 0 && at < end;) {
+        uint64_t count = MIN(end - at, BLOCKS_PER_SEGMENT - at % BLOCKS_PER_SEGMENT);
+
+        r = row_add(change, id, (struct extent){at, (uint32_t)count},
+                    entries ? entries + (at - range.first) : NULL);
+        at += count;
+    }
+    return r;
+}
+
+int change_entries(struct change *change, const struct chunk_id *id, struct extent range,
+                   const struct block_entry *entries) {
+    return rows_add(change, id, range, entries);
+}
+
+int change_holes(struct change *change, const struct chunk_id *id, struct extent range) {
+    return rows_add(change, id, range, NULL);
+}
+
+int change_row_delete(struct change *change, const struct kv_key *key, struct bytes value) {
+    struct change_row *row = &change->rows[change->row_count];
+    bool is_head = kv_key_split(key).index % (1 << STORE_INDEX_BITS) == 0;
+    int r = 0;
+
+    if (change->row_count == CHANGE_ROWS_MAX) {
+        return -ERR_BUSY;
+    }
+    *row = (struct change_row){.key = *key, .deleted = true, .size = value.size};
+    if (!is_head) {
+        r = segment_check(value);
+        for (uint32_t i = 0; r == 0 && i < BLOCKS_PER_SEGMENT; i++) {
+            r = extent_add(change, entry_at(value, i).block, false);
+        }
+    }
+    change->row_count += r == 0;
+    return r;
+}
+
+/* Shell's sort: most changes have two extents, and nothing may be allocated here. */
+static void extents_sort(struct change_extent *extents, uint32_t count) {
+    for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
+        for (uint32_t i = gap; i < count; i++) {
+            struct change_extent moved = extents[i];
+            uint32_t at = i;
+
+            for (; at >= gap && extents[at - gap].extent.first > moved.extent.first; at -= gap) {
+                extents[at] = extents[at - gap];
+            }
+            extents[at] = moved;
+        }
+    }
+}
+
+static uint64_t bitmap_row(uint64_t block) {
+    return block / STORE_BITMAP_BITS;
+}
+
+/* Calls of one row follow each other, as the extents are sorted. */
+static int bitmaps_read(struct change *change) {
+    uint64_t last = UINT64_MAX;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < change->extent_count; i++) {
+        struct extent extent = change->extents[i].extent;
+
+        for (uint64_t row = bitmap_row(extent.first);
+             row <= bitmap_row(extent.first + extent.count - 1); row++) {
+            struct kv_key key = store_owner_key(STORE_ROW_BITMAP, 0, row);
+            struct bytes value = {0};
+
+            if (row == last) {
+                continue;
+            }
+            if (count == 2 * change->extents_max) {
+                return -ERR_BUSY;
+            }
+            int r = kv_get(change->kv, &key, &value);
+            if (r < 0 && r != -ERR_NOT_FOUND) {
+                return r;
+            }
+            change->bitmaps[count++] = r < 0 ? (struct bytes){0} : value;
+            last = row;
+        }
+    }
+    return 0;
+}
+
+/* A bitmap row in the making: the bytes [low, high) of bits differ from the stored ones. */
+struct bitmap_edit {
+    struct store_bitmap content;
+    uint64_t row;
+    size_t old_size;
+    uint32_t low;
+    uint32_t high;
+};
+
+static void edit_start(struct bitmap_edit *edit, uint64_t row, struct bytes old) {
+    memset(&edit->content, 0, sizeof edit->content);
+    if (old.size > 0) {
+        memcpy(&edit->content, old.data, MIN(old.size, sizeof edit->content));
+    }
+    edit->content.format = STORE_FORMAT;
+    edit->row = row;
+    edit->old_size = old.size;
+    edit->low = sizeof edit->content.bits;
+    edit->high = 0;
+}
+
+static int edit_apply(struct bitmap_edit *edit, uint32_t first, uint32_t end, bool used) {
+    for (uint32_t bit = first; bit < end; bit++) {
+        uint8_t mask = (uint8_t)(1U << bit % 8);
+        uint8_t *byte = &edit->content.bits[bit / 8];
+
+        /* Used twice or freed twice: two chunks claim the block. */
+        if (((*byte & mask) != 0) == used) {
+            return -ERR_CORRUPT;
+        }
+        *byte ^= mask;
+    }
+    edit->low = MIN(edit->low, first / 8);
+    edit->high = MAX(edit->high, (end + 7) / 8);
+    return 0;
+}
+
+static int edit_stage(struct change *change, const struct bitmap_edit *edit) {
+    struct kv_key key = store_owner_key(STORE_ROW_BITMAP, 0, edit->row);
+    size_t bits = offsetof(struct store_bitmap, bits);
+    size_t from = edit->old_size > 0 ? bits + edit->low : 0;
+    const uint8_t *content = (const uint8_t *)&edit->content;
+
+    return kv_patch(change->kv, &key, from,
+                    (struct bytes){content + from, bits + edit->high - from});
+}
+
+static int bitmaps_stage(struct change *change) {
+    struct bitmap_edit edit = {.row = UINT64_MAX};
+    uint32_t count = 0;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < change->extent_count; i++) {
+        const struct change_extent *item = &change->extents[i];
+        uint64_t end = item->extent.first + item->extent.count;
+
+        for (uint64_t at = item->extent.first; r == 0 && at < end;) {
+            uint64_t row = bitmap_row(at);
+            uint64_t stop = MIN(end, (row + 1) * STORE_BITMAP_BITS);
+
+            if (row != edit.row) {
+                r = edit.row == UINT64_MAX ? 0 : edit_stage(change, &edit);
+                edit_start(&edit, row, change->bitmaps[count++]);
+            }
+            if (r == 0) {
+                r = edit_apply(&edit, (uint32_t)(at % STORE_BITMAP_BITS),
+                               (uint32_t)(stop - row * STORE_BITMAP_BITS), item->used);
+            }
+            at = stop;
+        }
+    }
+    return r < 0 || edit.row == UINT64_MAX ? r : edit_stage(change, &edit);
+}
+
+static int row_stage(struct change *change, const struct change_row *row) {
+    struct store_segment segment = {.format = STORE_FORMAT};
+    size_t first = offsetof(struct store_segment, entries) + row->first * sizeof *segment.entries;
+    size_t end = first + row->count * sizeof *segment.entries;
+    size_t from = row->size > 0 ? first : 0;
+
+    if (row->deleted) {
+        return kv_delete(change->kv, &row->key);
+    }
+    for (uint32_t i = 0; row->entries && i < row->count; i++) {
+        store_entry_set(&segment.entries[row->first + i], row->entries[i].block,
+                        row->entries[i].crc);
+    }
+    return kv_patch(change->kv, &row->key, from,
+                    (struct bytes){(const uint8_t *)&segment + from, end - from});
+}
+
+int change_stage(struct change *change) {
+    extents_sort(change->extents, change->extent_count);
+    int r = bitmaps_read(change);
+
+    for (uint32_t i = 0; r == 0 && i < change->row_count; i++) {
+        r = row_stage(change, &change->rows[i]);
+    }
+    return r < 0 ? r : bitmaps_stage(change);
+}
+
+int change_head(struct change *change, const struct chunk_id *id, const struct store_head *head,
+                bool existed) {
+    size_t from = existed ? offsetof(struct store_head, version) : 0;
+    struct kv_key key = chunk_head_key(id);
+
+    return kv_patch(change->kv, &key, from,
+                    (struct bytes){(const uint8_t *)head + from, sizeof *head - from});
+}
+
+uint64_t change_commit(struct change *change, uint64_t read_number) {
+    uint64_t position = kv_commit(change->kv);
+
+    for (uint32_t i = 0; i < change->extent_count; i++) {
+        if (!change->extents[i].used) {
+            blocks_free(change->blocks, change->extents[i].extent, position, read_number);
+        }
+    }
+    return position;
+}
+
+void change_abort(struct change *change) {
+    kv_abort(change->kv);
+}

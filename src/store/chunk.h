@@ -1,0 +1,85 @@
+/* The rows of chunks, and changes of them: which blocks hold what, in one transaction with the
+ * bitmap rows that say which blocks are in use.
+ *
+ *     change_begin -> change_entries, change_holes, change_row_delete (read, collect; may answer
+ *     -ERR_PENDING) -> change_stage -> change_commit or change_abort
+ *
+ * All rows are read before the first is staged. What a change frees goes to the quarantine of
+ * blocks at its commit.
+ *
+ * Thread: the OST's. Memory: taken at init. */
+#pragma once
+#include "kv/kv.h"
+#include "store/blocks.h"
+#include "store/store_format.h"
+
+struct chunk_id {
+    struct ino ino;
+    uint32_t generation;
+    uint64_t chunk;
+};
+
+/* block 0: a hole. */
+struct block_entry {
+    uint64_t block;
+    uint32_t crc;
+};
+
+enum { CHANGE_ROWS_MAX = 288, CHANGE_STEP_SEGMENTS = 64 };
+
+struct change_row {
+    struct kv_key key;
+    bool deleted;
+    uint8_t first; /* entries [first, first + count) get new content */
+    uint8_t count;
+    size_t size;                       /* of the row as it was; 0: missing */
+    const struct block_entry *entries; /* NULL: holes */
+};
+
+struct change_extent {
+    struct extent extent;
+    bool used;
+};
+
+struct change {
+    struct kv *kv;
+    struct blocks *blocks;
+    struct change_row *rows;
+    struct change_extent *extents;
+    struct bytes *bitmaps; /* as read, in order of the sorted extents' rows */
+    uint32_t row_count, extent_count, extents_max;
+    int32_t block_delta; /* blocks that the chunk gains */
+};
+
+MUST_CHECK int change_init(struct change *change, struct blocks *blocks, uint32_t extents_max);
+void change_deinit(struct change *change);
+
+struct kv_key chunk_key(const struct chunk_id *id, uint64_t row); /* 0: head, 1 + i: segment i */
+static inline struct kv_key chunk_head_key(const struct chunk_id *id) {
+    return chunk_key(id, 0);
+}
+
+/* -ERR_NOT_FOUND, -ERR_PENDING, -ERR_CORRUPT, -ERR_NEWER_FORMAT. */
+MUST_CHECK int chunk_head_get(struct kv *kv, const struct chunk_id *id,
+                              struct store_head *ret_head);
+MUST_CHECK int chunk_head_check(struct bytes value, struct store_head *ret_head);
+/* Entries of blocks [first, first + count); missing rows are holes. */
+MUST_CHECK int chunk_entries_get(struct kv *kv, const struct chunk_id *id, struct extent range,
+                                 struct block_entry *ret_entries);
+
+void change_begin(struct change *change, struct kv *kv);
+/* New content for the range; entries stay valid until change_stage. */
+MUST_CHECK int change_entries(struct change *change, const struct chunk_id *id, struct extent range,
+                              const struct block_entry *entries);
+/* Holes in the range; rows that are all in it go. */
+MUST_CHECK int change_holes(struct change *change, const struct chunk_id *id, struct extent range);
+/* A head or segment, as kv_next gave it, goes with its blocks. */
+MUST_CHECK int change_row_delete(struct change *change, const struct kv_key *key,
+                                 struct bytes value);
+MUST_CHECK int change_stage(struct change *change);
+/* existed: the row has been read, and is there. */
+MUST_CHECK int change_head(struct change *change, const struct chunk_id *id,
+                           const struct store_head *head, bool existed);
+/* Answers the position. Reads that begin now are numbered from read_number on. */
+uint64_t change_commit(struct change *change, uint64_t read_number);
+void change_abort(struct change *change);

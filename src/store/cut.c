@@ -1,0 +1,222 @@
+/* Truncation: of one chunk, for a write or an order, and of all chunks of a file beyond a size.
+ *
+ *     chunk   |####|####|##..|....|....|      cut inside the third block: it is replaced by one
+ *              kept kept new   freed           that ends in zeros; the rest is freed
+ *
+ * Blocks at the end go first, some segments a transaction, and the head's length with them; the
+ * last transaction brings the new sequence. A reader that knows the truncation sees zeros behind it
+ * all along, one that does not knows an older file. */
+#include "store/operations.h"
+#include "base/crc32c.h"
+
+enum { CUT_CHUNKS_A_STEP = 64, CUT_RECORD_BYTES = 8 * 1024 };
+
+struct cut_fill {
+    const uint8_t *old;
+    uint32_t keep; /* bytes */
+};
+
+static uint32_t cut_fill(void *context, uint32_t i, uint8_t *data) {
+    const struct cut_fill *fill = context;
+
+    (void)i;
+    memcpy(data, fill->old, fill->keep);
+    memset(data + fill->keep, 0, BLOCK_BYTES - fill->keep);
+    return crc32c(0, data, BLOCK_BYTES);
+}
+
+/* One transaction of a cut. */
+struct cut_step {
+    uint64_t first; /* blocks from here on to end become holes */
+    uint64_t end;
+    bool last;
+    struct store_head head; /* as it is afterwards */
+    struct extent straddle; /* the block that is cut through; count 0: none */
+    struct block_entry fresh;
+    struct cut_fill fill;
+};
+
+static int cut_stage(struct ost *ost, const struct cut_order *order, struct cut_step *step,
+                     struct small_spans *spans) {
+    struct change *change = &ost->change;
+    const struct chunk_id *id = &order->id;
+    struct small_part part = {&step->fresh, 1, cut_fill, &step->fill};
+    struct kv_key key = chunk_head_key(id);
+    int r =
+        change_holes(change, id, (struct extent){step->first, (uint32_t)(step->end - step->first)});
+
+    if (r == 0 && step->straddle.count > 0) {
+        r = small_part_fill(ost, &part, spans);
+        if (r == 0) {
+            r = change_entries(change, id, step->straddle, &step->fresh);
+        }
+    }
+    if (r == 0) {
+        r = change_stage(change);
+    }
+    step->head.block_count = (uint32_t)((int64_t)step->head.block_count + change->block_delta);
+    if (r == 0 && step->last && order->length == 0) {
+        r = kv_delete(ost->kv, &key);
+    } else if (r == 0) {
+        r = change_head(change, id, &step->head, true);
+    }
+    return r < 0 ? r : small_spans_note(ost, spans);
+}
+
+/* The straddling block's old content and a new block for it. */
+static int cut_straddle(struct ost *ost, struct request *request, const struct cut_order *order,
+                        struct cut_step *step) {
+    struct space_wish wish = {.lane = BLOCKS_LANE_SMALL, .count = 1};
+    struct block_entry old;
+
+    step->straddle = (struct extent){order->length / BLOCK_BYTES, 1};
+    int r = chunk_entries_get(ost->kv, &order->id, step->straddle, &old);
+    if (r < 0 || old.block == 0) {
+        step->straddle.count = 0;
+        return r;
+    }
+    step->fill.keep = order->length % BLOCK_BYTES;
+    r = edge_get(ost, request, 0, old, &step->fill.old);
+    if (r == 0) {
+        r = space_take(ost, request, &wish, &step->fresh);
+    }
+    return r;
+}
+
+static int cut_commit(struct ost *ost, struct request *request, const struct cut_order *order,
+                      struct cut_step *step) {
+    struct small_spans spans = {.count = 0};
+    int r = 0;
+
+    if (step->last && order->length % BLOCK_BYTES) {
+        r = cut_straddle(ost, request, order, step);
+        if (r != 0) {
+            return r;
+        }
+    }
+    change_begin(&ost->change, ost->kv);
+    r = cut_stage(ost, order, step, &spans);
+    if (r < 0) {
+        change_abort(&ost->change);
+        if (step->straddle.count > 0) {
+            space_give_back(ost, &step->fresh, 1);
+        }
+        return request_log_full(ost, request, r);
+    }
+    uint64_t position = change_commit(&ost->change, ost->read_number);
+    small_spans_commit(ost, &spans, position);
+    ost->counters.cuts++;
+    return 0;
+}
+
+int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order) {
+    struct store_head head = order->head;
+
+    while (head.length > order->length) {
+        uint64_t end = (head.length + BLOCK_BYTES - 1) / BLOCK_BYTES;
+        uint64_t keep = (order->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
+        uint64_t segment = (end - 1) / BLOCKS_PER_SEGMENT;
+        uint64_t from = segment >= CHANGE_STEP_SEGMENTS
+                            ? (segment - CHANGE_STEP_SEGMENTS + 1) * BLOCKS_PER_SEGMENT
+                            : 0;
+        struct cut_step step = {
+            .first = MAX(keep, from),
+            .end = (segment + 1) * BLOCKS_PER_SEGMENT,
+            .last = keep >= from,
+            .head = head,
+        };
+
+        step.end = MAX(step.end, step.first);
+        step.head.version++;
+        step.head.length = step.last ? order->length : (uint32_t)from * BLOCK_BYTES;
+        step.head.truncate_seq = step.last ? order->truncate_seq : head.truncate_seq;
+        step.head.epoch = ost_epoch(ost);
+        int r = space_quarantine(ost, request);
+        if (r == 0 && !request_admit(ost, request, CUT_RECORD_BYTES, BLOCK_BYTES)) {
+            return REQUEST_WAITS;
+        }
+        if (r == 0) {
+            r = cut_commit(ost, request, order, &step);
+        }
+        if (r != 0) {
+            return r;
+        }
+        head = step.head;
+    }
+    return 0;
+}
+
+static int cut_check(const struct chunk_cut_request *order) {
+    return order->chunk_bytes < CHUNK_BYTES_MIN || order->chunk_bytes > CHUNK_BYTES_MAX ||
+                   order->chunk_bytes % SEGMENT_BYTES || order->truncate_size > FILE_BYTES_MAX ||
+                   order->resume_chunk > FILE_BYTES_MAX / CHUNK_BYTES_MIN
+               ? -ERR_INVALID
+               : 0;
+}
+
+/* Cuts the next chunk at or behind the cursor. -ERR_NOT_FOUND: there is none. */
+static int cut_next(struct ost *ost, struct request *request) {
+    const struct chunk_cut_request *order = &request->call->request.chunk_cut;
+    struct chunk_id id = {order->ino, order->generation, request->cursor};
+    struct kv_key from = chunk_head_key(&id);
+    struct chunk_id after = {order->ino, order->generation, (UINT64_MAX >> STORE_INDEX_BITS)};
+    struct kv_key to = chunk_head_key(&after);
+    struct kv_cursor cursor;
+    struct bytes value;
+    struct store_head head;
+
+    kv_cursor_init(&cursor, &from, &to);
+    int r = kv_next(ost->kv, &cursor, &value);
+    if (r < 0) {
+        return r;
+    }
+    id.chunk = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;
+    request->cursor = id.chunk;
+    request->id = id;
+    r = chunk_head_get(ost->kv, &id, &head);
+    if (r == 0 && head.truncate_seq < order->truncate_seq) {
+        struct cut_order cut = {
+            .id = id,
+            .head = head,
+            .length = chunk_bytes_before(id.chunk, order->chunk_bytes, order->truncate_size),
+            .truncate_seq = order->truncate_seq,
+        };
+
+        r = chunk_cut(ost, request, &cut);
+    }
+    if (r == 0 || r == -ERR_NOT_FOUND) {
+        /* Segments without a head belong to no chunk; fsck finds them. */
+        request->cursor = id.chunk + 1;
+        r = 0;
+    }
+    return r;
+}
+
+void cut_run(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+    const struct chunk_cut_request *order = &call->request.chunk_cut;
+    struct chunk_cut_reply *reply = &call->reply.chunk_cut;
+    int r = cut_check(order);
+
+    if (request_stops(ost, request, r)) {
+        return;
+    }
+    if (request->stage == 0) {
+        request->stage = 1;
+        request->cursor = MAX(order->resume_chunk, order->truncate_size / order->chunk_bytes);
+    }
+    if (request->io_pending > 0) {
+        return;
+    }
+    r = request->io_result;
+    while (r == 0 && request->sum < CUT_CHUNKS_A_STEP) {
+        r = cut_next(ost, request);
+        request->sum += r == 0;
+    }
+    if (r == REQUEST_WAITS || request_stops(ost, request, r == -ERR_NOT_FOUND ? 0 : r)) {
+        return;
+    }
+    *reply = (struct chunk_cut_reply){
+        .resume_chunk = request->cursor, .end = r == -ERR_NOT_FOUND, .position = kv_seal(ost->kv)};
+    request_finish(ost, request, 0);
+}

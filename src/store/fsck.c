@@ -1,0 +1,210 @@
+/* fsck_list: the rows of chunks and bitmaps as they are, and a check of stored blocks.
+ *
+ * The answer is a list of rows (struct store_fsck_row, key, value, padded to 8); the key of the
+ * last one is the cursor of the next call. FSCK_CHUNKS and FSCK_BLOCKS give rows of types C and B.
+ * FSCK_DATA reads the blocks of segments from the disk, past all caches, and gives for each segment
+ * that it looked at a mask of blocks that don't match their checksums. */
+#include "base/crc32c.h"
+#include "store/operations.h"
+
+enum { FSCK_START, FSCK_CHECK, FSCK_SEGMENTS_A_CALL = 16 };
+
+static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *ret_cursor) {
+    struct kv_key_fields low = {0};
+    struct kv_key_fields high = {0};
+
+    if (body->what == FSCK_CHUNKS || body->what == FSCK_DATA) {
+        low.space = KV_SPACE_SLOT;
+        high.space = KV_SPACE_SLOT + 1;
+    } else if (body->what == FSCK_BLOCKS) {
+        low.type = STORE_ROW_BITMAP;
+        high.type = STORE_ROW_BITMAP + 1;
+    } else {
+        return -ERR_NOT_SUPPORTED;
+    }
+    struct kv_key from = kv_key_make(low);
+    struct kv_key to = kv_key_make(high);
+
+    kv_cursor_init(ret_cursor, &from, &to);
+    if (body->cursor.size == 0) {
+        return 0;
+    }
+    if (body->cursor.size != KV_KEY_BYTES) {
+        return -ERR_MALFORMED;
+    }
+    memcpy(ret_cursor->key.bytes, body->cursor.data, KV_KEY_BYTES);
+    ret_cursor->inclusive = false;
+    return kv_key_compare(&ret_cursor->key, &from) < 0 ? -ERR_INVALID : 0;
+}
+
+/* False: it does not fit. */
+static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
+                     struct bytes value) {
+    struct store_fsck_row row = {.row_bytes = (uint32_t)((sizeof row + value.size + 7) / 8 * 8),
+                                 .value_bytes = (uint32_t)value.size};
+
+    if (row.row_bytes > limit - out->size) {
+        return false;
+    }
+    memcpy(row.key, key->bytes, sizeof row.key);
+    memset(out->data + out->size, 0, row.row_bytes);
+    memcpy(out->data + out->size, &row, sizeof row);
+    memcpy(out->data + out->size + sizeof row, value.data, value.size);
+    out->size += row.row_bytes;
+    return true;
+}
+
+static size_t limit_of(const struct request *request) {
+    const struct call *call = request->call;
+
+    return MIN(call->bulk_in.capacity, (size_t)call->request.fsck_list.bytes_max);
+}
+
+/* All over again after a wait: rows may have changed. */
+static int list_rows(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+    struct kv_cursor cursor;
+    struct bytes value;
+    int r = fsck_range(&call->request.fsck_list, &cursor);
+
+    call->bulk_in.size = 0;
+    while (r == 0) {
+        r = kv_next(ost->kv, &cursor, &value);
+        if (r == 0 && !row_give(&call->bulk_in, limit_of(request), &cursor.key, value)) {
+            call->reply.fsck_list.end = 0;
+            return call->bulk_in.size > 0 ? 0 : -ERR_TOO_SMALL;
+        }
+    }
+    call->reply.fsck_list.end = r == -ERR_NOT_FOUND;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static void check_finished(struct ost *ost, struct ost_io *io) {
+    struct request *request = io->owner;
+    const struct block_entry *entry = &request->entries[io->index];
+
+    if (io->result < 0 || crc32c(0, io->bounce, BLOCK_BYTES) != entry->crc) {
+        /* A read that fails is a damaged block too. */
+        request->more |= UINT64_C(1) << io->index;
+    }
+    request_io_end(ost, request, io, 0);
+}
+
+/* Reads the blocks of the segment at hand; those in the ring only are not on disk yet. */
+static int check_blocks(struct ost *ost, struct request *request) {
+    while (request->cursor < request->range.count) {
+        uint32_t index = (uint32_t)request->cursor;
+        uint64_t block = request->entries[index].block;
+
+        if (block == 0 || small_find(&ost->small, block)) {
+            request->cursor++;
+            continue;
+        }
+        struct ost_io *io = ost_io_get(ost, false);
+        if (!io || !(io->bounce = ost_bounce_get(ost))) {
+            if (io) {
+                ost_io_put(ost, io);
+            }
+            if (request->io_pending == 0) {
+                request_wait(request, &ost->io_waiting);
+            }
+            return REQUEST_WAITS;
+        }
+        io->index = index;
+        io->finished = check_finished;
+        io->io = (struct env_io){.kind = ENV_IO_READ,
+                                 .offset = block * BLOCK_BYTES,
+                                 .buffer = io->bounce,
+                                 .size = BLOCK_BYTES};
+        request->cursor++;
+        request_io_start(ost, request, io);
+    }
+    return request->io_pending > 0 ? REQUEST_WAITS : 0;
+}
+
+/* The next segment behind the last row given: its entries. */
+static int check_next(struct ost *ost, struct request *request, struct kv_key *ret_key) {
+    struct call *call = request->call;
+    struct kv_cursor cursor;
+    struct bytes value;
+    uint64_t index;
+    int r = fsck_range(&call->request.fsck_list, &cursor);
+
+    if (call->bulk_in.size > 0) {
+        cursor.key = request->check_key;
+        cursor.inclusive = false;
+    }
+    do {
+        r = r < 0 ? r : kv_next(ost->kv, &cursor, &value);
+        index = kv_key_split(&cursor.key).index % (1 << STORE_INDEX_BITS);
+    } while (r == 0 && index == 0);
+    if (r == 0) {
+        struct kv_key_fields fields = kv_key_split(&cursor.key);
+
+        *ret_key = cursor.key;
+        request->id = (struct chunk_id){.ino = {fields.id},
+                                        .generation = fields.generation,
+                                        .chunk = fields.index >> STORE_INDEX_BITS};
+        request->range = (struct extent){(index - 1) * BLOCKS_PER_SEGMENT, BLOCKS_PER_SEGMENT};
+        r = chunk_entries_get(ost->kv, &request->id, request->range, request->entries);
+    }
+    return r;
+}
+
+static int check_data(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+    int r = 0;
+
+    while (r == 0 && request->sum < FSCK_SEGMENTS_A_CALL) {
+        if (request->stage == FSCK_START) {
+            struct kv_key key;
+
+            r = check_next(ost, request, &key);
+            if (r < 0) {
+                break;
+            }
+            request->check_key = key;
+            request->cursor = 0;
+            request->more = 0;
+            request->stage = FSCK_CHECK;
+            request_pin(ost, request);
+        }
+        r = check_blocks(ost, request);
+        if (r == 0) {
+            uint8_t mask[2];
+
+            store_le16(mask, (uint16_t)request->more);
+            request_unpin(ost, request);
+            request->stage = FSCK_START;
+            request->sum++;
+            if (!row_give(&call->bulk_in, limit_of(request), &request->check_key,
+                          (struct bytes){mask, sizeof mask})) {
+                r = call->bulk_in.size > 0 ? 0 : -ERR_TOO_SMALL;
+                break;
+            }
+        }
+    }
+    call->reply.fsck_list.end = r == -ERR_NOT_FOUND;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+void fsck_run(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+    int r;
+
+    if (!call->bulk_in.data) {
+        request_finish(ost, request, -ERR_TOO_SMALL);
+        return;
+    }
+    if (call->request.fsck_list.what != FSCK_DATA) {
+        r = list_rows(ost, request);
+    } else {
+        if (request->stage == FSCK_START && request->sum == 0) {
+            call->bulk_in.size = 0;
+        }
+        r = check_data(ost, request);
+    }
+    if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        request_finish(ost, request, 0);
+    }
+}

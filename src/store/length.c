@@ -1,0 +1,92 @@
+/* chunk_length: the last byte written of a file on this OST, and the space that it uses.
+ *
+ * Asked after a session ended uncleanly, so it fences first: from the answer on, also after our
+ * own restart, that incarnation changes nothing here any more. Then it walks the heads, some of
+ * them a step; writes of others may pass it, as they may pass the answer. */
+#include "store/operations.h"
+
+enum { LENGTH_FENCE, LENGTH_FENCED, LENGTH_WALK, LENGTH_HEADS_A_STEP = 256 };
+
+static int length_fence(struct ost *ost, struct request *request) {
+    const struct chunk_length_request *order = &request->call->request.chunk_length;
+    struct session_entry fence = {order->fence_session, order->fence_incarnation};
+    uint64_t position;
+
+    if (fence.session == 0) {
+        request->stage = LENGTH_WALK;
+        return 0;
+    }
+    int r = session_fence(ost, request, fence, &position);
+    if (r == 0) {
+        request->stage = LENGTH_FENCED;
+        request_sync(ost, request, position);
+        r = REQUEST_WAITS;
+    }
+    return r;
+}
+
+static void length_count(struct request *request, const struct store_head *head, uint64_t chunk) {
+    const struct chunk_length_request *order = &request->call->request.chunk_length;
+    uint32_t length = head->length;
+
+    if (head->truncate_seq < order->truncate_seq) {
+        length = MIN(length, chunk_bytes_before(chunk, head->chunk_bytes, order->truncate_size));
+    }
+    if (length > 0) {
+        request->sum = MAX(request->sum, chunk * head->chunk_bytes + length);
+    }
+    request->more += head->block_count;
+}
+
+/* The next head at or behind the cursor; -ERR_NOT_FOUND at the end. */
+static int length_next(struct ost *ost, struct request *request) {
+    const struct chunk_length_request *order = &request->call->request.chunk_length;
+    struct chunk_id id = {order->ino, order->generation, request->cursor};
+    struct chunk_id after = {order->ino, order->generation, UINT64_MAX >> STORE_INDEX_BITS};
+    struct kv_key from = chunk_head_key(&id);
+    struct kv_key to = chunk_head_key(&after);
+    struct kv_cursor cursor;
+    struct store_head head;
+    struct bytes value;
+
+    kv_cursor_init(&cursor, &from, &to);
+    int r = kv_next(ost->kv, &cursor, &value);
+    if (r < 0) {
+        return r;
+    }
+    uint64_t index = kv_key_split(&cursor.key).index;
+    if (index % (1 << STORE_INDEX_BITS) == 0) {
+        r = chunk_head_check(value, &head);
+        if (r == 0) {
+            length_count(request, &head, index >> STORE_INDEX_BITS);
+        }
+    }
+    request->cursor = (index >> STORE_INDEX_BITS) + 1;
+    return r;
+}
+
+void length_run(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+    int r = 0;
+
+    if (request->stage == LENGTH_FENCED) {
+        r = request->sync_result;
+        request->stage = LENGTH_WALK;
+    }
+    if (request->stage == LENGTH_FENCE) {
+        r = length_fence(ost, request);
+    }
+    for (uint32_t i = 0; r == 0 && i < LENGTH_HEADS_A_STEP; i++) {
+        r = length_next(ost, request);
+    }
+    if (r == 0) {
+        request_yield(ost, request);
+        return;
+    }
+    if (r == REQUEST_WAITS || request_stops(ost, request, r == -ERR_NOT_FOUND ? 0 : r)) {
+        return;
+    }
+    call->reply.chunk_length = (struct chunk_length_reply){
+        .length = request->sum, .bytes_used = request->more * BLOCK_BYTES};
+    request_finish(ost, request, 0);
+}

@@ -1,0 +1,282 @@
+/* Start: the data file and its label, the state row, the bitmap and the sessions.
+ *
+ *     data file   size 0: made and sized, on disk before the first record
+ *     state row   missing: formatted now, unless the data file says that there was an index
+ *     label       written when the state row is on disk
+ *
+ * Rows may be PENDING: then load_step goes on in the step, and calls wait. */
+#include "base/crc32c.h"
+#include "store/operations.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool is_zero(const uint8_t *data, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        if (data[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* *ret_label 0: there is none yet. */
+static int label_check(struct ost *ost, uint64_t *ret_label, char problem[256]) {
+    const char *path = ost->options.data_path;
+    struct store_label label;
+
+    memcpy(&label, ost->label_block, sizeof label);
+    if (memcmp(label.magic, STORE_LABEL_MAGIC, sizeof label.magic) != 0) {
+        if (!is_zero(ost->label_block, BLOCK_BYTES)) {
+            snprintf(problem, 256, "%s holds something else; erase its first 4 KiB to use it",
+                     path);
+            return -ERR_NOT_OURS;
+        }
+        *ret_label = 0;
+        return 0;
+    }
+    if (label.crc != crc32c(0, &label, offsetof(struct store_label, crc))) {
+        snprintf(problem, 256, "the label of %s is damaged", path);
+        return -ERR_CORRUPT;
+    }
+    if (label.format > STORE_FORMAT) {
+        snprintf(problem, 256, "%s has format %" PRIu32 "; this program knows %d", path,
+                 label.format, STORE_FORMAT);
+        return -ERR_NEWER_FORMAT;
+    }
+    if (label.target != ost->options.target.value || label.label == 0) {
+        snprintf(problem, 256, "%s belongs to target %" PRIu32 ", not to %" PRIu32, path,
+                 label.target, ost->options.target.value);
+        return -ERR_NOT_OURS;
+    }
+    *ret_label = label.label;
+    return 0;
+}
+
+static int file_run(struct ost *ost, struct env_io io) {
+    io.file = ost->file;
+    return ost->env->ops->io_run(ost->env, &io);
+}
+
+static int file_make(struct ost *ost) {
+    uint64_t blocks = MIN(ost->options.grow_bytes / BLOCK_BYTES, ost->block_size_max);
+    int r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+
+    if (r == 0) {
+        r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
+    }
+    return r;
+}
+
+int load_file(struct ost *ost, char problem[256]) {
+    struct ost_options *options = &ost->options;
+    uint64_t size = 0;
+    int r = ost->env->ops->file_open(ost->env, options->data_path,
+                                     ENV_FILE_CREATE | ENV_FILE_DIRECT, &ost->file);
+
+    if (r == 0) {
+        r = ost->env->ops->file_size(ost->file, &size);
+    }
+    if (r == 0 && options->data_bytes_max == 0) {
+        options->data_bytes_max = size;
+    }
+    ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
+    ost->was_empty = size == 0;
+    if (r == 0 && size == 0 && ost->block_size_max > 0) {
+        r = file_make(ost);
+        if (r == 0) {
+            r = ost->env->ops->file_size(ost->file, &size);
+        }
+    }
+    if (r == 0) {
+        r = file_run(
+            ost,
+            (struct env_io){.kind = ENV_IO_READ, .buffer = ost->label_block, .size = BLOCK_BYTES});
+    }
+    if (r == 0) {
+        r = label_check(ost, &ost->file_label, problem);
+    }
+    if (r < 0) {
+        if (!problem[0]) {
+            snprintf(problem, 256, "%s cannot be opened: %s", options->data_path, err_text(r));
+        }
+        return r;
+    }
+    if (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES) {
+        snprintf(problem, 256, "%s is too small for a storage target", options->data_path);
+        return -ERR_INVALID;
+    }
+    ost->file_blocks = MIN(size / BLOCK_BYTES, ost->block_size_max);
+    return 0;
+}
+
+static int load_format(struct ost *ost) {
+    struct store_state state = {.format = STORE_FORMAT, .target = ost->options.target.value};
+    struct store_bitmap bitmap = {.format = STORE_FORMAT, .bits = {1}};
+    struct kv_key state_key = store_owner_key(STORE_ROW_STATE, 0, 0);
+    struct kv_key bitmap_key = store_owner_key(STORE_ROW_BITMAP, 0, 0);
+    uint64_t label = 0;
+
+    if (ost->file_label != 0) {
+        snprintf(ost->problem, sizeof ost->problem,
+                 "the index of %s is missing: %s does not hold it", ost->options.data_path,
+                 ost->options.kv.directory);
+        return -ERR_CORRUPT;
+    }
+    ost->env->ops->random(ost->env, &label, sizeof label);
+    label |= 1;
+    state.label = label;
+    kv_begin(ost->kv);
+    int r = kv_put(ost->kv, &state_key, (struct bytes){(const uint8_t *)&state, sizeof state});
+    if (r == 0) {
+        r = kv_put(ost->kv, &bitmap_key, (struct bytes){(const uint8_t *)&bitmap, sizeof bitmap});
+    }
+    if (r < 0) {
+        kv_abort(ost->kv);
+        return r;
+    }
+    (void)kv_commit(ost->kv);
+    ost->label = label;
+    ost->label_wanted = true;
+    ost->label_position = kv_seal(ost->kv);
+    return 0;
+}
+
+static int load_state(struct ost *ost) {
+    struct kv_key key = store_owner_key(STORE_ROW_STATE, 0, 0);
+    struct store_state state;
+    struct bytes value;
+    int r = kv_get(ost->kv, &key, &value);
+
+    if (r == -ERR_NOT_FOUND) {
+        return load_format(ost);
+    }
+    if (r < 0) {
+        return r;
+    }
+    if (value.size != sizeof state) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(&state, value.data, sizeof state);
+    if (state.format > STORE_FORMAT) {
+        return -ERR_NEWER_FORMAT;
+    }
+    if (ost->was_empty || (ost->file_label != 0 && ost->file_label != state.label) ||
+        state.target != ost->options.target.value) {
+        snprintf(ost->problem, sizeof ost->problem,
+                 "%s is not the data file that the index in %s is about", ost->options.data_path,
+                 ost->options.kv.directory);
+        return -ERR_CORRUPT;
+    }
+    ost->label = state.label;
+    ost->label_wanted = ost->file_label == 0;
+    ost->label_position = kv_position(ost->kv);
+    return 0;
+}
+
+static void walk_rows(struct ost *ost, enum store_row type) {
+    struct kv_key from = store_owner_key(type, 0, 0);
+    struct kv_key to = store_owner_key((enum store_row)(type + 1), 0, 0);
+
+    kv_cursor_init(&ost->load_cursor, &from, &to);
+}
+
+static int load_bitmap(struct ost *ost, struct bytes value) {
+    uint64_t first = kv_key_split(&ost->load_cursor.key).index * STORE_BITMAP_BITS;
+    size_t offset = offsetof(struct store_bitmap, bits);
+
+    if (value.size < offset || value.size > sizeof(struct store_bitmap) ||
+        value.data[0] != STORE_FORMAT) {
+        return -ERR_CORRUPT;
+    }
+    for (size_t i = offset; i < value.size; i++) {
+        for (unsigned bits = value.data[i]; bits; bits &= bits - 1) {
+            uint64_t block = first + (i - offset) * 8 + (unsigned)__builtin_ctz(bits);
+            int r = blocks_mark(&ost->blocks, block);
+
+            if (r < 0) {
+                snprintf(ost->problem, sizeof ost->problem,
+                         "%s ends at block %" PRIu64 ", but block %" PRIu64 " is in use",
+                         ost->options.data_path, ost->blocks.block_count, block);
+                return r;
+            }
+        }
+    }
+    return 0;
+}
+
+static int load_session(struct ost *ost, struct bytes value) {
+    struct store_session row;
+
+    if (value.size != sizeof row || value.data[0] != STORE_FORMAT) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(&row, value.data, sizeof row);
+    return sessions_put(&ost->sessions, kv_key_split(&ost->load_cursor.key).id, row.incarnation);
+}
+
+static int load_rows(struct ost *ost, int (*load)(struct ost *ost, struct bytes value)) {
+    struct bytes value;
+    int r;
+
+    while ((r = kv_next(ost->kv, &ost->load_cursor, &value)) == 0) {
+        r = load(ost, value);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int load_step(struct ost *ost) {
+    int r = 0;
+
+    while (r == 0 && ost->load_stage != LOAD_DONE) {
+        switch (ost->load_stage) {
+        case LOAD_STATE:
+            r = load_state(ost);
+            walk_rows(ost, STORE_ROW_BITMAP);
+            break;
+        case LOAD_BITMAP:
+            r = load_rows(ost, load_bitmap);
+            if (r == 0) {
+                walk_rows(ost, STORE_ROW_SESSION);
+            }
+            break;
+        case LOAD_SESSIONS:
+            r = load_rows(ost, load_session);
+            break;
+        case LOAD_DONE:
+            break;
+        }
+        ost->load_stage += r == 0;
+    }
+    return r;
+}
+
+static void label_finished(struct ost *ost, struct ost_io *io) {
+    ost->label_writing = false;
+    if (io->result < 0) {
+        ost_log(ost, "target %" PRIu32 ": the label of %s cannot be written: %s",
+                ost->options.target.value, ost->options.data_path, err_text(io->result));
+    }
+}
+
+void load_label(struct ost *ost) {
+    struct store_label label = {
+        .format = STORE_FORMAT, .target = ost->options.target.value, .label = ost->label};
+
+    if (!ost->label_wanted || ost->label_position > kv_synced_position(ost->kv)) {
+        return;
+    }
+    memcpy(label.magic, STORE_LABEL_MAGIC, sizeof label.magic);
+    label.crc = crc32c(0, &label, offsetof(struct store_label, crc));
+    memset(ost->label_block, 0, BLOCK_BYTES);
+    memcpy(ost->label_block, &label, sizeof label);
+    ost->label_wanted = false;
+    ost->label_writing = true;
+    ost->label_io.finished = label_finished;
+    ost->label_io.io =
+        (struct env_io){.kind = ENV_IO_WRITE, .buffer = ost->label_block, .size = BLOCK_BYTES};
+    ost_io_start(ost, &ost->label_io);
+}

@@ -1,0 +1,113 @@
+/* What the files of store/ offer each other: one run function a message, and the helpers below. */
+#pragma once
+#include "store/ost_internal.h"
+
+/* One a message; see request.h for how they are run. */
+void write_run(struct ost *ost, struct request *request);
+void read_run(struct ost *ost, struct request *request);
+void cut_run(struct ost *ost, struct request *request);
+void remove_run(struct ost *ost, struct request *request);
+void length_run(struct ost *ost, struct request *request);
+void attach_run(struct ost *ost, struct request *request);
+void evict_run(struct ost *ost, struct request *request);
+void sync_run(struct ost *ost, struct request *request);
+void statfs_run(struct ost *ost, struct request *request);
+void fsck_run(struct ost *ost, struct request *request);
+
+/* ost.c */
+actor_step_fn ost_step;
+void ost_wake(struct ost *ost);
+uint64_t ost_epoch(struct ost *ost);
+/* Counts bytes that went to the disk directly; many begin a sync point. */
+void ost_count_direct(struct ost *ost, uint64_t bytes);
+void ost_log(struct ost *ost, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* request.c: answers all finished requests, behind the seal. */
+void requests_answer(struct ost *ost);
+
+/* load.c: reads what the OST keeps in memory; -ERR_PENDING: again at the next wake. */
+MUST_CHECK int load_file(struct ost *ost, char problem[256]);
+MUST_CHECK int load_step(struct ost *ost);
+/* Writes the label of a new data file once its state row is on disk. */
+void load_label(struct ost *ost);
+
+/* io.c. All of them may be put to ost->io_waiting by their callers when NULL comes. */
+struct ost_io *ost_io_get(struct ost *ost, bool internal);
+uint8_t *ost_bounce_get(struct ost *ost);
+/* Gives io and its bounce buffer back. */
+void ost_io_put(struct ost *ost, struct ost_io *io);
+/* io->io.kind, offset, buffer, size and finished, owner are set. */
+void ost_io_start(struct ost *ost, struct ost_io *io);
+/* Part of a request: counts io_pending, keeps the first error. */
+void request_io_start(struct ost *ost, struct request *request, struct ost_io *io);
+void request_io_end(struct ost *ost, struct request *request, struct ost_io *io, int result);
+/* A block's content when it is in memory: in the ring or the cache; else NULL. */
+const uint8_t *block_in_memory(struct ost *ost, uint64_t block);
+/* The checked content of a stored block, in one of the request's two places for them.
+ * REQUEST_WAITS; -ERR_CORRUPT; what the disk answered. */
+MUST_CHECK int edge_get(struct ost *ost, struct request *request, unsigned which,
+                        struct block_entry entry, const uint8_t **ret_data);
+void edges_forget(struct request *request);
+/* Says where a block was found damaged and counts it. */
+int block_corrupt(struct ost *ost, const struct chunk_id *id, uint64_t block);
+
+/* space.c: entries[0, count) of the request get blocks. count_new of them fill holes: these may
+ * not use the reserve. REQUEST_WAITS, -ERR_NO_SPACE, or the log's error. */
+struct space_wish {
+    enum blocks_lane lane;
+    uint32_t count;
+    uint32_t count_new;
+};
+MUST_CHECK int space_take(struct ost *ost, struct request *request, const struct space_wish *wish,
+                          struct block_entry *entries);
+void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_t count);
+/* Room for the extents that a change may free; else waits for a sync point. */
+MUST_CHECK int space_quarantine(struct ost *ost, struct request *request);
+void space_release(struct ost *ost);
+void space_grow_ahead(struct ost *ost);
+void space_tick(struct ost *ost);
+uint64_t space_free_blocks(const struct ost *ost);
+
+/* data_sync.c: the hook of kv, and what it takes to answer. */
+void data_sync_start(struct ost *ost, uint64_t cut);
+void data_sync_step(struct ost *ost);
+
+/* small_write.c: blocks that go through the ring. In an open transaction: fill before change_stage,
+ * notes after it, and commit with its position. */
+struct small_part {
+    struct block_entry *entries; /* their blocks are taken; crc is filled in */
+    uint32_t count;
+    /* Puts the content of entry i into data and answers its checksum. */
+    uint32_t (*fill)(void *context, uint32_t i, uint8_t *data);
+    void *context;
+};
+struct small_spans {
+    struct {
+        uint64_t block;
+        uint64_t ring_offset;
+        uint32_t count;
+    } items[OST_SMALL_BLOCKS_MAX];
+    uint32_t count;
+};
+/* Adds to spans. -ERR_NO_SPACE: the ring is full. */
+MUST_CHECK int small_part_fill(struct ost *ost, const struct small_part *part,
+                               struct small_spans *spans);
+MUST_CHECK int small_spans_note(struct ost *ost, const struct small_spans *spans);
+void small_spans_commit(struct ost *ost, const struct small_spans *spans, uint64_t position);
+
+/* cut.c: bytes at or beyond length go, and the head bears seq. Several transactions when there are
+ * many segments. The chunk's head was read and is older than seq. */
+struct cut_order {
+    struct chunk_id id;
+    struct store_head head;
+    uint32_t length;
+    uint32_t truncate_seq;
+};
+MUST_CHECK int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order);
+
+/* session.c */
+MUST_CHECK int session_check(struct ost *ost, uint64_t session, uint64_t incarnation);
+/* From now on this incarnation, and those before it, are refused. Position: to be on disk before
+ * anybody is told. */
+MUST_CHECK int session_fence(struct ost *ost, struct request *request, struct session_entry fence,
+                             uint64_t *ret_position);

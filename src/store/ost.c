@@ -1,0 +1,291 @@
+/* The OST's actor: opening, the step, stopping.
+ *
+ *     messages -> calls by class -> requests -> run .. wait .. run -> finished
+ *                                                                        | kv_seal
+ *     I/O done, kv's wake, ticks -> what waited is ready again           v
+ *                                                                     replies */
+#include "store/operations.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct actor *ost_actor(struct ost *ost) {
+    return &ost->actor;
+}
+
+struct kv *ost_kv(struct ost *ost) {
+    return ost->kv;
+}
+
+void ost_log(struct ost *ost, const char *format, ...) {
+    char line[256];
+    va_list arguments;
+
+    if (!ost->options.log) {
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    ost->options.log(ost->options.log_context, line);
+}
+
+/* From any thread with a worker. */
+void ost_wake(struct ost *ost) {
+    if (ost->is_open && !atomic_exchange(&ost->wake_posted, true)) {
+        actor_post(&ost->actor, &ost->wake_message);
+    }
+}
+
+void ost_tick(struct ost *ost) {
+    ost_wake(ost);
+}
+
+uint64_t ost_epoch(struct ost *ost) {
+    ost->epoch = MAX(ost->epoch + 1, env_wall_ns(ost->env));
+    return ost->epoch;
+}
+
+static void all_ready(struct ost *ost, struct list *list) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(list))) {
+        request_ready(ost, CONTAINER_OF(node, struct request, node));
+    }
+}
+
+static void bytes_synced(struct kv_waiter *waiter, int result) {
+    struct ost *ost = CONTAINER_OF(waiter, struct ost, bytes_waiter);
+
+    (void)result;
+    ost->bytes_waiting = false;
+}
+
+static void sync_soon(struct ost *ost) {
+    if (!ost->bytes_waiting) {
+        ost->bytes_waiting = true;
+        ost->bytes_waiter.done = bytes_synced;
+        kv_sync(ost->kv, &ost->bytes_waiter, kv_seal(ost->kv));
+    }
+}
+
+void ost_count_direct(struct ost *ost, uint64_t bytes) {
+    ost->direct_bytes += bytes;
+    if (ost->direct_bytes >= ost->options.sync_bytes ||
+        ost->blocks.freed_count > ost->blocks.freed_max / 2) {
+        sync_soon(ost);
+    }
+}
+
+static void (*run_of(uint16_t opcode))(struct ost *ost, struct request *request) {
+    switch (opcode) {
+    case OP_CHUNK_WRITE:
+        return write_run;
+    case OP_CHUNK_READ:
+        return read_run;
+    case OP_CHUNK_CUT:
+        return cut_run;
+    case OP_CHUNK_DELETE:
+        return remove_run;
+    case OP_CHUNK_LENGTH:
+        return length_run;
+    case OP_SESSION_ATTACH:
+        return attach_run;
+    case OP_SESSION_EVICT:
+        return evict_run;
+    case OP_SYNC:
+        return sync_run;
+    case OP_STATFS:
+        return statfs_run;
+    case OP_FSCK_LIST:
+        return fsck_run;
+    default:
+        return NULL;
+    }
+}
+
+static void request_start(struct ost *ost, struct call *call) {
+    struct list_node *node = list_pop_front(&ost->free_requests);
+    struct request *request = CONTAINER_OF(node, struct request, node);
+    struct block_entry *entries = request->entries;
+    uint8_t *edges[REQUEST_EDGES];
+
+    ost->free_request_count--;
+    for (size_t i = 0; i < REQUEST_EDGES; i++) {
+        edges[i] = request->edges[i].data;
+    }
+    *request = (struct request){
+        .ost = ost, .call = call, .run = run_of(call->header.opcode), .entries = entries};
+    for (size_t i = 0; i < REQUEST_EDGES; i++) {
+        request->edges[i].data = edges[i];
+    }
+    list_init(&request->followers);
+    request_ready(ost, request);
+}
+
+/* Each class leaves requests for those before it. */
+static void accept_calls(struct ost *ost) {
+    uint32_t share = MAX(ost->options.requests_max / 32, 1U);
+
+    if (ost->stage == OST_LOADING) {
+        return;
+    }
+    for (uint32_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
+        while (!list_is_empty(&ost->calls[class]) && ost->free_request_count > class * share) {
+            struct list_node *node = list_pop_front(&ost->calls[class]);
+
+            request_start(ost, CONTAINER_OF(node, struct call, server_node));
+        }
+    }
+}
+
+static struct request *next_ready(struct ost *ost) {
+    for (size_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
+        struct list_node *node = list_pop_front(&ost->ready[class]);
+
+        if (node) {
+            return CONTAINER_OF(node, struct request, node);
+        }
+    }
+    return NULL;
+}
+
+static bool is_any_ready(const struct ost *ost) {
+    for (size_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
+        if (!list_is_empty(&ost->ready[class])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void call_arrived(struct ost *ost, struct call *call) {
+    int r = ost->failed;
+
+    if (r == 0 && ost->stage >= OST_STOPPING) {
+        r = -ERR_CLOSED;
+    }
+    if (r == 0 &&
+        (!run_of(call->header.opcode) || call->header.message_class >= MESSAGE_CLASS_COUNT)) {
+        r = -ERR_NOT_SUPPORTED;
+    }
+    if (r < 0) {
+        call->server_position = kv_position(ost->kv);
+        call_reply(call, r);
+        return;
+    }
+    call->started_ns = env_now_ns(ost->env);
+    list_push_back(&ost->calls[call->header.message_class], &call->server_node);
+}
+
+static void calls_refuse(struct ost *ost, int result) {
+    for (size_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
+        struct list_node *node;
+
+        while ((node = list_pop_front(&ost->calls[class]))) {
+            call_reply(CONTAINER_OF(node, struct call, server_node), result);
+        }
+    }
+}
+
+static void load_more(struct ost *ost) {
+    int r = load_step(ost);
+
+    if (r == 0) {
+        ost->stage = OST_SERVING;
+    } else if (r != -ERR_PENDING) {
+        ost->failed = r;
+        ost_log(ost, "target %u: %s", (unsigned)ost->options.target.value,
+                ost->problem[0] ? ost->problem : err_text(r));
+        calls_refuse(ost, r);
+    }
+}
+
+static void kv_stopped(void *context, int result) {
+    struct ost *ost = context;
+
+    ost->stage = OST_STOPPED;
+    if (ost->stop_done) {
+        ost->stop_done(ost->stop_context, result);
+    }
+}
+
+static void stop_step(struct ost *ost) {
+    if (!atomic_load(&ost->stop_wanted) || ost->stage == OST_STOPPED) {
+        return;
+    }
+    if (ost->stage < OST_STOPPING) {
+        ost->stage = OST_STOPPING;
+        calls_refuse(ost, -ERR_CLOSED);
+    }
+    if (ost->free_request_count == ost->options.requests_max && !ost->growing &&
+        !ost->label_writing && !ost->stop_begun) {
+        ost->stop_begun = true;
+        kv_stop_start(ost->kv, kv_stopped, ost);
+    }
+}
+
+static void progress(struct ost *ost) {
+    struct request *request;
+
+    do {
+        if (ost->kv_due) {
+            ost->kv_due = false;
+            kv_step(ost->kv);
+        }
+        accept_calls(ost);
+        while ((request = next_ready(ost))) {
+            request->is_ready = false;
+            request->run(ost, request);
+        }
+        requests_answer(ost);
+        accept_calls(ost);
+    } while (ost->kv_due || is_any_ready(ost));
+    stop_step(ost);
+}
+
+void ost_step(struct actor *actor, struct message *first) {
+    struct ost *ost = CONTAINER_OF(actor, struct ost, actor);
+
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        if (message->kind == CALL_MESSAGE_KIND) {
+            call_arrived(ost, CONTAINER_OF(message, struct call, message));
+        } else if (message->kind == OST_MESSAGE_IO) {
+            struct ost_io *io = CONTAINER_OF(message, struct ost_io, message);
+
+            io->finished(ost, io);
+        } else {
+            atomic_store(&ost->wake_posted, false);
+            kv_step(ost->kv);
+            all_ready(ost, &ost->kv_waiting);
+            all_ready(ost, &ost->yielded);
+            space_tick(ost);
+            if (ost->stage == OST_LOADING && ost->failed == 0) {
+                load_more(ost);
+            }
+        }
+    }
+    /* What fills up without waking anybody is looked at now and then. */
+    ost->kv_due = ost->kv_due || ++ost->step_count % 64 == 0;
+    progress(ost);
+}
+
+void ost_stop_start(struct ost *ost, void (*done)(void *context, int result), void *context) {
+    ost->stop_done = done;
+    ost->stop_context = context;
+    atomic_store(&ost->stop_wanted, true);
+    ost_wake(ost);
+}
+
+void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters) {
+    *ret_counters = ost->counters;
+    ret_counters->cache_hits = ost->cache.hits;
+    ret_counters->cache_misses = ost->cache.misses;
+    ret_counters->block_count = ost->blocks.block_count;
+    ret_counters->free_blocks = ost->blocks.free_count;
+    ret_counters->quarantine_blocks = ost->blocks.quarantine_blocks;
+}

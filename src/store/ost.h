@@ -1,0 +1,61 @@
+/* An OST: the chunks of one storage target, an actor over one kv and one data file.
+ *
+ * It answers the chunk_ messages, session_attach and session_evict, sync, statfs and fsck_list of
+ * wire/messages.def. docs/internals/data.md says how; README.md names the files.
+ *
+ * Thread: ost_open and ost_close while nobody posts; ost_tick and ost_stop_start from any thread
+ * with a worker; all else happens in the actor's step.
+ * Memory: all taken at open, from these limits. */
+#pragma once
+#include "kv/kv.h"
+#include "rpc/actor.h"
+
+struct ost;
+
+/* What is 0 gets the default in brackets. */
+struct ost_options {
+    struct env *env;
+    struct kv_options kv;  /* hooks are set here; ring_data_bytes at least 256 KiB */
+    const char *data_path; /* file or block device, relative to the env's root */
+    struct target_id target;
+    uint64_t data_bytes_max; /* the data file grows up to this; [as large as the device] */
+    uint64_t grow_bytes;     /* at a time [256 MiB] */
+    uint64_t reserve_bytes;  /* for overwrite, cut and delete [1 %, at least 4 MiB] */
+    uint64_t sync_bytes;     /* data written directly that begins a sync point [256 MiB] */
+    size_t cache_bytes;      /* of blocks; 0: none */
+    uint32_t requests_max;   /* at work at a time; more wait [256] */
+    uint32_t io_max;         /* operations of the data file in flight [256] */
+    uint32_t bounce_max;     /* buffers of 128 KiB for callers' memory that is not aligned [64] */
+    uint32_t request_bytes_max; /* of one read or write [4 MiB] */
+    uint32_t sessions_max;      /* attached at a time [65,536] */
+    bool verify_on_arrival;     /* the data of writes came over a network */
+    bool unsigned_allowed;      /* capabilities with key 0: within one process, and in tests */
+    /* One line about something that somebody must see: damaged blocks, a data file that cannot
+     * grow. May be NULL. */
+    void (*log)(void *context, const char *line);
+    void *log_context;
+};
+
+/* Opens, or formats what is empty. (start) ret_problem says in a line what is wrong:
+ * -ERR_INVALID an option; -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_NOT_OURS (a data file of another
+ * target); else what env or kv answered. */
+MUST_CHECK int ost_open(const struct ost_options *options, struct ost **ret_ost,
+                        char ret_problem[256]);
+/* Post calls to it as their messages. */
+struct actor *ost_actor(struct ost *ost);
+/* Every 10 ms or so, from a tick. */
+void ost_tick(struct ost *ost);
+/* Refuses new calls with -ERR_CLOSED, ends those at work, then takes a sync point and a checkpoint.
+ * done runs in the step. The actor must be idle before ost_close. */
+void ost_stop_start(struct ost *ost, void (*done)(void *context, int result), void *context);
+/* Frees memory and closes files; takes NULL. */
+void ost_close(struct ost *ost);
+
+/* To be read in the step, or when the actor is idle. */
+struct ost_counters {
+    uint64_t reads, read_bytes, writes, write_bytes, small_writes, cuts, deletes, corrupt_blocks;
+    uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
+    uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
+};
+void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters);
+struct kv *ost_kv(struct ost *ost);

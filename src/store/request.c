@@ -1,0 +1,197 @@
+/* See request.h. */
+#include "store/operations.h"
+
+void request_ready(struct ost *ost, struct request *request) {
+    if (!request->is_ready && !request->is_syncing) {
+        list_remove(&request->node);
+        list_push_back(&ost->ready[request->call->header.message_class], &request->node);
+        request->is_ready = true;
+    }
+}
+
+void request_wait(struct request *request, struct list *list) {
+    list_remove(&request->node);
+    list_push_back(list, &request->node);
+    request->ost->counters.waits++;
+}
+
+void request_yield(struct ost *ost, struct request *request) {
+    request_wait(request, &ost->yielded);
+    ost_wake(ost);
+}
+
+static void drain_run(struct ost *ost, struct request *request) {
+    if (request->io_pending == 0) {
+        request_finish(ost, request, request->result);
+    }
+}
+
+static void request_leave(struct ost *ost, struct request *request) {
+    struct list_node *node;
+
+    list_remove(&request->active);
+    while ((node = list_pop_front(&request->followers))) {
+        request_ready(ost, CONTAINER_OF(node, struct request, node));
+    }
+    if (request->has_blocks) {
+        space_give_back(ost, request->entries, request->range.count);
+        request->has_blocks = false;
+    }
+    request_unpin(ost, request);
+    list_remove(&request->node);
+}
+
+void request_finish(struct ost *ost, struct request *request, int result) {
+    request->result = result;
+    if (request->io_pending > 0) {
+        request->run = drain_run;
+        return;
+    }
+    request_leave(ost, request);
+    list_push_back(&ost->finished, &request->node);
+}
+
+static void request_free(struct ost *ost, struct request *request) {
+    list_remove(&request->node);
+    request->call = NULL;
+    list_push_front(&ost->free_requests, &request->node);
+    ost->free_request_count++;
+}
+
+void request_discard(struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+
+    request_leave(ost, request);
+    request_free(ost, request);
+    call_discard(call);
+}
+
+void requests_answer(struct ost *ost) {
+    uint64_t position = kv_seal(ost->kv);
+    struct list_node *node;
+
+    while ((node = list_first(&ost->finished))) {
+        struct request *request = CONTAINER_OF(node, struct request, node);
+        struct call *call = request->call;
+        int result = request->result;
+
+        call->server_position = position;
+        request_free(ost, request);
+        call_reply(call, result);
+    }
+}
+
+void request_pin(struct ost *ost, struct request *request) {
+    if (!request->is_pinned) {
+        request->is_pinned = true;
+        request->pin_number = ost->read_number++;
+        list_push_back(&ost->pins, &request->pin);
+    }
+}
+
+void request_unpin(struct ost *ost, struct request *request) {
+    if (request->is_pinned) {
+        bool was_oldest = list_first(&ost->pins) == &request->pin;
+
+        request->is_pinned = false;
+        list_remove(&request->pin);
+        if (was_oldest) {
+            space_release(ost);
+        }
+    }
+}
+
+static void request_synced(struct kv_waiter *waiter, int result) {
+    struct request *request = CONTAINER_OF(waiter, struct request, waiter);
+
+    request->sync_result = result;
+    request->is_syncing = false;
+    request_ready(request->ost, request);
+}
+
+void request_sync(struct ost *ost, struct request *request, uint64_t position) {
+    request->waiter.done = request_synced;
+    request->is_syncing = true;
+    kv_sync(ost->kv, &request->waiter, position);
+}
+
+bool request_stops(struct ost *ost, struct request *request, int r) {
+    if (r == -ERR_PENDING) {
+        request_wait(request, &ost->kv_waiting);
+    } else if (r < 0) {
+        request_finish(ost, request, r);
+    }
+    return r != 0;
+}
+
+bool request_admit(struct ost *ost, struct request *request, size_t record_bytes,
+                   size_t data_bytes) {
+    static const enum kv_class classes[MESSAGE_CLASS_COUNT] = {
+        [MESSAGE_CONTROL] = KV_CLASS_CONTROL,
+        [MESSAGE_RELEASE] = KV_CLASS_RELEASE,
+        [MESSAGE_REQUEST] = KV_CLASS_REQUEST,
+        [MESSAGE_BACKGROUND] = KV_CLASS_BACKGROUND,
+    };
+    enum kv_class class = classes[request->call->header.message_class];
+
+    if (kv_admit(ost->kv, class, record_bytes, data_bytes)) {
+        return true;
+    }
+    /* What makes room begins in kv_step. */
+    request_wait(request, &ost->kv_waiting);
+    ost->kv_due = true;
+    return false;
+}
+
+int request_log_full(struct ost *ost, struct request *request, int r) {
+    if (r != -ERR_NO_SPACE) {
+        return r;
+    }
+    (void)kv_seal(ost->kv);
+    request_wait(request, &ost->kv_waiting);
+    ost->kv_due = true;
+    return REQUEST_WAITS;
+}
+
+int request_capability(struct ost *ost, const struct call *call,
+                       const struct capability *capability, uint32_t rights) {
+    /* Signatures come with keys; without one, only those that need none are good. */
+    if (capability->key_id != 0 || !ost->options.unsigned_allowed) {
+        return -ERR_BAD_CAPABILITY;
+    }
+    if ((capability->rights & rights) != rights ||
+        capability->session != call->header.session.value ||
+        capability->session_incarnation != call->header.incarnation) {
+        return -ERR_BAD_CAPABILITY;
+    }
+    return session_check(ost, capability->session, capability->session_incarnation);
+}
+
+int request_shape(struct ost *ost, struct request *request, const struct request_shape *shape) {
+    uint32_t chunk_bytes = shape->chunk_bytes;
+    uint64_t end = (uint64_t)shape->offset + shape->size;
+
+    if (chunk_bytes < CHUNK_BYTES_MIN || chunk_bytes > CHUNK_BYTES_MAX ||
+        chunk_bytes % SEGMENT_BYTES || shape->size == 0 || end > chunk_bytes ||
+        shape->size > ost->options.request_bytes_max ||
+        shape->chunk >= FILE_BYTES_MAX / chunk_bytes) {
+        return -ERR_INVALID;
+    }
+    if (shape->chunk * chunk_bytes + end > shape->capability->max_offset) {
+        return -ERR_BAD_CAPABILITY;
+    }
+    request->id = (struct chunk_id){.ino = shape->capability->ino,
+                                    .generation = shape->capability->generation,
+                                    .chunk = shape->chunk};
+    request->skip = shape->offset % BLOCK_BYTES;
+    request->size = shape->size;
+    request->range.first = shape->offset / BLOCK_BYTES;
+    request->range.count = (request->skip + shape->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    return 0;
+}
+
+uint32_t chunk_bytes_before(uint64_t chunk, uint32_t chunk_bytes, uint64_t truncate_size) {
+    uint64_t start = chunk * chunk_bytes;
+
+    return start >= truncate_size ? 0 : (uint32_t)MIN(truncate_size - start, (uint64_t)chunk_bytes);
+}

@@ -1,0 +1,217 @@
+/* See session.h; session_attach, session_evict and fences. */
+#include "store/operations.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { EVICT_START, EVICT_SYNC, SESSION_RECORD_BYTES = 512 };
+
+int sessions_init(struct sessions *sessions, uint32_t count_max) {
+    uint32_t size = 16;
+
+    while (size < 2 * (uint64_t)count_max) {
+        size *= 2;
+    }
+    *sessions = (struct sessions){.mask = size - 1, .count_max = count_max};
+    sessions->entries = calloc(size, sizeof *sessions->entries);
+    return sessions->entries ? 0 : -ERR_NO_MEMORY;
+}
+
+void sessions_deinit(struct sessions *sessions) {
+    free(sessions->entries);
+    *sessions = (struct sessions){0};
+}
+
+static uint32_t home_of(const struct sessions *sessions, uint64_t session) {
+    return (uint32_t)((session * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & sessions->mask;
+}
+
+/* The session's entry, or the empty one where it would be put. */
+static struct session_entry *entry_of(const struct sessions *sessions, uint64_t session) {
+    uint32_t at = home_of(sessions, session);
+
+    while (sessions->entries[at].session && sessions->entries[at].session != session) {
+        at = (at + 1) & sessions->mask;
+    }
+    return &sessions->entries[at];
+}
+
+const struct session_entry *sessions_find(const struct sessions *sessions, uint64_t session) {
+    const struct session_entry *entry = session ? entry_of(sessions, session) : NULL;
+
+    return entry && entry->session ? entry : NULL;
+}
+
+int sessions_put(struct sessions *sessions, uint64_t session, uint64_t incarnation) {
+    struct session_entry *entry = entry_of(sessions, session);
+
+    assert(session > 0);
+    if (!entry->session && sessions->count == sessions->count_max) {
+        return -ERR_BUSY;
+    }
+    sessions->count += !entry->session;
+    *entry = (struct session_entry){session, incarnation};
+    return 0;
+}
+
+void sessions_remove(struct sessions *sessions, uint64_t session) {
+    struct session_entry *entry = entry_of(sessions, session);
+    uint32_t hole = (uint32_t)(entry - sessions->entries);
+
+    if (!entry->session) {
+        return;
+    }
+    sessions->count--;
+    /* Those behind move up, as far as their home allows, so that no search ends too early. */
+    for (uint32_t at = (hole + 1) & sessions->mask; sessions->entries[at].session;
+         at = (at + 1) & sessions->mask) {
+        uint32_t home = home_of(sessions, sessions->entries[at].session);
+
+        if (((at - home) & sessions->mask) >= ((at - hole) & sessions->mask)) {
+            sessions->entries[hole] = sessions->entries[at];
+            hole = at;
+        }
+    }
+    sessions->entries[hole] = (struct session_entry){0};
+}
+
+/* The highest incarnation that is fenced; 0 when none is. */
+static int fence_get(struct ost *ost, uint64_t session, uint64_t *ret_incarnation) {
+    struct kv_key key = store_owner_key(STORE_ROW_FENCE, session, 0);
+    struct store_fence fence = {0};
+    struct bytes value;
+    int r = kv_get(ost->kv, &key, &value);
+
+    if (r == 0) {
+        if (value.size != sizeof fence) {
+            return -ERR_CORRUPT;
+        }
+        memcpy(&fence, value.data, sizeof fence);
+    }
+    if (r == 0 || r == -ERR_NOT_FOUND) {
+        *ret_incarnation = fence.incarnation;
+        r = 0;
+    }
+    return r;
+}
+
+int session_check(struct ost *ost, uint64_t session, uint64_t incarnation) {
+    const struct session_entry *entry = sessions_find(&ost->sessions, session);
+    uint64_t fenced = 0;
+
+    if (entry && entry->incarnation == incarnation) {
+        return 0;
+    }
+    int r = fence_get(ost, session, &fenced);
+    if (r < 0) {
+        return r;
+    }
+    /* A newer incarnation is attached: this one is over. */
+    if (fenced >= incarnation || (entry && entry->incarnation > incarnation)) {
+        return -ERR_FENCED;
+    }
+    return -ERR_UNKNOWN_SESSION;
+}
+
+static int fence_stage(struct ost *ost, struct session_entry fence, bool removes, bool drops) {
+    struct kv_key fence_key = store_owner_key(STORE_ROW_FENCE, fence.session, 0);
+    struct kv_key session_key = store_owner_key(STORE_ROW_SESSION, fence.session, 0);
+    struct store_fence row = {.format = STORE_FORMAT, .incarnation = fence.incarnation};
+    int r = kv_put(ost->kv, &fence_key, (struct bytes){(const uint8_t *)&row, sizeof row});
+
+    if (r == 0 && removes) {
+        r = kv_delete(ost->kv, &session_key);
+    }
+    if (r == 0 && drops) {
+        r = kv_outcome_drop(ost->kv, (struct session_id){fence.session});
+    }
+    return r;
+}
+
+int session_fence(struct ost *ost, struct request *request, struct session_entry fence,
+                  uint64_t *ret_position) {
+    const struct session_entry *entry = sessions_find(&ost->sessions, fence.session);
+    bool removes = entry && entry->incarnation <= fence.incarnation;
+    bool drops = request->call->header.opcode == OP_SESSION_EVICT;
+    uint64_t fenced;
+    int r = fence_get(ost, fence.session, &fenced);
+
+    if (r < 0) {
+        return r;
+    }
+    if (fenced < fence.incarnation || removes || drops) {
+        if (!request_admit(ost, request, SESSION_RECORD_BYTES, 0)) {
+            return REQUEST_WAITS;
+        }
+        fence.incarnation = MAX(fence.incarnation, fenced);
+        kv_begin(ost->kv);
+        r = fence_stage(ost, fence, removes, drops);
+        if (r < 0) {
+            kv_abort(ost->kv);
+            return request_log_full(ost, request, r);
+        }
+        (void)kv_commit(ost->kv);
+        if (removes) {
+            sessions_remove(&ost->sessions, fence.session);
+        }
+    }
+    *ret_position = kv_seal(ost->kv);
+    return 0;
+}
+
+static int attach(struct ost *ost, struct request *request) {
+    const struct session_attach_request *body = &request->call->request.session_attach;
+    struct kv_key key = store_owner_key(STORE_ROW_SESSION, body->session, 0);
+    struct store_session row = {
+        .format = STORE_FORMAT, .node = body->node, .incarnation = body->incarnation};
+
+    if (body->session == 0 || body->incarnation == 0) {
+        return -ERR_INVALID;
+    }
+    int r = session_check(ost, body->session, body->incarnation);
+    if (r != -ERR_UNKNOWN_SESSION) {
+        return r;
+    }
+    if (!sessions_find(&ost->sessions, body->session) &&
+        ost->sessions.count == ost->sessions.count_max) {
+        return -ERR_BUSY;
+    }
+    if (!request_admit(ost, request, SESSION_RECORD_BYTES, 0)) {
+        return REQUEST_WAITS;
+    }
+    kv_begin(ost->kv);
+    r = kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
+    if (r < 0) {
+        kv_abort(ost->kv);
+        return request_log_full(ost, request, r);
+    }
+    (void)kv_commit(ost->kv);
+    return sessions_put(&ost->sessions, body->session, body->incarnation);
+}
+
+void attach_run(struct ost *ost, struct request *request) {
+    int r = attach(ost, request);
+
+    if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        request->call->reply.session_attach.term = kv_term(ost->kv);
+        request_finish(ost, request, 0);
+    }
+}
+
+void evict_run(struct ost *ost, struct request *request) {
+    const struct session_evict_request *body = &request->call->request.session_evict;
+    uint64_t position;
+    int r;
+
+    if (request->stage == EVICT_SYNC) {
+        request_finish(ost, request, request->sync_result);
+        return;
+    }
+    r = body->session == 0
+            ? -ERR_INVALID
+            : session_fence(ost, request, (struct session_entry){body->session, body->incarnation},
+                            &position);
+    if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        request->stage = EVICT_SYNC;
+        request_sync(ost, request, position);
+    }
+}

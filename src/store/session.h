@@ -1,0 +1,29 @@
+/* Sessions that are attached to this OST: who may use it.
+ *
+ * A table in memory of those attached, as their S rows are; a fence (F row) outlives its session
+ * and refuses it for ever.
+ *
+ * Thread: the OST's. Memory: taken at init. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+
+struct session_entry {
+    uint64_t session; /* 0: empty */
+    uint64_t incarnation;
+};
+
+struct sessions {
+    struct session_entry *entries; /* open addressing, at most half full */
+    uint32_t mask;
+    uint32_t count;
+    uint32_t count_max;
+};
+
+MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t count_max);
+void sessions_deinit(struct sessions *sessions);
+/* NULL when it is not attached. */
+const struct session_entry *sessions_find(const struct sessions *sessions, uint64_t session);
+/* Adds or changes it. -ERR_BUSY when all are in use. */
+MUST_CHECK int sessions_put(struct sessions *sessions, uint64_t session, uint64_t incarnation);
+void sessions_remove(struct sessions *sessions, uint64_t session);

@@ -1,0 +1,175 @@
+/* Free space: taking blocks for writes, waiting for them, growing the data file. */
+#include "store/operations.h"
+#include <inttypes.h>
+
+/* A file system that was full may have room again. */
+#define SPACE_RETRY_NS (10 * NS_PER_S)
+
+/* What may still become free or be added, were every sync point taken and the file at its full
+ * size. */
+uint64_t space_free_blocks(const struct ost *ost) {
+    uint64_t file_blocks = ost->grow_failed ? ost->blocks.block_count : ost->block_size_max;
+
+    return ost->blocks.free_count + ost->blocks.quarantine_blocks +
+           (file_blocks - ost->blocks.block_count);
+}
+
+static void space_wake(struct ost *ost) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(&ost->space_waiting))) {
+        request_ready(ost, CONTAINER_OF(node, struct request, node));
+    }
+}
+
+void space_release(struct ost *ost) {
+    struct list_node *node = list_first(&ost->pins);
+    uint64_t oldest_read =
+        node ? CONTAINER_OF(node, struct request, pin)->pin_number : ost->read_number;
+
+    if (blocks_release(&ost->blocks, kv_synced_position(ost->kv), oldest_read) > 0) {
+        space_wake(ost);
+    }
+}
+
+static void grow_finished(struct ost *ost, struct ost_io *io) {
+    uint64_t block_count = (io->io.offset + io->io.size) / BLOCK_BYTES;
+
+    ost->growing = false;
+    if (io->result == 0) {
+        blocks_grow(&ost->blocks, block_count);
+    } else {
+        ost->grow_failed = true;
+        ost->grow_failed_ns = env_now_ns(ost->env);
+        ost_log(ost,
+                "target %" PRIu32 ": %s cannot grow beyond %" PRIu64 " MiB (%s); free space on "
+                "its file system, or lower the target's size",
+                ost->options.target.value, ost->options.data_path,
+                ost->blocks.block_count * BLOCK_BYTES / MIB, err_text(io->result));
+    }
+    space_wake(ost);
+}
+
+static bool grow_start(struct ost *ost) {
+    uint64_t from = ost->blocks.block_count;
+    uint64_t count = MIN(ost->block_size_max - from, ost->options.grow_bytes / BLOCK_BYTES);
+
+    if (ost->growing || ost->grow_failed || count == 0) {
+        return ost->growing;
+    }
+    ost->growing = true;
+    ost->grow_io.finished = grow_finished;
+    ost->grow_io.io = (struct env_io){
+        .kind = ENV_IO_ALLOCATE, .offset = from * BLOCK_BYTES, .size = count * BLOCK_BYTES};
+    ost_io_start(ost, &ost->grow_io);
+    return true;
+}
+
+void space_tick(struct ost *ost) {
+    if (ost->grow_failed && env_now_ns(ost->env) - ost->grow_failed_ns >= SPACE_RETRY_NS) {
+        ost->grow_failed = false;
+    }
+}
+
+void space_grow_ahead(struct ost *ost) {
+    if (ost->blocks.free_count < ost->options.grow_bytes / BLOCK_BYTES / 2) {
+        (void)grow_start(ost);
+    }
+}
+
+/* Its own pin may be what holds the blocks back. */
+static int space_wait(struct ost *ost, struct request *request) {
+    edges_forget(request);
+    request_wait(request, &ost->space_waiting);
+    request_unpin(ost, request);
+    return REQUEST_WAITS;
+}
+
+/* Waits for whatever can still bring blocks. */
+static int space_short(struct ost *ost, struct request *request) {
+    if (grow_start(ost)) {
+        return space_wait(ost, request);
+    }
+    if (ost->blocks.quarantine_blocks == 0 || request->sync_attempts >= OST_SPACE_SYNCS_MAX) {
+        return -ERR_NO_SPACE;
+    }
+    uint64_t newest =
+        ost->blocks
+            .freed[(ost->blocks.freed_first + ost->blocks.freed_count - 1) % ost->blocks.freed_max]
+            .position;
+
+    if (newest <= kv_synced_position(ost->kv)) {
+        /* Only reads hold them. */
+        return space_wait(ost, request);
+    }
+    request->sync_attempts++;
+    edges_forget(request);
+    request_unpin(ost, request);
+    request_sync(ost, request, kv_seal(ost->kv));
+    return REQUEST_WAITS;
+}
+
+static bool space_fits(const struct ost *ost, const struct space_wish *wish) {
+    uint64_t free_after = ost->blocks.free_count - wish->count;
+    uint64_t growth = ost->grow_failed ? 0 : ost->block_size_max - ost->blocks.block_count;
+
+    return ost->blocks.free_count >= wish->count &&
+           (wish->count_new == 0 || free_after + growth >= ost->reserve_blocks);
+}
+
+int space_take(struct ost *ost, struct request *request, const struct space_wish *wish,
+               struct block_entry *entries) {
+    uint32_t taken = 0;
+
+    if (ost->recovered > kv_synced_position(ost->kv)) {
+        /* Which blocks the recovered records have freed is not kept: none is safe before them. */
+        request_sync(ost, request, ost->recovered);
+        return REQUEST_WAITS;
+    }
+    ost->recovered = 0;
+    if (!space_fits(ost, wish)) {
+        return space_short(ost, request);
+    }
+    while (taken < wish->count) {
+        uint64_t first = 0;
+        uint32_t count = blocks_take(&ost->blocks, wish->lane, wish->count - taken, &first);
+
+        /* free_count says that they are there. */
+        for (uint32_t i = 0; i < count; i++) {
+            entries[taken + i].block = first + i;
+        }
+        block_cache_drop(&ost->cache, first, count);
+        taken += count;
+    }
+    space_grow_ahead(ost);
+    return 0;
+}
+
+void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_t count) {
+    for (uint32_t i = 0; i < count;) {
+        struct extent extent = {entries[i].block, 1};
+
+        while (i + extent.count < count &&
+               entries[i + extent.count].block == extent.first + extent.count) {
+            extent.count++;
+        }
+        blocks_give_back(&ost->blocks, extent);
+        i += extent.count;
+    }
+    space_wake(ost);
+}
+
+int space_quarantine(struct ost *ost, struct request *request) {
+    if (blocks_can_free(&ost->blocks, ost->change.extents_max)) {
+        return 0;
+    }
+    uint64_t oldest = ost->blocks.freed[ost->blocks.freed_first].position;
+
+    if (oldest <= kv_synced_position(ost->kv)) {
+        return space_wait(ost, request);
+    }
+    edges_forget(request);
+    request_unpin(ost, request);
+    request_sync(ost, request, kv_seal(ost->kv));
+    return REQUEST_WAITS;
+}

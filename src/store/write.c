@@ -1,0 +1,527 @@
+/* chunk_write: one write within one chunk, which is one record.
+ *
+ *     START   outcome? capability, sequence, size; earlier writes of the same blocks first
+ *     DATA    64 KiB or more of whole blocks: to free blocks of the data file, and wait
+ *     RECORD  the chunk is cut if the writer knows a newer truncation; blocks that are written in
+ *             part are merged; what did not go to disk goes to the ring; then the record
+ *
+ * Every run of RECORD looks at session, head and rows anew: they may have changed meanwhile. */
+#include "base/crc32c.h"
+#include "store/operations.h"
+
+enum write_stage { WRITE_START, WRITE_DATA, WRITE_RECORD, WRITE_LAST };
+
+static const struct chunk_write_request *body_of(const struct request *request) {
+    return &request->call->request.chunk_write;
+}
+
+/* The bytes [*from, *to) of block i are written. */
+static void block_part(const struct request *request, uint32_t i, uint32_t *from, uint32_t *to) {
+    uint32_t last = (request->skip + request->size - 1) % BLOCK_BYTES + 1;
+
+    *from = i == 0 ? request->skip : 0;
+    *to = i == request->range.count - 1 ? last : BLOCK_BYTES;
+}
+
+/* Where block i's bytes begin in the data. */
+static size_t data_offset(const struct request *request, uint32_t i) {
+    return i == 0 ? 0 : (size_t)i * BLOCK_BYTES - request->skip;
+}
+
+/* The longest piece of the caller's memory at offset, up to size bytes. */
+static struct bytes bulk_at(const struct call *call, size_t offset, size_t size) {
+    for (uint32_t i = 0; i < call->bulk_out_count; i++) {
+        struct bytes part = call->bulk_out[i];
+
+        if (offset < part.size) {
+            return (struct bytes){part.data + offset, MIN(size, part.size - offset)};
+        }
+        offset -= part.size;
+    }
+    return (struct bytes){0};
+}
+
+static void bulk_copy(const struct call *call, size_t offset, uint8_t *to, size_t size) {
+    while (size > 0) {
+        struct bytes piece = bulk_at(call, offset, size);
+
+        memcpy(to, piece.data, piece.size);
+        to += piece.size;
+        offset += piece.size;
+        size -= piece.size;
+    }
+}
+
+static uint32_t bulk_crc(const struct call *call, size_t offset, size_t size) {
+    uint32_t crc = 0;
+
+    while (size > 0) {
+        struct bytes piece = bulk_at(call, offset, size);
+
+        crc = crc32c(crc, piece.data, piece.size);
+        offset += piece.size;
+        size -= piece.size;
+    }
+    return crc;
+}
+
+/* Blocks written in part are always checked: their checksum is computed anew. */
+static int data_check(const struct ost *ost, const struct request *request) {
+    const struct call *call = request->call;
+    size_t total = 0;
+
+    for (uint32_t i = 0; i < MIN(call->bulk_out_count, (uint32_t)CALL_BULK_PARTS_MAX); i++) {
+        total += call->bulk_out[i].size;
+    }
+    if (call->bulk_out_count > CALL_BULK_PARTS_MAX || total != request->size ||
+        call->checksum_count != request->range.count || !call->checksums) {
+        return -ERR_MALFORMED;
+    }
+    for (uint32_t i = 0; i < request->range.count; i++) {
+        uint32_t from;
+        uint32_t to;
+
+        block_part(request, i, &from, &to);
+        if ((ost->options.verify_on_arrival || to - from < BLOCK_BYTES) &&
+            bulk_crc(call, data_offset(request, i), to - from) != call->checksums[i]) {
+            return -ERR_CORRUPT;
+        }
+    }
+    return 0;
+}
+
+/* Whole blocks go to the disk from here when they are many; all others through the ring. */
+static void plan_direct(struct request *request) {
+    uint32_t from;
+    uint32_t to;
+    uint32_t last = request->range.count - 1;
+
+    block_part(request, last, &from, &to);
+    request->direct_first = request->skip > 0;
+    request->direct_count = last + (to == BLOCK_BYTES) - request->direct_first;
+    if (request->skip > 0 && last == 0) {
+        request->direct_count = 0;
+    }
+    if (request->direct_count < OST_DIRECT_BYTES_MIN / BLOCK_BYTES) {
+        request->direct_first = 0;
+        request->direct_count = 0;
+    }
+    for (uint32_t i = 0; i < request->direct_count; i++) {
+        request->entries[request->direct_first + i].crc =
+            request->call->checksums[request->direct_first + i];
+    }
+}
+
+static bool same_chunk(const struct chunk_id *a, const struct chunk_id *b) {
+    return a->ino.value == b->ino.value && a->generation == b->generation && a->chunk == b->chunk;
+}
+
+static struct list *active_of(struct ost *ost, const struct chunk_id *id) {
+    uint64_t hash = (id->ino.value + id->chunk * 31) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &ost->active[(hash >> 40) % OST_ACTIVE_BUCKETS];
+}
+
+/* Waits behind the first earlier write of the same blocks; a copy of an earlier one ends here. */
+static int write_queue(struct ost *ost, struct request *request) {
+    struct list *active = active_of(ost, &request->id);
+    struct list_node *node;
+
+    if (!list_contains(&request->active)) {
+        list_push_back(active, &request->active);
+    }
+    for (node = list_first(active); node != &request->active; node = list_next(active, node)) {
+        struct request *other = CONTAINER_OF(node, struct request, active);
+        uint64_t end = request->range.first + request->range.count;
+        uint64_t other_end = other->range.first + other->range.count;
+
+        if (!same_chunk(&request->id, &other->id)) {
+            continue;
+        }
+        if (other->call->header.session.value == request->call->header.session.value &&
+            other->call->header.sequence == request->call->header.sequence) {
+            request_discard(ost, request);
+            return REQUEST_WAITS;
+        }
+        if (request->range.first < other_end && other->range.first < end) {
+            request_wait(request, &other->followers);
+            return REQUEST_WAITS;
+        }
+    }
+    return 0;
+}
+
+/* Answers what the write answered before, when it did. */
+static int write_outcome(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    struct slot slot = {store_bucket(request->id.ino)};
+    struct kv_outcome outcome;
+
+    if (header->sequence == 0 || header->session.value == 0) {
+        return -ERR_MALFORMED;
+    }
+    int r = kv_outcome_get(ost->kv, slot, header->session, header->sequence, &outcome);
+    if (r != 0) {
+        return r == -ERR_NOT_FOUND ? 0 : r;
+    }
+    if (outcome.reply.size != sizeof(uint64_t)) {
+        return -ERR_CORRUPT;
+    }
+    request->call->reply.chunk_write.version = load_le64(outcome.reply.data);
+    request_finish(ost, request, outcome.result);
+    return REQUEST_WAITS;
+}
+
+/* May it be written, as things are now? ret_head: zeroed when there is no chunk yet. */
+static int write_check(struct ost *ost, struct request *request, struct store_head *ret_head,
+                       bool *ret_exists) {
+    const struct chunk_write_request *body = body_of(request);
+    struct store_head head = {.format = STORE_FORMAT, .chunk_bytes = body->chunk_bytes};
+    int r = request_capability(ost, request->call, &body->capability, RIGHT_WRITE);
+
+    if (r < 0) {
+        return r;
+    }
+    r = chunk_head_get(ost->kv, &request->id, &head);
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    *ret_exists = r == 0;
+    if (head.chunk_bytes != body->chunk_bytes) {
+        return -ERR_INVALID;
+    }
+    if (head.truncate_seq > body->capability.truncate_seq) {
+        return -ERR_STALE;
+    }
+    *ret_head = head;
+    return 0;
+}
+
+static int write_start(struct ost *ost, struct request *request) {
+    const struct chunk_write_request *body = body_of(request);
+    struct request_shape shape = {.capability = &body->capability,
+                                  .chunk = body->chunk,
+                                  .chunk_bytes = body->chunk_bytes,
+                                  .offset = body->offset,
+                                  .size = body->size};
+    struct store_head head;
+    bool exists;
+    int r = request_shape(ost, request, &shape);
+
+    if (r == 0) {
+        r = write_queue(ost, request);
+    }
+    if (r == 0) {
+        r = write_outcome(ost, request);
+    }
+    if (r == 0) {
+        r = data_check(ost, request);
+    }
+    if (r == 0) {
+        r = write_check(ost, request, &head, &exists);
+    }
+    if (r == 0) {
+        plan_direct(request);
+    }
+    return r;
+}
+
+/* How many of the blocks are holes now; asked only when space is short. */
+static int count_holes(struct ost *ost, struct request *request, uint32_t *ret_count) {
+    struct block_entry entry;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < request->range.count; i++) {
+        struct extent one = {request->range.first + i, 1};
+        int r = chunk_entries_get(ost->kv, &request->id, one, &entry);
+
+        if (r < 0) {
+            return r;
+        }
+        count += entry.block == 0;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+static int take_blocks(struct ost *ost, struct request *request) {
+    struct space_wish wish = {.lane =
+                                  request->direct_count > 0 ? BLOCKS_LANE_LARGE : BLOCKS_LANE_SMALL,
+                              .count = request->range.count};
+    int r = 0;
+
+    if (request->has_blocks) {
+        return 0;
+    }
+    if (ost->blocks.free_count < ost->reserve_blocks + wish.count) {
+        r = count_holes(ost, request, &wish.count_new);
+    }
+    if (r == 0) {
+        r = space_take(ost, request, &wish, request->entries);
+    }
+    request->has_blocks = r == 0;
+    return r;
+}
+
+static void data_written(struct ost *ost, struct ost_io *io) {
+    request_io_end(ost, io->owner, io, io->result);
+}
+
+/* Starts the next I/O of the direct part: from the caller's memory where that is aligned, else
+ * through a buffer. REQUEST_WAITS: none can be had now. */
+static int data_write_next(struct ost *ost, struct request *request) {
+    uint32_t index = request->direct_first + (uint32_t)request->cursor;
+    uint32_t left = request->direct_count - (uint32_t)request->cursor;
+    const struct block_entry *entries = request->entries + index;
+    size_t offset = data_offset(request, index);
+    struct bytes piece = bulk_at(request->call, offset, (size_t)left * BLOCK_BYTES);
+    bool aligned = (uintptr_t)piece.data % BLOCK_BYTES == 0 && piece.size >= BLOCK_BYTES;
+    uint32_t count_max = (uint32_t)((aligned ? piece.size : OST_BOUNCE_BYTES) / BLOCK_BYTES);
+    uint32_t count = 1;
+    struct ost_io *io = ost_io_get(ost, false);
+
+    if (!io) {
+        return REQUEST_WAITS;
+    }
+    if (!aligned && !(io->bounce = ost_bounce_get(ost))) {
+        ost_io_put(ost, io);
+        return REQUEST_WAITS;
+    }
+    while (count < left && count < count_max && entries[count].block == entries[0].block + count) {
+        count++;
+    }
+    size_t size = (size_t)count * BLOCK_BYTES;
+    if (!aligned) {
+        bulk_copy(request->call, offset, io->bounce, size);
+    }
+    io->finished = data_written;
+    io->io = (struct env_io){.kind = ENV_IO_WRITE,
+                             .offset = entries[0].block * BLOCK_BYTES,
+                             .buffer = aligned ? (uint8_t *)(uintptr_t)piece.data : io->bounce,
+                             .size = size};
+    request->cursor += count;
+    request_io_start(ost, request, io);
+    return 0;
+}
+
+static int write_data(struct ost *ost, struct request *request) {
+    int r = request->direct_count > 0 ? take_blocks(ost, request) : 0;
+
+    if (r != 0) {
+        return r;
+    }
+    while (request->cursor < request->direct_count && request->io_result == 0) {
+        if (data_write_next(ost, request) != 0) {
+            if (request->io_pending == 0) {
+                request_wait(request, &ost->io_waiting);
+            }
+            return REQUEST_WAITS;
+        }
+    }
+#ifdef SHOAL_BUG_EARLY_RECORD
+    return 0;
+#endif
+    return request->io_pending > 0 ? REQUEST_WAITS : request->io_result;
+}
+
+/* What a block that goes through the ring is made of. */
+struct ring_fill {
+    struct request *request;
+    uint32_t first;        /* block of the range that entry 0 is */
+    const uint8_t *old[2]; /* content under the first and the last block; NULL: zeros */
+    uint32_t old_bytes[2]; /* how much of it counts */
+};
+
+static uint32_t ring_fill(void *context, uint32_t i, uint8_t *data) {
+    const struct ring_fill *fill = context;
+    const struct request *request = fill->request;
+    uint32_t index = fill->first + i;
+    unsigned which = index == 0 ? 0 : 1;
+    uint32_t from;
+    uint32_t to;
+
+    block_part(request, index, &from, &to);
+    if (to - from == BLOCK_BYTES) {
+        bulk_copy(request->call, data_offset(request, index), data, BLOCK_BYTES);
+        return request->call->checksums[index];
+    }
+    if (fill->old[which]) {
+        memcpy(data, fill->old[which], fill->old_bytes[which]);
+        memset(data + fill->old_bytes[which], 0, BLOCK_BYTES - fill->old_bytes[which]);
+    } else {
+        memset(data, 0, BLOCK_BYTES);
+    }
+    bulk_copy(request->call, data_offset(request, index), data + from, to - from);
+    return crc32c(0, data, BLOCK_BYTES);
+}
+
+/* Finds what lies under a block that is written in part: nothing, when it is a hole or all of it
+ * up to the chunk's length is written. */
+static int merge_find(struct ost *ost, struct request *request, uint32_t index, uint32_t length,
+                      struct ring_fill *fill) {
+    struct extent at = {request->range.first + index, 1};
+    uint64_t start = at.first * BLOCK_BYTES;
+    unsigned which = index == 0 ? 0 : 1;
+    uint32_t old_bytes = length > start ? (uint32_t)MIN(length - start, (uint64_t)BLOCK_BYTES) : 0;
+    struct block_entry old;
+    uint32_t from;
+    uint32_t to;
+
+    block_part(request, index, &from, &to);
+    if (to - from == BLOCK_BYTES || old_bytes == 0 || (from == 0 && to >= old_bytes)) {
+        return 0;
+    }
+    int r = chunk_entries_get(ost->kv, &request->id, at, &old);
+    if (r < 0 || old.block == 0) {
+        return r;
+    }
+    fill->old_bytes[which] = old_bytes;
+    return edge_get(ost, request, which, old, &fill->old[which]);
+}
+
+static int ring_part(struct ost *ost, const struct request *request, struct ring_fill *fill,
+                     struct extent part, struct small_spans *spans) {
+    struct small_part small = {.entries = request->entries + part.first,
+                               .count = part.count,
+                               .fill = ring_fill,
+                               .context = fill};
+
+    fill->first = (uint32_t)part.first;
+    return part.count > 0 ? small_part_fill(ost, &small, spans) : 0;
+}
+
+static int write_stage(struct ost *ost, struct request *request, struct ring_fill *fill,
+                       struct store_head *head, bool exists) {
+    const struct call_header *call = &request->call->header;
+    struct small_spans spans = {.count = 0};
+    uint32_t behind = request->direct_first + request->direct_count;
+    uint64_t version = head->version;
+    struct kv_outcome outcome = {.slot = {store_bucket(request->id.ino)},
+                                 .session = call->session,
+                                 .sequence = call->sequence,
+                                 .floor = call->floor,
+                                 .reply = {(const uint8_t *)&version, sizeof version}};
+    int r = ring_part(ost, request, fill, (struct extent){0, request->direct_first}, &spans);
+
+    if (r == 0) {
+        r = ring_part(ost, request, fill, (struct extent){behind, request->range.count - behind},
+                      &spans);
+    }
+    if (r == 0) {
+        r = change_entries(&ost->change, &request->id, request->range, request->entries);
+    }
+    if (r == 0) {
+        r = change_stage(&ost->change);
+    }
+    if (r == 0) {
+        head->block_count = (uint32_t)((int64_t)head->block_count + ost->change.block_delta);
+        r = change_head(&ost->change, &request->id, head, exists);
+    }
+    if (r == 0) {
+        r = kv_outcome_put(ost->kv, &outcome);
+    }
+    if (r == 0) {
+        r = small_spans_note(ost, &spans);
+    }
+    if (r < 0) {
+        return r;
+    }
+    small_spans_commit(ost, &spans, change_commit(&ost->change, ost->read_number));
+    return 0;
+}
+
+static int write_commit(struct ost *ost, struct request *request, struct ring_fill *fill,
+                        struct store_head *head, bool exists) {
+    const struct chunk_write_request *body = body_of(request);
+
+    head->version++;
+    head->length = MAX(head->length, body->offset + body->size);
+    head->truncate_seq = body->capability.truncate_seq;
+    head->epoch = ost_epoch(ost);
+    change_begin(&ost->change, ost->kv);
+    int r = write_stage(ost, request, fill, head, exists);
+    if (r < 0) {
+        change_abort(&ost->change);
+        return request_log_full(ost, request, r);
+    }
+    request->has_blocks = false;
+    request->call->reply.chunk_write.version = head->version;
+    ost->counters.writes++;
+    ost->counters.write_bytes += request->size;
+    ost->counters.small_writes += request->direct_count == 0;
+    ost_count_direct(ost, (uint64_t)request->direct_count * BLOCK_BYTES);
+    return 0;
+}
+
+/* A chunk that is older than the truncation that the writer knows is cut first: what the writer
+ * does not overwrite must not come back. */
+static int write_cut(struct ost *ost, struct request *request, struct store_head *head,
+                     bool *exists) {
+    const struct capability *capability = &body_of(request)->capability;
+    struct cut_order cut = {
+        .id = request->id,
+        .head = *head,
+        .length =
+            chunk_bytes_before(request->id.chunk, head->chunk_bytes, capability->truncate_size),
+        .truncate_seq = capability->truncate_seq,
+    };
+
+    if (!*exists || head->truncate_seq >= capability->truncate_seq || head->length <= cut.length) {
+        return 0;
+    }
+    int r = chunk_cut(ost, request, &cut);
+    return r == 0 ? write_check(ost, request, head, exists) : r;
+}
+
+static int write_record(struct ost *ost, struct request *request) {
+    uint32_t ring_blocks = request->range.count - request->direct_count;
+    size_t record_bytes = 512 + (size_t)request->range.count * 16;
+    struct ring_fill fill = {.request = request};
+    struct store_head head;
+    bool exists = false;
+
+    int r = request->io_result;
+
+    if (r == 0) {
+        r = write_check(ost, request, &head, &exists);
+    }
+    if (r == 0) {
+        r = write_cut(ost, request, &head, &exists);
+    }
+    if (r == 0) {
+        r = merge_find(ost, request, 0, head.length, &fill);
+    }
+    if (r == 0 && request->range.count > 1) {
+        r = merge_find(ost, request, request->range.count - 1, head.length, &fill);
+    }
+    if (r == 0) {
+        r = space_quarantine(ost, request);
+    }
+    if (r == 0 && !request_admit(ost, request, record_bytes, (size_t)ring_blocks * BLOCK_BYTES)) {
+        return REQUEST_WAITS;
+    }
+    if (r == 0) {
+        r = take_blocks(ost, request);
+    }
+    return r == 0 ? write_commit(ost, request, &fill, &head, exists) : r;
+}
+
+void write_run(struct ost *ost, struct request *request) {
+    int r = 0;
+
+    if (request->stage == WRITE_START) {
+        r = write_start(ost, request);
+        request->stage = r == 0 ? WRITE_DATA : WRITE_START;
+    }
+    if (r == 0 && request->stage == WRITE_DATA) {
+        r = write_data(ost, request);
+        request->stage = r == 0 ? WRITE_RECORD : WRITE_DATA;
+    }
+    if (r == 0 && request->stage == WRITE_RECORD) {
+        r = write_record(ost, request);
+        request->stage = r == 0 ? WRITE_LAST : WRITE_RECORD;
+    }
+    if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        request_finish(ost, request, request->io_result);
+    }
+}
