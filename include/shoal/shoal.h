@@ -136,8 +136,8 @@ struct shoal_request {
     struct shoal_layout layout;
 
     void (*done)(struct shoal_request *request);
-    void *context;         /* the caller's */
-    uint64_t internal[96]; /* the library's */
+    void *context;          /* the caller's */
+    uint64_t internal[192]; /* the library's */
 };
 
 /* Starts the request; done may run before this returns. */

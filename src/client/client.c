@@ -1,0 +1,146 @@
+/* Making, starting, ticking and ending a client. */
+#include "client/client.h"
+#include "client/client_internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+static struct router_readers *client_readers(void *context, uint32_t index) {
+    struct shoal_client *client = context;
+
+    return &client->shards[index].readers;
+}
+
+static void options_fill(struct client_options *options) {
+    const struct client_options defaults = {
+        .open_files_max = 65536,
+        .chunk_calls_max = 1024,
+        .call_bytes_max = CALL_BYTES_MAX,
+        .readdir_buffers_max = 128,
+        .inline_bytes_max = INLINE_BYTES_MAX,
+        .request_timeout_ns = 60 * NS_PER_S,
+        .renew_ns = 2 * NS_PER_S,
+    };
+
+#define DEFAULT(field) options->field = options->field ? options->field : defaults.field
+    DEFAULT(open_files_max);
+    DEFAULT(chunk_calls_max);
+    DEFAULT(call_bytes_max);
+    DEFAULT(readdir_buffers_max);
+    DEFAULT(inline_bytes_max);
+    DEFAULT(request_timeout_ns);
+    DEFAULT(renew_ns);
+#undef DEFAULT
+}
+
+static int client_init(struct shoal_client *client) {
+    int r = router_init(&client->router);
+
+    client->router.readers = client_readers;
+    client->router.readers_context = client;
+    client->shards = aligned_alloc(64, CLIENT_SHARDS * sizeof *client->shards);
+    if (!client->shards) {
+        return -ERR_NO_MEMORY;
+    }
+    memset(client->shards, 0, CLIENT_SHARDS * sizeof *client->shards);
+    client->router.readers_count = CLIENT_SHARDS;
+    r = r ? r : session_init(&client->session, client);
+    for (uint32_t i = 0; i < CLIENT_SHARDS && r == 0; i++) {
+        r = shard_init(&client->shards[i], client, &client->options);
+    }
+    return r;
+}
+
+int client_new(const struct client_options *options, struct shoal_client **ret_client) {
+    struct shoal_client *client;
+    int r;
+
+    if (!options->env || !options->rpc || !options->origin ||
+        strlen(options->origin) >= sizeof client->origin ||
+        options->inline_bytes_max > INLINE_BYTES_MAX || options->call_bytes_max > CALL_BYTES_MAX ||
+        options->call_bytes_max % SEGMENT_BYTES) {
+        return -ERR_INVALID;
+    }
+    client = calloc(1, sizeof *client);
+    if (!client) {
+        return -ERR_NO_MEMORY;
+    }
+    client->options = *options;
+    memcpy(client->origin, options->origin, strlen(options->origin) + 1);
+    client->options.origin = client->origin;
+    options_fill(&client->options);
+    r = client_init(client);
+    if (r) {
+        client_free(client);
+        return r;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+void client_free(struct shoal_client *client) {
+    if (!client) {
+        return;
+    }
+    for (uint32_t i = 0; client->shards && i < CLIENT_SHARDS; i++) {
+        shard_deinit(&client->shards[i]);
+    }
+    free(client->shards);
+    session_deinit(&client->session);
+    router_deinit(&client->router);
+    free(client);
+}
+
+static void client_post(struct session *session, struct message *message, uint16_t kind) {
+    message->kind = kind;
+    message->message_class = MESSAGE_CONTROL;
+    actor_post(&session->actor, message);
+}
+
+void client_start(struct shoal_client *client, void (*done)(void *context, int result),
+                  void *context) {
+    client->session.done = done;
+    client->session.done_context = context;
+    client_post(&client->session, &client->session.start, SESSION_START);
+}
+
+void client_tick(struct shoal_client *client) {
+    rpc_tick(client->options.rpc);
+    if (!atomic_exchange_explicit(&client->session.tick_posted, true, memory_order_acquire)) {
+        client_post(&client->session, &client->session.tick, SESSION_TICK);
+    }
+}
+
+void client_stop(struct shoal_client *client, void (*done)(void *context, int result),
+                 void *context) {
+    client->session.done = done;
+    client->session.done_context = context;
+    client_post(&client->session, &client->session.stop, SESSION_STOP);
+}
+
+struct session_id client_session(const struct shoal_client *client) {
+    return (struct session_id){atomic_load(&client->session.id)};
+}
+
+bool client_is_fenced(const struct shoal_client *client) {
+    return atomic_load_explicit(&client->session.fenced, memory_order_relaxed);
+}
+
+const struct cluster_map *client_map(const struct shoal_client *client) {
+    return router_map(&client->router);
+}
+
+void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters) {
+    struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments)};
+
+    for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
+        const struct shard *shard = &client->shards[i];
+
+        sum.requests += atomic_load_explicit(&shard->requests, memory_order_relaxed);
+        sum.failures += atomic_load_explicit(&shard->failures, memory_order_relaxed);
+        sum.retries += atomic_load_explicit(&shard->retries, memory_order_relaxed);
+        sum.reopened += atomic_load_explicit(&shard->reopened, memory_order_relaxed);
+        sum.conversions += atomic_load_explicit(&shard->conversions, memory_order_relaxed);
+        sum.piece_waits += atomic_load_explicit(&shard->pieces.wait_count, memory_order_relaxed);
+    }
+    *ret_counters = sum;
+}

@@ -1,0 +1,216 @@
+/* Chunk calls: cutting a range, summing what leaves and what comes. */
+#include "client/data.h"
+#include "base/crc32c.h"
+#include "client/client_internal.h"
+#include <assert.h>
+#include <string.h>
+
+void data_start(struct operation *operation, uint64_t start, uint64_t end) {
+    operation->start = start;
+    operation->next = start;
+    operation->end = end;
+    operation->reached = start;
+    operation->in_flight = 0;
+    operation->result = 0;
+    operation->own_retried = false;
+    operation->truncate_seq = operation->file->capability.truncate_seq;
+}
+
+/* Bytes of the first block that a range at this offset touches. */
+static size_t data_first(uint32_t offset, size_t size) {
+    return MIN(size, (size_t)(BLOCK_BYTES - offset % BLOCK_BYTES));
+}
+
+static uint32_t data_blocks(uint32_t offset, size_t size) {
+    return (uint32_t)((offset % BLOCK_BYTES + size + BLOCK_BYTES - 1) / BLOCK_BYTES);
+}
+
+static void data_sum(uint32_t offset, const uint8_t *data, size_t size, uint32_t *checksums) {
+    for (size_t part = data_first(offset, size); size > 0; part = MIN(size, (size_t)BLOCK_BYTES)) {
+        *checksums++ = crc32c(0, data, part);
+        data += part;
+        size -= part;
+    }
+}
+
+static bool data_is_sound(const struct call *call, uint32_t offset) {
+    const uint8_t *data = call->bulk_in.data;
+    const uint32_t *checksums = call->checksums;
+    size_t size = call->bulk_in.size;
+
+    if (size > call->request.chunk_read.size || data_blocks(offset, size) > call->checksum_count) {
+        return size == 0;
+    }
+    for (size_t part = data_first(offset, size); size > 0; part = MIN(size, (size_t)BLOCK_BYTES)) {
+        if (crc32c(0, data, part) != *checksums++) {
+            return false;
+        }
+        data += part;
+        size -= part;
+    }
+    return true;
+}
+
+/* One part, sent or answered: [at, at + size) of the file. */
+struct part {
+    uint64_t at;
+    uint64_t chunk;
+    uint32_t offset; /* in the chunk */
+    uint32_t size;
+    uint32_t chain;
+};
+
+static int data_part(const struct operation *operation, struct part *ret_part) {
+    uint32_t chunk_bytes = operation->file->layout.chunk_bytes;
+    struct part part = {
+        .at = operation->next,
+        .chunk = operation->next / chunk_bytes,
+        .offset = (uint32_t)(operation->next % chunk_bytes),
+    };
+
+    uint32_t call_bytes = operation->client->options.call_bytes_max;
+    uint32_t room = MIN(chunk_bytes - part.offset, call_bytes - part.offset % call_bytes);
+
+    part.size = (uint32_t)MIN(operation->end - operation->next, room);
+    *ret_part = part;
+    return router_chunk(&operation->client->router, &operation->file->layout, part.chunk,
+                        &ret_part->chain);
+}
+
+static void data_fill(struct operation *operation, struct call *call, const struct part *part) {
+    const struct shoal_request *asked = operation_request(operation);
+    uint8_t *data = (uint8_t *)asked->data + (part->at - operation->start);
+    struct open_file *file = operation->file;
+
+    if (asked->operation == SHOAL_WRITE) {
+        call->request.chunk_write = (struct chunk_write_request){
+            file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size};
+        call->bulk_out[0] = (struct bytes){data, part->size};
+        call->bulk_out_count = 1;
+        data_sum(part->offset, data, part->size, call->checksums);
+    } else {
+        call->request.chunk_read = (struct chunk_read_request){
+            file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size};
+        call->bulk_in = (struct buffer){.data = data, .capacity = part->size};
+    }
+}
+
+static void data_send(struct operation *operation, struct errand *errand, const struct part *part) {
+    bool writes = operation_request(operation)->operation == SHOAL_WRITE;
+
+    operation->in_flight++;
+    operation->next += part->size;
+    data_fill(operation, &errand->call, part);
+    errand_start_chain(errand, writes ? OP_CHUNK_WRITE : OP_CHUNK_READ, ino_slot(operation->ino),
+                       part->chain);
+}
+
+/* Takes an answer. True when the same is to be asked once more: what came was damaged. */
+static bool data_take(struct operation *operation, struct errand *errand, bool *retried) {
+    struct call *call = &errand->call;
+    const struct chunk_read_request *read = &call->request.chunk_read;
+
+    operation->in_flight--;
+    if (call->result == 0 && call->header.opcode == OP_CHUNK_READ) {
+        if (!data_is_sound(call, read->offset)) {
+            if (!*retried) {
+                *retried = true;
+                return true;
+            }
+            call->result = -ERR_CORRUPT;
+        } else {
+            memset(call->bulk_in.data + call->bulk_in.size, 0, read->size - call->bulk_in.size);
+        }
+    } else if (call->result == 0) {
+        const struct chunk_write_request *write = &call->request.chunk_write;
+        uint64_t end = write->chunk * write->chunk_bytes + write->offset + write->size;
+
+        operation->reached = MAX(operation->reached, end);
+    }
+    if (operation->result == 0) {
+        operation->result = call->result;
+    }
+    return false;
+}
+
+static void data_resend(struct errand *errand) {
+    struct call *call = &errand->call;
+
+    call->bulk_in.size = 0;
+    errand_start_chain(errand, OP_CHUNK_READ, call->header.slot, errand->chain);
+}
+
+static void data_own_done(struct errand *errand) {
+    struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
+
+    if (data_take(operation, errand, &operation->own_retried)) {
+        operation->in_flight++;
+        data_resend(errand);
+        return;
+    }
+    operation->step(operation);
+}
+
+/* After an error there is nothing to wait for a piece for. */
+static void data_piece_done(struct errand *errand) {
+    struct piece *piece = CONTAINER_OF(errand, struct piece, errand);
+    struct operation *operation = piece->operation;
+
+    if (data_take(operation, errand, &piece->retried)) {
+        operation->in_flight++;
+        data_resend(errand);
+        return;
+    }
+    piece_put(&operation->shard->pieces, piece);
+    if (operation->result) {
+        list_remove(&operation->node);
+    }
+    operation->step(operation);
+}
+
+static bool data_fits_own(const struct operation *operation, const struct part *part) {
+    return operation->in_flight == 0 && part->at == operation->start &&
+           part->size == operation->end - part->at &&
+           data_blocks(part->offset, part->size) <= OPERATION_CHECKSUMS;
+}
+
+static bool data_send_piece(struct operation *operation, const struct part *part) {
+    uint32_t blocks = data_blocks(part->offset, part->size);
+    struct piece *piece = piece_get(&operation->shard->pieces, operation);
+
+    if (!piece) {
+        return false;
+    }
+    errand_init(&piece->errand, operation->shard, data_piece_done, operation->deadline_ns);
+    piece->errand.call.checksums = piece->checksums;
+    piece->errand.call.checksum_count = blocks;
+    data_send(operation, &piece->errand, part);
+    return true;
+}
+
+bool data_advance(struct operation *operation) {
+    if (list_contains(&operation->node)) {
+        return false;
+    }
+    while (operation->result == 0 && operation->next < operation->end) {
+        struct part part;
+
+        operation->result = data_part(operation, &part);
+        if (operation->result) {
+            break;
+        }
+        if (data_fits_own(operation, &part)) {
+            struct call *call = operation_prepare(operation);
+
+            operation->errand.done = data_own_done;
+            call->checksums = operation->checksums;
+            call->checksum_count = data_blocks(part.offset, part.size);
+            data_send(operation, &operation->errand, &part);
+            return false;
+        }
+        if (!data_send_piece(operation, &part)) {
+            return false;
+        }
+    }
+    return operation->in_flight == 0;
+}

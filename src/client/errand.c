@@ -1,0 +1,113 @@
+/* Sending, and what an error asks for; the picture is in errand.h. */
+#include "client/errand.h"
+#include "client/client_internal.h"
+#include <string.h>
+
+static void errand_answered(struct call *call);
+
+void errand_init(struct errand *errand, struct shard *shard, void (*done)(struct errand *errand),
+                 uint64_t deadline_ns) {
+    memset(errand, 0, sizeof *errand);
+    errand->shard = shard;
+    errand->done = done;
+    errand->call.origin = &shard->actor;
+    errand->call.done = errand_answered;
+    errand->call.deadline_ns = deadline_ns;
+}
+
+static int errand_find_peer(struct errand *errand, const struct router *router) {
+    switch (errand->route) {
+    case ERRAND_TO_SLOT:
+        return router_slot(router, errand->call.header.slot, &errand->peer);
+    case ERRAND_TO_CHAIN:
+        return router_chain(router, errand->chain, &errand->peer);
+    case ERRAND_TO_PEER:
+        break;
+    }
+    return 0;
+}
+
+static void errand_send(struct errand *errand) {
+    struct shoal_client *client = errand->shard->client;
+    struct call_header *header = &errand->call.header;
+    int r;
+
+    errand->map_version = router_map(&client->router)->version;
+    r = errand_find_peer(errand, &client->router);
+    if (r) {
+        errand->call.result = r;
+        session_stall(&client->session, errand);
+        return;
+    }
+    errand->generation = atomic_load_explicit(&errand->peer->generation, memory_order_acquire);
+    header->target = errand->peer->id;
+    header->term = atomic_load_explicit(&errand->peer->term, memory_order_relaxed);
+    header->map_version = errand->map_version;
+    call_start(client->options.rpc, &errand->call);
+}
+
+static void errand_finish(struct errand *errand) {
+    call_abandon(&errand->call);
+    errand->done(errand);
+}
+
+/* What is worth another try at once, as -ERR_BUSY, the call has tried again by itself. */
+static void errand_answered(struct call *call) {
+    struct errand *errand = CONTAINER_OF(call, struct errand, call);
+    struct shoal_client *client = errand->shard->client;
+    enum err_action action = call->result < 0 ? err_action(call->result) : ERR_ACTION_FAIL;
+    bool mends = action == ERR_ACTION_REFRESH ||
+                 (action == ERR_ACTION_REOPEN && call->result != -ERR_BAD_CAPABILITY);
+
+    if (call->result == -ERR_FENCED) {
+        session_fence(&client->session);
+    }
+    if (mends && !errand->plain) {
+        session_stall(&client->session, errand);
+    } else {
+        errand_finish(errand);
+    }
+}
+
+static void errand_resume(struct errand *errand) {
+    struct shard *shard = errand->shard;
+    uint64_t deadline_ns = errand->call.deadline_ns;
+
+    atomic_fetch_add_explicit(&shard->retries, 1, memory_order_relaxed);
+    if (env_now_ns(shard->client->options.env) >= deadline_ns) {
+        errand->call.result = -ERR_TIMED_OUT;
+        errand_finish(errand);
+        return;
+    }
+    errand_send(errand);
+}
+
+void errand_return(struct errand *errand) {
+    if (errand->call.result) {
+        errand_finish(errand);
+    } else {
+        errand_resume(errand);
+    }
+}
+
+void errand_start_slot(struct errand *errand, uint16_t opcode, struct slot slot) {
+    errand->route = ERRAND_TO_SLOT;
+    errand->call.header.opcode = opcode;
+    errand->call.header.slot = slot;
+    errand_send(errand);
+}
+
+void errand_start_chain(struct errand *errand, uint16_t opcode, struct slot slot, uint32_t chain) {
+    errand->route = ERRAND_TO_CHAIN;
+    errand->chain = chain;
+    errand->call.header.opcode = opcode;
+    errand->call.header.slot = slot;
+    errand_send(errand);
+}
+
+void errand_start_peer(struct errand *errand, uint16_t opcode, struct peer *peer) {
+    errand->route = ERRAND_TO_PEER;
+    errand->peer = peer;
+    errand->call.header.opcode = opcode;
+    errand_send(errand);
+}

@@ -1,0 +1,11 @@
+/* The same question to several servers at once: numbers [0, count), each sent with a piece. */
+#pragma once
+#include "client/file.h"
+
+typedef void fan_send_fn(struct operation *operation, struct errand *errand, uint32_t number);
+typedef void fan_take_fn(struct operation *operation, const struct call *call);
+
+void fan_start(struct operation *operation, uint32_t count);
+/* Sends what is still to be sent. True when all has been answered; the first error is then in
+ * operation->result. take, NULL for none, is given each answer without an error. */
+MUST_CHECK bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *take);

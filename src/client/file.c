@@ -1,0 +1,272 @@
+/* What is known of an open file, and who may work on it when. */
+#include "client/file.h"
+#include "client/client_internal.h"
+#include <assert.h>
+
+bool file_is_owed(const struct open_file *file) {
+    return file->size_owed || file->times_owed;
+}
+
+/* Ours counts as long as the server was not told: nothing but a truncation makes a file shorter. */
+bool file_see(struct open_file *file, const struct attributes *attributes) {
+    bool owed = file->size_owed || file->writes_in_flight > 0;
+
+    /* Of a directory that is closed nothing is said. */
+    if (attributes->ino.value != file->ino.value) {
+        return false;
+    }
+    if (file->seen && attributes->epoch < file->attributes.epoch) {
+        return false;
+    }
+    if (file->seen && owed && attributes->truncate_seq == file->attributes.truncate_seq) {
+        file->size = MAX(file->size, attributes->size);
+    } else {
+        file->size = attributes->size;
+        file->size_owed = false;
+    }
+    file->attributes = *attributes;
+    file->seen = true;
+    file->seen_ns = env_now_ns(file->shard->client->options.env);
+    return true;
+}
+
+/* A generation, once there is one, is the file's for good; 0 says only that the server answered
+ * before. */
+void file_see_capability(struct open_file *file, const struct capability *capability) {
+    const struct capability *old = &file->capability;
+    bool older = capability->truncate_seq < old->truncate_seq ||
+                 (capability->generation == 0 && old->generation != 0);
+    bool newer = capability->truncate_seq > old->truncate_seq ||
+                 (capability->generation != 0 && old->generation == 0) ||
+                 (capability->rights & old->rights) == old->rights;
+
+    if (capability->ino.value == file->ino.value && !older && newer) {
+        file->capability = *capability;
+    }
+}
+
+void file_see_truncated(struct open_file *file, const struct attributes *attributes,
+                        const struct capability *capability) {
+    if (file->seen && attributes->epoch < file->attributes.epoch) {
+        return;
+    }
+    file->size_owed = false;
+    file_see(file, attributes);
+    file->size = attributes->size;
+    file_see_capability(file, capability);
+}
+
+void file_overlay(const struct open_file *file, struct attributes *attributes) {
+    attributes->size = file->size;
+    if (file->size_owed) {
+        attributes->bytes_used = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+    }
+    if (file->times_owed) {
+        attributes->mtime_ns = MAX(attributes->mtime_ns, file->write_ns);
+        attributes->ctime_ns = MAX(attributes->ctime_ns, file->write_ns);
+    }
+}
+
+/* A write that went with a capability older than the last truncation counts as before it. */
+void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq) {
+    uint64_t from = offset / file->layout.chunk_bytes;
+    uint64_t to = (end - 1) / file->layout.chunk_bytes + 1;
+
+    file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
+    file->write_count++;
+    file->times_owed = true;
+    if (truncate_seq >= file->attributes.truncate_seq && end > file->size) {
+        file->size = end;
+        file->size_owed = true;
+    }
+    if (file->unsynced_from == file->unsynced_to) {
+        file->unsynced_from = from;
+        file->unsynced_to = to;
+    } else {
+        file->unsynced_from = MIN(file->unsynced_from, from);
+        file->unsynced_to = MAX(file->unsynced_to, to);
+    }
+}
+
+void file_handle_added(struct open_file *file, uint32_t flags) {
+    file->reader_count += flags & SHOAL_OPEN_WRITE ? 0 : 1;
+    file->writer_count += flags & SHOAL_OPEN_WRITE ? 1 : 0;
+    if (file->writer_count > 0 && !file->overlaid) {
+        file->overlaid = true;
+        shard_overlay_begin(file->shard);
+    }
+}
+
+void file_handle_removed(struct open_file *file, uint32_t flags) {
+    struct attributes attributes = file->attributes;
+
+    file->reader_count -= flags & SHOAL_OPEN_WRITE ? 0 : 1;
+    file->writer_count -= flags & SHOAL_OPEN_WRITE ? 1 : 0;
+    if (file->writer_count == 0 && file->overlaid) {
+        file_overlay(file, &attributes);
+        file->overlaid = false;
+        file->size_owed = false;
+        file->times_owed = false;
+        shard_overlay_end(file->shard, &attributes);
+    }
+}
+
+void file_reopen_fill(const struct open_file *file, struct reopen_request *request) {
+    *request = (struct reopen_request){
+        .ino = file->ino,
+        .open_flags = (file->reader_count ? (uint32_t)OPEN_READ : 0) |
+                      (file->writer_count ? (uint32_t)OPEN_READ | OPEN_WRITE : 0),
+        .read_count = file->reader_count,
+        .write_count = file->writer_count,
+    };
+}
+
+void file_pin(struct open_file *file) {
+    file->pin_count++;
+}
+
+void file_unpin(struct open_file *file) {
+    assert(file->pin_count > 0);
+    if (--file->pin_count == 0) {
+        shard_forget(file->shard, file);
+    }
+}
+
+static bool file_allows(const struct open_file *file, uint32_t need) {
+    if (file->alone) {
+        return false;
+    }
+    switch ((enum file_need)need) {
+    case FILE_NEEDS_READ:
+    case FILE_NEEDS_WRITE:
+        return true;
+    case FILE_NEEDS_APPEND:
+    case FILE_NEEDS_QUIET:
+        return file->writes_in_flight == 0;
+    case FILE_NEEDS_ALL:
+        break;
+    }
+    return file->writes_in_flight == 0 && file->reads_in_flight == 0;
+}
+
+static void file_count(struct open_file *file, struct operation *operation, uint32_t change) {
+    switch ((enum file_need)operation->need) {
+    case FILE_NEEDS_READ:
+        file->reads_in_flight += change;
+        break;
+    case FILE_NEEDS_WRITE:
+    case FILE_NEEDS_APPEND:
+        file->writes_in_flight += change;
+        break;
+    case FILE_NEEDS_QUIET:
+        break;
+    case FILE_NEEDS_ALL:
+        file->alone = change == 1 ? operation : NULL;
+        break;
+    }
+}
+
+/* Not nested: a step that ends at once would otherwise start the next one from within. */
+static void file_advance(struct open_file *file) {
+    if (file->advancing) {
+        return;
+    }
+    file->advancing = true;
+    file_pin(file);
+    while (!list_is_empty(&file->waiting)) {
+        struct operation *operation =
+            CONTAINER_OF(list_first(&file->waiting), struct operation, node);
+
+        if (!file_allows(file, operation->need)) {
+            break;
+        }
+        list_remove(&operation->node);
+        file_count(file, operation, 1);
+        operation->step(operation);
+    }
+    file->advancing = false;
+    file_unpin(file);
+}
+
+void file_enter(struct open_file *file, struct operation *operation, uint32_t need) {
+    operation->need = need;
+    list_push_back(&file->waiting, &operation->node);
+    file_advance(file);
+}
+
+void file_leave(struct open_file *file, struct operation *operation) {
+    file_count(file, operation, UINT32_MAX);
+    file_advance(file);
+}
+
+void file_enter_alone(struct open_file *file, struct operation *operation) {
+    file_count(file, operation, UINT32_MAX);
+    operation->need = FILE_NEEDS_ALL;
+    list_push_front(&file->waiting, &operation->node);
+    file_advance(file);
+}
+
+static void file_renewed(struct open_file *file, struct operation *operation, int result) {
+    struct list stale;
+    struct list_node *node;
+
+    file->renewing = false;
+    list_init(&stale);
+    while ((node = list_pop_front(&file->stale)) != NULL) {
+        list_push_back(&stale, node);
+    }
+    file_pin(file);
+    do {
+        operation->result = result;
+        operation->step(operation);
+        node = list_pop_front(&stale);
+        operation = node ? CONTAINER_OF(node, struct operation, node) : NULL;
+    } while (operation);
+    file_unpin(file);
+}
+
+static void file_asked(struct errand *errand) {
+    struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
+    struct open_file *file = operation->file;
+
+    if (errand->call.result == 0) {
+        file_see(file, &errand->call.reply.getattr.attributes);
+    }
+    file_renewed(file, operation, errand->call.result);
+}
+
+/* Somebody else may have truncated, so the size is asked for as well. */
+static void file_reopened(struct errand *errand) {
+    struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
+    struct open_file *file = operation->file;
+    const struct capability *capability = &errand->call.reply.reopen.capability;
+
+    if (errand->call.result) {
+        file_renewed(file, operation, errand->call.result);
+        return;
+    }
+    if (capability->truncate_seq >= file->capability.truncate_seq &&
+        capability->ino.value == file->ino.value) {
+        file->capability = *capability;
+    }
+    errand_init(errand, file->shard, file_asked, operation->deadline_ns);
+    errand->call.request.getattr.ino = file->ino;
+    errand_start_slot(errand, OP_GETATTR, ino_slot(file->ino));
+}
+
+bool file_needs_renewal(const struct open_file *file) {
+    return file->attributes.data_state == DATA_CHUNKED && file->capability.generation == 0;
+}
+
+void file_renew(struct open_file *file, struct operation *operation) {
+    struct errand *errand = &operation->errand;
+
+    if (file->renewing) {
+        list_push_back(&file->stale, &operation->node);
+        return;
+    }
+    file->renewing = true;
+    errand_init(errand, file->shard, file_reopened, operation->deadline_ns);
+    file_reopen_fill(file, &errand->call.request.reopen);
+    errand_start_slot(errand, OP_REOPEN, ino_slot(file->ino));
+}

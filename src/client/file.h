@@ -1,0 +1,93 @@
+/* An open file: what this client knows of an inode that somebody here has open.
+ *
+ *     waiting, in order --> at work: any number of reads and writes,
+ *                                or one of: truncate, conversion, allocation, open with truncation
+ *
+ * size is the size as this client sees it: the server's, and what was written here. While size or
+ * times are owed to the server, every answer about the inode is overlaid with ours.
+ *
+ * Thread: its shard's step. Memory: the shard's pools. */
+#pragma once
+#include "client/errand.h"
+#include "client/operation.h"
+#include <shoal/shoal.h>
+
+struct open_file {
+    struct open_file *next; /* of its bucket, or free */
+    struct shard *shard;
+    struct ino ino;
+    uint32_t pin_count;    /* handles, and operations at work on it */
+    uint32_t writer_count; /* handles that may write; those that may not */
+    uint32_t reader_count;
+    bool seen;     /* attributes and layout are known */
+    bool overlaid; /* counted in the shard's overlay_count */
+
+    struct attributes attributes; /* the newest of the server's */
+    struct layout layout;
+    struct capability capability;
+    uint64_t seen_ns; /* when the server was asked last */
+    uint64_t size;
+    int64_t write_ns; /* wall time of the last write */
+    bool size_owed;
+    bool times_owed;
+    uint64_t write_count;   /* rises with each write that ended */
+    uint64_t unsynced_from; /* chunks written since the last fsync: [from, to) */
+    uint64_t unsynced_to;
+
+    uint32_t reads_in_flight;
+    uint32_t writes_in_flight;
+    struct operation *alone; /* that needs to be the only one */
+    struct list waiting;
+
+    bool renewing;     /* the capability, by one operation */
+    struct list stale; /* operations that wait for it as well */
+    bool advancing;
+};
+
+/* A handle. */
+struct shoal_file {
+    struct open_file *file;
+    struct shoal_file *next_free;
+    uint32_t flags; /* enum shoal_open_flag */
+};
+
+enum file_need {
+    FILE_NEEDS_READ,   /* beside other reads and writes */
+    FILE_NEEDS_WRITE,  /* likewise */
+    FILE_NEEDS_APPEND, /* beside reads, and the size must stand still */
+    FILE_NEEDS_QUIET,  /* when earlier writes have ended; counts as nothing */
+    FILE_NEEDS_ALL     /* alone */
+};
+
+/* Takes what the server said, unless we know newer; true when it was newer. */
+bool file_see(struct open_file *file, const struct attributes *attributes);
+/* After a truncation through this client: the size is what the server says. */
+void file_see_truncated(struct open_file *file, const struct attributes *attributes,
+                        const struct capability *capability);
+void file_see_capability(struct open_file *file, const struct capability *capability);
+/* Replaces in an answer what the server cannot know yet. */
+void file_overlay(const struct open_file *file, struct attributes *attributes);
+/* A write of [offset, end) was acknowledged. */
+void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq);
+bool file_is_owed(const struct open_file *file);
+
+/* A handle of these flags exists from now on; no longer does. */
+void file_handle_added(struct open_file *file, uint32_t flags);
+void file_handle_removed(struct open_file *file, uint32_t flags);
+/* Presents all handles. */
+void file_reopen_fill(const struct open_file *file, struct reopen_request *request);
+
+/* Runs operation->step when the file allows what is needed: at once or later, in order. */
+void file_enter(struct open_file *file, struct operation *operation, uint32_t need);
+/* One that has entered asks to be alone, before all that wait; step runs again. */
+void file_enter_alone(struct open_file *file, struct operation *operation);
+/* The operation needs it no more; others start. */
+void file_leave(struct open_file *file, struct operation *operation);
+/* The file has chunks, but the capability is from before. */
+bool file_needs_renewal(const struct open_file *file);
+/* Gets a fresh capability, then runs operation->step, with what came of it in result. */
+void file_renew(struct open_file *file, struct operation *operation);
+
+void file_pin(struct open_file *file);
+/* Forgets the file with the last pin. */
+void file_unpin(struct open_file *file);

@@ -1,0 +1,239 @@
+/* Attributes, sizes and layouts: getattr, setattr, allocate, layout. */
+#include "client/client_internal.h"
+#include "client/convert.h"
+
+_Static_assert((uint32_t)SHOAL_SET_MODE == (uint32_t)SETATTR_MODE &&
+                   (uint32_t)SHOAL_SET_UID == (uint32_t)SETATTR_UID &&
+                   (uint32_t)SHOAL_SET_GID == (uint32_t)SETATTR_GID &&
+                   (uint32_t)SHOAL_SET_SIZE == (uint32_t)SETATTR_SIZE &&
+                   (uint32_t)SHOAL_SET_ATIME == (uint32_t)SETATTR_ATIME &&
+                   (uint32_t)SHOAL_SET_MTIME == (uint32_t)SETATTR_MTIME &&
+                   (uint32_t)SHOAL_SET_ATIME_NOW == (uint32_t)SETATTR_ATIME_NOW &&
+                   (uint32_t)SHOAL_SET_MTIME_NOW == (uint32_t)SETATTR_MTIME_NOW &&
+                   (uint32_t)SHOAL_SET_KILL_SUID == (uint32_t)SETATTR_KILL_SUID,
+               "what to set is passed on as it is");
+
+enum { SET_ALL = 511 };
+
+void op_getattr_step(struct operation *operation) {
+    if (operation->stage == 0) {
+        operation->stage = 1;
+        operation_prepare(operation)->request.getattr.ino = operation->ino;
+        operation_call(operation, OP_GETATTR, operation->ino);
+    } else if (operation->result) {
+        operation_finish(operation, operation->result);
+    } else {
+        operation_finish_attributes(operation, &operation->errand.call.reply.getattr.attributes);
+    }
+}
+
+enum { SETATTR_ENTER, SETATTR_SEND, SETATTR_ANSWERED };
+
+static bool handle_writes(const struct shoal_request *request) {
+    return request->file && (request->file->flags & SHOAL_OPEN_WRITE);
+}
+
+static void setattr_enter(struct operation *operation) {
+    const struct shoal_request *asked = operation_request(operation);
+    struct open_file *file = shard_find(operation->shard, operation->ino);
+
+    if (asked->set & ~(uint32_t)SET_ALL || asked->attributes.size > FILE_BYTES_MAX) {
+        operation_finish(operation,
+                         asked->set & ~(uint32_t)SET_ALL ? -ERR_INVALID : -ERR_FILE_TOO_BIG);
+        return;
+    }
+    operation->stage = SETATTR_SEND;
+    if (file && (asked->set & SHOAL_SET_SIZE)) {
+        file_pin(file);
+        operation->file = file;
+        file_enter(file, operation, FILE_NEEDS_ALL);
+    } else {
+        op_setattr_step(operation);
+    }
+}
+
+static void setattr_send(struct operation *operation) {
+    const struct shoal_request *asked = operation_request(operation);
+    const struct shoal_attributes *wanted = &asked->attributes;
+    struct call *call = operation_prepare(operation);
+
+    operation->stage = SETATTR_ANSWERED;
+    call->request.setattr = (struct setattr_request){
+        .ino = operation->ino,
+        .who = operation_who(operation),
+        .valid = asked->set,
+        .mode = wanted->mode,
+        .uid = wanted->uid,
+        .gid = wanted->gid,
+        .size = wanted->size,
+        .atime_ns = wanted->atime_ns,
+        .mtime_ns = wanted->mtime_ns,
+        .opened = handle_writes(asked),
+    };
+    operation_call(operation, OP_SETATTR, operation->ino);
+}
+
+/* The file may have been opened here since we asked. */
+static void setattr_answered(struct operation *operation) {
+    const struct shoal_request *asked = operation_request(operation);
+    const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
+    struct open_file *file = shard_find(operation->shard, operation->ino);
+
+    if (file && file->seen && operation->result == 0) {
+        if (asked->set & SHOAL_SET_SIZE) {
+            file_see_truncated(file, &reply->attributes, &reply->capability);
+        }
+        if (asked->set & (SHOAL_SET_MTIME | SHOAL_SET_MTIME_NOW)) {
+            file->times_owed = false;
+        }
+        file_see(file, &reply->attributes);
+    }
+    if (operation->file) {
+        file_leave(operation->file, operation);
+    }
+    if (operation->result) {
+        operation_finish(operation, operation->result);
+    } else {
+        operation_finish_attributes(operation, &reply->attributes);
+    }
+}
+
+void op_setattr_step(struct operation *operation) {
+    switch (operation->stage) {
+    case SETATTR_ENTER:
+        setattr_enter(operation);
+        break;
+    case SETATTR_SEND:
+        setattr_send(operation);
+        break;
+    case SETATTR_ANSWERED:
+        setattr_answered(operation);
+        break;
+    }
+}
+
+enum { ALLOCATE_ENTER, ALLOCATE_START = CONVERT_RETURNS_TO, ALLOCATE_ANSWERED };
+
+static void allocate_finish(struct operation *operation, int result) {
+    file_leave(operation->file, operation);
+    operation_finish(operation, result);
+}
+
+static void allocate_enter(struct operation *operation) {
+    const struct shoal_request *asked = operation_request(operation);
+
+    if (!handle_writes(asked)) {
+        operation_finish(operation, -ERR_BAD_HANDLE);
+    } else if (asked->size == 0) {
+        operation_finish(operation, -ERR_INVALID);
+    } else if (asked->offset > FILE_BYTES_MAX || asked->size > FILE_BYTES_MAX - asked->offset) {
+        operation_finish(operation, -ERR_FILE_TOO_BIG);
+    } else {
+        operation->end = asked->offset + asked->size;
+        operation->stage = ALLOCATE_START;
+        operation->file = asked->file->file;
+        file_pin(operation->file);
+        file_enter(operation->file, operation, FILE_NEEDS_ALL);
+    }
+}
+
+static void allocate_start(struct operation *operation) {
+    struct open_file *file = operation->file;
+
+    if (operation->result || operation->end <= file->size) {
+        allocate_finish(operation, operation->result);
+    } else if (file->attributes.data_state != DATA_CHUNKED &&
+               operation->end > operation->client->options.inline_bytes_max) {
+        convert_start(operation);
+    } else {
+        struct call *call = operation_prepare(operation);
+
+        operation->stage = ALLOCATE_ANSWERED;
+        call->request.setattr = (struct setattr_request){.ino = operation->ino,
+                                                         .who = operation_who(operation),
+                                                         .valid = SETATTR_SIZE,
+                                                         .size = operation->end,
+                                                         .opened = 1};
+        operation_call(operation, OP_SETATTR, operation->ino);
+    }
+}
+
+void op_allocate_step(struct operation *operation) {
+    const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
+
+    if (convert_owns(operation)) {
+        convert_step(operation);
+        return;
+    }
+    switch (operation->stage) {
+    case ALLOCATE_ENTER:
+        allocate_enter(operation);
+        break;
+    case ALLOCATE_START:
+        allocate_start(operation);
+        break;
+    case ALLOCATE_ANSWERED:
+        if (operation->result == 0) {
+            file_see_truncated(operation->file, &reply->attributes, &reply->capability);
+        }
+        allocate_finish(operation, operation->result);
+        break;
+    }
+}
+
+static int layout_in(const struct shoal_layout *from, struct layout *to) {
+    *to = (struct layout){
+        .pool_version = from->pool_version,
+        .chunk_bytes = from->chunk_bytes,
+        .stripe_count = from->stripe_count < 0 ? STRIPE_ALL : (uint16_t)from->stripe_count,
+    };
+    return from->stripe_count < -1 || from->stripe_count >= STRIPE_ALL || !layout_is_valid(to)
+               ? -ERR_INVALID
+               : 0;
+}
+
+static void layout_out(const struct layout *from, struct shoal_layout *to) {
+    *to = (struct shoal_layout){
+        .pool_version = from->pool_version,
+        .chunk_bytes = from->chunk_bytes,
+        .stripe_count = from->stripe_count == STRIPE_ALL ? -1 : from->stripe_count,
+    };
+}
+
+static void layout_set_send(struct operation *operation) {
+    struct call *call = operation_prepare(operation);
+    int r = layout_in(&operation_request(operation)->layout, &call->request.layout_set.layout);
+
+    if (r) {
+        operation_finish(operation, r);
+        return;
+    }
+    operation->stage = 1;
+    call->request.layout_set.ino = operation->ino;
+    call->request.layout_set.who = operation_who(operation);
+    operation_call(operation, OP_LAYOUT_SET, operation->ino);
+}
+
+void op_layout_step(struct operation *operation) {
+    struct shoal_request *asked = operation_request(operation);
+    const struct call *call = &operation->errand.call;
+    struct open_file *file;
+
+    if (operation->stage == 0 && asked->operation == SHOAL_LAYOUT_SET) {
+        layout_set_send(operation);
+    } else if (operation->stage == 0) {
+        operation->stage = 1;
+        operation_prepare(operation)->request.layout_get.ino = operation->ino;
+        operation_call(operation, OP_LAYOUT_GET, operation->ino);
+    } else if (operation->result == 0 && asked->operation == SHOAL_LAYOUT_SET) {
+        file = shard_find(operation->shard, operation->ino);
+        if (file && layout_is_valid(&call->reply.layout_set.layout)) {
+            file->layout = call->reply.layout_set.layout;
+        }
+        layout_out(&call->reply.layout_set.layout, &asked->layout);
+        operation_finish(operation, 0);
+    } else {
+        layout_out(&call->reply.layout_get.layout, &asked->layout);
+        operation_finish(operation, operation->result);
+    }
+}

@@ -1,0 +1,79 @@
+/* What every target is asked: a sync point, and how much room there is. */
+#include "client/client_internal.h"
+#include "client/fan.h"
+
+void fan_start(struct operation *operation, uint32_t count) {
+    operation->next = 0;
+    operation->end = count;
+    operation->in_flight = 0;
+    operation->result = 0;
+}
+
+static void fan_done(struct errand *errand) {
+    struct piece *piece = CONTAINER_OF(errand, struct piece, errand);
+    struct operation *operation = piece->operation;
+    int r = errand->call.result;
+
+    if (r == 0 && piece->take) {
+        piece->take(operation, &errand->call);
+    }
+    piece_put(&operation->shard->pieces, piece);
+    operation->in_flight--;
+    if (r && operation->result == 0) {
+        operation->result = r;
+    }
+    if (operation->result) {
+        list_remove(&operation->node);
+    }
+    operation->step(operation);
+}
+
+bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *take) {
+    if (list_contains(&operation->node)) {
+        return false;
+    }
+    while (operation->result == 0 && operation->next < operation->end) {
+        struct piece *piece = piece_get(&operation->shard->pieces, operation);
+
+        if (!piece) {
+            return false;
+        }
+        piece->take = take;
+        errand_init(&piece->errand, operation->shard, fan_done, operation->deadline_ns);
+        operation->in_flight++;
+        send(operation, &piece->errand, (uint32_t)operation->next++);
+    }
+    return operation->in_flight == 0;
+}
+
+static void everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
+    bool statfs = operation_request(operation)->operation == SHOAL_STATFS;
+    struct peer *peer = router_target(&operation->client->router, number);
+
+    errand_start_peer(errand, statfs ? OP_STATFS : OP_SYNC, peer);
+}
+
+/* Storage targets have the bytes, metadata targets the files. */
+static void everywhere_take(struct operation *operation, const struct call *call) {
+    struct shoal_statfs *sum = &operation_request(operation)->statfs;
+    const struct statfs_reply *reply = &call->reply.statfs;
+
+    sum->bytes_total += reply->bytes_total;
+    sum->bytes_free += reply->bytes_free;
+    sum->bytes_available += reply->bytes_available;
+    sum->files_total += reply->files_total;
+    sum->files_free += reply->files_free;
+}
+
+void op_everywhere_step(struct operation *operation) {
+    bool statfs = operation_request(operation)->operation == SHOAL_STATFS;
+
+    if (operation->stage == 0) {
+        operation->stage = 1;
+        operation_request(operation)->statfs = (struct shoal_statfs){0};
+        fan_start(operation, router_map(&operation->client->router)->target_count);
+    }
+    if (fan_advance(operation, everywhere_send, statfs ? everywhere_take : NULL)) {
+        operation_finish(operation, operation->result);
+    }
+}

@@ -1,0 +1,281 @@
+/* Open files come and go: create, open, flush, release. */
+#include "client/client_internal.h"
+#include "client/settle.h"
+
+_Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
+                   (uint32_t)SHOAL_OPEN_WRITE == (uint32_t)OPEN_WRITE &&
+                   (uint32_t)SHOAL_OPEN_TRUNCATE == (uint32_t)OPEN_TRUNCATE &&
+                   (uint32_t)SHOAL_OPEN_DIRECTORY == (uint32_t)OPEN_DIRECTORY &&
+                   (uint32_t)SHOAL_OPEN_EXECUTE == (uint32_t)OPEN_EXECUTE,
+               "the flags that servers know are passed on as they are");
+
+enum { OPEN_FLAGS_OF_SERVERS = 31, OPEN_FLAGS_THAT_STAY = OPEN_FLAGS_OF_SERVERS & ~OPEN_TRUNCATE };
+
+void settle_fill(struct operation *operation, struct call *call, uint32_t open_flags) {
+    const struct open_file *file = operation->file;
+    bool tells = open_flags == 0 || (open_flags & OPEN_WRITE) != 0;
+
+    operation->write_count = file->write_count;
+    call->request.settle = (struct settle_request){
+        .ino = file->ino,
+        .truncate_seq = file->capability.truncate_seq,
+        .size = tells && file->size_owed ? file->size : 0,
+        .mtime_ns = file->write_ns,
+        .close = open_flags != 0,
+        .open_flags = open_flags ? open_flags : OPEN_WRITE,
+        .wrote = tells && file->times_owed,
+    };
+}
+
+void settle_done(struct operation *operation) {
+    const struct settle_request *told = &operation->errand.call.request.settle;
+    struct open_file *file = operation->file;
+
+    if (operation->write_count == file->write_count) {
+        file->size_owed = file->size_owed && told->size != file->size;
+        file->times_owed = file->times_owed && !told->wrote;
+    }
+    file_see(file, &operation->errand.call.reply.settle.attributes);
+}
+
+/* Whether a regular file's chunks can be found by it. */
+static bool layout_is_usable(const struct attributes *attributes, const struct layout *layout) {
+    return attributes->mode >> 12 != 8 || layout_is_valid(layout);
+}
+
+/* The server has opened it: so have we, from now on. */
+static void open_handle(struct operation *operation, struct shoal_file *handle,
+                        const struct layout *layout, const struct capability *capability) {
+    struct shoal_request *asked = operation_request(operation);
+    struct open_file *file = operation->file;
+
+    file->layout = *layout;
+    file_see_capability(file, capability);
+    handle->file = file;
+    handle->flags = asked->flags;
+    file_pin(file);
+    file_handle_added(file, asked->flags);
+    asked->file = handle;
+}
+
+static void open_finish(struct operation *operation) {
+    struct attributes attributes = operation->file->attributes;
+
+    file_overlay(operation->file, &attributes);
+    attributes_out(&attributes, &operation_request(operation)->attributes);
+    operation_finish(operation, 0);
+}
+
+enum { CREATE_SEND, CREATE_ANSWERED, CREATE_ENTER, CREATE_ASKED, CREATE_CLOSED };
+
+static void create_send(struct operation *operation) {
+    const struct shoal_request *asked = operation_request(operation);
+    struct call *call = operation_prepare(operation);
+
+    call->request.create = (struct create_request){
+        .parent = {asked->ino},
+        .name = {(const uint8_t *)asked->name, asked->name_bytes},
+        .who = operation_who(operation),
+        .mode = asked->mode,
+        .open_flags = asked->flags & OPEN_FLAGS_OF_SERVERS,
+        .exclusive = (asked->flags & SHOAL_OPEN_EXCLUSIVE) != 0,
+    };
+    operation_call(operation, OP_CREATE, operation->ino);
+}
+
+/* The server has a file open for which there is no room here. */
+static void create_undo(struct operation *operation, struct ino ino, int why) {
+    struct call *call = operation_prepare(operation);
+
+    operation->stage = CREATE_CLOSED;
+    operation->next = (uint64_t)-why;
+    call->request.settle = (struct settle_request){
+        .ino = ino,
+        .close = 1,
+        .open_flags = operation_request(operation)->flags & OPEN_FLAGS_THAT_STAY,
+    };
+    operation_call(operation, OP_SETTLE, ino);
+}
+
+/* In the shard of the new file, which may be open here already. */
+static void create_enter(struct operation *operation) {
+    struct create_reply *reply = &operation->errand.call.reply.create;
+    struct shoal_file *handle;
+    struct open_file *file = NULL;
+    int r = layout_is_usable(&reply->attributes, &reply->layout) ? 0 : -ERR_MALFORMED;
+
+    r = r ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
+    operation->file = file;
+    r = r ? r : shard_handle_get(operation->shard, &handle);
+    if (r) {
+        create_undo(operation, reply->attributes.ino, r);
+        return;
+    }
+    bool fresh = shard_refresh(operation->shard, operation->close_stamp, &reply->attributes);
+
+    if (!file->seen) {
+        file_see(file, &reply->attributes);
+    }
+    open_handle(operation, handle, &reply->layout, &reply->capability);
+    if (fresh) {
+        open_finish(operation);
+        return;
+    }
+    operation->stage = CREATE_ASKED;
+    operation_prepare(operation)->request.getattr.ino = file->ino;
+    operation_call(operation, OP_GETATTR, file->ino);
+}
+
+void op_create_step(struct operation *operation) {
+    const struct attributes *attributes = &operation->errand.call.reply.create.attributes;
+
+    switch (operation->stage) {
+    case CREATE_SEND:
+        operation->stage = CREATE_ANSWERED;
+        create_send(operation);
+        break;
+    case CREATE_ANSWERED:
+        if (operation->result) {
+            operation_finish(operation, operation->result);
+        } else {
+            operation->stage = CREATE_ENTER;
+            operation_post(operation, client_shard(operation->client, attributes->ino));
+        }
+        break;
+    case CREATE_ENTER:
+        create_enter(operation);
+        break;
+    case CREATE_ASKED:
+        if (operation->result == 0) {
+            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
+        }
+        open_finish(operation);
+        break;
+    case CREATE_CLOSED:
+        operation_finish(operation, -(int64_t)operation->next);
+        break;
+    }
+}
+
+enum { OPEN_ENTER, OPEN_SEND, OPEN_ANSWERED };
+
+static void open_enter(struct operation *operation) {
+    struct shoal_request *asked = operation_request(operation);
+    int r = shard_pin(operation->shard, operation->ino, &operation->file);
+
+    r = r ? r : shard_handle_get(operation->shard, &asked->file);
+    if (r) {
+        operation_finish(operation, r);
+        return;
+    }
+    operation->stage = OPEN_SEND;
+    if (asked->flags & SHOAL_OPEN_TRUNCATE) {
+        file_enter(operation->file, operation, FILE_NEEDS_ALL);
+    } else {
+        op_open_step(operation);
+    }
+}
+
+static void open_send(struct operation *operation) {
+    struct call *call = operation_prepare(operation);
+
+    operation->stage = OPEN_ANSWERED;
+    call->request.open = (struct open_request){
+        .ino = operation->ino,
+        .who = operation_who(operation),
+        .open_flags = operation_request(operation)->flags & OPEN_FLAGS_OF_SERVERS,
+    };
+    operation_call(operation, OP_OPEN, operation->ino);
+}
+
+static void open_answered(struct operation *operation) {
+    struct shoal_request *asked = operation_request(operation);
+    const struct open_reply *reply = &operation->errand.call.reply.open;
+    int r = operation->result;
+
+    if (r == 0 && !layout_is_usable(&reply->attributes, &reply->layout)) {
+        r = -ERR_MALFORMED;
+    }
+    if (r == 0) {
+        file_see(operation->file, &reply->attributes);
+        open_handle(operation, asked->file, &reply->layout, &reply->capability);
+    } else {
+        shard_handle_put(operation->shard, asked->file);
+        asked->file = NULL;
+    }
+    if (asked->flags & SHOAL_OPEN_TRUNCATE) {
+        file_leave(operation->file, operation);
+    }
+    if (r) {
+        operation_finish(operation, r);
+    } else {
+        open_finish(operation);
+    }
+}
+
+void op_open_step(struct operation *operation) {
+    switch (operation->stage) {
+    case OPEN_ENTER:
+        open_enter(operation);
+        break;
+    case OPEN_SEND:
+        open_send(operation);
+        break;
+    case OPEN_ANSWERED:
+        open_answered(operation);
+        break;
+    }
+}
+
+enum { RELEASE_SEND, RELEASE_ANSWERED };
+
+/* The handle goes whatever the server says: there is nobody to try again for. */
+static void release_finish(struct operation *operation, int result) {
+    struct shoal_file *handle = operation_request(operation)->file;
+    struct open_file *file = operation->file;
+
+    file_handle_removed(file, handle->flags);
+    shard_handle_put(operation->shard, handle);
+    file_unpin(file);
+    operation_finish(operation, result);
+}
+
+void op_release_step(struct operation *operation) {
+    struct shoal_file *handle = operation_request(operation)->file;
+
+    if (operation->stage == RELEASE_SEND) {
+        operation->file = handle->file;
+        file_pin(operation->file);
+        if (client_is_fenced(operation->client)) {
+            release_finish(operation, -ERR_FENCED);
+            return;
+        }
+        operation->stage = RELEASE_ANSWERED;
+        settle_fill(operation, operation_prepare(operation), handle->flags & OPEN_FLAGS_THAT_STAY);
+        operation_call(operation, OP_SETTLE, operation->ino);
+        return;
+    }
+    if (operation->result == 0) {
+        settle_done(operation);
+    }
+    release_finish(operation, operation->result);
+}
+
+void op_flush_step(struct operation *operation) {
+    if (operation->stage == 0) {
+        operation->file = operation_request(operation)->file->file;
+        file_pin(operation->file);
+        if (!file_is_owed(operation->file)) {
+            operation_finish(operation, 0);
+            return;
+        }
+        operation->stage = 1;
+        settle_fill(operation, operation_prepare(operation), 0);
+        operation_call(operation, OP_SETTLE, operation->ino);
+        return;
+    }
+    if (operation->result == 0) {
+        settle_done(operation);
+    }
+    operation_finish(operation, operation->result);
+}

@@ -1,0 +1,216 @@
+/* From shoal_submit to done. */
+#include "client/operation.h"
+#include "client/client_internal.h"
+#include "client/thread.h"
+#include "env/errno_map.h"
+#include <string.h>
+
+/* Where an operation begins: straight from the caller, or in the step of its inode's shard. */
+struct operation_row {
+    void (*step)(struct operation *operation);
+    bool in_shard;
+    enum { FILE_NONE, FILE_MAY, FILE_MUST } file;
+};
+
+static const struct operation_row rows[] = {
+    [SHOAL_LOOKUP] = {op_name_step, false, FILE_NONE},
+    [SHOAL_GETATTR] = {op_getattr_step, false, FILE_MAY},
+    [SHOAL_SETATTR] = {op_setattr_step, true, FILE_MAY},
+    [SHOAL_CREATE] = {op_create_step, false, FILE_NONE},
+    [SHOAL_MKNOD] = {op_name_step, false, FILE_NONE},
+    [SHOAL_MKDIR] = {op_name_step, false, FILE_NONE},
+    [SHOAL_SYMLINK] = {op_name_step, false, FILE_NONE},
+    [SHOAL_READLINK] = {op_name_step, false, FILE_NONE},
+    [SHOAL_LINK] = {op_name_step, false, FILE_NONE},
+    [SHOAL_UNLINK] = {op_name_step, false, FILE_NONE},
+    [SHOAL_RMDIR] = {op_name_step, false, FILE_NONE},
+    [SHOAL_RENAME] = {op_name_step, false, FILE_NONE},
+    [SHOAL_OPEN] = {op_open_step, true, FILE_NONE},
+    [SHOAL_RELEASE] = {op_release_step, true, FILE_MUST},
+    [SHOAL_READ] = {op_read_step, true, FILE_MUST},
+    [SHOAL_WRITE] = {op_write_step, true, FILE_MUST},
+    [SHOAL_FSYNC] = {op_fsync_step, true, FILE_MUST},
+    [SHOAL_FLUSH] = {op_flush_step, true, FILE_MUST},
+    [SHOAL_READDIR] = {op_readdir_step, true, FILE_MUST},
+    [SHOAL_STATFS] = {op_everywhere_step, true, FILE_NONE},
+    [SHOAL_ACCESS] = {op_name_step, false, FILE_NONE},
+    [SHOAL_LAYOUT_GET] = {op_layout_step, true, FILE_NONE},
+    [SHOAL_LAYOUT_SET] = {op_layout_step, true, FILE_NONE},
+    [SHOAL_SYNC] = {op_everywhere_step, true, FILE_NONE},
+    [SHOAL_ALLOCATE] = {op_allocate_step, true, FILE_MUST},
+};
+
+static void operation_errand_done(struct errand *errand) {
+    struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
+
+    operation->result = errand->call.result;
+    operation->step(operation);
+}
+
+struct call *operation_prepare(struct operation *operation) {
+    errand_init(&operation->errand, operation->shard, operation_errand_done,
+                operation->deadline_ns);
+    return &operation->errand.call;
+}
+
+void operation_call(struct operation *operation, uint16_t opcode, struct ino ino) {
+    errand_start_slot(&operation->errand, opcode, ino_slot(ino));
+}
+
+struct credentials operation_who(struct operation *operation) {
+    const struct shoal_identity *identity = &operation_request(operation)->identity;
+
+    return (struct credentials){.uid = identity->uid,
+                                .gid = identity->gid,
+                                .group_count = identity->group_count,
+                                .groups = identity->groups};
+}
+
+void operation_post(struct operation *operation, struct shard *shard) {
+    operation->shard = shard;
+    operation->message.kind = SHARD_OPERATION;
+    operation->message.message_class = MESSAGE_REQUEST;
+    actor_post(&shard->actor, &operation->message);
+}
+
+static int operation_check(const struct shoal_request *request) {
+    size_t number = (size_t)request->operation;
+
+    if (number >= ARRAY_SIZE(rows) || !rows[number].step) {
+        return -ERR_NOT_SUPPORTED;
+    }
+    if (rows[number].file == FILE_MUST && !request->file) {
+        return -ERR_BAD_HANDLE;
+    }
+    if (request->name_bytes > NAME_BYTES_MAX || request->new_name_bytes > NAME_BYTES_MAX) {
+        return -ERR_NAME_TOO_LONG;
+    }
+    if (request->identity.group_count > WIRE_GROUPS_MAX) {
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
+static void request_fail(struct shoal_request *request, int result) {
+    request->result = -err_to_errno(result);
+    request->done(request);
+}
+
+static void operation_start(struct shoal_client *client, struct shoal_request *request) {
+    struct operation *operation = operation_of(request);
+    int r = operation_check(request);
+
+    if (r) {
+        request_fail(request, r);
+        return;
+    }
+    const struct operation_row *row = &rows[request->operation];
+    bool by_file = row->file != FILE_NONE && request->file;
+    struct ino ino = by_file ? request->file->file->ino : (struct ino){request->ino};
+    struct shard *shard = client_shard(client, ino);
+
+    /* Evicted: nothing that is open exists any more, but handles still go back. */
+    if (client_is_fenced(client) && request->operation != SHOAL_RELEASE) {
+        request_fail(request, -ERR_FENCED);
+        return;
+    }
+    memset(operation, 0, offsetof(struct operation, errand));
+    operation->ino = ino;
+    operation->client = client;
+    operation->home = shard;
+    operation->shard = shard;
+    operation->step = row->step;
+    operation->deadline_ns = env_now_ns(client->options.env) + client->options.request_timeout_ns;
+    operation->parity = router_enter(&client->router, &shard->readers);
+    operation->close_stamp = atomic_load_explicit(&client->close_stamp, memory_order_acquire);
+    atomic_fetch_add_explicit(&shard->requests, 1, memory_order_relaxed);
+    if (row->in_shard) {
+        operation_post(operation, shard);
+    } else {
+        operation->step(operation);
+    }
+}
+
+void shoal_submit(struct shoal_client *client, struct shoal_request *request) {
+    struct client_thread thread;
+    int r = client_thread_enter(&thread, client->options.env);
+
+    if (r) {
+        request_fail(request, r);
+        return;
+    }
+    operation_start(client, request);
+    client_thread_leave(&thread);
+}
+
+void operation_finish(struct operation *operation, int64_t result) {
+    struct shoal_request *request = operation_request(operation);
+
+    if (operation->file) {
+        file_unpin(operation->file);
+    }
+    if (result < 0) {
+        atomic_fetch_add_explicit(&operation->home->failures, 1, memory_order_relaxed);
+        result = -err_to_errno((int)result);
+    }
+    router_leave(&operation->home->readers, operation->parity);
+    request->result = result;
+    request->done(request);
+}
+
+void attributes_out(const struct attributes *from, struct shoal_attributes *to) {
+    *to = (struct shoal_attributes){
+        .ino = from->ino.value,
+        .size = from->size,
+        .bytes_used = from->bytes_used,
+        .atime_ns = from->atime_ns,
+        .mtime_ns = from->mtime_ns,
+        .ctime_ns = from->ctime_ns,
+        .btime_ns = from->btime_ns,
+        .mode = from->mode,
+        .uid = from->uid,
+        .gid = from->gid,
+        .nlink = from->nlink,
+        .rdev = from->rdev,
+        .generation = from->generation,
+    };
+}
+
+/* In the step of the inode's shard. What is forgotten there is asked for again, as a new question:
+ * what it does not know then had reached the server before. */
+static void operation_refresh_step(struct operation *operation) {
+    struct attributes *attributes = &operation->attributes;
+    bool asked = operation->stage == 1;
+
+    if (asked && operation->result == 0) {
+        *attributes = operation->errand.call.reply.getattr.attributes;
+    }
+    if (operation->result || shard_refresh(operation->shard, operation->close_stamp, attributes)) {
+        attributes_out(attributes, &operation_request(operation)->attributes);
+        operation_finish(operation, operation->result);
+        return;
+    }
+    operation->stage = 1;
+    operation->close_stamp = atomic_load(&operation->client->close_stamp);
+    operation_prepare(operation)->request.getattr.ino = attributes->ino;
+    operation_call(operation, OP_GETATTR, attributes->ino);
+}
+
+void operation_finish_attributes(struct operation *operation, const struct attributes *attributes) {
+    struct shard *shard = client_shard(operation->client, attributes->ino);
+
+    if (shard_is_plain(shard, operation->close_stamp)) {
+        attributes_out(attributes, &operation_request(operation)->attributes);
+        operation_finish(operation, 0);
+        return;
+    }
+    operation->attributes = *attributes;
+    operation->step = operation_refresh_step;
+    operation->stage = 0;
+    operation->result = 0;
+    if (shard == operation->shard) {
+        operation->step(operation);
+    } else {
+        operation_post(operation, shard);
+    }
+}

@@ -1,0 +1,243 @@
+/* Attaching to servers, and again after they have started anew; the picture is in peer.h. */
+#include "client/client_internal.h"
+#include <assert.h>
+
+static void peer_attach(struct session *session, struct peer *peer);
+static void peer_present(struct session *session, struct peer *peer);
+
+static void peer_give_back(struct peer *peer, int result) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(&peer->stalled)) != NULL) {
+        session_give_back(CONTAINER_OF(node, struct errand, node), result);
+    }
+}
+
+/* The next thing to do for a peer whose round is not complete. */
+static void peer_go_on(struct session *session, struct peer *peer) {
+    if (!peer->attached) {
+        peer_attach(session, peer);
+    } else if (!peer->presented) {
+        peer_present(session, peer);
+    } else {
+        peer->stage = PEER_ATTACHED;
+        atomic_fetch_add_explicit(&peer->generation, 1, memory_order_release);
+        peer_give_back(peer, 0);
+        session_attached(session, 0);
+    }
+}
+
+static void peer_fail(struct session *session, struct peer *peer, int result) {
+    if (result == -ERR_FENCED) {
+        session_fence(session);
+    }
+    peer->stage = PEER_NEW;
+    peer_give_back(peer, result);
+    session_attached(session, result);
+}
+
+static void attach_answered(struct call *call) {
+    struct peer *peer = CONTAINER_OF(call, struct peer, call);
+    struct session *session = call->context;
+
+    if (call->result) {
+        peer_fail(session, peer, call->result);
+        return;
+    }
+    atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_relaxed);
+    peer->attached = true;
+    peer_go_on(session, peer);
+}
+
+static void peer_attach(struct session *session, struct peer *peer) {
+    const struct client_options *options = &session->client->options;
+    struct call *call = &peer->call;
+
+    peer->stage = PEER_ATTACHING;
+    *call = (struct call){0};
+    call->header.opcode = OP_SESSION_ATTACH;
+    call->header.target = peer->id;
+    call->request.session_attach = (struct session_attach_request){
+        .session = atomic_load(&session->id),
+        .incarnation = options->incarnation,
+        .node = options->node.value,
+    };
+    call->origin = &session->actor;
+    call->done = attach_answered;
+    call->context = session;
+    call->deadline_ns = env_now_ns(options->env) + options->request_timeout_ns;
+    call_start(options->rpc, call);
+}
+
+/* why: -ERR_UNKNOWN_SESSION: it does not know us, so there is nothing to present to before we are
+ * attached; -ERR_STALE_TERM: it does, and waits for our opens. Before the first map nothing is
+ * open. */
+void peer_mend(struct session *session, struct peer *peer, int why) {
+    if (peer->stage != PEER_NEW && peer->stage != PEER_ATTACHED) {
+        return;
+    }
+    peer->attached = false;
+    peer->presented = peer->kind != TARGET_MDT || session->stage != SESSION_RUNNING;
+    if (session->stage == SESSION_RUNNING) {
+        atomic_fetch_add_explicit(&session->reattachments, 1, memory_order_relaxed);
+    }
+    if (why == -ERR_STALE_TERM && !peer->presented) {
+        peer_present(session, peer);
+    } else {
+        peer_attach(session, peer);
+    }
+}
+
+void peer_stall(struct session *session, struct errand *errand) {
+    struct peer *peer = errand->peer;
+
+    if (atomic_load(&session->fenced)) {
+        session_give_back(errand, -ERR_FENCED);
+    } else if (errand->generation != atomic_load(&peer->generation)) {
+        session_give_back(errand, 0); /* Mended since it was sent. */
+    } else {
+        list_push_back(&peer->stalled, &errand->node);
+        peer_mend(session, peer, errand->call.result);
+    }
+}
+
+void peers_expire(struct session *session, int result) {
+    const struct router *router = &session->client->router;
+    uint64_t now_ns = env_now_ns(session->client->options.env);
+
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        struct list *stalled = &router->peers[i].stalled;
+        struct list_node *node = list_first(stalled);
+
+        while (node) {
+            struct errand *errand = CONTAINER_OF(node, struct errand, node);
+
+            node = list_next(stalled, node);
+            if (result || now_ns >= errand->call.deadline_ns) {
+                list_remove(&errand->node);
+                session_give_back(errand, result ? result : -ERR_TIMED_OUT);
+            }
+        }
+    }
+}
+
+/* Every shard presents its own, all at once; one peer at a time, as a shard has one cursor. */
+static void peer_present(struct session *session, struct peer *peer) {
+    peer->stage = PEER_REOPENING;
+    if (session->presenting) {
+        return;
+    }
+    session->presenting = peer;
+    peer->shards_left = CLIENT_SHARDS;
+    for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
+        struct reopening *reopening = &session->client->shards[i].reopening;
+
+        reopening->peer = peer;
+        reopening->bucket = 0;
+        reopening->file = NULL;
+        reopening->result = 0;
+        reopening->message.kind = SHARD_REOPEN;
+        actor_post(&session->client->shards[i].actor, &reopening->message);
+    }
+}
+
+/* A peer that did not know us after all is attached first, then told. */
+void peer_presented(struct session *session, struct message *message) {
+    struct reopening *reopening = CONTAINER_OF(message, struct reopening, message);
+    struct router *router = &session->client->router;
+    struct peer *peer = reopening->peer;
+
+    if (reopening->result && peer->present_result == 0) {
+        peer->present_result = reopening->result;
+    }
+    if (--peer->shards_left > 0) {
+        return;
+    }
+    int r = peer->present_result;
+
+    peer->present_result = 0;
+    session->presenting = NULL;
+    if (r == 0 || (r == -ERR_UNKNOWN_SESSION && !peer->attached)) {
+        peer->presented = r == 0;
+        peer_go_on(session, peer);
+    } else {
+        peer_fail(session, peer, r);
+    }
+    for (uint32_t i = 0; i < router->peer_count && !session->presenting; i++) {
+        if (router->peers[i].stage == PEER_REOPENING) {
+            peer_present(session, &router->peers[i]);
+        }
+    }
+}
+
+/* The file after the cursor's that is open and served by the peer; NULL at the end. */
+static struct open_file *reopening_next(struct shard *shard) {
+    struct reopening *reopening = &shard->reopening;
+    struct open_file *file = reopening->file ? reopening->file->next : NULL;
+    struct peer *peer;
+
+    if (!reopening->file) {
+        file = shard->buckets[0];
+    }
+    for (;;) {
+        while (!file && reopening->bucket < shard->bucket_mask) {
+            file = shard->buckets[++reopening->bucket];
+        }
+        if (!file || ((file->writer_count > 0 || file->reader_count > 0) &&
+                      router_slot(&shard->client->router, ino_slot(file->ino), &peer) == 0 &&
+                      peer == reopening->peer)) {
+            return file;
+        }
+        file = file->next;
+    }
+}
+
+static void reopening_end(struct shard *shard) {
+    shard->reopening.message.kind = SESSION_PRESENTED;
+    actor_post(&shard->client->session.actor, &shard->reopening.message);
+}
+
+/* What the server says of one file that it has not got any more, that file's own requests will be
+ * told as well. */
+static void reopening_answered(struct errand *errand) {
+    struct shard *shard = errand->shard;
+    struct reopening *reopening = &shard->reopening;
+    int r = errand->call.result;
+
+    if (r == 0) {
+        file_see_capability(reopening->file, &errand->call.reply.reopen.capability);
+        atomic_fetch_add_explicit(&shard->reopened, 1, memory_order_relaxed);
+    }
+    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT ||
+        r == -ERR_STALE_MAP) {
+        reopening->result = r;
+        file_unpin(reopening->file);
+        reopening->file = NULL;
+        reopening_end(shard);
+        return;
+    }
+    shard_reopen(shard);
+}
+
+void shard_reopen(struct shard *shard) {
+    struct reopening *reopening = &shard->reopening;
+    const struct client_options *options = &shard->client->options;
+    struct open_file *file = reopening_next(shard);
+
+    if (file) {
+        file_pin(file);
+    }
+    if (reopening->file) {
+        file_unpin(reopening->file);
+    }
+    reopening->file = file;
+    if (!file) {
+        reopening_end(shard);
+        return;
+    }
+    errand_init(&reopening->errand, shard, reopening_answered,
+                env_now_ns(options->env) + options->request_timeout_ns);
+    reopening->errand.plain = true;
+    file_reopen_fill(file, &reopening->errand.call.request.reopen);
+    errand_start_peer(&reopening->errand, OP_REOPEN, reopening->peer);
+}

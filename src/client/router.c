@@ -1,0 +1,214 @@
+/* Look-ups in the newest map, and the going of older ones. */
+#include "client/router.h"
+#include <assert.h>
+#include <stdlib.h>
+
+int router_init(struct router *router) {
+    router->peers = calloc(MAP_TARGETS_MAX, sizeof *router->peers);
+    return router->peers ? 0 : -ERR_NO_MEMORY;
+}
+
+void router_deinit(struct router *router) {
+    for (uint32_t i = 0; i < router->retired_count; i++) {
+        free(router->retired[i].map);
+    }
+    free((void *)(uintptr_t)atomic_load(&router->newest));
+    free(router->peers);
+    *router = (struct router){0};
+}
+
+/* The second look at the epoch: one that moved between the first and our count would not wait for
+ * us the next time it moves. */
+uint32_t router_enter(struct router *router, struct router_readers *readers) {
+    for (;;) {
+        uint32_t epoch = atomic_load(&router->epoch);
+
+        atomic_fetch_add(&readers->counts[epoch & 1], 1);
+        if (atomic_load(&router->epoch) == epoch) {
+            return epoch & 1;
+        }
+        atomic_fetch_sub(&readers->counts[epoch & 1], 1);
+    }
+}
+
+void router_leave(struct router_readers *readers, uint32_t parity) {
+    atomic_fetch_sub_explicit(&readers->counts[parity], 1, memory_order_release);
+}
+
+static bool router_is_drained(struct router *router, uint32_t parity) {
+    for (uint32_t i = 0; i < router->readers_count; i++) {
+        if (atomic_load(&router->readers(router->readers_context, i)->counts[parity]) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What was retired in epoch e may be seen by requests of e and before; those before had ended when
+ * e began. So it goes when those of e have ended as well, which is when e + 2 begins. */
+void router_reclaim(struct router *router) {
+    uint32_t kept = 0;
+    uint32_t epoch = atomic_load(&router->epoch);
+
+    if (router->retired_count == 0 || !router_is_drained(router, (epoch + 1) & 1)) {
+        return;
+    }
+    atomic_store(&router->epoch, epoch + 1);
+    for (uint32_t i = 0; i < router->retired_count; i++) {
+        if (epoch + 1 - router->retired[i].epoch >= 2) {
+            free(router->retired[i].map);
+        } else {
+            router->retired[kept++] = router->retired[i];
+        }
+    }
+    router->retired_count = kept;
+}
+
+struct route_map *router_map_new(void) {
+    return calloc(1, sizeof(struct route_map));
+}
+
+void router_map_free(struct route_map *map) {
+    free(map);
+}
+
+struct peer *router_peer(const struct router *router, struct target_id id) {
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        if (router->peers[i].id.value == id.value) {
+            return &router->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static int router_peer_add(struct router *router, const struct map_target *target) {
+    struct peer *peer;
+
+    if (router_peer(router, target->id)) {
+        return 0;
+    }
+    if (router->peer_count == MAP_TARGETS_MAX) {
+        return -ERR_MALFORMED;
+    }
+    peer = &router->peers[router->peer_count];
+    *peer = (struct peer){.id = target->id, .kind = target->kind};
+    list_init(&peer->stalled);
+    router->peer_count++;
+    return 0;
+}
+
+static uint32_t chain_bucket(uint32_t chain) {
+    return (chain * 2654435761U) >> 20; /* Fibonacci hashing down to 12 bits */
+}
+
+static int route_chains(struct router *router, struct route_map *map) {
+    for (uint32_t i = 0; i < map->map.chain_count; i++) {
+        const struct map_chain *chain = &map->map.chains[i];
+        struct peer *peer = router_peer(router, chain->members[0]);
+        uint32_t bucket = chain_bucket(chain->id);
+
+        if (chain->member_count == 0 || !peer) {
+            return -ERR_MALFORMED;
+        }
+        while (map->chains[bucket].peer) {
+            bucket = (bucket + 1) % ROUTER_CHAIN_BUCKETS;
+        }
+        map->chains[bucket].chain = chain->id;
+        map->chains[bucket].peer = peer;
+    }
+    return 0;
+}
+
+static int route_groups(struct router *router, struct route_map *map) {
+    for (uint32_t i = 0; i < map->map.group_count; i++) {
+        const struct map_group *group = &map->map.groups[i];
+
+        map->group_peers[i] = router_peer(router, group->members[0]);
+        if (group->member_count == 0 || !map->group_peers[i]) {
+            return -ERR_MALFORMED;
+        }
+    }
+    return 0;
+}
+
+int router_install(struct router *router, struct route_map *map) {
+    struct route_map *old = (struct route_map *)(uintptr_t)atomic_load(&router->newest);
+    int r = 0;
+
+    _Static_assert((int)ROUTER_CHAIN_BUCKETS > (int)MAP_TARGETS_MAX,
+                   "a chain always finds a bucket");
+    router_reclaim(router);
+    if (router->retired_count == ROUTER_RETIRED_MAX) {
+        return -ERR_BUSY;
+    }
+    for (uint32_t i = 0; i < map->map.target_count && r == 0; i++) {
+        r = router_peer_add(router, &map->map.targets[i]);
+    }
+    for (uint32_t i = 0; i < map->map.target_count && r == 0; i++) {
+        map->target_peers[i] = router_peer(router, map->map.targets[i].id);
+    }
+    r = r ? r : route_groups(router, map);
+    r = r ? r : route_chains(router, map);
+    if (r) {
+        return r;
+    }
+    atomic_store(&router->newest, map);
+    if (old) {
+        router->retired[router->retired_count].map = old;
+        router->retired[router->retired_count].epoch = atomic_load(&router->epoch);
+        router->retired_count++;
+    }
+    return 0;
+}
+
+static const struct route_map *router_newest(const struct router *router) {
+    return atomic_load_explicit(&router->newest, memory_order_acquire);
+}
+
+const struct cluster_map *router_map(const struct router *router) {
+    const struct route_map *map = router_newest(router);
+
+    return map ? &map->map : NULL;
+}
+
+int router_slot(const struct router *router, struct slot slot, struct peer **ret_peer) {
+    const struct route_map *map = router_newest(router);
+    uint16_t group = map->map.slot_groups[slot.value];
+
+    if (group >= map->map.group_count) {
+        return -ERR_STALE_MAP;
+    }
+    *ret_peer = map->group_peers[group];
+    return 0;
+}
+
+int router_chain(const struct router *router, uint32_t chain, struct peer **ret_peer) {
+    const struct route_map *map = router_newest(router);
+    uint32_t bucket = chain_bucket(chain);
+
+    while (map->chains[bucket].peer && map->chains[bucket].chain != chain) {
+        bucket = (bucket + 1) % ROUTER_CHAIN_BUCKETS;
+    }
+    if (!map->chains[bucket].peer) {
+        return -ERR_STALE_MAP;
+    }
+    *ret_peer = map->chains[bucket].peer;
+    return 0;
+}
+
+int router_chunk(const struct router *router, const struct layout *layout, uint64_t chunk,
+                 uint32_t *ret_chain) {
+    const struct pool_version *pool = &router_newest(router)->map.pool;
+
+    if (layout->pool_version != pool->version || pool->chain_count == 0) {
+        return -ERR_STALE_MAP;
+    }
+    *ret_chain = layout_chain(layout, pool, chunk);
+    return 0;
+}
+
+struct peer *router_target(const struct router *router, uint32_t index) {
+    const struct route_map *map = router_newest(router);
+
+    return index < map->map.target_count ? map->target_peers[index] : NULL;
+}

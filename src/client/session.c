@@ -1,0 +1,317 @@
+/* The session's step; the picture is in session.h. */
+#include "client/session.h"
+#include "client/client_internal.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A map's bytes are fewer than its struct; the room that is left is for maps of newer versions. */
+enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536, RENEWALS_PER_DEADLINE = 5 };
+
+static void session_step(struct actor *actor, struct message *first);
+static void map_ask(struct session *session);
+
+int session_init(struct session *session, struct shoal_client *client) {
+    session->client = client;
+    actor_init(&session->actor, "client session", session_step);
+    list_init(&session->map_waiting);
+    session->map_bytes = malloc(MAP_BYTES_MAX);
+    return session->map_bytes ? 0 : -ERR_NO_MEMORY;
+}
+
+void session_deinit(struct session *session) {
+    free(session->map_bytes);
+    session->map_bytes = NULL;
+}
+
+static uint64_t session_now_ns(const struct session *session) {
+    return env_now_ns(session->client->options.env);
+}
+
+static void session_done(struct session *session, int result) {
+    session->done(session->done_context, result);
+}
+
+static void session_call(struct session *session, struct call *call, uint16_t opcode,
+                         void (*done)(struct call *call)) {
+    const struct client_options *options = &session->client->options;
+
+    call->header.opcode = opcode;
+    call->header.target = options->manager;
+    call->origin = &session->actor;
+    call->done = done;
+    call->context = session;
+    call->deadline_ns = session_now_ns(session) + options->request_timeout_ns;
+    call_start(options->rpc, call);
+}
+
+void session_fence(struct session *session) {
+    atomic_store_explicit(&session->fenced, true, memory_order_relaxed);
+}
+
+void session_stall(struct session *session, struct errand *errand) {
+    errand->message.kind = SESSION_STALLED;
+    errand->message.message_class = MESSAGE_RELEASE;
+    actor_post(&session->actor, &errand->message);
+}
+
+void session_give_back(struct errand *errand, int result) {
+    errand->call.result = result;
+    errand->message.kind = SHARD_ERRAND;
+    actor_post(&errand->shard->actor, &errand->message);
+}
+
+void session_attached(struct session *session, int result) {
+    const struct router *router = &session->client->router;
+
+    if (session->stage != SESSION_ATTACHING) {
+        return;
+    }
+    for (uint32_t i = 0; result == 0 && i < router->peer_count; i++) {
+        if (router->peers[i].stage != PEER_ATTACHED) {
+            return;
+        }
+    }
+    session->stage = result ? SESSION_OVER : SESSION_RUNNING;
+    session->renewed_ns = session_now_ns(session);
+    session_done(session, result);
+}
+
+static void session_attach_all(struct session *session) {
+    struct router *router = &session->client->router;
+
+    session->stage = SESSION_ATTACHING;
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
+    }
+    session_attached(session, 0);
+}
+
+static int map_take(struct session *session) {
+    const struct call *call = &session->mapping_call;
+    struct bytes bytes = {call->bulk_in.data, call->bulk_in.size};
+    struct route_map *map;
+    int r;
+
+    if (bytes.size == 0) {
+        return 0; /* Ours is the newest. */
+    }
+    map = router_map_new();
+    if (!map) {
+        return -ERR_NO_MEMORY;
+    }
+    r = cluster_map_decode(bytes, &map->map);
+    r = r ? r : router_install(&session->client->router, map);
+    if (r) {
+        router_map_free(map);
+    }
+    return r;
+}
+
+/* Errands that were sent by an older map go on; others wait for the next answer. */
+static void map_resume_waiting(struct session *session) {
+    const struct cluster_map *map = router_map(&session->client->router);
+    struct list_node *last = session->map_waiting.head.previous;
+    struct list_node *node = NULL;
+
+    while (node != last && (node = list_pop_front(&session->map_waiting)) != NULL) {
+        struct errand *errand = CONTAINER_OF(node, struct errand, node);
+
+        if (errand->map_version < map->version) {
+            session_give_back(errand, 0);
+        } else {
+            list_push_back(&session->map_waiting, node);
+        }
+    }
+}
+
+static void map_answered(struct call *call) {
+    struct session *session = call->context;
+    int r = call->result ? call->result : map_take(session);
+
+    session->mapping = false;
+    if (session->stage == SESSION_MAPPING && (r || !router_map(&session->client->router))) {
+        session->stage = SESSION_OVER;
+        session_done(session, r ? r : -ERR_MALFORMED);
+    } else if (session->stage == SESSION_MAPPING) {
+        session_attach_all(session);
+    } else if (r == 0) {
+        map_resume_waiting(session);
+    }
+}
+
+static void map_ask(struct session *session) {
+    const struct cluster_map *map = router_map(&session->client->router);
+
+    if (session->mapping) {
+        return;
+    }
+    session->mapping = true;
+    session->mapping_call = (struct call){0};
+    session->mapping_call.request.map_get.known_version = map ? map->version : 0;
+    session->mapping_call.bulk_in =
+        (struct buffer){.data = session->map_bytes, .capacity = MAP_BYTES_MAX};
+    session_call(session, &session->mapping_call, OP_MAP_GET, map_answered);
+}
+
+static void begin_answered(struct call *call) {
+    struct session *session = call->context;
+    const struct client_options *options = &session->client->options;
+    struct session_id id = {call->reply.session_begin.session};
+    int r = call->result;
+
+    r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
+    if (r) {
+        session->stage = SESSION_OVER;
+        session_done(session, r);
+        return;
+    }
+    atomic_store(&session->id, id.value);
+    session->stage = SESSION_MAPPING;
+    map_ask(session);
+}
+
+static void session_begin(struct session *session) {
+    const struct client_options *options = &session->client->options;
+
+    session->stage = SESSION_BEGINNING;
+    session->renewal = (struct call){0};
+    session->renewal.request.session_begin = (struct session_begin_request){
+        .node = options->node.value,
+        .incarnation = options->incarnation,
+        .origin = {(const uint8_t *)options->origin, strlen(options->origin)},
+    };
+    session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
+}
+
+static void end_answered(struct call *call) {
+    struct session *session = call->context;
+
+    session->stage = SESSION_OVER;
+    session_done(session, call->result);
+}
+
+/* One that has been evicted, or never began, has nothing to end. */
+static void session_end(struct session *session) {
+    uint64_t id = atomic_load(&session->id);
+
+    if (session->renewing) {
+        return; /* Its answer brings us back. */
+    }
+    if (id == 0 || atomic_load(&session->fenced)) {
+        session->stage = SESSION_OVER;
+        session_done(session, 0);
+        return;
+    }
+    session->stage = SESSION_ENDING;
+    session->renewal = (struct call){0};
+    session->renewal.request.session_end.session = id;
+    session->renewal.request.session_end.incarnation = session->client->options.incarnation;
+    session_call(session, &session->renewal, OP_SESSION_END, end_answered);
+}
+
+static void renewal_answered(struct call *call) {
+    struct session *session = call->context;
+    const struct cluster_map *map = router_map(&session->client->router);
+
+    session->renewing = false;
+    if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
+        session_fence(session);
+    }
+    if (session->stopping) {
+        session_end(session);
+    } else if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
+        map_ask(session);
+    }
+}
+
+static void session_renew(struct session *session, uint64_t now_ns) {
+    const struct client_options *options = &session->client->options;
+
+    session->renewing = true;
+    session->renewed_ns = now_ns;
+    session->renewal = (struct call){0};
+    session->renewal.request.session_renew.session = atomic_load(&session->id);
+    session->renewal.request.session_renew.incarnation = options->incarnation;
+    session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);
+}
+
+static void map_expire(struct session *session, uint64_t now_ns, int result) {
+    struct list_node *node = list_first(&session->map_waiting);
+
+    while (node) {
+        struct errand *errand = CONTAINER_OF(node, struct errand, node);
+
+        node = list_next(&session->map_waiting, node);
+        if (result || now_ns >= errand->call.deadline_ns) {
+            list_remove(&errand->node);
+            session_give_back(errand, result ? result : -ERR_TIMED_OUT);
+        }
+    }
+}
+
+static void session_tick(struct session *session) {
+    uint64_t now_ns = session_now_ns(session);
+    int result = atomic_load(&session->fenced) ? -ERR_FENCED : 0;
+
+    atomic_store_explicit(&session->tick_posted, false, memory_order_release);
+    if (session->stage != SESSION_RUNNING) {
+        return;
+    }
+    router_reclaim(&session->client->router);
+    peers_expire(session, result);
+    map_expire(session, now_ns, result);
+    if (!list_is_empty(&session->map_waiting)) {
+        map_ask(session);
+    }
+    if (!session->renewing && result == 0 &&
+        now_ns - session->renewed_ns >= session->client->options.renew_ns) {
+        session_renew(session, now_ns);
+    }
+}
+
+static void errand_stalled(struct session *session, struct errand *errand) {
+    if (err_action(errand->call.result) == ERR_ACTION_REFRESH) {
+        list_push_back(&session->map_waiting, &errand->node);
+        map_ask(session);
+    } else {
+        peer_stall(session, errand);
+    }
+}
+
+static void session_handle(struct session *session, struct message *message) {
+    switch (message->kind) {
+    case CALL_DONE_KIND:
+        call_done_message(message);
+        break;
+    case SESSION_START:
+        session_begin(session);
+        break;
+    case SESSION_TICK:
+        session_tick(session);
+        break;
+    case SESSION_STOP:
+        session->stopping = true;
+        session_end(session);
+        break;
+    case SESSION_STALLED:
+        errand_stalled(session, CONTAINER_OF(message, struct errand, message));
+        break;
+    case SESSION_PRESENTED:
+        peer_presented(session, message);
+        break;
+    default:
+        assert(false);
+    }
+}
+
+static void session_step(struct actor *actor, struct message *first) {
+    struct session *session = CONTAINER_OF(actor, struct session, actor);
+
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        session_handle(session, message);
+    }
+}

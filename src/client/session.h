@@ -1,0 +1,74 @@
+/* The session: an actor that begins, renews and ends it, holds the map, and attaches to servers.
+ *
+ *     BEGIN -> MAP -> ATTACH (every peer) -> RUNNING -> END -> OVER
+ *
+ * While it runs, errands that met a server which has started anew, or an old map, are stalled here
+ * and go on when that is mended, or fail with what prevents it.
+ *
+ * Thread: its own step, but state and the entry points that post. Memory: the client's. */
+#pragma once
+#include "client/client.h"
+#include "client/errand.h"
+#include "client/router.h"
+
+enum session_message {
+    SESSION_START = 1,
+    SESSION_TICK,
+    SESSION_STOP,
+    SESSION_STALLED,  /* an errand, from its shard */
+    SESSION_PRESENTED /* a shard has presented its opens */
+};
+
+enum session_stage {
+    SESSION_NEW,
+    SESSION_BEGINNING,
+    SESSION_MAPPING,
+    SESSION_ATTACHING,
+    SESSION_RUNNING,
+    SESSION_ENDING,
+    SESSION_OVER
+};
+
+struct session {
+    struct actor actor; /* first */
+    struct shoal_client *client;
+    enum session_stage stage;
+    _Atomic bool fenced;
+    _Atomic uint64_t id;
+    struct message start;
+    struct message tick;
+    struct message stop;
+    atomic_bool tick_posted;
+    bool stopping;
+    void (*done)(void *context, int result); /* of the start, then of the stop */
+    void *done_context;
+
+    bool renewing; /* the first call is under way */
+    uint64_t renewed_ns;
+    struct call renewal; /* also begins and ends the session */
+    bool mapping;
+    struct call mapping_call;
+    uint8_t *map_bytes;
+    struct list map_waiting; /* errands */
+    struct peer *presenting; /* whose opens are being presented; one at a time */
+    _Atomic uint64_t reattachments;
+};
+
+MUST_CHECK int session_init(struct session *session, struct shoal_client *client);
+void session_deinit(struct session *session);
+
+/* From an errand's shard: keeps it until what its result speaks of is mended. */
+void session_stall(struct session *session, struct errand *errand);
+/* Somebody has met -ERR_FENCED. */
+void session_fence(struct session *session);
+/* Posts an errand back to its shard: 0 to go on, or the error that ends it. */
+void session_give_back(struct errand *errand, int result);
+/* A peer is attached, or cannot be. */
+void session_attached(struct session *session, int result);
+
+/* reattach.c: how peers are attached, and attached again; from the session's step. */
+void peer_mend(struct session *session, struct peer *peer, int why);
+void peer_stall(struct session *session, struct errand *errand);
+void peer_presented(struct session *session, struct message *message);
+/* Gives back what has stalled for too long; all of it when result is not 0. */
+void peers_expire(struct session *session, int result);

@@ -1,0 +1,961 @@
+/* The client core against toy servers: routing, cutting, what is overlaid, order within a file,
+ * conversion, errors and what is done about them, limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "client/client.h"
+#include "toy_cluster.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench {
+    struct toy_cluster cluster;
+    struct shoal_client *client;
+    int started;
+    int stopped;
+};
+
+static void note_result(void *context, int result) {
+    *(int *)context = result;
+}
+
+static void bench_open(struct bench *bench, struct client_options options) {
+    memset(bench, 0, sizeof *bench);
+    toy_cluster_init(&bench->cluster);
+    options.env = bench->cluster.env;
+    options.rpc = bench->cluster.rpc;
+    options.manager = (struct target_id){TOY_MANAGER};
+    options.node = (struct node_id){7};
+    options.incarnation = 9;
+    options.origin = "/mnt";
+    options.request_timeout_ns = 10 * NS_PER_S;
+    assert_int_equal(client_new(&options, &bench->client), 0);
+    bench->started = 1;
+    client_start(bench->client, note_result, &bench->started);
+    assert_int_equal(bench->started, 0);
+    toy_cluster_pass(&bench->cluster, NS_PER_S);
+}
+
+static int setup(void **state) {
+    *state = malloc(sizeof(struct bench));
+    bench_open(*state, (struct client_options){.open_files_max = 640, .chunk_calls_max = 4096});
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct bench *bench = *state;
+
+    bench->stopped = 1;
+    client_stop(bench->client, note_result, &bench->stopped);
+    assert_int_equal(bench->stopped, 0);
+    client_free(bench->client);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
+    toy_cluster_deinit(&bench->cluster);
+    free(bench);
+    return 0;
+}
+
+/* A request and whether it is done. */
+struct asked {
+    struct shoal_request request;
+    bool done;
+};
+
+static void asked_done(struct shoal_request *request) {
+    ((struct asked *)request)->done = true;
+}
+
+static void start(struct bench *bench, struct asked *asked, struct shoal_request request) {
+    asked->request = request;
+    asked->request.done = asked_done;
+    asked->done = false;
+    shoal_submit(bench->client, &asked->request);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+}
+
+static int64_t run(struct bench *bench, struct shoal_request *request) {
+    struct asked asked;
+
+    start(bench, &asked, *request);
+    assert_true(asked.done);
+    *request = asked.request;
+    return request->result;
+}
+
+static void tick(struct bench *bench, uint64_t ns) {
+    toy_cluster_pass(&bench->cluster, ns);
+    client_tick(bench->client);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+}
+
+static struct shoal_file *make(struct bench *bench, const char *name, uint32_t flags) {
+    struct shoal_request request = {.operation = SHOAL_CREATE,
+                                    .ino = SHOAL_INO_ROOT,
+                                    .name = name,
+                                    .name_bytes = strlen(name),
+                                    .mode = 0644,
+                                    .flags = flags};
+
+    assert_int_equal(run(bench, &request), 0);
+    return request.file;
+}
+
+static uint64_t ino_of(struct bench *bench, struct shoal_file *file) {
+    struct shoal_request request = {.operation = SHOAL_GETATTR, .file = file};
+
+    assert_int_equal(run(bench, &request), 0);
+    return request.attributes.ino;
+}
+
+static struct shoal_request write_of(struct shoal_file *file, uint64_t offset, const void *data,
+                                     size_t size) {
+    return (struct shoal_request){.operation = SHOAL_WRITE,
+                                  .file = file,
+                                  .offset = offset,
+                                  .data = (void *)(uintptr_t)data,
+                                  .size = size};
+}
+
+static int64_t put(struct bench *bench, struct shoal_file *file, uint64_t offset, const void *data,
+                   size_t size) {
+    struct shoal_request request = write_of(file, offset, data, size);
+
+    return run(bench, &request);
+}
+
+static int64_t get(struct bench *bench, struct shoal_file *file, uint64_t offset, void *data,
+                   size_t size) {
+    struct shoal_request request = {
+        .operation = SHOAL_READ, .file = file, .offset = offset, .data = data, .size = size};
+
+    return run(bench, &request);
+}
+
+static int64_t on_file(struct bench *bench, enum shoal_operation operation,
+                       struct shoal_file *file) {
+    struct shoal_request request = {.operation = operation, .file = file};
+
+    return run(bench, &request);
+}
+
+static int64_t cut(struct bench *bench, struct shoal_file *file, uint64_t size) {
+    struct shoal_request request = {.operation = SHOAL_SETATTR,
+                                    .file = file,
+                                    .set = SHOAL_SET_SIZE,
+                                    .attributes = {.size = size}};
+
+    return run(bench, &request);
+}
+
+static uint64_t size_by_lookup(struct bench *bench, const char *name) {
+    struct shoal_request request = {
+        .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = name, .name_bytes = strlen(name)};
+
+    assert_int_equal(run(bench, &request), 0);
+    return request.attributes.size;
+}
+
+/* Bytes that say where they belong. */
+static uint8_t *pattern(size_t size, uint32_t salt) {
+    uint8_t *data = malloc(size);
+
+    for (size_t i = 0; i < size; i++) {
+        data[i] = (uint8_t)((i * 2654435761U + salt) >> 13);
+    }
+    return data;
+}
+
+enum { RW = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE };
+
+static void test_session_begins_and_attaches_everywhere(void **state) {
+    struct bench *bench = *state;
+
+    assert_int_equal(client_session(bench->client).value, TOY_SESSION);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SESSION_ATTACH], 1);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), TOY_OSTS);
+    for (int i = 0; i < 5; i++) {
+        tick(bench, 2 * NS_PER_S);
+    }
+    assert_int_equal(bench->cluster.manager.seen[OP_SESSION_RENEW], 5);
+    assert_int_equal(bench->cluster.manager.seen[OP_MAP_GET], 1);
+}
+
+static void test_small_file_stays_with_its_inode(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "small", RW);
+    uint8_t back[5000];
+
+    assert_int_equal(put(bench, file, 0, "hello", 5), 5);
+    assert_int_equal(put(bench, file, 10, "world", 5), 5);
+    memset(back, 1, sizeof back);
+    assert_int_equal(get(bench, file, 0, back, sizeof back), 15);
+    assert_memory_equal(back, "hello\0\0\0\0\0world", 15);
+    assert_int_equal(get(bench, file, 3, back, 4), 4);
+    assert_memory_equal(back, "lo\0\0", 4);
+    assert_int_equal(get(bench, file, 15, back, 4), 0);
+    assert_int_equal(get(bench, file, 1000000, back, 4), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE), 0);
+    assert_int_equal(bench->cluster.mdt.seen[OP_INLINE_READ], 2);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+/* A file that an inode holds and whose size says more ends in a hole. */
+static void test_inline_file_grown_by_truncation_reads_zeros(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "grown", RW);
+    uint8_t back[9000];
+
+    assert_int_equal(put(bench, file, 0, "abc", 3), 3);
+    assert_int_equal(cut(bench, file, 8000), 0);
+    memset(back, 1, sizeof back);
+    assert_int_equal(get(bench, file, 0, back, sizeof back), 8000);
+    assert_memory_equal(back, "abc\0\0", 5);
+    assert_int_equal(back[7999], 0);
+    assert_int_equal(get(bench, file, 6000, back, sizeof back), 2000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+static void test_conversion_keeps_what_was_there(void **state) {
+    struct bench *bench = *state;
+    uint8_t *data = pattern(6000, 1);
+    uint8_t back[10000];
+
+    for (int synced = 0; synced < 2; synced++) {
+        struct shoal_file *file = make(bench, synced ? "second" : "first", RW);
+        uint32_t syncs = toy_osts_seen(&bench->cluster, OP_SYNC);
+
+        bench->cluster.inline_synced = synced;
+        assert_int_equal(put(bench, file, 0, data, 3000), 3000);
+        assert_int_equal(put(bench, file, 3500, data, 6000), 6000);
+        assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC) - syncs, synced);
+        assert_int_equal(get(bench, file, 0, back, sizeof back), 9500);
+        assert_memory_equal(back, data, 3000);
+        assert_int_equal(back[3200], 0);
+        assert_memory_equal(back + 3500, data, 6000);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    }
+    free(data);
+}
+
+/* Somebody changes the file between the two stages: the second is refused, all begins anew. */
+static void test_conversion_starts_again_after_a_conflict(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "conflict", RW);
+    uint8_t *data = pattern(5000, 2);
+    uint8_t back[5000];
+
+    assert_int_equal(put(bench, file, 0, "old", 3), 3);
+    bench->cluster.mdt.fail_opcode = OP_INLINE_CONVERT;
+    bench->cluster.mdt.fail_result = -ERR_CONFLICT;
+    bench->cluster.mdt.fail_count = 2;
+    assert_int_equal(put(bench, file, 0, data, 5000), 5000);
+    assert_int_equal(get(bench, file, 0, back, 5000), 5000);
+    assert_memory_equal(back, data, 5000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* Every cut of a big write lands in the chunk, on the chain, that the layout says. */
+static void test_big_write_is_cut_at_chunks(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "big", RW);
+    uint64_t ino = ino_of(bench, file);
+    size_t size = 300001;
+    uint8_t *data = pattern(size, 3);
+    uint8_t *back = malloc(size);
+    const struct cluster_map *map = &bench->cluster.map;
+
+    assert_int_equal(put(bench, file, 12345, data, size), size);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE), 5);
+    toy_chunks_read(&bench->cluster, ino, 12345, back, size);
+    assert_memory_equal(back, data, size);
+    for (int i = 0; i < TOY_CHUNKS; i++) {
+        const struct toy_chunk *chunk = &bench->cluster.chunks[i];
+
+        if (chunk->ino.value == ino) {
+            assert_int_equal(chunk->target.value,
+                             layout_chain(&toy_file_find(&bench->cluster, ino)->layout, &map->pool,
+                                          chunk->chunk));
+        }
+    }
+    for (uint64_t offset = 12345; offset < 12345 + size; offset += 77777) {
+        size_t left = size - (size_t)(offset - 12345);
+
+        memset(back, 0xee, size);
+        assert_int_equal(get(bench, file, offset, back, size), left);
+        assert_memory_equal(back, data + (offset - 12345), left);
+    }
+    assert_int_equal(get(bench, file, 0, back, 12345), 12345);
+    for (size_t i = 0; i < 12345; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void test_holes_read_as_zeros(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "holes", RW);
+    uint8_t *back = malloc(1000000);
+
+    assert_int_equal(put(bench, file, 900000, "end", 3), 3);
+    memset(back, 1, 1000000);
+    assert_int_equal(get(bench, file, 0, back, 1000000), 900003);
+    for (size_t i = 0; i < 900000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_memory_equal(back + 900000, "end", 3);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(back);
+}
+
+static int find_size(void *context, const char *name, size_t name_bytes, uint64_t ino,
+                     uint32_t type, uint64_t cookie, const struct shoal_attributes *attributes) {
+    (void)ino;
+    (void)type;
+    (void)cookie;
+    if (name_bytes == 7 && memcmp(name, "overlay", 7) == 0) {
+        *(uint64_t *)context = attributes ? attributes->size : UINT64_MAX;
+    }
+    return 0;
+}
+
+static uint64_t size_by_readdir(struct bench *bench) {
+    uint64_t size = 12345678;
+    struct shoal_request open = {.operation = SHOAL_OPEN,
+                                 .ino = SHOAL_INO_ROOT,
+                                 .flags = SHOAL_OPEN_READ | SHOAL_OPEN_DIRECTORY};
+
+    assert_int_equal(run(bench, &open), 0);
+    struct shoal_request list = {.operation = SHOAL_READDIR,
+                                 .file = open.file,
+                                 .plus = 1,
+                                 .entry = find_size,
+                                 .entry_context = &size};
+    assert_true(run(bench, &list) > 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    return size;
+}
+
+static void test_answers_are_overlaid_until_settled(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "overlay", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino);
+    uint8_t *data = pattern(100000, 4);
+    struct shoal_request stat = {.operation = SHOAL_GETATTR, .ino = ino};
+
+    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    assert_int_equal(toy->attributes.size, 0);
+    assert_int_equal(run(bench, &stat), 0);
+    assert_int_equal(stat.attributes.size, 100000);
+    assert_true(stat.attributes.mtime_ns > toy->attributes.mtime_ns);
+    assert_int_equal(size_by_lookup(bench, "overlay"), 100000);
+    assert_int_equal(size_by_readdir(bench), 100000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    assert_int_equal(toy->attributes.size, 100000);
+    assert_int_equal(toy->settled, 1);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    assert_int_equal(toy->settled, 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->settled, 1);
+    assert_int_equal(toy->write_opens, 0);
+    free(data);
+}
+
+/* A lookup was answered before a size reached the server, and arrives after the file was closed:
+ * it must not show the old size to somebody who has seen the write end before. */
+static void test_late_answer_is_no_older_than_the_close(void **state) {
+    struct bench *bench = *state;
+    uint8_t *data = pattern(100000, 5);
+    enum { FILES = 24 };
+
+    for (int others = 0; others <= FILES; others += FILES) {
+        char name[32];
+        snprintf(name, sizeof name, "late%d", others);
+        struct shoal_file *file = make(bench, name, RW);
+        struct asked look;
+
+        assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+        bench->cluster.mdt.hold_answers = true;
+        start(bench, &look,
+              (struct shoal_request){.operation = SHOAL_LOOKUP,
+                                     .ino = SHOAL_INO_ROOT,
+                                     .name = name,
+                                     .name_bytes = strlen(name)});
+        assert_false(look.done);
+        bench->cluster.mdt.hold_answers = false;
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+        /* Others that are closed meanwhile push the first out of memory. */
+        for (int i = 0; i < others * 40; i++) {
+            struct shoal_request again = {
+                .operation = SHOAL_OPEN, .ino = look.request.ino + 99, .flags = RW};
+
+            assert_int_equal(run(bench, &again), 0);
+            assert_int_equal(on_file(bench, SHOAL_RELEASE, again.file), 0);
+        }
+        toy_release(&bench->cluster.mdt, UINT32_MAX);
+        assert_true(look.done);
+        assert_int_equal(look.request.result, 0);
+        assert_int_equal(look.request.attributes.size, 100000);
+    }
+    free(data);
+}
+
+static void test_explicit_time_survives_the_close(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "times", RW);
+    uint64_t ino = ino_of(bench, file);
+    uint8_t *data = pattern(10000, 6);
+    struct shoal_request set = {.operation = SHOAL_SETATTR,
+                                .file = file,
+                                .set = SHOAL_SET_MTIME,
+                                .attributes = {.mtime_ns = 42}};
+    struct shoal_request stat = {.operation = SHOAL_GETATTR, .ino = ino};
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    assert_int_equal(run(bench, &set), 0);
+    assert_int_equal(set.attributes.mtime_ns, 42);
+    assert_int_equal(set.attributes.size, 10000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(run(bench, &stat), 0);
+    assert_int_equal(stat.attributes.mtime_ns, 42);
+    assert_int_equal(stat.attributes.size, 10000);
+    free(data);
+}
+
+static void hold_osts(struct bench *bench, bool hold) {
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].hold = hold;
+    }
+}
+
+static void release_osts(struct bench *bench) {
+    for (int i = 0; i < TOY_OSTS; i++) {
+        toy_release(&bench->cluster.osts[i], UINT32_MAX);
+    }
+}
+
+static uint32_t held_osts(struct bench *bench) {
+    uint32_t sum = 0;
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        sum += bench->cluster.osts[i].held_count;
+    }
+    return sum;
+}
+
+static void test_appends_follow_one_another(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "append", RW | SHOAL_OPEN_APPEND);
+    uint8_t *data = pattern(30000, 7);
+    uint8_t back[20000];
+    struct asked asked[2];
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    hold_osts(bench, true);
+    start(bench, &asked[0], write_of(file, 0, data + 10000, 5000));
+    start(bench, &asked[1], write_of(file, 0, data + 15000, 5000));
+    assert_int_equal(held_osts(bench), 1);
+    hold_osts(bench, false);
+    release_osts(bench);
+    assert_true(asked[0].done && asked[1].done);
+    assert_int_equal(get(bench, file, 0, back, sizeof back), 20000);
+    assert_memory_equal(back, data, 20000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+static void test_truncation_takes_its_turn(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "turn", RW);
+    uint8_t *data = pattern(200000, 8);
+    uint8_t *back = malloc(200000);
+    struct asked before;
+    struct asked truncation;
+    struct asked after;
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    hold_osts(bench, true);
+    start(bench, &before, write_of(file, 0, data, 200000));
+    start(bench, &truncation,
+          (struct shoal_request){.operation = SHOAL_SETATTR,
+                                 .file = file,
+                                 .set = SHOAL_SET_SIZE,
+                                 .attributes = {.size = 70000}});
+    start(bench, &after, write_of(file, 100000, "after", 5));
+    assert_int_equal(bench->cluster.mdt.seen[OP_SETATTR], 0);
+    hold_osts(bench, false);
+    release_osts(bench);
+    assert_true(before.done && truncation.done && after.done);
+    assert_int_equal(truncation.request.result, 0);
+    assert_int_equal(get(bench, file, 0, back, 200000), 100005);
+    assert_memory_equal(back, data, 70000);
+    for (size_t i = 70000; i < 100000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_memory_equal(back + 100000, "after", 5);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void test_fsync_asks_only_where_something_was_written(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "fsync", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(200000, 9);
+
+    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SYNC], 1);
+    assert_int_equal(toy->attributes.size, 200000);
+    assert_int_equal(put(bench, file, 0, data, 10), 10);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS + 1);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS + 1);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SYNC], 3);
+
+    /* What one could not sync the next one does. */
+    assert_int_equal(put(bench, file, 0, data, 10), 10);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].fail_opcode = OP_SYNC;
+        bench->cluster.osts[i].fail_result = -ERR_IO;
+        bench->cluster.osts[i].fail_count = 1;
+    }
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), -EIO);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].fail_count = 0;
+    }
+    uint32_t syncs = toy_osts_seen(&bench->cluster, OP_SYNC);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), syncs + 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+static void test_sync_and_statfs_ask_everywhere(void **state) {
+    struct bench *bench = *state;
+    struct shoal_request sync = {.operation = SHOAL_SYNC};
+    struct shoal_request statfs = {.operation = SHOAL_STATFS};
+
+    assert_int_equal(run(bench, &sync), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SYNC], 1);
+    assert_int_equal(run(bench, &statfs), 0);
+    assert_int_equal(statfs.statfs.bytes_total, TOY_OSTS << 20);
+    assert_int_equal(statfs.statfs.files_total, 1000);
+}
+
+/* A storage target that has started anew does not know us. */
+static void test_storage_target_is_attached_again(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "again", RW);
+    uint8_t *data = pattern(300000, 10);
+    uint8_t *back = malloc(300000);
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].attached = false;
+    }
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 2 * TOY_OSTS);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 300000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+/* A metadata target that has started anew is shown every open file before it is attached again;
+ * then what it refused is sent again as the same mutation. */
+static void test_metadata_target_is_shown_opens_again(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *files[20];
+    struct toy_server *mdt = &bench->cluster.mdt;
+    char name[16];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "open%d", i);
+        files[i] = make(bench, name, i % 2 ? RW : SHOAL_OPEN_READ);
+    }
+    uint64_t sequence = mdt->sequences[OP_CREATE];
+    for (int kind = 0; kind < 2; kind++) {
+        uint32_t reopened = mdt->seen[OP_REOPEN];
+
+        mdt->attached = false;
+        mdt->term++;
+        mdt->detached_result = kind ? -ERR_UNKNOWN_SESSION : -ERR_STALE_TERM;
+        snprintf(name, sizeof name, "new%d", kind);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, make(bench, name, RW)), 0);
+        assert_int_equal(mdt->seen[OP_REOPEN] - reopened, 20);
+        /* The refused create and the answered one are one mutation; the close is the next. */
+        assert_int_equal(mdt->sequences[OP_CREATE], sequence + 1);
+        sequence = mdt->sequences[OP_SETTLE];
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
+    }
+}
+
+static void test_old_map_is_replaced(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct asked look;
+
+    on_file(bench, SHOAL_RELEASE, make(bench, "map", RW));
+    mdt->fail_opcode = OP_LOOKUP;
+    mdt->fail_result = -ERR_STALE_MAP;
+    mdt->fail_count = 1;
+    start(bench, &look,
+          (struct shoal_request){
+              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
+    assert_false(look.done); /* The manager has no newer one yet. */
+    tick(bench, NS_PER_S);
+    assert_false(look.done);
+    bench->cluster.map.version = 2;
+    tick(bench, NS_PER_S);
+    assert_true(look.done);
+    assert_int_equal(look.request.result, 0);
+    assert_int_equal(client_map(bench->client)->version, 2);
+    /* Many maps, one after the other: the old ones go. */
+    for (uint64_t version = 3; version < 60; version++) {
+        bench->cluster.map.version = version;
+        tick(bench, 3 * NS_PER_S);
+        assert_int_equal(client_map(bench->client)->version, version);
+    }
+}
+
+static void test_waiting_for_a_map_ends(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct asked look;
+
+    mdt->fail_opcode = OP_LOOKUP;
+    mdt->fail_result = -ERR_STALE_MAP;
+    mdt->fail_count = 1000;
+    start(bench, &look,
+          (struct shoal_request){
+              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
+    for (int i = 0; i < 20; i++) {
+        tick(bench, NS_PER_S);
+    }
+    assert_true(look.done);
+    assert_int_equal(look.request.result, -ETIMEDOUT);
+}
+
+/* Another client has truncated: our capability is refused, a new one is asked for. */
+static void test_stale_capability_is_renewed(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "stale", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(300000, 11);
+    uint8_t *back = malloc(300000);
+
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    toy->truncate_seq++;
+    toy->truncate_size = 1000;
+    toy->attributes.size = 1000;
+    toy->attributes.truncate_seq = toy->truncate_seq;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(get(bench, file, 0, back, 300000), 1000);
+    assert_memory_equal(back, data, 1000);
+    assert_int_equal(bench->cluster.mdt.seen[OP_REOPEN], 1);
+    toy->truncate_seq++;
+    toy->truncate_size = 0;
+    toy->attributes.size = 0;
+    toy->attributes.truncate_seq = toy->truncate_seq;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(put(bench, file, 100000, data, 100000), 100000);
+    assert_int_equal(get(bench, file, 0, back, 300000), 200000);
+    for (size_t i = 0; i < 100000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_memory_equal(back + 100000, data, 100000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+/* One piece for each shard: everything still gets through, in turns. */
+static void test_few_pieces_suffice(void **state) {
+    struct bench *bench = *state;
+    uint8_t *data = pattern(1000000, 12);
+    uint8_t *back = malloc(1000000);
+    struct asked asked[4];
+    struct client_counters counters;
+
+    teardown(state);
+    *state = bench = malloc(sizeof(struct bench));
+    bench_open(bench, (struct client_options){.chunk_calls_max = 1, .readdir_buffers_max = 1});
+    struct shoal_file *file = make(bench, "few", RW);
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    hold_osts(bench, true);
+    for (int i = 0; i < 4; i++) {
+        start(bench, &asked[i], write_of(file, (uint64_t)i * 250000, data + i * 250000, 250000));
+    }
+    assert_int_equal(held_osts(bench), 1);
+    while (held_osts(bench) > 0) {
+        release_osts(bench);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_true(asked[i].done);
+        assert_int_equal(asked[i].request.result, 250000);
+    }
+    hold_osts(bench, false);
+    assert_int_equal(get(bench, file, 0, back, 1000000), 1000000);
+    assert_memory_equal(back, data, 1000000);
+    client_counters_get(bench->client, &counters);
+    assert_true(counters.piece_waits > 4);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void fail_osts(struct bench *bench, uint16_t opcode, int result, uint32_t count) {
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].fail_opcode = opcode;
+        bench->cluster.osts[i].fail_result = result;
+        bench->cluster.osts[i].fail_count = count;
+    }
+}
+
+/* The part that did get through must not show up when the file grows over it later. */
+static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "failed", RW);
+    uint8_t *data = pattern(300000, 13);
+    uint8_t *back = malloc(300000);
+
+    assert_int_equal(put(bench, file, 0, data, 20000), 20000);
+    bench->cluster.osts[1].fail_opcode = OP_CHUNK_WRITE;
+    bench->cluster.osts[1].fail_result = -ERR_NO_SPACE;
+    bench->cluster.osts[1].fail_count = 100;
+    assert_int_equal(put(bench, file, 20000, data, 280000), -ENOSPC);
+    bench->cluster.osts[1].fail_count = 0;
+    assert_int_equal(size_by_lookup(bench, "failed"), 20000);
+    assert_int_equal(cut(bench, file, 300000), 0);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 20000);
+    for (size_t i = 20000; i < 300000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void test_damaged_data_is_asked_for_twice(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "damaged", RW);
+    uint8_t *data = pattern(200000, 14);
+    uint8_t *back = malloc(200000);
+    static const size_t sizes[] = {10, 5000, 200000};
+
+    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        bench->cluster.damage = 1;
+        assert_int_equal(get(bench, file, 0, back, sizes[i]), sizes[i]);
+        assert_memory_equal(back, data, sizes[i]);
+        bench->cluster.damage = 100;
+        assert_int_equal(get(bench, file, 0, back, sizes[i]), -EIO);
+        bench->cluster.damage = 0;
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void test_errors_are_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "errors", RW);
+    struct shoal_file *reader = make(bench, "errors", SHOAL_OPEN_READ);
+    struct shoal_file *writer = make(bench, "errors", SHOAL_OPEN_WRITE);
+    uint8_t *data = pattern(100000, 15);
+    char long_name[300];
+
+    memset(long_name, 'n', sizeof long_name);
+    const struct {
+        struct shoal_request request;
+        int64_t result;
+    } rows[] = {
+        {{.operation = (enum shoal_operation)0}, -EOPNOTSUPP},
+        {{.operation = (enum shoal_operation)99}, -EOPNOTSUPP},
+        {{.operation = SHOAL_READ}, -EBADF},
+        {{.operation = SHOAL_READ, .file = writer, .data = data, .size = 9}, -EBADF},
+        {{.operation = SHOAL_WRITE, .file = reader, .data = data, .size = 9}, -EBADF},
+        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 9, .offset = UINT64_MAX},
+         -EFBIG},
+        {{.operation = SHOAL_WRITE,
+          .file = file,
+          .data = data,
+          .size = 9,
+          .offset = FILE_BYTES_MAX - 8},
+         -EFBIG},
+        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 0, .offset = 5}, 0},
+        {{.operation = SHOAL_READ, .file = file, .data = data, .size = 9, .offset = UINT64_MAX}, 0},
+        {{.operation = SHOAL_READDIR, .file = file, .entry = find_size}, -EBADF},
+        {{.operation = SHOAL_ALLOCATE, .file = reader, .size = 9}, -EBADF},
+        {{.operation = SHOAL_ALLOCATE, .file = file, .size = 0}, -EINVAL},
+        {{.operation = SHOAL_ALLOCATE, .file = file, .offset = UINT64_MAX, .size = 2}, -EFBIG},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = long_name, .name_bytes = 300},
+         -ENAMETOOLONG},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = "none", .name_bytes = 4}, -ENOENT},
+        {{.operation = SHOAL_SYMLINK,
+          .ino = 1,
+          .name = "link",
+          .name_bytes = 4,
+          .data = data,
+          .size = 5000},
+         -ENAMETOOLONG},
+        {{.operation = SHOAL_GETATTR, .ino = 987654}, -ENOENT},
+        {{.operation = SHOAL_OPEN, .ino = 987654, .flags = RW}, -ENOENT},
+        {{.operation = SHOAL_SETATTR, .ino = 1, .set = 1U << 20}, -EINVAL},
+        {{.operation = SHOAL_SETATTR,
+          .file = file,
+          .set = SHOAL_SET_SIZE,
+          .attributes = {.size = UINT64_MAX}},
+         -EFBIG},
+        {{.operation = SHOAL_LAYOUT_SET, .ino = 1, .layout = {.chunk_bytes = 1}}, -EINVAL},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .identity = {.group_count = 2000}}, -EINVAL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct shoal_request request = rows[i].request;
+
+        if (run(bench, &request) != rows[i].result) {
+            fail_msg("row %zu: %lld instead of %lld", i, (long long)request.result,
+                     (long long)rows[i].result);
+        }
+    }
+    fail_osts(bench, OP_CHUNK_WRITE, -ERR_IO, 100);
+    assert_int_equal(put(bench, file, 0, data, 100000), -EIO);
+    fail_osts(bench, 0, 0, 0);
+    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    fail_osts(bench, OP_CHUNK_READ, -ERR_IO, 100);
+    assert_int_equal(get(bench, file, 0, data, 100000), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, reader), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
+    free(data);
+}
+
+static void test_allocate_raises_the_size(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "allocate", RW);
+    struct shoal_request allocate = {
+        .operation = SHOAL_ALLOCATE, .file = file, .offset = 10, .size = 100000};
+    uint8_t *back = malloc(200000);
+
+    assert_int_equal(put(bench, file, 0, "abc", 3), 3);
+    assert_int_equal(run(bench, &allocate), 0);
+    assert_int_equal(get(bench, file, 0, back, 200000), 100010);
+    assert_memory_equal(back, "abc\0", 4);
+    allocate.size = 50;
+    assert_int_equal(run(bench, &allocate), 0);
+    assert_int_equal(size_by_lookup(bench, "allocate"), 100010);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(back);
+}
+
+/* Evicted: nothing that is open works any more, but handles go back. */
+static void test_evicted_client_says_so(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "evicted", RW);
+    char byte;
+
+    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
+    bench->cluster.manager.fail_result = -ERR_FENCED;
+    bench->cluster.manager.fail_count = 1;
+    tick(bench, 3 * NS_PER_S);
+    assert_true(client_is_fenced(bench->client));
+    assert_int_equal(get(bench, file, 0, &byte, 1), -ESTALE);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -ESTALE);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SETTLE], 0);
+}
+
+static void test_open_files_have_a_limit(void **state) {
+    struct bench *bench = *state;
+    static struct shoal_file *files[5000];
+    int count = 0;
+    struct shoal_request open = {.operation = SHOAL_OPEN, .ino = 1, .flags = SHOAL_OPEN_READ};
+
+    while (run(bench, &open) == 0) {
+        assert_true(count < 5000);
+        files[count++] = open.file;
+    }
+    assert_int_equal(open.result, -ENFILE);
+    assert_true(count >= 640 / CLIENT_SHARDS);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
+    }
+    assert_int_equal(bench->cluster.files[0].read_opens, 0);
+    assert_int_equal(run(bench, &open), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+}
+
+static void test_set_id_bits_go_with_a_write(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "setid", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct shoal_request mode = {.operation = SHOAL_SETATTR,
+                                 .file = file,
+                                 .set = SHOAL_SET_MODE,
+                                 .attributes = {.mode = 06755}};
+    uint8_t *data = pattern(10000, 16);
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    assert_int_equal(run(bench, &mode), 0);
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    assert_int_equal(toy->attributes.mode & 07777, 06755);
+    struct shoal_request other = write_of(file, 0, data, 10000);
+    other.identity.uid = 1000;
+    assert_int_equal(run(bench, &other), 10000);
+    assert_int_equal(toy->attributes.mode & 07777, 0755);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(session_begins_and_attaches_everywhere),
+        TEST(small_file_stays_with_its_inode),
+        TEST(inline_file_grown_by_truncation_reads_zeros),
+        TEST(conversion_keeps_what_was_there),
+        TEST(conversion_starts_again_after_a_conflict),
+        TEST(big_write_is_cut_at_chunks),
+        TEST(holes_read_as_zeros),
+        TEST(answers_are_overlaid_until_settled),
+        TEST(late_answer_is_no_older_than_the_close),
+        TEST(explicit_time_survives_the_close),
+        TEST(appends_follow_one_another),
+        TEST(truncation_takes_its_turn),
+        TEST(fsync_asks_only_where_something_was_written),
+        TEST(sync_and_statfs_ask_everywhere),
+        TEST(storage_target_is_attached_again),
+        TEST(metadata_target_is_shown_opens_again),
+        TEST(old_map_is_replaced),
+        TEST(waiting_for_a_map_ends),
+        TEST(stale_capability_is_renewed),
+        TEST(few_pieces_suffice),
+        TEST(failed_write_leaves_nothing_behind_the_end),
+        TEST(damaged_data_is_asked_for_twice),
+        TEST(errors_are_told),
+        TEST(allocate_raises_the_size),
+        TEST(evicted_client_says_so),
+        TEST(open_files_have_a_limit),
+        TEST(set_id_bits_go_with_a_write),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
