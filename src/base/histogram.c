@@ -48,7 +48,7 @@ uint64_t histogram_percentile(const struct histogram *histogram, uint32_t per_mi
     /* How many values are at or below the answer; divided first, so that it can't wrap. */
     uint64_t whole = histogram->count / 1000 * per_mille;
     uint64_t rest = (histogram->count % 1000 * per_mille + 999) / 1000;
-    uint64_t wanted = MAX(whole + rest, 1);
+    uint64_t wanted = MAX(whole + rest, UINT64_C(1));
     uint64_t seen = 0;
 
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {

@@ -339,7 +339,8 @@ void run_class(struct group *group, enum message_class message_class) {
 
             if (is_parked(group, call)) {
                 list_remove(node);
-                group_answer(group, call, -ERR_BUSY);
+                group->counters.totals.duplicates++;
+                call_discard(call);
             }
             node = next;
         }

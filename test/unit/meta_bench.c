@@ -1,0 +1,300 @@
+/* The bench. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta_bench.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void ost_length(struct meta_bench *bench, struct call *call) {
+    const struct chunk_length_request *request = &call->request.chunk_length;
+    struct bench_chunks *chunks =
+        bench_chunks_find(bench, request->ino.value, request->generation);
+
+    if (request->fence_session && bench->fence_count < ARRAY_SIZE(bench->fences)) {
+        bench->fences[bench->fence_count++] = request->fence_session;
+    }
+    call->reply.chunk_length.length = chunks && !chunks->deleted ? chunks->length : 0;
+}
+
+static void ost_cut(struct bench_ost *ost, struct call *call) {
+    const struct chunk_cut_request *request = &call->request.chunk_cut;
+    struct bench_chunks *chunks =
+        bench_chunks_find(ost->bench, request->ino.value, request->generation);
+
+    if (chunks && chunks->truncate_seq < request->truncate_seq) {
+        chunks->truncate_seq = request->truncate_seq;
+        chunks->length = MIN(chunks->length, request->truncate_size);
+    }
+    call->reply.chunk_cut.end = 1;
+    call->reply.chunk_cut.position = ++ost->position;
+}
+
+static void ost_delete(struct bench_ost *ost, struct call *call) {
+    const struct chunk_delete_request *request = &call->request.chunk_delete;
+    struct bench_chunks *chunks =
+        bench_chunks_find(ost->bench, request->ino.value, request->generation);
+
+    if (chunks) {
+        chunks->deleted = true;
+    }
+    /* In two steps, so that resuming is seen to work. */
+    call->reply.chunk_delete.end = request->resume_chunk > 0;
+    call->reply.chunk_delete.resume_chunk = request->resume_chunk + 1;
+    call->reply.chunk_delete.position = ++ost->position;
+}
+
+static void ost_step(struct actor *actor, struct message *first) {
+    struct bench_ost *ost = CONTAINER_OF(actor, struct bench_ost, actor);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        memset(&call->reply, 0, sizeof call->reply);
+        switch (call->header.opcode) {
+        case OP_CHUNK_LENGTH:
+            ost_length(ost->bench, call);
+            break;
+        case OP_CHUNK_CUT:
+            ost_cut(ost, call);
+            break;
+        case OP_CHUNK_DELETE:
+            ost_delete(ost, call);
+            break;
+        case OP_SYNC:
+            ost->synced = MAX(ost->synced, call->request.sync.position);
+            break;
+        default:
+            fail_msg("an OST got %s", wire_name(call->header.opcode));
+        }
+        call_reply(call, prng_chance(&ost->bench->prng, 1, 20) ? -ERR_IO : 0);
+    }
+}
+
+static struct rpc *rpc_make(struct meta_bench *bench) {
+    const struct rpc_options options = {.transport = &transport_inproc_ops,
+                                        .transport_context = bench->transport,
+                                        .env = memory_env_env(bench->world),
+                                        .resend_ns = NS_PER_S,
+                                        .targets_max = 8};
+    struct rpc *rpc = NULL;
+
+    assert_int_equal(rpc_new(&options, &rpc), 0);
+    return rpc;
+}
+
+static void group_start(struct meta_bench *bench) {
+    char problem[256];
+    const struct group_options options = {
+        .env = memory_env_env(bench->world),
+        .kv = {.directory = "mdt",
+               .shared_name = "mdt-ring",
+               .base = &kv_mem_ops,
+               .base_store = bench->store,
+               .owner_id = "a metadata group",
+               .ring_bytes = 256 * KIB,
+               .disk_log_bytes = 2 * MIB,
+               .changes_bytes_max = 1 * MIB,
+               .sync_interval_ns = NS_PER_S},
+        .map = bench->map,
+        .target = BENCH_MDT,
+        .rpc = bench->rpc,
+        .root_mode = 0755,
+        .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
+        .opens_max = 256,
+        .gone_sessions_max = bench->gone_sessions_max,
+        .name_hash_bits = bench->hash_bits,
+    };
+    int r = group_open(&options, &bench->group, problem);
+
+    if (r < 0) {
+        fail_msg("seed %llu: group_open answers %s: %s", (unsigned long long)bench->seed,
+                 err_name(r), problem);
+    }
+}
+
+struct meta_bench *bench_new(const struct bench_options *options) {
+    struct meta_bench *bench = calloc(1, sizeof *bench);
+    struct target_id osts[BENCH_OSTS];
+
+    assert_non_null(bench);
+    bench->seed = options->seed;
+    bench->hash_bits = options->hash_bits;
+    bench->gone_sessions_max = options->gone_sessions_max;
+    prng_init(&bench->prng, options->seed);
+    const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};
+    assert_int_equal(memory_env_new(options->seed, &bench->world), 0);
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(transport_inproc_new(8, &bench->transport), 0);
+    bench->map = calloc(1, sizeof *bench->map);
+    assert_non_null(bench->map);
+    worker_init(&bench->worker);
+    worker_bind(&bench->worker);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        osts[i].value = 2 + i;
+        bench->osts[i].bench = bench;
+        bench->osts[i].id = osts[i];
+        actor_init(&bench->osts[i].actor, "ost", ost_step);
+        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor),
+                         0);
+    }
+    cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
+    bench->map->name_hash_key[0] = options->seed;
+    bench->rpc = rpc_make(bench);
+    group_start(bench);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench->sessions[i].id = 100 + i;
+        bench->sessions[i].incarnation = 7;
+        bench_attach(bench, i);
+    }
+    return bench;
+}
+
+void bench_free(struct meta_bench *bench) {
+    memory_env_kill(bench->world);
+    group_close(bench->group);
+    rpc_free(bench->rpc);
+    worker_bind(NULL);
+    transport_inproc_free(bench->transport);
+    kv_mem_store_free(bench->store);
+    memory_env_free(bench->world);
+    free(bench->map);
+    free(bench);
+}
+
+void bench_restart(struct meta_bench *bench, bool power) {
+    if (power) {
+        memory_env_power(bench->world);
+    } else {
+        memory_env_kill(bench->world);
+    }
+    group_close(bench->group);
+    rpc_free(bench->rpc);
+    bench->rpc = rpc_make(bench);
+    group_start(bench);
+}
+
+static void stopped(void *context, int result) {
+    assert_int_equal(result, 0);
+    *(bool *)context = true;
+}
+
+void bench_stop_and_start(struct meta_bench *bench) {
+    bool done = false;
+
+    group_stop_start(bench->group, stopped, &done);
+    for (int i = 0; !done; i++) {
+        assert_true(i < 100000);
+        bench_advance(bench, NS_PER_MS);
+    }
+    bench_restart(bench, false);
+}
+
+void bench_attach(struct meta_bench *bench, uint32_t session) {
+    struct bench_session *who = &bench->sessions[session];
+    struct call call;
+
+    bench_prepare(bench, session, OP_SESSION_ATTACH, &call);
+    call.request.session_attach =
+        (struct session_attach_request){.session = who->id, .incarnation = who->incarnation};
+    int r = bench_run(bench, &call);
+    if (r < 0) {
+        fail_msg("seed %llu: attach answers %s", (unsigned long long)bench->seed, err_name(r));
+    }
+    who->term = call.reply.session_attach.term;
+}
+
+void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode,
+                   struct call *call) {
+    struct bench_session *who = &bench->sessions[session];
+
+    memset(call, 0, sizeof *call);
+    call->header.opcode = opcode;
+    call->header.target = BENCH_MDT;
+    call->header.session.value = who->id;
+    call->header.incarnation = who->incarnation;
+    call->header.term = who->term;
+    if (wire_is_mutation(opcode)) {
+        call->header.sequence = ++who->sequence;
+        call->header.floor = who->sequence > 8 ? who->sequence - 8 : 0;
+    }
+    call->bulk_in = (struct buffer){.data = bench->bulk, .capacity = sizeof bench->bulk};
+}
+
+enum { BENCH_OPEN = 1, BENCH_ANSWERED = 2 };
+
+static void answered(struct call *call) {
+    call->stage = BENCH_ANSWERED;
+}
+
+void bench_post(struct meta_bench *bench, struct call *call) {
+    call->message = (struct message){.kind = CALL_MESSAGE_KIND};
+    call->stage = BENCH_OPEN;
+    call->reply_to = answered;
+    actor_post(group_actor(bench->group), &call->message);
+}
+
+static void turn(struct meta_bench *bench) {
+    (void)memory_env_pump(bench->world, 1 + prng_below(&bench->prng, 3));
+    while (worker_run_one(&bench->worker)) {
+    }
+    memory_env_advance(bench->world, 20 * NS_PER_US);
+    if (prng_chance(&bench->prng, 1, 50)) {
+        memory_env_advance(bench->world, 100 * NS_PER_MS);
+        group_tick(bench->group);
+    }
+}
+
+int bench_finish(struct meta_bench *bench, struct call *call) {
+    for (int i = 0; call->stage != BENCH_ANSWERED; i++) {
+        if (i > 100000) {
+            fail_msg("seed %llu: %s is never answered", (unsigned long long)bench->seed,
+                     wire_name(call->header.opcode));
+        }
+        turn(bench);
+    }
+    return call->result;
+}
+
+int bench_run(struct meta_bench *bench, struct call *call) {
+    bench_post(bench, call);
+    return bench_finish(bench, call);
+}
+
+void bench_advance(struct meta_bench *bench, uint64_t ns) {
+    uint64_t end = env_now_ns(memory_env_env(bench->world)) + ns;
+
+    do {
+        turn(bench);
+    } while (env_now_ns(memory_env_env(bench->world)) < end);
+}
+
+struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino,
+                                       uint32_t generation) {
+    for (uint32_t i = 0; i < bench->chunks_count; i++) {
+        if (bench->chunks[i].ino == ino && bench->chunks[i].generation == generation) {
+            return &bench->chunks[i];
+        }
+    }
+    return NULL;
+}
+
+static void stats_done(struct group_stats *stats) {
+    *(bool *)stats->context = true;
+}
+
+void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats) {
+    bool done = false;
+
+    memset(ret_stats, 0, sizeof *ret_stats);
+    ret_stats->done = stats_done;
+    ret_stats->context = &done;
+    group_stats_start(bench->group, ret_stats);
+    while (!done) {
+        turn(bench);
+    }
+}

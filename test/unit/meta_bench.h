@@ -1,0 +1,88 @@
+/* One metadata group on an outside in memory, with clients that make their calls by hand and OSTs
+ * that only keep books. A killed group comes back on what it left. */
+#pragma once
+#include "base/prng.h"
+#include "kv/kv_mem.h"
+#include "layout/cluster_map.h"
+#include "memory_env.h"
+#include "meta/group.h"
+#include "rpc/transport_inproc.h"
+#include "rpc/worker.h"
+
+enum { BENCH_SESSIONS = 4, BENCH_OSTS = 2, BENCH_CHUNKS = 4096, BENCH_BULK_BYTES = 65536 };
+#define BENCH_MDT ((struct target_id){1})
+
+struct bench_session {
+    uint64_t id;
+    uint64_t incarnation;
+    uint64_t sequence; /* of the last mutation */
+    uint64_t term;
+};
+
+/* What the OSTs hold of one generation of one file. */
+struct bench_chunks {
+    uint64_t ino;
+    uint32_t generation;
+    uint32_t truncate_seq; /* of the last cut */
+    uint64_t length;
+    bool deleted;
+};
+
+struct bench_ost {
+    struct actor actor;
+    struct meta_bench *bench;
+    struct target_id id;
+    uint64_t position;
+    uint64_t synced;
+};
+
+struct meta_bench {
+    uint64_t seed;
+    struct prng prng;
+    struct memory_env *world;
+    struct kv_mem_store *store;
+    struct cluster_map *map;
+    struct transport_inproc *transport;
+    struct rpc *rpc;
+    struct worker worker;
+    struct group *group;
+    struct bench_session sessions[BENCH_SESSIONS];
+    struct bench_ost osts[BENCH_OSTS];
+    struct bench_chunks chunks[BENCH_CHUNKS];
+    uint32_t chunks_count;
+    uint64_t fences[64]; /* session ids that the OSTs refuse */
+    uint32_t fence_count;
+    uint8_t hash_bits;
+    uint32_t gone_sessions_max;
+    bool order_before_sync; /* an order came whose record was not on disk */
+    uint8_t bulk[BENCH_BULK_BYTES];
+};
+
+struct bench_options {
+    uint64_t seed;
+    uint32_t cold_per_mille; /* how often a read meets PENDING */
+    uint8_t hash_bits;
+    uint32_t gone_sessions_max;
+};
+
+/* An empty group, with all sessions attached. Fails the test on any error. */
+struct meta_bench *bench_new(const struct bench_options *options);
+void bench_free(struct meta_bench *bench);
+/* The group dies and starts again on what is left; its sessions are known and not attached. */
+void bench_restart(struct meta_bench *bench, bool power);
+void bench_stop_and_start(struct meta_bench *bench);
+void bench_attach(struct meta_bench *bench, uint32_t session);
+
+/* Prepares a call of the session; a mutation gets the next sequence. */
+void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call);
+/* Posts it and runs the world until it is answered; answers the result. */
+int bench_run(struct meta_bench *bench, struct call *call);
+/* Posts it; bench_finish runs the world until it is answered. */
+void bench_post(struct meta_bench *bench, struct call *call);
+int bench_finish(struct meta_bench *bench, struct call *call);
+/* Runs the world for so long. */
+void bench_advance(struct meta_bench *bench, uint64_t ns);
+
+struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino,
+                                       uint32_t generation);
+void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats);
