@@ -115,7 +115,7 @@ static void convert_begun(struct operation *operation) {
     const struct call *call = &operation->errand.call;
 
     if (convert_learn(operation)) {
-        convert_finish(operation);
+        convert_finish(operation, 0);
         return;
     }
     operation->next = call->reply.inline_convert.attributes.epoch;
@@ -171,7 +171,7 @@ void convert_step(struct operation *operation) {
         break;
     case CONVERT_COMMITTED:
         (void)convert_learn(operation);
-        convert_finish(operation);
+        convert_finish(operation, 0);
         break;
     }
 }

@@ -105,7 +105,7 @@ static void read_inline_answered(struct operation *operation) {
     uint64_t end = MIN(asked->offset + asked->size, file->size);
 
     if (asked->offset >= end) {
-        read_finish(operation);
+        read_finish(operation, 0);
         return;
     }
     read_inline_copy(operation, end, call->bulk_in.size);
@@ -142,7 +142,7 @@ static void read_start(struct operation *operation) {
     } else if (end - asked->offset < space && read_size_is_old(operation)) {
         read_ask(operation);
     } else if (end == asked->offset) {
-        read_finish(operation);
+        read_finish(operation, 0);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
         read_inline_send(operation);
     } else if (file_needs_renewal(file) && operation->renewals++ < OPERATION_RENEWALS_MAX) {

@@ -43,7 +43,7 @@ void piece_put(struct piece_pool *pool, struct piece *piece) {
     pool->free = piece;
 }
 
-/* One pass over those that wait: whoever finds too little goes to the end, not to be asked twice. */
+/* One pass over those that wait: whoever finds too little goes to the end and has had its turn. */
 void piece_wake(struct piece_pool *pool) {
     struct list_node *last = pool->waiting.head.previous;
     struct list_node *node = NULL;
