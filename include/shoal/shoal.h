@@ -17,10 +17,8 @@ extern "C" {
 #endif
 
 #define SHOAL_EXPORT __attribute__((visibility("default")))
-
 enum { SHOAL_VERSION_MAJOR = 0, SHOAL_VERSION_MINOR = 1, SHOAL_NAME_BYTES_MAX = 255 };
 #define SHOAL_INO_ROOT UINT64_C(1)
-
 struct shoal_client; /* a session with a cluster */
 struct shoal_file;   /* an open file or directory */
 
@@ -71,7 +69,7 @@ enum shoal_set {
     SHOAL_SET_MTIME = 32,
     SHOAL_SET_ATIME_NOW = 64,
     SHOAL_SET_MTIME_NOW = 128,
-    SHOAL_SET_KILL_SUID = 256,
+    SHOAL_SET_KILL_SUID = 256, /* of a regular file: set-user-ID, and set-group-ID beside x */
 };
 
 enum { SHOAL_RENAME_NO_REPLACE = 1, SHOAL_RENAME_EXCHANGE = 2 };
@@ -103,21 +101,23 @@ enum shoal_operation {
     SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
 };
 
-/* One entry of a directory; non-zero stops before this entry. attributes is NULL unless the request
- * asked for plus. Runs inside the library: no calls back into it. */
-typedef int shoal_entry_fn(void *context, const char *name, size_t name_bytes, uint64_t ino,
-                           uint32_t type, uint64_t cookie,
-                           const struct shoal_attributes *attributes);
+/* One entry of a directory; attributes is NULL unless the request asked for plus. Non-zero stops
+ * before the entry. Called inside the library: no calls back into it. */
+struct shoal_entry {
+    const char *name; /* not ended by NUL */
+    size_t name_bytes;
+    uint64_t ino, cookie; /* cookie: the place behind it */
+    uint32_t type;        /* DT_ of dirent.h */
+    const struct shoal_attributes *attributes;
+};
+typedef int shoal_entry_fn(void *context, const struct shoal_entry *entry);
 
 struct shoal_request {
     enum shoal_operation operation;
-    uint32_t flags;
-    uint32_t mode;
-    uint32_t rdev;
+    uint32_t flags, mode, rdev;
     uint32_t set; /* shoal_set bits */
     uint32_t plus;
-    uint64_t ino;
-    uint64_t new_ino;
+    uint64_t ino, new_ino;
     const char *name;
     size_t name_bytes;
     const char *new_name;

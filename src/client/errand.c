@@ -60,7 +60,7 @@ static void errand_answered(struct call *call) {
                  (action == ERR_ACTION_REOPEN && call->result != -ERR_BAD_CAPABILITY);
 
     if (call->result == -ERR_FENCED) {
-        session_fence(&client->session);
+        client_session_fence(&client->session);
     }
     if (mends && !errand->plain) {
         session_stall(&client->session, errand);

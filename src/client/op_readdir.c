@@ -130,8 +130,13 @@ static int readdir_give(struct operation *operation, const struct entry *entry) 
     if (plus) {
         attributes_out(&entry->attributes, &attributes);
     }
-    return asked->entry(asked->entry_context, entry->name, entry->head.name_bytes, entry->head.ino,
-                        entry->head.type, entry->head.cookie, plus ? &attributes : NULL);
+    const struct shoal_entry given = {.name = entry->name,
+                                      .name_bytes = entry->head.name_bytes,
+                                      .ino = entry->head.ino,
+                                      .cookie = entry->head.cookie,
+                                      .type = entry->head.type,
+                                      .attributes = plus ? &attributes : NULL};
+    return asked->entry(asked->entry_context, &given);
 }
 
 static void readdir_emit(struct operation *operation) {

@@ -23,17 +23,17 @@ static void peer_go_on(struct session *session, struct peer *peer) {
         peer->stage = PEER_ATTACHED;
         atomic_fetch_add_explicit(&peer->generation, 1, memory_order_release);
         peer_give_back(peer, 0);
-        session_attached(session, 0);
+        client_session_attached(session, 0);
     }
 }
 
 static void peer_fail(struct session *session, struct peer *peer, int result) {
     if (result == -ERR_FENCED) {
-        session_fence(session);
+        client_session_fence(session);
     }
     peer->stage = PEER_NEW;
     peer_give_back(peer, result);
-    session_attached(session, result);
+    client_session_attached(session, result);
 }
 
 static void attach_answered(struct call *call) {

@@ -45,7 +45,7 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     call_start(options->rpc, call);
 }
 
-void session_fence(struct session *session) {
+void client_session_fence(struct session *session) {
     atomic_store_explicit(&session->fenced, true, memory_order_relaxed);
 }
 
@@ -61,7 +61,7 @@ void session_give_back(struct errand *errand, int result) {
     actor_post(&errand->shard->actor, &errand->message);
 }
 
-void session_attached(struct session *session, int result) {
+void client_session_attached(struct session *session, int result) {
     const struct router *router = &session->client->router;
 
     if (session->stage != SESSION_ATTACHING) {
@@ -84,7 +84,7 @@ static void session_attach_all(struct session *session) {
     for (uint32_t i = 0; i < router->peer_count; i++) {
         peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
     }
-    session_attached(session, 0);
+    client_session_attached(session, 0);
 }
 
 static int map_take(struct session *session) {
@@ -216,7 +216,7 @@ static void renewal_answered(struct call *call) {
 
     session->renewing = false;
     if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
-        session_fence(session);
+        client_session_fence(session);
     }
     if (session->stopping) {
         session_end(session);

@@ -60,11 +60,11 @@ void session_deinit(struct session *session);
 /* From an errand's shard: keeps it until what its result speaks of is mended. */
 void session_stall(struct session *session, struct errand *errand);
 /* Somebody has met -ERR_FENCED. */
-void session_fence(struct session *session);
+void client_session_fence(struct session *session);
 /* Posts an errand back to its shard: 0 to go on, or the error that ends it. */
 void session_give_back(struct errand *errand, int result);
 /* A peer is attached, or cannot be. */
-void session_attached(struct session *session, int result);
+void client_session_attached(struct session *session, int result);
 
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);

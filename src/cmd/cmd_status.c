@@ -25,24 +25,15 @@ static int ask(const struct verb *verb, int argc, char **argv) {
 
 #define JSON_OPTION "  --json    print JSON\n"
 
-const struct verb verb_status = {"status",
-                                 "[DIR|PATH] [--json]",
-                                 "Shows what runs: mounts, targets, their space.",
-                                 JSON_OPTION,
-                                 "shoal status --json",
-                                 ask};
-const struct verb verb_df = {"df",
-                             "[DIR|PATH] [--json]",
-                             "Shows how much space the file system has.",
-                             JSON_OPTION,
-                             "shoal df /mnt/shoal",
-                             ask};
-const struct verb verb_stats = {"stats",
-                                "[DIR|PATH] [--json]",
-                                "Shows counts and latencies of every kind of request.",
-                                JSON_OPTION,
-                                "shoal stats /mnt/shoal",
-                                ask};
+const struct verb verb_status = {
+    "status",    "[DIR|PATH] [--json]", "Shows what runs: mounts, targets, their space.",
+    JSON_OPTION, "shoal status --json", ask};
+const struct verb verb_df = {
+    "df",        "[DIR|PATH] [--json]", "Shows how much space the file system has.",
+    JSON_OPTION, "shoal df /mnt/shoal", ask};
+const struct verb verb_stats = {
+    "stats",     "[DIR|PATH] [--json]",    "Shows counts and latencies of every kind of request.",
+    JSON_OPTION, "shoal stats /mnt/shoal", ask};
 const struct verb verb_sync = {"sync",
                                "[DIR|PATH]",
                                "Makes everything durable that was acknowledged, on every target.",

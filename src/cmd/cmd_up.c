@@ -1,8 +1,10 @@
 /* up, down, umount, version: a cluster's life on this machine. */
+#include "cmd/config.h"
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "env/env_linux.h"
 #include "env/env_system.h"
+#include <shoal/shoal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,23 +43,25 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
     return words->directory ? EXIT_OK : verb_usage(verb, "a directory for the data is missing");
 }
 
-static int resolve(const struct verb *verb, const char *what, const char *path, char **ret_path) {
+static int resolve(const struct verb *verb, const char *path, char **ret_path) {
     int r = env_path_resolve(path, ret_path);
 
     return r == 0 ? EXIT_OK
-                  : verb_fail(verb, "%s %s cannot be used: %s", what, path, err_text(r));
+                  : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
     struct env_background background;
     char log_path[FIND_PATH_BYTES + 32];
     char problem[512];
+    char *mount_point = NULL;
 
     /* What is refused is refused here, before anything is made, a log file included. */
-    int r = daemon_check(options, problem);
+    int r = daemon_check(options, &mount_point, problem);
     if (r < 0) {
         return verb_fail(verb, "%s", problem);
     }
+    options->mount_point = mount_point;
     env_signals_block();
     if (foreground) {
         return daemon_run(options);
@@ -83,25 +87,20 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
 static int run_up(const struct verb *verb, int argc, char **argv) {
     struct up_words words = {0};
     char *directory = NULL;
-    char *mount_point = NULL;
     int status = parse_up(verb, argc, argv, &words);
 
     if (status == EXIT_OK) {
-        status = resolve(verb, "the directory", words.directory, &directory);
-    }
-    if (status == EXIT_OK && words.mount_point) {
-        status = resolve(verb, "the mount point", words.mount_point, &mount_point);
+        status = resolve(verb, words.directory, &directory);
     }
     if (status == EXIT_OK) {
         struct daemon_options options = {.directory = directory,
-                                         .mount_point = mount_point,
+                                         .mount_point = words.mount_point,
                                          .ost_count = (uint32_t)words.ost_count,
                                          .data_bytes_max = words.data_bytes};
 
         status = run_daemon(verb, &options, words.foreground);
     }
     free(directory);
-    free(mount_point);
     return status;
 }
 
@@ -121,10 +120,9 @@ static int wait_for_end(const struct verb *verb, const char *directory) {
         (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
     }
     env_linux_free(env);
-    return r == -ERR_NOT_FOUND
-               ? EXIT_OK
-               : verb_fail(verb, "process %d still runs after %d s: see %s/%s", holder,
-                           DOWN_WAIT_S, directory, DAEMON_LOG_NAME);
+    return r == -ERR_NOT_FOUND ? EXIT_OK
+                               : verb_fail(verb, "process %d still runs after %d s: see %s/%s",
+                                           holder, DOWN_WAIT_S, directory, DAEMON_LOG_NAME);
 }
 
 static int run_down(const struct verb *verb, int argc, char **argv) {

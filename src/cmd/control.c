@@ -46,13 +46,12 @@ static int control_down(struct control *control, struct env_control_connection *
     return EXIT_OK;
 }
 
-static int control_mount_point(struct control *control,
-                               struct env_control_connection *connection, size_t argument_count,
-                               char **arguments) {
+static int control_mount_point(struct control *control, struct env_control_connection *connection,
+                               size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
-    control_print(connection, "%s", control->mount && control->mount_point ? control->mount_point
-                                                                            : "");
+    control_print(connection, "%s",
+                  control->mount && control->mount_point ? control->mount_point : "");
     return EXIT_OK;
 }
 
@@ -104,8 +103,8 @@ int control_start(struct control *control, char problem[512]) {
     int r = env_control_start(&options, &control->server);
 
     if (r < 0) {
-        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory,
-                 DAEMON_CONTROL_NAME, err_text(r));
+        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, DAEMON_CONTROL_NAME,
+                 err_text(r));
     }
     return r;
 }

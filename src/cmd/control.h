@@ -19,8 +19,8 @@ struct control {
 MUST_CHECK int control_start(struct control *control, char problem[512]);
 void control_stop(struct control *control);
 
-__attribute__((format(printf, 2, 3))) void
-control_print(struct env_control_connection *connection, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
+                                                         const char *format, ...);
 
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct env_control_connection *connection,

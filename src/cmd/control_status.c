@@ -28,7 +28,8 @@ static void print_json(struct env_control_connection *connection, json_t *json) 
     json_decref(json);
 }
 
-static json_t *target_json(const char *name, const char *kind, uint64_t total, uint64_t free_bytes) {
+static json_t *target_json(const char *name, const char *kind, uint64_t total,
+                           uint64_t free_bytes) {
     return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "id", name, "kind", kind, "state", "up",
                      "node", 1, "bytes_total", (json_int_t)total, "bytes_free",
                      (json_int_t)free_bytes);
@@ -64,8 +65,8 @@ static json_t *status_json(struct control *control) {
     json_t *mounts = json_array();
 
     if (control->mount) {
-        json_array_append_new(mounts, json_pack("{s:s, s:s}", "path", control->mount_point,
-                                                "channel", "/dev/fuse"));
+        json_array_append_new(
+            mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
     }
     return json_pack("{s:s, s:i, s:[{s:s, s:s}], s:n, s:o, s:o}", "directory", control->directory,
                      "process", env_process_id(), "managers", "id", "manager", "state", "up",
@@ -77,8 +78,8 @@ static void print_table(struct control *control, struct env_control_connection *
 
     control_print(connection, "directory  %s\nmounted    %s\n\n", control->directory,
                   control->mount ? control->mount_point : "-");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "target", "kind", "state",
-                  "total MiB", "free MiB");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "target", "kind", "state", "total MiB",
+                  "free MiB");
     control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "manager", "manager", "up", "-", "-");
     control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "mdt0", "mdt", "up", "-", "-");
     for (uint32_t i = 0; i < config->ost_count; i++) {
@@ -122,8 +123,9 @@ int control_df(struct control *control, struct env_control_connection *connectio
                              (json_int_t)space->files_total, "files_free",
                              (json_int_t)space->files_free));
     } else {
-        control_print(connection, "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64
-                                  " %4" PRIu64 "%%\n",
+        control_print(connection,
+                      "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %4" PRIu64
+                      "%%\n",
                       "total MiB", "used MiB", "free MiB", "used", space->bytes_total / MIB,
                       used / MIB, space->bytes_available / MIB,
                       space->bytes_total > 0 ? used * 100 / space->bytes_total : 0);
@@ -140,19 +142,19 @@ int control_stats(struct control *control, struct env_control_connection *connec
     json_t *json = json_array();
 
     if (!as_json) {
-        control_print(connection, "%-14s %12s %8s %9s %9s %9s %9s\n", "operation", "count", "errors",
-                      "mean us", "p50 us", "p99 us", "p99.9 us");
+        control_print(connection, "%-14s %12s %8s %9s %9s %9s %9s\n", "operation", "count",
+                      "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
     }
     for (unsigned i = 0; i < count; i++) {
         const struct fuse_operation_statistics *row = &rows[i];
 
         if (as_json) {
             json_array_append_new(
-                json, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "operation", row->name,
-                                "count", (json_int_t)row->count, "errors",
-                                (json_int_t)row->error_count, "mean_us", (double)row->mean_ns / 1e3,
-                                "p50_us", (double)row->p50_ns / 1e3, "p99_us",
-                                (double)row->p99_ns / 1e3, "p999_us", (double)row->p999_ns / 1e3));
+                json,
+                json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "operation", row->name, "count",
+                          (json_int_t)row->count, "errors", (json_int_t)row->error_count, "mean_us",
+                          (double)row->mean_ns / 1e3, "p50_us", (double)row->p50_ns / 1e3, "p99_us",
+                          (double)row->p99_ns / 1e3, "p999_us", (double)row->p999_ns / 1e3));
         } else {
             control_print(connection, "%-14s %12" PRIu64 " %8" PRIu64 " %9.1f %9.1f %9.1f %9.1f\n",
                           row->name, row->count, row->error_count, (double)row->mean_ns / 1e3,

@@ -32,18 +32,18 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
         .directory = options->directory,
         .ost_count = options->ost_count,
         .data_bytes_max = options->data_bytes_max,
-        .origin = options->mount_point ? options->mount_point : options->directory,
+        .origin = options->directory,
         .log = log_line,
     };
 }
 
-int daemon_check(const struct daemon_options *options, char problem[512]) {
+int daemon_check(const struct daemon_options *options, char **ret_mount_point, char problem[512]) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
     struct fuse_problem fuse_problem = {""};
     int r = local_directory_check(&cluster_options, problem);
 
     if (r == 0 && options->mount_point) {
-        r = fuse_mount_check(options->mount_point, &fuse_problem);
+        r = fuse_mount_check(options->mount_point, ret_mount_point, &fuse_problem);
         if (r < 0) {
             snprintf(problem, 512, "%s", fuse_problem.text);
         }
@@ -138,8 +138,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
 
 int daemon_run(const struct daemon_options *options) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
-    struct control control = {.directory = options->directory,
-                              .mount_point = options->mount_point};
+    struct control control = {.directory = options->directory, .mount_point = options->mount_point};
     char problem[512];
     int r = local_cluster_open(&cluster_options, &control.cluster, problem);
 
@@ -154,7 +153,7 @@ int daemon_run(const struct daemon_options *options) {
     }
     if (r < 0) {
         fuse_mount_stop(control.mount);
-        (void)local_cluster_stop(control.cluster);
+        (void)!local_cluster_stop(control.cluster);
         local_cluster_close(control.cluster);
         return give_up(options, problem);
     }

@@ -10,14 +10,16 @@
 #define DAEMON_REGISTRY "/run/shoal"
 
 struct daemon_options {
-    const char *directory;   /* absolute */
-    const char *mount_point; /* absolute, or NULL */
-    uint32_t ost_count;      /* 0: the default */
-    uint64_t data_bytes_max; /* 0: the default */
+    const char *directory;             /* absolute */
+    const char *mount_point;           /* absolute, or NULL */
+    uint32_t ost_count;                /* 0: the default */
+    uint64_t data_bytes_max;           /* 0: the default */
     struct env_background *background; /* reported to once it serves; NULL: in the foreground */
 };
 
-/* Whether a start would be refused; changes nothing. problem gets one line. */
-MUST_CHECK int daemon_check(const struct daemon_options *options, char problem[512]);
+/* Whether a start would be refused; changes nothing. problem gets one line. *ret_mount_point, for
+ * the caller to free, is where the mount will be: NULL when there is none. */
+MUST_CHECK int daemon_check(const struct daemon_options *options, char **ret_mount_point,
+                            char problem[512]);
 /* Answers an exit status when the daemon has stopped. */
 int daemon_run(const struct daemon_options *options);

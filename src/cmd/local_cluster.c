@@ -2,6 +2,7 @@
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
 #include "env/env_system.h"
+#include "kv/kv_lmdb.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,7 +234,8 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
     options.kv.ring_bytes = cluster->config.ost_ring_bytes;
     options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
     options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
-    int r = ost_open(&options, &cluster->osts[index], problem);
+    int r = cluster->env->ops->directory_make(cluster->env, name);
+    r = r < 0 ? r : ost_open(&options, &cluster->osts[index], problem);
     if (r == 0) {
         cluster->ost_count = index + 1;
         r = transport_inproc_add(cluster->transport, target, ost_actor(cluster->osts[index]));

@@ -21,10 +21,10 @@ struct env_lock;
 struct local_cluster;
 
 struct local_cluster_options {
-    const char *directory;    /* absolute, exists */
-    uint32_t ost_count;       /* for an empty directory; 0: the default */
-    uint64_t data_bytes_max;  /* likewise, of each OST; 0: half of what is free, shared */
-    const char *origin;       /* of the session: names the predecessor to evict */
+    const char *directory;   /* absolute, exists */
+    uint32_t ost_count;      /* for an empty directory; 0: the default */
+    uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
+    const char *origin;      /* of the session: names the predecessor to evict */
     void (*log)(const char *line);
 };
 

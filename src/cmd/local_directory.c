@@ -26,8 +26,7 @@ static int see(void *context, const struct env_entry *entry) {
     return 0;
 }
 
-static int look(struct env *env, const char *directory, struct seen *ret_seen,
-                char problem[512]) {
+static int look(struct env *env, const char *directory, struct seen *ret_seen, char problem[512]) {
     *ret_seen = (struct seen){0};
     int r = env_directory_list(env, ".", see, ret_seen);
 
@@ -90,8 +89,8 @@ static int plan(struct env *env, const struct local_cluster_options *options,
     }
     uint64_t logs = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
     uint64_t left = space.free_bytes > logs ? (space.free_bytes - logs) / 2 : 0;
-    config.data_bytes_max = options->data_bytes_max > 0 ? options->data_bytes_max
-                                                        : left / config.ost_count / MIB * MIB;
+    config.data_bytes_max =
+        options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
     if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
         config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
         snprintf(problem, 512,
@@ -150,8 +149,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
 }
 
 int local_directory_take(struct env *env, const struct local_cluster_options *options,
-                         struct env_lock **ret_lock, struct config *ret_config,
-                         char problem[512]) {
+                         struct env_lock **ret_lock, struct config *ret_config, char problem[512]) {
     struct config planned;
     struct seen seen;
     int r = look(env, options->directory, &seen, problem);

@@ -74,4 +74,3 @@ bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes) {
     *ret_bytes = bytes;
     return true;
 }
-

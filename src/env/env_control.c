@@ -209,7 +209,9 @@ int env_control_start(const struct env_control_options *options,
         r = server->name ? server_listen(server) : -ERR_NO_MEMORY;
     }
     if (r == 0) {
-        r = err_from_errno(pthread_create(&server->thread, NULL, serve_all, server));
+        int error = pthread_create(&server->thread, NULL, serve_all, server);
+
+        r = error == 0 ? 0 : err_from_errno(error);
     }
     if (r < 0) {
         server_free(server);

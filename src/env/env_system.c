@@ -353,3 +353,13 @@ int env_path_resolve(const char *path, char **ret_path) {
     *ret_path = resolved;
     return 0;
 }
+
+int env_path_ino(const char *path, uint64_t *ret_ino) {
+    struct stat attributes;
+
+    if (lstat(path, &attributes) < 0) {
+        return err_from_errno(errno);
+    }
+    *ret_ino = attributes.st_ino;
+    return 0;
+}

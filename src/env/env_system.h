@@ -48,3 +48,5 @@ MUST_CHECK int env_space_get(struct env *env, struct env_space *ret_space);
 MUST_CHECK int env_path_make(const char *path);
 /* The absolute path, free of symbolic links, that the caller frees. */
 MUST_CHECK int env_path_resolve(const char *path, char **ret_path);
+/* The inode number of what path names; a symbolic link's own. */
+MUST_CHECK int env_path_ino(const char *path, uint64_t *ret_ino);

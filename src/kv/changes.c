@@ -42,6 +42,7 @@ static changes_ref leaf_new(struct changes *changes, struct leaf **ret_leaf) {
     struct leaf *leaf = node_at(changes, ref);
 
     leaf->count = 0;
+    keys_clear(leaf->keys, 0, LEAF_ROWS_MAX);
     leaf->inserted = INSERTED_NONE;
     leaf->next = CHANGES_REF_NONE;
     leaf->previous = CHANGES_REF_NONE;
@@ -54,6 +55,7 @@ static changes_ref inner_new(struct changes *changes, struct inner **ret_inner) 
     struct inner *inner = node_at(changes, ref);
 
     inner->count = 0;
+    keys_clear(inner->keys, 0, INNER_KEYS_MAX);
     inner->inserted = INSERTED_NONE;
     *ret_inner = inner;
     return ref;
@@ -109,7 +111,7 @@ static struct leaf *tree_descend(const struct changes *changes, const struct key
     for (unsigned level = changes->levels; level > 0; level--) {
         const struct inner *inner = node_at(changes, ref);
 
-        ref = inner->children[keys_to(inner->keys, inner->count, key)];
+        ref = inner->children[inner_keys_to(inner, key)];
         node_prefetch(node_at(changes, ref));
     }
     return node_at(changes, ref);
@@ -121,7 +123,7 @@ static struct leaf *tree_descend_path(const struct changes *changes, const struc
 
     for (unsigned i = 0; i < changes->levels; i++) {
         struct inner *inner = node_at(changes, ref);
-        unsigned child = keys_to(inner->keys, inner->count, key);
+        unsigned child = inner_keys_to(inner, key);
 
         ret_path->nodes[i] = inner;
         ret_path->children[i] = child;
@@ -161,6 +163,7 @@ static struct tree_split leaf_split(struct changes *changes, struct leaf *left, 
     memcpy(right->values, &left->values[kept], moved * sizeof right->values[0]);
     right->count = (uint16_t)moved;
     left->count = (uint16_t)kept;
+    keys_clear(left->keys, kept, LEAF_ROWS_MAX);
     left->inserted = INSERTED_NONE;
     right->next = left->next;
     if (left->next != CHANGES_REF_NONE) {
@@ -214,6 +217,7 @@ static struct tree_split inner_split(struct changes *changes, struct inner *left
     memcpy(right->children, &left->children[kept], (count - kept + 1) * sizeof right->children[0]);
     right->count = (uint16_t)(count - kept);
     left->count = (uint16_t)(kept - 1);
+    keys_clear(left->keys, kept - 1, INNER_KEYS_MAX);
     if (place < kept) {
         inner_insert(left, place, split);
     } else {
@@ -253,7 +257,7 @@ static unsigned nodes_needed(const struct changes *changes, const struct leaf *l
 /* What it needs has been reserved. */
 static void tree_insert(struct changes *changes, struct leaf *leaf, const struct tree_path *path,
                         const struct key_words *key, const struct node_value *value) {
-    unsigned place = keys_below(leaf->keys, leaf->count, key);
+    unsigned place = leaf_keys_below(leaf, key);
     struct tree_split split;
 
     changes->row_count++;
@@ -275,7 +279,7 @@ static void tree_insert(struct changes *changes, struct leaf *leaf, const struct
 }
 
 static struct node_value *leaf_find(struct leaf *leaf, const struct key_words *key) {
-    unsigned place = keys_below(leaf->keys, leaf->count, key);
+    unsigned place = leaf_keys_below(leaf, key);
 
     if (place < leaf->count && key_equal(&leaf->keys[place], key)) {
         return &leaf->values[place];
@@ -380,8 +384,7 @@ enum changes_state changes_next(const struct changes *changes, const struct kv_k
                                 bool inclusive, struct kv_key *ret_key, struct bytes *ret_value) {
     struct key_words words = key_words_of(key);
     const struct leaf *leaf = tree_descend(changes, &words);
-    unsigned place = inclusive ? keys_below(leaf->keys, leaf->count, &words)
-                               : keys_to(leaf->keys, leaf->count, &words);
+    unsigned place = inclusive ? leaf_keys_below(leaf, &words) : leaf_keys_to(leaf, &words);
 
     if (place == leaf->count) {
         if (leaf->next == CHANGES_REF_NONE) {
@@ -398,7 +401,7 @@ enum changes_state changes_previous(const struct changes *changes, const struct 
                                     struct kv_key *ret_key, struct bytes *ret_value) {
     struct key_words words = key_words_of(key);
     const struct leaf *leaf = tree_descend(changes, &words);
-    unsigned place = keys_below(leaf->keys, leaf->count, &words);
+    unsigned place = leaf_keys_below(leaf, &words);
 
     if (place == 0) {
         if (leaf->previous == CHANGES_REF_NONE) {

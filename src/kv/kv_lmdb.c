@@ -68,6 +68,7 @@ static int error_of(int lmdb_result) {
     case MDB_TXN_FULL:
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return -ERR_NO_SPACE;
     case MDB_CORRUPTED:
     case MDB_PAGE_NOTFOUND:

@@ -186,7 +186,9 @@ static int dots_find(struct transaction *transaction, struct place *place) {
         return 0;
     }
     int r = inode_get(transaction, place->parent, &row);
-    if (r == 0) {
+    if (r == 0 && row->nlink == 0) {
+        r = -ERR_NOT_FOUND; /* of a removed directory the parent may be gone too */
+    } else if (r == 0) {
         place->dentry.ino.value = row->parent;
     }
     return r;

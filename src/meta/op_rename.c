@@ -74,7 +74,8 @@ static int find_both(struct rename *rename) {
     if (r < 0 && !free) {
         return r;
     }
-    if (free && rename->exchange) {
+    bool removed = free && rename->to.place.directory->state != PARTITION_LIVE;
+    if (removed || (free && rename->exchange)) {
         return -ERR_NOT_FOUND;
     }
     return !free && (request->flags & RENAME_FLAG_NO_REPLACE) ? -ERR_EXISTS : 0;
@@ -115,9 +116,6 @@ static int permissions_check(const struct rename *rename) {
         return r;
     }
     if (!to->row) {
-        if (to->place.directory->state != PARTITION_LIVE) {
-            return -ERR_NOT_FOUND;
-        }
         r = permission_check(who, partition_ownership(to->place.directory),
                              ACCESS_WRITE | ACCESS_EXECUTE);
     } else {

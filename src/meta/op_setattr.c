@@ -1,5 +1,5 @@
 /* setattr: mode, owner, times, size. All checks come before the first change; when several are
- * refused the first of size, owner, mode, times names the error, as in Linux' notify_change. */
+ * refused, the first of size, times, owner, mode names the error. */
 #include "meta/directory.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
@@ -35,16 +35,12 @@ static int owner_changes(const struct setattr_request *request, struct inode_row
                       ((request->valid & SETATTR_GID) && to.gid == UINT32_MAX);
         r = nobody ? -ERR_INVALID : permission_chown(&request->who, request->valid, to, &owner);
     }
-    uint32_t chowned_mode = owner.mode;
     if (r == 0 && (request->valid & SETATTR_MODE)) {
         /* Who gives a file away may set its mode in the same call: he was the owner. */
         struct ownership mode_owner = {owner.mode, row->uid, owner.gid};
 
         r = permission_chmod(&request->who, request->mode, &mode_owner);
         owner.mode = mode_owner.mode;
-        if (chowned_mode != row->mode) {
-            owner.mode = permission_drop_set_ids(owner.mode);
-        }
     }
     row->mode = owner.mode;
     row->uid = owner.uid;

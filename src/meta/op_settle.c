@@ -60,13 +60,16 @@ int op_settle(struct transaction *transaction, struct call *call) {
     const struct settle_request *request = &call->request.settle;
     const struct open_entry *entry =
         opens_find(&transaction->group->opens, request->ino, transaction->session);
-    bool writes = request->open_flags & OPEN_WRITE;
+    bool closes_writer = request->close && (request->open_flags & OPEN_WRITE);
+    bool closes_reader = request->close && !closes_writer;
     const struct inode_row *row;
     bool freed = false;
 
-    if (!entry || (writes ? entry->write_count : entry->read_count) == 0) {
+    if (!entry || (closes_writer && entry->write_count == 0) ||
+        (closes_reader && entry->read_count == 0)) {
         return -ERR_BAD_HANDLE;
     }
+    bool writes = entry->write_count > 0;
     int r = inode_get(transaction, request->ino, &row);
     if (r < 0) {
         return r == -ERR_STALE ? -ERR_CORRUPT : r;

@@ -69,7 +69,7 @@ void data_sync_step(struct ost *ost) {
         if (!small_next(&ost->small, &at, sync->cut, OST_SYNC_IO_BLOCKS, &span)) {
             break;
         }
-        struct ost_io *io = ost_io_get(ost, true);
+        struct ost_io *io = ost_io_get(ost, OST_IO_OF_SYNC);
         if (!io) {
             assert(sync->io_pending > 0);
             return;
@@ -85,7 +85,7 @@ void data_sync_step(struct ost *ost) {
         return;
     }
     small_forget(ost);
-    struct ost_io *io = ost_io_get(ost, true);
+    struct ost_io *io = ost_io_get(ost, OST_IO_OF_SYNC);
     assert(io);
     sync->flushing = true;
     io->finished = flush_finished;

@@ -100,11 +100,8 @@ static int check_blocks(struct ost *ost, struct request *request) {
             request->cursor++;
             continue;
         }
-        struct ost_io *io = ost_io_get(ost, false);
-        if (!io || !(io->bounce = ost_bounce_get(ost))) {
-            if (io) {
-                ost_io_put(ost, io);
-            }
+        struct ost_io *io = ost_io_get(ost, OST_IO_BOUNCED);
+        if (!io) {
             if (request->io_pending == 0) {
                 request_wait(request, &ost->io_waiting);
             }

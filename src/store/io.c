@@ -6,22 +6,20 @@
 #include "store/operations.h"
 #include <inttypes.h>
 
-struct ost_io *ost_io_get(struct ost *ost, bool internal) {
-    if (ost->free_io_count <= (internal ? 0 : OST_SYNC_IO_MAX)) {
+struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need) {
+    uint32_t left = need == OST_IO_OF_SYNC ? 0 : OST_SYNC_IO_MAX;
+    bool bounces = need == OST_IO_BOUNCED;
+
+    if (ost->free_io_count <= left || (bounces && ost->free_bounce_count == 0)) {
         return NULL;
     }
     struct list_node *node = list_pop_front(&ost->free_ios);
+    struct ost_io *io = CONTAINER_OF(node, struct ost_io, node);
 
     ost->free_io_count--;
-    return CONTAINER_OF(node, struct ost_io, node);
-}
-
-uint8_t *ost_bounce_get(struct ost *ost) {
-    if (ost->free_bounce_count == 0) {
-        return NULL;
-    }
-    ost->counters.bounces++;
-    return ost->free_bounces[--ost->free_bounce_count];
+    io->bounce = bounces ? ost->free_bounces[--ost->free_bounce_count] : NULL;
+    ost->counters.bounces += bounces;
+    return io;
 }
 
 void ost_io_put(struct ost *ost, struct ost_io *io) {
@@ -108,7 +106,7 @@ static void edge_finished(struct ost *ost, struct ost_io *io) {
 static int edge_load(struct ost *ost, struct request *request, unsigned which,
                      struct block_entry entry) {
     struct edge *edge = &request->edges[which];
-    struct ost_io *io = ost_io_get(ost, false);
+    struct ost_io *io = ost_io_get(ost, OST_IO_PLAIN);
 
     if (!io) {
         request_wait(request, &ost->io_waiting);

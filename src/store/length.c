@@ -16,7 +16,7 @@ static int length_fence(struct ost *ost, struct request *request) {
         request->stage = LENGTH_WALK;
         return 0;
     }
-    int r = session_fence(ost, request, fence, &position);
+    int r = ost_session_fence(ost, request, fence, &position);
     if (r == 0) {
         request->stage = LENGTH_FENCED;
         request_sync(ost, request, position);

@@ -4,7 +4,7 @@
  *     state row   missing: formatted now, unless the data file says that there was an index
  *     label       written when the state row is on disk
  *
- * Rows may be PENDING: then load_step goes on in the step, and calls wait. */
+ * Rows may be PENDING: then ost_load_step goes on in the step, and calls wait. */
 #include "base/crc32c.h"
 #include "store/operations.h"
 #include <inttypes.h>
@@ -228,7 +228,7 @@ static int load_rows(struct ost *ost, int (*load)(struct ost *ost, struct bytes 
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int load_step(struct ost *ost) {
+int ost_load_step(struct ost *ost) {
     int r = 0;
 
     while (r == 0 && ost->load_stage != LOAD_DONE) {

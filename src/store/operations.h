@@ -27,13 +27,13 @@ void requests_answer(struct ost *ost);
 
 /* load.c: reads what the OST keeps in memory; -ERR_PENDING: again at the next wake. */
 MUST_CHECK int load_file(struct ost *ost, char problem[256]);
-MUST_CHECK int load_step(struct ost *ost);
+MUST_CHECK int ost_load_step(struct ost *ost);
 /* Writes the label of a new data file once its state row is on disk. */
 void load_label(struct ost *ost);
 
-/* io.c. All of them may be put to ost->io_waiting by their callers when NULL comes. */
-struct ost_io *ost_io_get(struct ost *ost, bool internal);
-uint8_t *ost_bounce_get(struct ost *ost);
+/* io.c. NULL: none is free now; wait in ost->io_waiting, unless an I/O in flight wakes anyway. */
+enum ost_io_need { OST_IO_PLAIN, OST_IO_BOUNCED, OST_IO_OF_SYNC };
+struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need);
 /* Gives io and its bounce buffer back. */
 void ost_io_put(struct ost *ost, struct ost_io *io);
 /* io->io.kind, offset, buffer, size and finished, owner are set. */
@@ -106,8 +106,8 @@ struct cut_order {
 MUST_CHECK int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order);
 
 /* session.c */
-MUST_CHECK int session_check(struct ost *ost, uint64_t session, uint64_t incarnation);
+MUST_CHECK int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation);
 /* From now on this incarnation, and those before it, are refused. Position: to be on disk before
  * anybody is told. */
-MUST_CHECK int session_fence(struct ost *ost, struct request *request, struct session_entry fence,
-                             uint64_t *ret_position);
+MUST_CHECK int ost_session_fence(struct ost *ost, struct request *request,
+                                 struct session_entry fence, uint64_t *ret_position);

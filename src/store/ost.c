@@ -190,7 +190,7 @@ static void calls_refuse(struct ost *ost, int result) {
 }
 
 static void load_more(struct ost *ost) {
-    int r = load_step(ost);
+    int r = ost_load_step(ost);
 
     if (r == 0) {
         ost->stage = OST_SERVING;

@@ -138,7 +138,7 @@ static int take_memory(struct ost *ost) {
         r = small_init(&ost->small, options->kv.ring_data_bytes);
     }
     if (r == 0) {
-        r = sessions_init(&ost->sessions, options->sessions_max);
+        r = ost_sessions_init(&ost->sessions, options->sessions_max);
     }
     return r < 0 ? r : change_init(&ost->change, &ost->blocks, extents);
 }
@@ -217,7 +217,7 @@ static int open_all(struct ost *ost, char problem[256]) {
     }
     r = open_kv(ost, problem);
     if (r == 0) {
-        r = load_step(ost);
+        r = ost_load_step(ost);
         ost->stage = r == 0 ? OST_SERVING : OST_LOADING;
         r = r == -ERR_PENDING ? 0 : r;
         if (r < 0) {
@@ -266,7 +266,7 @@ void ost_close(struct ost *ost) {
         ost->env->ops->file_close(ost->file);
     }
     change_deinit(&ost->change);
-    sessions_deinit(&ost->sessions);
+    ost_sessions_deinit(&ost->sessions);
     small_deinit(&ost->small);
     block_cache_deinit(&ost->cache);
     blocks_deinit(&ost->blocks);

@@ -128,13 +128,9 @@ static int read_next(struct ost *ost, struct request *request) {
     bool direct = is_plain(request, index) && (uintptr_t)target % BLOCK_BYTES == 0;
     uint32_t count_max = direct ? UINT32_MAX : OST_BOUNCE_BYTES / BLOCK_BYTES;
     uint32_t count = 1;
-    struct ost_io *io = ost_io_get(ost, false);
+    struct ost_io *io = ost_io_get(ost, direct ? OST_IO_PLAIN : OST_IO_BOUNCED);
 
     if (!io) {
-        return REQUEST_WAITS;
-    }
-    if (!direct && !(io->bounce = ost_bounce_get(ost))) {
-        ost_io_put(ost, io);
         return REQUEST_WAITS;
     }
     while (count < count_max && run_goes_on(ost, request, index, count) &&

@@ -35,7 +35,7 @@ static int remove_stage(struct ost *ost, struct request *request, uint64_t *ret_
 
 static int remove_step(struct ost *ost, struct request *request) {
     uint64_t next = request->cursor;
-    int r = space_quarantine(ost, request);
+    int r = request->io_result ? request->io_result : space_quarantine(ost, request);
 
     if (r == 0 && !request_admit(ost, request, REMOVE_RECORD_BYTES, 0)) {
         return REQUEST_WAITS;

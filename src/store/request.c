@@ -105,6 +105,9 @@ static void request_synced(struct kv_waiter *waiter, int result) {
     struct request *request = CONTAINER_OF(waiter, struct request, waiter);
 
     request->sync_result = result;
+    if (result < 0 && request->io_result == 0) {
+        request->io_result = result; /* The log has stopped: nothing can be recorded any more. */
+    }
     request->is_syncing = false;
     request_ready(request->ost, request);
 }
@@ -164,7 +167,7 @@ int request_capability(struct ost *ost, const struct call *call,
         capability->session_incarnation != call->header.incarnation) {
         return -ERR_BAD_CAPABILITY;
     }
-    return session_check(ost, capability->session, capability->session_incarnation);
+    return ost_session_check(ost, capability->session, capability->session_incarnation);
 }
 
 int request_shape(struct ost *ost, struct request *request, const struct request_shape *shape) {

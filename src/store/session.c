@@ -5,7 +5,7 @@
 
 enum { EVICT_START, EVICT_SYNC, SESSION_RECORD_BYTES = 512 };
 
-int sessions_init(struct sessions *sessions, uint32_t count_max) {
+int ost_sessions_init(struct sessions *sessions, uint32_t count_max) {
     uint32_t size = 16;
 
     while (size < 2 * (uint64_t)count_max) {
@@ -16,7 +16,7 @@ int sessions_init(struct sessions *sessions, uint32_t count_max) {
     return sessions->entries ? 0 : -ERR_NO_MEMORY;
 }
 
-void sessions_deinit(struct sessions *sessions) {
+void ost_sessions_deinit(struct sessions *sessions) {
     free(sessions->entries);
     *sessions = (struct sessions){0};
 }
@@ -35,7 +35,7 @@ static struct session_entry *entry_of(const struct sessions *sessions, uint64_t 
     return &sessions->entries[at];
 }
 
-const struct session_entry *sessions_find(const struct sessions *sessions, uint64_t session) {
+const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session) {
     const struct session_entry *entry = session ? entry_of(sessions, session) : NULL;
 
     return entry && entry->session ? entry : NULL;
@@ -94,8 +94,8 @@ static int fence_get(struct ost *ost, uint64_t session, uint64_t *ret_incarnatio
     return r;
 }
 
-int session_check(struct ost *ost, uint64_t session, uint64_t incarnation) {
-    const struct session_entry *entry = sessions_find(&ost->sessions, session);
+int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation) {
+    const struct session_entry *entry = ost_sessions_find(&ost->sessions, session);
     uint64_t fenced = 0;
 
     if (entry && entry->incarnation == incarnation) {
@@ -127,9 +127,9 @@ static int fence_stage(struct ost *ost, struct session_entry fence, bool removes
     return r;
 }
 
-int session_fence(struct ost *ost, struct request *request, struct session_entry fence,
-                  uint64_t *ret_position) {
-    const struct session_entry *entry = sessions_find(&ost->sessions, fence.session);
+int ost_session_fence(struct ost *ost, struct request *request, struct session_entry fence,
+                      uint64_t *ret_position) {
+    const struct session_entry *entry = ost_sessions_find(&ost->sessions, fence.session);
     bool removes = entry && entry->incarnation <= fence.incarnation;
     bool drops = request->call->header.opcode == OP_SESSION_EVICT;
     uint64_t fenced;
@@ -167,11 +167,11 @@ static int attach(struct ost *ost, struct request *request) {
     if (body->session == 0 || body->incarnation == 0) {
         return -ERR_INVALID;
     }
-    int r = session_check(ost, body->session, body->incarnation);
+    int r = ost_session_check(ost, body->session, body->incarnation);
     if (r != -ERR_UNKNOWN_SESSION) {
         return r;
     }
-    if (!sessions_find(&ost->sessions, body->session) &&
+    if (!ost_sessions_find(&ost->sessions, body->session) &&
         ost->sessions.count == ost->sessions.count_max) {
         return -ERR_BUSY;
     }
@@ -208,8 +208,9 @@ void evict_run(struct ost *ost, struct request *request) {
     }
     r = body->session == 0
             ? -ERR_INVALID
-            : session_fence(ost, request, (struct session_entry){body->session, body->incarnation},
-                            &position);
+            : ost_session_fence(ost, request,
+                                (struct session_entry){body->session, body->incarnation},
+                                &position);
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
         request->stage = EVICT_SYNC;
         request_sync(ost, request, position);

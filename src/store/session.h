@@ -20,10 +20,10 @@ struct sessions {
     uint32_t count_max;
 };
 
-MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t count_max);
-void sessions_deinit(struct sessions *sessions);
+MUST_CHECK int ost_sessions_init(struct sessions *sessions, uint32_t count_max);
+void ost_sessions_deinit(struct sessions *sessions);
 /* NULL when it is not attached. */
-const struct session_entry *sessions_find(const struct sessions *sessions, uint64_t session);
+const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session);
 /* Adds or changes it. -ERR_BUSY when all are in use. */
 MUST_CHECK int sessions_put(struct sessions *sessions, uint64_t session, uint64_t incarnation);
 void sessions_remove(struct sessions *sessions, uint64_t session);

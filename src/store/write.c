@@ -278,13 +278,9 @@ static int data_write_next(struct ost *ost, struct request *request) {
     bool aligned = (uintptr_t)piece.data % BLOCK_BYTES == 0 && piece.size >= BLOCK_BYTES;
     uint32_t count_max = (uint32_t)((aligned ? piece.size : OST_BOUNCE_BYTES) / BLOCK_BYTES);
     uint32_t count = 1;
-    struct ost_io *io = ost_io_get(ost, false);
+    struct ost_io *io = ost_io_get(ost, aligned ? OST_IO_PLAIN : OST_IO_BOUNCED);
 
     if (!io) {
-        return REQUEST_WAITS;
-    }
-    if (!aligned && !(io->bounce = ost_bounce_get(ost))) {
-        ost_io_put(ost, io);
         return REQUEST_WAITS;
     }
     while (count < left && count < count_max && entries[count].block == entries[0].block + count) {
@@ -305,8 +301,11 @@ static int data_write_next(struct ost *ost, struct request *request) {
 }
 
 static int write_data(struct ost *ost, struct request *request) {
-    int r = request->direct_count > 0 ? take_blocks(ost, request) : 0;
+    int r = request->io_result;
 
+    if (r == 0 && request->direct_count > 0) {
+        r = take_blocks(ost, request);
+    }
     if (r != 0) {
         return r;
     }

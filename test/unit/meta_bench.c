@@ -11,13 +11,17 @@
 
 static void ost_length(struct meta_bench *bench, struct call *call) {
     const struct chunk_length_request *request = &call->request.chunk_length;
-    struct bench_chunks *chunks =
-        bench_chunks_find(bench, request->ino.value, request->generation);
+    struct bench_chunks *chunks = bench_chunks_find(bench, request->ino.value, request->generation);
 
     if (request->fence_session && bench->fence_count < ARRAY_SIZE(bench->fences)) {
         bench->fences[bench->fence_count++] = request->fence_session;
     }
-    call->reply.chunk_length.length = chunks && !chunks->deleted ? chunks->length : 0;
+    if (!chunks || chunks->deleted) {
+        return;
+    }
+    call->reply.chunk_length.length = chunks->truncate_seq < request->truncate_seq
+                                          ? MIN(chunks->length, request->truncate_size)
+                                          : chunks->length;
 }
 
 static void ost_cut(struct bench_ost *ost, struct call *call) {
@@ -139,8 +143,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
         bench->osts[i].bench = bench;
         bench->osts[i].id = osts[i];
         actor_init(&bench->osts[i].actor, "ost", ost_step);
-        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor),
-                         0);
+        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor), 0);
     }
     cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
     bench->map->name_hash_key[0] = options->seed;
@@ -208,8 +211,7 @@ void bench_attach(struct meta_bench *bench, uint32_t session) {
     who->term = call.reply.session_attach.term;
 }
 
-void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode,
-                   struct call *call) {
+void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call) {
     struct bench_session *who = &bench->sessions[session];
 
     memset(call, 0, sizeof *call);
@@ -281,6 +283,29 @@ struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino,
         }
     }
     return NULL;
+}
+
+void bench_chunk_write(struct meta_bench *bench, const struct capability *capability,
+                       uint64_t end) {
+    struct bench_chunks *chunks =
+        bench_chunks_find(bench, capability->ino.value, capability->generation);
+
+    for (uint32_t i = 0; i < bench->fence_count; i++) {
+        assert_true(bench->fences[i] != capability->session);
+    }
+    if (!chunks) {
+        assert_true(bench->chunks_count < BENCH_CHUNKS);
+        chunks = &bench->chunks[bench->chunks_count++];
+        *chunks = (struct bench_chunks){.ino = capability->ino.value,
+                                        .generation = capability->generation,
+                                        .truncate_seq = capability->truncate_seq};
+    }
+    assert_false(chunks->deleted);
+    if (chunks->truncate_seq < capability->truncate_seq) {
+        chunks->truncate_seq = capability->truncate_seq;
+        chunks->length = MIN(chunks->length, capability->truncate_size);
+    }
+    chunks->length = MAX(chunks->length, end);
 }
 
 static void stats_done(struct group_stats *stats) {

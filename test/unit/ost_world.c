@@ -26,7 +26,8 @@ struct ost_world *ost_world_new(uint64_t seed) {
     assert_non_null(world);
     prng_init(&world->prng, seed);
     assert_int_equal(memory_env_new(prng_next(&world->prng), &world->env), 0);
-    struct kv_mem_options store = {.prng = &world->prng, .cold_numerator = 1, .cold_denominator = 6};
+    struct kv_mem_options store = {
+        .prng = &world->prng, .cold_numerator = 1, .cold_denominator = 6};
     assert_int_equal(kv_mem_store_new(&store, &world->store), 0);
     for (size_t i = 0; i < OST_CALLS_MAX; i++) {
         world->calls[i].world = world;

@@ -9,7 +9,7 @@
 #include "kv/changes.h"
 #include "row_model.h"
 
-enum { VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 4000 };
+enum { VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 2500 };
 
 static struct row_model model;
 
@@ -179,6 +179,36 @@ static void test_empty(void **state) {
     changes_pool_free(NULL);
 }
 
+/* Broken when the highest key of all is taken for a place without a key. */
+static void test_highest_key(void **state) {
+    struct changes_pool *pool;
+    struct changes *changes;
+    struct kv_key highest, found;
+    struct bytes value;
+
+    (void)state;
+    memset(&highest, 0xFF, sizeof highest);
+    assert_int_equal(changes_pool_new(256 * KIB, &pool), 0);
+    assert_int_equal(changes_new(pool, &changes), 0);
+    for (unsigned i = 0; i < 500; i++) {
+        struct kv_key key = kv_key_make((struct kv_key_fields){.space = 255, .index = i});
+
+        assert_int_equal(changes_find(changes, &highest, &value), CHANGES_ABSENT);
+        assert_int_equal(changes_next(changes, &highest, true, &found, &value), CHANGES_ABSENT);
+        assert_int_equal(changes_put(changes, &key, (struct bytes){NULL, 0}, NULL), 0);
+        assert_int_equal(changes_previous(changes, &highest, &found, &value), CHANGES_PRESENT);
+        assert_memory_equal(&found, &key, sizeof key);
+    }
+    assert_int_equal(changes_put(changes, &highest, (struct bytes){NULL, 0}, NULL), 0);
+    assert_int_equal(changes_put(changes, &highest, (struct bytes){NULL, 0}, NULL), 0);
+    assert_int_equal(changes_row_count(changes), 501);
+    assert_int_equal(changes_find(changes, &highest, &value), CHANGES_PRESENT);
+    assert_int_equal(changes_next(changes, &highest, true, &found, &value), CHANGES_PRESENT);
+    assert_int_equal(changes_next(changes, &highest, false, &found, &value), CHANGES_ABSENT);
+    changes_free(changes);
+    changes_pool_free(pool);
+}
+
 /* Broken when a row that shrinks, is deleted or grows back within its place moves. */
 static void test_put_in_place(void **state) {
     struct changes_pool *pool;
@@ -317,6 +347,21 @@ static void test_generations(void **state) {
     changes_pool_free(pool);
 }
 
+/* How many rows a walk meets, each behind the one before. */
+static size_t count_in_order(const struct changes *changes) {
+    struct kv_key last = {{0}}, key = {{0}};
+    struct bytes value;
+    size_t count = 0;
+
+    while (changes_next(changes, &key, count == 0, &key, &value) != CHANGES_ABSENT) {
+        assert_true(count == 0 || kv_key_compare(&last, &key) < 0);
+        assert_int_equal(changes_find(changes, &key, &value), CHANGES_PRESENT);
+        last = key;
+        count++;
+    }
+    return count;
+}
+
 /* Broken when some order of keys leaves nodes almost empty: bytes a row, empty values. */
 static void test_density(void **state) {
     static const struct {
@@ -339,6 +384,7 @@ static void test_density(void **state) {
 
             assert_int_equal(changes_put(changes, &key, (struct bytes){NULL, 0}, NULL), 0);
         }
+        assert_int_equal(changes_row_count(changes), count_in_order(changes));
         print_message("order %d: %zu bytes a row\n", (int)cases[i].order,
                       changes_pool_used_bytes(pool) / changes_row_count(changes));
         assert_true(changes_pool_used_bytes(pool) <=
@@ -353,7 +399,7 @@ int main(void) {
         cmocka_unit_test(test_empty),        cmocka_unit_test(test_random_against_model),
         cmocka_unit_test(test_put_in_place), cmocka_unit_test(test_pool_sizes),
         cmocka_unit_test(test_exhaustion),   cmocka_unit_test(test_generations),
-        cmocka_unit_test(test_density),
+        cmocka_unit_test(test_density),      cmocka_unit_test(test_highest_key),
     };
 
     return cmocka_run_group_tests_name("changes", tests, NULL, NULL);

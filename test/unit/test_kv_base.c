@@ -10,7 +10,9 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/crc32c.h"
@@ -517,6 +519,47 @@ static void test_foreign_file_is_refused(void **state) {
     check_refused(-ERR_CORRUPT);
 }
 
+/* Broken when a commit that the file system refuses halfway leaves a trace, or the base unusable. */
+static void test_failed_commit_leaves_no_trace(void **state) {
+    struct kv_base *base = open_base(&kv_lmdb_ops);
+    struct kv_base_row rows[60];
+    uint8_t large[2000] = {1};
+    struct rlimit before, small;
+    struct bytes value;
+    bool done = false;
+    struct kv_base_commit commit = {
+        .rows = rows, .row_count = ARRAY_SIZE(rows), .done = commit_done, .context = &done};
+
+    (void)state;
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        rows[i] = row_of(i, "kept");
+    }
+    commit_rows(&kv_lmdb_ops, base, rows, ARRAY_SIZE(rows));
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        rows[i].value = (struct bytes){large, sizeof large};
+    }
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){.rlim_cur = kv_lmdb_ops.file_bytes(base) + 8192,
+                            .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    kv_lmdb_ops.commit(base, &commit);
+    outside_job_run();
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(done);
+    /* LMDB calls a write that stops halfway an I/O error. */
+    assert_true(commit.result == -ERR_NO_SPACE || commit.result == -ERR_IO);
+    for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(kv_lmdb_ops.get(base, &rows[i].key, &value), 0);
+        assert_int_equal(value.size, 4);
+    }
+    kv_lmdb_ops.read_end(base);
+    commit_rows(&kv_lmdb_ops, base, rows, ARRAY_SIZE(rows));
+    assert_int_equal(kv_lmdb_ops.get(base, &rows[59].key, &value), 0);
+    assert_int_equal(value.size, sizeof large);
+    kv_lmdb_ops.close(base);
+}
+
 static void test_directory_must_be_possible(void **state) {
     const struct kv_base_options options = {
         .env = &outside.env, .root = outside.root, .directory = "no/such/parent"};
@@ -574,6 +617,7 @@ int main(void) {
         ALONE(test_format_is_checked),
         ALONE(test_shortened_file_is_refused),
         ALONE(test_foreign_file_is_refused),
+        ALONE(test_failed_commit_leaves_no_trace),
         ALONE(test_directory_must_be_possible),
         ALONE(test_mem_store_has_one_user),
     };

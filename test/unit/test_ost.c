@@ -49,7 +49,8 @@ static struct ost_world *world_start(uint64_t seed) {
     return world;
 }
 
-__attribute__((unused)) static int write_at(struct ost_world *world, const struct ost_place *place) {
+__attribute__((unused)) static int write_at(struct ost_world *world,
+                                            const struct ost_place *place) {
     struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
 
     ost_call_write(call, place, data);
@@ -70,7 +71,7 @@ static int read_at(struct ost_world *world, const struct ost_place *place, const
 /* Every size and alignment class, in the chunk and in memory, comes back as it was written. */
 static void test_shapes(void **state) {
     static const uint32_t offsets[] = {0, 1, 4095, 4096, 5000, 61440, 65536};
-    static const uint32_t sizes[] = {1,     7,     4095,  4096,  4097,  8192,
+    static const uint32_t sizes[] = {1,     7,     4095,  4096,  4097,        8192,
                                      20000, 61440, 65536, 65537, 65536 - 4096};
     static const uint32_t shifts[] = {0, 1, 512, 4095};
     struct ost_world *world = world_start(1);

@@ -1,0 +1,191 @@
+/* Mount points: checking, taking, leaving. */
+#include "front/fuse/channel_mount.h"
+#include "front/fuse/mount_table.h"
+#include "front/fuse/problem.h"
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define FILE_SYSTEM_TYPE "fuse.shoal"
+#define FILE_SYSTEM_SOURCE "shoal"
+#define CONTROL_PATH "/sys/fs/fuse/connections"
+
+enum { STALE_MOUNTS_MAX = 16 }; /* one on top of the other */
+
+static void file_closep(FILE **file) {
+    if (*file)
+        (void)fclose(*file);
+}
+
+static void charp_freep(char **text) {
+    free(*text);
+}
+
+/* What is mounted at a place, on top. */
+struct mount_found {
+    char device[24];
+    char type[64];
+};
+
+/* False when nothing is mounted there. */
+static bool mount_find(const char *path, struct mount_found *ret_found) {
+    _cleanup_(file_closep) FILE *table = fopen("/proc/self/mountinfo", "re");
+    _cleanup_(charp_freep) char *text = NULL;
+    size_t text_bytes = 0;
+    struct mount_line line;
+    bool found = false;
+
+    while (table && getline(&text, &text_bytes, table) > 0) {
+        if (mount_line_parse(text, &line) && strcmp(line.mount_point, path) == 0) {
+            (void)snprintf(ret_found->type, sizeof(ret_found->type), "%s", line.type);
+            (void)snprintf(ret_found->device, sizeof(ret_found->device), "%s", line.device);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* realpath, except that the last component is left alone: asking a dead mount for it fails. */
+static char *path_of_dead(const char *path) {
+    char *for_parent = strdup(path);
+    char *for_name = strdup(path);
+    char *parent = for_parent ? realpath(dirname(for_parent), NULL) : NULL;
+    char *result = NULL;
+
+    if (parent && for_name &&
+        asprintf(&result, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, basename(for_name)) < 0)
+        result = NULL;
+    free(parent);
+    free(for_name);
+    free(for_parent);
+    return result;
+}
+
+/* Takes away a mount whose server is gone, if it was one of ours. */
+static int stale_clear(const char *path, struct fuse_problem *problem) {
+    _cleanup_(charp_freep) char *place = path_of_dead(path);
+    struct mount_found found;
+
+    if (!place || !mount_find(place, &found))
+        return problem_set(problem, -ERR_IN_USE,
+                           "%s: the file system there doesn't answer; unmount it", path);
+    if (strcmp(found.type, FILE_SYSTEM_TYPE) != 0)
+        return problem_set(problem, -ERR_IN_USE,
+                           "%s: a dead mount of type %s is there; unmount it with: umount -l %s",
+                           path, found.type, path);
+    if (umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno == EPERM)
+        return problem_set(problem, -ERR_NOT_PERMITTED,
+                           "%s: clearing the mount that a killed Shoal left needs root", path);
+    return 0;
+}
+
+static int refuse_unreachable(const char *path, int error, struct fuse_problem *problem) {
+    switch (error) {
+    case ENOENT:
+        return problem_set(problem, -ERR_NOT_FOUND,
+                           "%s: the mount point doesn't exist; create it: mkdir -p %s", path, path);
+    case ENOTDIR:
+        return problem_set(problem, -ERR_NOT_DIRECTORY,
+                           "%s: the mount point is not a directory; name one", path);
+    default:
+        return problem_set(problem, -ERR_ACCESS, "%s: the mount point can't be reached: %s", path,
+                           strerror(error));
+    }
+}
+
+int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem) {
+    _cleanup_(charp_freep) char *place = NULL;
+    struct mount_found found;
+    struct stat attributes;
+    int r;
+
+    for (int i = 0; stat(path, &attributes) < 0; i++) {
+        if (errno != ENOTCONN || i >= STALE_MOUNTS_MAX)
+            return refuse_unreachable(path, errno, problem);
+        r = stale_clear(path, problem);
+        if (r < 0)
+            return r;
+    }
+    if (!S_ISDIR(attributes.st_mode))
+        return refuse_unreachable(path, ENOTDIR, problem);
+    place = realpath(path, NULL);
+    if (!place)
+        return refuse_unreachable(path, errno, problem);
+    if (mount_find(place, &found))
+        return problem_set(problem, -ERR_IN_USE,
+                           "%s: a file system of type %s is mounted there already; unmount it, or "
+                           "name another directory",
+                           path, found.type);
+    *ret_path = TAKE_PTR(place);
+    return 0;
+}
+
+int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
+                 struct fuse_problem *problem) {
+    struct mount_found found;
+    char options[160];
+
+    (void)snprintf(options, sizeof(options),
+                   "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,"
+                   "max_read=%u",
+                   descriptor, read_bytes_max);
+    /* Access times are set by utimes only, so the kernel needn't keep any. */
+    if (mount(FILE_SYSTEM_SOURCE, place->path, FILE_SYSTEM_TYPE, MS_NOATIME, options) < 0) {
+        if (errno == EPERM)
+            return problem_set(problem, -ERR_NOT_PERMITTED, "%s: mounting needs root", place->path);
+        return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,
+                           strerror(errno));
+    }
+    if (!mount_find(place->path, &found)) {
+        (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
+        return problem_set(problem, -ERR_IO, "%s: /proc/self/mountinfo doesn't list the mount",
+                           place->path);
+    }
+    memcpy(place->device, found.device, sizeof(place->device));
+    return 0;
+}
+
+/* Whether ours is still the one on top there. */
+static bool place_is_ours(const struct mount_place *place) {
+    struct mount_found found;
+
+    return place->device[0] && mount_find(place->path, &found) &&
+           strcmp(found.device, place->device) == 0;
+}
+
+int mount_detach(struct mount_place *place) {
+    if (!place_is_ours(place) || umount2(place->path, UMOUNT_NOFOLLOW) == 0)
+        return 0;
+    return errno == EBUSY ? -ERR_IN_USE : 0;
+}
+
+/* The number behind the colon names the connection. */
+static void connection_abort(const struct mount_place *place) {
+    const char *number = strchr(place->device, ':');
+    char path[80];
+    FILE *file;
+
+    if (!number)
+        return;
+    (void)snprintf(path, sizeof(path), CONTROL_PATH "/%s/abort", number + 1);
+    file = fopen(path, "we");
+    if (!file && mount("fusectl", CONTROL_PATH, "fusectl", 0, NULL) == 0)
+        file = fopen(path, "we");
+    if (file) {
+        (void)fputs("1", file);
+        (void)fclose(file);
+    }
+}
+
+void mount_abort(struct mount_place *place) {
+    if (!place->device[0])
+        return;
+    connection_abort(place);
+    if (place_is_ours(place))
+        (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
+}

@@ -1,0 +1,22 @@
+/* Mount points: checking, taking, leaving. One thread at a time. */
+#pragma once
+#include "front/fuse/fuse.h"
+
+/* Sees to it that a file system can be mounted there: clears what a killed Shoal left. Answers the
+ * place without symbolic links, to be freed, or the error with its line. */
+MUST_CHECK int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem);
+/* A mount of ours: where, and the kernel's number of it, by which it is told from others. */
+struct mount_place {
+    char *path;
+    char device[24]; /* major:minor; empty: never mounted */
+};
+
+/* Mounts at place->path what is served through the descriptor of /dev/fuse. */
+MUST_CHECK int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
+                            struct fuse_problem *problem);
+/* The next two ask that the connection lives (channel_dev_connected).
+ * Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it. */
+MUST_CHECK int mount_detach(struct mount_place *place);
+/* Also when programs use it: their calls fail from here on. Ends the connection by the kernel's
+ * control file system for FUSE; where that is refused, it ends with its last user. */
+void mount_abort(struct mount_place *place);

@@ -1,0 +1,31 @@
+/* The threads of a mount: each reads requests, runs them and what they leave to run.
+ *
+ *     nothing in flight on this thread:  sleeps in read of its own descriptor
+ *     I/O or jobs in flight:             sleeps in env_loop_wait for those and for requests
+ *     no request object free:            sleeps in env_loop_wait until one is put back
+ *
+ * They end when the mount is gone and all requests have ended. */
+#pragma once
+#include "front/fuse/channel_dev.h"
+
+struct channel_threads;
+
+struct channel_threads_options {
+    struct front *front;
+    struct channel_dev *dev;
+    const struct fuse_options *fuse; /* env, hooks, thread_count */
+};
+
+/* NULL when memory is missing. Nothing runs yet. */
+struct channel_threads *channel_threads_new(const struct channel_threads_options *options);
+/* Answers when all serve, with -ERR_NO_DEVICE, -ERR_NO_MEMORY, -ERR_BUSY, or what env_thread_enter
+ * answered. Some may serve after a failure too, until the mount goes. */
+MUST_CHECK int channel_threads_start(struct channel_threads *threads);
+/* Ends the waits of threads that lack a request, or wait for the last to end. */
+void channel_threads_wake(struct channel_threads *threads);
+/* Returns when no thread serves any more. */
+void channel_threads_wait(struct channel_threads *threads);
+/* Waits for the threads and closes their descriptors. The mount must be gone. Takes NULL. */
+void channel_threads_free(struct channel_threads *threads);
+/* One per CPU that this process may use, at least 2: while one computes, another can read. */
+unsigned channel_threads_default(void);

@@ -1,0 +1,108 @@
+/* Attributes as the kernel wants them. */
+#include "base/types.h"
+#include "front/fuse/ops.h"
+
+enum {
+    FILE_BLOCK_BYTES = 1 << 20, /* what programs should read and write at once */
+    DIRECTORY_BLOCK_BYTES = 4096,
+    SECTOR_BYTES = 512, /* the unit of st_blocks */
+    STATX_BASIC_AND_BTIME = 0xfff,
+};
+
+struct moment {
+    int64_t s;
+    uint32_t ns;
+};
+
+static struct moment moment_of(int64_t time_ns) {
+    int64_t s = time_ns / (int64_t)NS_PER_S;
+    int64_t ns = time_ns % (int64_t)NS_PER_S;
+
+    if (ns < 0) {
+        s--;
+        ns += (int64_t)NS_PER_S;
+    }
+    return (struct moment){s, (uint32_t)ns};
+}
+
+static uint32_t block_bytes_of(const struct shoal_attributes *attributes) {
+    return (attributes->mode & MODE_TYPE) == MODE_REGULAR ? FILE_BLOCK_BYTES
+                                                          : DIRECTORY_BLOCK_BYTES;
+}
+
+static uint64_t sectors_of(uint64_t bytes) {
+    return bytes / SECTOR_BYTES + (bytes % SECTOR_BYTES != 0);
+}
+
+void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from) {
+    struct moment atime = moment_of(from->atime_ns);
+    struct moment mtime = moment_of(from->mtime_ns);
+    struct moment ctime = moment_of(from->ctime_ns);
+
+    *to = (struct abi_attributes){
+        .ino = from->ino,
+        .size = from->size,
+        .blocks = sectors_of(from->bytes_used),
+        .atime = (uint64_t)atime.s,
+        .mtime = (uint64_t)mtime.s,
+        .ctime = (uint64_t)ctime.s,
+        .atime_ns = atime.ns,
+        .mtime_ns = mtime.ns,
+        .ctime_ns = ctime.ns,
+        .mode = from->mode,
+        .nlink = from->nlink,
+        .uid = from->uid,
+        .gid = from->gid,
+        .rdev = from->rdev,
+        .block_bytes = block_bytes_of(from),
+    };
+}
+
+void encode_entry(const struct front *front, struct abi_entry_out *to,
+                  const struct shoal_attributes *from) {
+    to->nodeid = from->ino;
+    to->generation = from->generation;
+    to->entry_valid = front->entry_timeout_ns / NS_PER_S;
+    to->entry_valid_ns = (uint32_t)(front->entry_timeout_ns % NS_PER_S);
+    to->attributes_valid = front->attributes_timeout_ns / NS_PER_S;
+    to->attributes_valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S);
+    encode_attributes(&to->attributes, from);
+}
+
+void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
+                           const struct shoal_attributes *from) {
+    to->valid = front->attributes_timeout_ns / NS_PER_S;
+    to->valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S);
+    to->reserved = 0;
+    encode_attributes(&to->attributes, from);
+}
+
+static struct abi_time time_of(int64_t time_ns) {
+    struct moment moment = moment_of(time_ns);
+
+    return (struct abi_time){.s = moment.s, .ns = moment.ns};
+}
+
+void encode_statx(const struct front *front, struct abi_statx_out *to,
+                  const struct shoal_attributes *from) {
+    *to = (struct abi_statx_out){
+        .valid = front->attributes_timeout_ns / NS_PER_S,
+        .valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S),
+        .mask = STATX_BASIC_AND_BTIME,
+        .block_bytes = block_bytes_of(from),
+        .nlink = from->nlink,
+        .uid = from->uid,
+        .gid = from->gid,
+        .mode = (uint16_t)from->mode,
+        .ino = from->ino,
+        .size = from->size,
+        .blocks = sectors_of(from->bytes_used),
+        .atime = time_of(from->atime_ns),
+        .btime = time_of(from->btime_ns),
+        .ctime = time_of(from->ctime_ns),
+        .mtime = time_of(from->mtime_ns),
+        /* rdev as Linux packs it into 32 bits: 12 of the major between 8 and 12 of the minor. */
+        .rdev_major = from->rdev >> 8 & 0xfff,
+        .rdev_minor = (from->rdev & 0xff) | (from->rdev >> 12 & 0xfff00),
+    };
+}

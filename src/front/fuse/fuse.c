@@ -1,0 +1,238 @@
+/* The FUSE front-end: a mount, from its options to its end. */
+#include "front/fuse/fuse.h"
+#include "front/fuse/channel_mount.h"
+#include "front/fuse/channel_thread.h"
+#include "front/fuse/problem.h"
+#include "front/fuse/request.h"
+#include "front/fuse/ops.h"
+#include <stdio.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+enum {
+    WRITE_BYTES_MIN = 64 << 10,
+    WRITE_BYTES_MAX = 1 << 20,
+    REQUESTS_DEFAULT = 64,
+    REQUESTS_MAX = 65535,
+    HANDLES_DEFAULT = 1 << 20,
+    HANDLES_MAX = 1 << 26,
+    THREADS_MAX = 1024,
+    BACKGROUND_MAX = 64, /* that the kernel keeps in flight of reading ahead and writing back */
+};
+
+struct fuse_mount {
+    struct fuse_options options; /* defaults filled in */
+    struct mount_place place;
+    bool serving;
+    struct channel_dev dev;
+    struct front front;
+    struct channel_threads *threads;
+};
+
+int problem_set(struct fuse_problem *problem, int result, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(problem->text, sizeof(problem->text), format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+static void options_complete(struct fuse_options *options) {
+    if (!options->thread_count)
+        options->thread_count = channel_threads_default();
+    if (!options->write_bytes_max)
+        options->write_bytes_max = WRITE_BYTES_MAX;
+    if (!options->requests_max)
+        options->requests_max = MAX(options->thread_count * 2, (unsigned)REQUESTS_DEFAULT);
+    if (!options->handles_max)
+        options->handles_max = HANDLES_DEFAULT;
+}
+
+static int options_check(const struct fuse_options *options, struct fuse_problem *problem) {
+    if (!options->client || !options->env || !options->mount_point)
+        return problem_set(problem, -ERR_INVALID, "a mount needs a session and a mount point");
+    if (options->thread_count > THREADS_MAX)
+        return problem_set(problem, -ERR_INVALID, "FUSE threads: %u, at most %u",
+                           options->thread_count, (unsigned)THREADS_MAX);
+    if (options->write_bytes_max % ABI_PAGE_BYTES || options->write_bytes_max < WRITE_BYTES_MIN ||
+        options->write_bytes_max > WRITE_BYTES_MAX)
+        return problem_set(problem, -ERR_INVALID,
+                           "FUSE write size: %u; multiples of 4096 from 65536 to 1048576",
+                           options->write_bytes_max);
+    if (options->requests_max <= options->thread_count || options->requests_max > REQUESTS_MAX)
+        return problem_set(problem, -ERR_INVALID,
+                           "FUSE requests: %u; more than the %u threads, at most %u",
+                           options->requests_max, options->thread_count, (unsigned)REQUESTS_MAX);
+    if (options->handles_max > HANDLES_MAX)
+        return problem_set(problem, -ERR_INVALID, "FUSE handles: %u, at most %u",
+                           options->handles_max, (unsigned)HANDLES_MAX);
+    if (options->entry_timeout_ns > NS_PER_S || options->attributes_timeout_ns > NS_PER_S)
+        return problem_set(problem, -ERR_INVALID, "FUSE timeouts: at most 1 s");
+    return 0;
+}
+
+static void mount_wake(void *context) {
+    struct fuse_mount *mount = context;
+
+    channel_threads_wake(mount->threads);
+}
+
+static int front_start(struct fuse_mount *mount, struct fuse_problem *problem) {
+    const struct fuse_options *options = &mount->options;
+    const struct front_options front = {
+        .client = options->client,
+        .env = options->env,
+        .channel = &mount->dev.channel,
+        .requests = {options->requests_max, options->write_bytes_max},
+        .handles_max = options->handles_max,
+        .entry_timeout_ns = options->entry_timeout_ns,
+        .attributes_timeout_ns = options->attributes_timeout_ns,
+        .thread_count = options->thread_count,
+    };
+    int r = front_init(&mount->front, &front);
+
+    if (r < 0)
+        return problem_set(problem, r, "no memory for %u FUSE requests of %u bytes",
+                           options->requests_max, options->write_bytes_max);
+    return 0;
+}
+
+/* From the mounted device to threads that serve. */
+static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
+    const struct negotiate_options negotiate = {
+        .write_bytes_max = mount->options.write_bytes_max,
+        .background_max = MIN(mount->options.requests_max, (uint32_t)BACKGROUND_MAX),
+        .refuse_direct = mount->options.refuse_direct,
+    };
+    const struct channel_threads_options threads = {
+        .front = &mount->front,
+        .dev = &mount->dev,
+        .fuse = &mount->options,
+    };
+    struct request_pool *pool = &mount->front.requests;
+    struct fuse_request *request = request_pool_take(pool);
+    int r;
+
+    if (!request)
+        return problem_set(problem, -ERR_NO_MEMORY, "no memory for a FUSE request");
+    r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
+    request_pool_put(pool, request);
+    if (r < 0)
+        return r;
+    mount->threads = channel_threads_new(&threads);
+    if (!mount->threads)
+        return problem_set(problem, -ERR_NO_MEMORY, "no memory for the threads of the mount");
+    r = channel_threads_start(mount->threads);
+    if (r < 0)
+        return problem_set(problem, r, "the threads of the mount could not be started: %s",
+                           err_text(r));
+    return 0;
+}
+
+int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
+                     struct fuse_problem *ret_problem) {
+    struct fuse_mount *mount = calloc(1, sizeof(*mount));
+    int r;
+
+    if (!mount)
+        return problem_set(ret_problem, -ERR_NO_MEMORY, "no memory for a mount");
+    mount->dev.descriptor = -1;
+    mount->dev.wake = mount_wake;
+    mount->dev.context = mount;
+    mount->options = *options;
+    options_complete(&mount->options);
+    r = options_check(&mount->options, ret_problem);
+    if (r == 0)
+        r = mount_point_prepare(options->mount_point, &mount->place.path, ret_problem);
+    if (r == 0)
+        r = channel_dev_open(&mount->dev, ret_problem);
+    if (r == 0)
+        r = front_start(mount, ret_problem);
+    if (r == 0)
+        r = mount_attach(&mount->place, mount->dev.descriptor, mount->options.write_bytes_max,
+                         ret_problem);
+    if (r == 0)
+        r = mount_serve(mount, ret_problem);
+    if (r < 0) {
+        fuse_mount_stop(mount);
+        return r;
+    }
+    mount->serving = true;
+    *ret_mount = mount;
+    return 0;
+}
+
+int fuse_mount_check(const char *path, char **ret_path, struct fuse_problem *ret_problem) {
+    struct channel_dev dev = {.descriptor = -1};
+    char *place;
+    int r = channel_dev_open(&dev, ret_problem);
+
+    if (r < 0)
+        return r;
+    channel_dev_close(&dev);
+    r = mount_point_prepare(path, &place, ret_problem);
+    if (r == 0)
+        *ret_path = place;
+    return r;
+}
+
+/* While the connection lives its device number is ours alone; afterwards it can be anybody's. */
+int fuse_mount_detach(struct fuse_mount *mount) {
+    return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;
+}
+
+void fuse_mount_wait(struct fuse_mount *mount) {
+    channel_threads_wait(mount->threads);
+}
+
+/* RELEASE is not waited for by close, so some may never have come. */
+static void handles_release(struct fuse_mount *mount) {
+    struct shoal_file *file;
+
+    while (mount->front.handles.handles && handle_evict(&mount->front.handles, &file)) {
+        struct shoal_request request = {.operation = SHOAL_RELEASE, .file = file};
+
+        (void)shoal_run(mount->options.client, &request);
+    }
+}
+
+void fuse_mount_stop(struct fuse_mount *mount) {
+    if (!mount)
+        return;
+    /* One that never served can't be asked to write back; one that is mounted elsewhere too, or was
+     * unmounted lazily, lives on after detach. */
+    if (!mount->serving || fuse_mount_detach(mount) < 0 || channel_dev_connected(&mount->dev))
+        mount_abort(&mount->place);
+    channel_threads_free(mount->threads);
+    handles_release(mount);
+    channel_dev_close(&mount->dev);
+    front_deinit(&mount->front);
+    free(mount->place.path);
+    free(mount);
+}
+
+unsigned fuse_mount_statistics(struct fuse_mount *mount,
+                               struct fuse_operation_statistics ret_all[FUSE_OPERATIONS_MAX]) {
+    unsigned count = 0;
+
+    static_assert((int)OPERATION_COUNT <= (int)FUSE_OPERATIONS_MAX, "one for each kind");
+    for (unsigned i = 0; i < OPERATION_COUNT; i++) {
+        struct statistics sum = {0};
+
+        for (unsigned t = 0; t < mount->front.thread_count; t++)
+            statistics_merge(&sum, &mount->front.statistics[t][i]);
+        if (sum.count == 0)
+            continue;
+        ret_all[count++] = (struct fuse_operation_statistics){
+            .name = ops[i].name ? ops[i].name : "UNKNOWN",
+            .count = sum.count,
+            .error_count = sum.error_count,
+            .mean_ns = sum.sum_ns / sum.count,
+            .p50_ns = statistics_quantile_ns(&sum, 500),
+            .p99_ns = statistics_quantile_ns(&sum, 990),
+            .p999_ns = statistics_quantile_ns(&sum, 999),
+        };
+    }
+    return count;
+}

@@ -1,0 +1,73 @@
+/* The FUSE front-end: serves a session of libshoal as a file system of this machine, on the
+ * kernel's own protocol over /dev/fuse.
+ *
+ *     kernel --> thread (one per CPU): read, decode, shoal_submit ... done: encode, reply
+ *
+ * Threads: its own, started with the mount; a reply leaves from the thread that completed the call.
+ * An idle thread sleeps in read. Memory: requests_max * (write_bytes_max + 4 KiB) of buffers,
+ * resident from first use on; handles and counters at start; nothing per inode. */
+#pragma once
+#include "base/err.h"
+#include "env/env.h"
+#include <shoal/shoal.h>
+
+struct fuse_mount;
+
+/* Zero means the default in brackets, except where it says something else. */
+struct fuse_options {
+    struct shoal_client *client;
+    struct env *env;         /* the real one (env_linux.h) */
+    const char *mount_point; /* an existing directory; copied */
+    unsigned thread_count;   /* [CPUs, at least 2] */
+    uint32_t
+        write_bytes_max; /* [1 MiB] the largest WRITE and READ; multiple of 4 KiB, 64 KiB..1 MiB */
+    uint32_t requests_max;          /* [64] in flight; more than threads */
+    uint32_t handles_max;           /* [1,048,576] open files and directories */
+    uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 s */
+    uint64_t attributes_timeout_ns; /* likewise attributes */
+    bool refuse_direct;             /* act as kernels before 6.6, which can't map direct files */
+
+    /* What the level above does on each thread; each may be NULL. */
+    void (*thread_enter)(void *context); /* first, after env_thread_enter */
+    void (*thread_leave)(void *context); /* last, before env_thread_leave */
+    bool (*thread_idle)(void *context);  /* runs the thread's actors; true: something ran */
+    void *context;
+};
+
+/* One line for a person: what was wrong, with what, what to do. */
+struct fuse_problem {
+    char text[512];
+};
+
+/* Mounts and serves; the mount answers when this returns. A mount that a killed Shoal left there is
+ * cleared first. Needs CAP_SYS_ADMIN. Nothing has changed on failure, and *ret_problem says why:
+ * -ERR_INVALID for options, -ERR_NOT_FOUND, -ERR_NOT_DIRECTORY, -ERR_IN_USE for the mount point,
+ * -ERR_NO_DEVICE without /dev/fuse, -ERR_NOT_PERMITTED, -ERR_NOT_SUPPORTED for an old kernel,
+ * -ERR_NO_MEMORY, -ERR_BUSY for threads. */
+MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
+                                struct fuse_problem *ret_problem);
+/* Whether a mount at path would be refused, and where it would be (absolute, without symbolic links,
+ * for the caller to free); a mount that a killed Shoal left there is cleared. The errors of start. */
+MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
+                                struct fuse_problem *ret_problem);
+/* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
+MUST_CHECK int fuse_mount_detach(struct fuse_mount *mount);
+/* Returns when the mount is gone: by detach, stop, or umount(8). */
+void fuse_mount_wait(struct fuse_mount *mount);
+/* Takes the mount away, also from its users, waits for what is in flight, closes what the kernel
+ * left open, frees. Not on a thread of the mount. Takes NULL. */
+void fuse_mount_stop(struct fuse_mount *mount);
+
+/* Since the start, of one kind of request. Latencies are from its reading to its reply. */
+struct fuse_operation_statistics {
+    const char *name; /* as in the protocol: LOOKUP, ... */
+    uint64_t count;
+    uint64_t error_count;
+    uint64_t mean_ns, p50_ns, p99_ns, p999_ns;
+};
+
+enum { FUSE_OPERATIONS_MAX = 64 };
+
+/* Fills in the kinds that have occurred and answers how many. Any thread. */
+unsigned fuse_mount_statistics(struct fuse_mount *mount,
+                               struct fuse_operation_statistics ret_all[FUSE_OPERATIONS_MAX]);

@@ -1,0 +1,73 @@
+/* What the kernel has open: a table of handles. */
+#include "front/fuse/handle.h"
+#include <assert.h>
+
+int handle_table_init(struct handle_table *table, uint32_t handles_max) {
+    *table = (struct handle_table){0};
+    table->handles = calloc(handles_max, sizeof(*table->handles));
+    if (!table->handles || !index_pool_init(&table->free, handles_max)) {
+        handle_table_deinit(table);
+        return -ERR_NO_MEMORY;
+    }
+    return 0;
+}
+
+void handle_table_deinit(struct handle_table *table) {
+    index_pool_deinit(&table->free);
+    free(table->handles);
+    table->handles = NULL;
+}
+
+struct handle *handle_take(struct handle_table *table) {
+    uint32_t index = index_pool_take(&table->free);
+    struct handle *handle;
+
+    if (index == INDEX_NONE)
+        return NULL;
+    handle = &table->handles[index];
+    handle->file = NULL;
+    return handle;
+}
+
+uint64_t handle_open(struct handle_table *table, struct handle *handle) {
+    uint32_t generation = atomic_load(&handle->generation) + 1;
+    uint32_t index = (uint32_t)(handle - table->handles);
+
+    assert(generation & 1);
+    atomic_store_explicit(&handle->generation, generation, memory_order_release);
+    return (uint64_t)generation << 32 | (index + 1);
+}
+
+void handle_put(struct handle_table *table, struct handle *handle) {
+    uint32_t generation = atomic_load(&handle->generation);
+
+    if (generation & 1)
+        atomic_store(&handle->generation, generation + 1);
+    index_pool_put(&table->free, (uint32_t)(handle - table->handles));
+}
+
+struct handle *handle_find(struct handle_table *table, uint64_t number) {
+    uint32_t index = (uint32_t)number - 1; /* 0 becomes the greatest */
+    uint32_t generation = (uint32_t)(number >> 32);
+    struct handle *handle;
+
+    if (index >= index_pool_used(&table->free) || !(generation & 1))
+        return NULL;
+    handle = &table->handles[index];
+    if (atomic_load_explicit(&handle->generation, memory_order_acquire) != generation)
+        return NULL;
+    return handle;
+}
+
+bool handle_evict(struct handle_table *table, struct shoal_file **ret_file) {
+    for (uint32_t i = 0; i < index_pool_used(&table->free); i++) {
+        struct handle *handle = &table->handles[i];
+
+        if (atomic_load(&handle->generation) & 1) {
+            *ret_file = handle->file;
+            handle_put(table, handle);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,47 @@
+/* The functions that ops.def names, and what they share. Each is straight: it reads the request,
+ * sets up a call of libshoal, and on its return fills in the reply. */
+#pragma once
+#include "front/fuse/request.h"
+
+/* Indexed by number; name is NULL where there is none. */
+extern const struct op ops[OPERATION_COUNT];
+
+/* Of operations that need more than one call; see ops_set_id.c. */
+enum fuse_op_stage {
+    STAGE_START,
+    STAGE_LOOK,    /* are there set-id bits? */
+    STAGE_CLEAR,   /* clear them */
+    STAGE_ACT,     /* what was asked for */
+    STAGE_SYNC,    /* make it durable */
+    STAGE_RELEASE, /* close again what was opened */
+};
+
+fuse_op_fn fuse_op_silent, fuse_op_nothing, fuse_op_unknown, fuse_op_ioctl;
+fuse_op_fn fuse_op_lookup, fuse_op_readlink, fuse_op_symlink, fuse_op_mknod, fuse_op_mkdir,
+    fuse_op_unlink, fuse_op_rmdir, fuse_op_rename, fuse_op_rename2, fuse_op_link,
+    fuse_op_entry_finish, fuse_op_data_finish;
+fuse_op_fn fuse_op_getattr, fuse_op_setattr, fuse_op_statx, fuse_op_access, fuse_op_statfs,
+    fuse_op_attributes_finish, fuse_op_setattr_finish, fuse_op_statx_finish, fuse_op_statfs_finish;
+fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_opendir, fuse_op_open_finish, fuse_op_release;
+fuse_op_fn fuse_op_read, fuse_op_write, fuse_op_write_finish, fuse_op_flush, fuse_op_fsync,
+    fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish;
+fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
+
+/* Writing to, truncating or allocating a file by someone without privilege clears its set-id bits
+ * first. Answers VERDICT_REPLY when nothing is (or is left) to be done, VERDICT_SUBMIT with a call
+ * set up and request->stage at LOOK or CLEAR, or the call's error; then, on its return, set_id_next
+ * goes on. request->handle is the open file. */
+int set_id_start(struct fuse_request *request);
+int set_id_next(struct fuse_request *request);
+/* Sets up the call that clears them, on the inode of request->handle; stage becomes CLEAR. */
+int set_id_clear(struct fuse_request *request);
+bool set_id_in_mode(uint32_t mode);
+
+/* encode.c: attributes as the kernel wants them. */
+void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from);
+void encode_entry(const struct front *front, struct abi_entry_out *to,
+                  const struct shoal_attributes *from);
+void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
+                           const struct shoal_attributes *from);
+void encode_statx(const struct front *front, struct abi_statx_out *to,
+                  const struct shoal_attributes *from);

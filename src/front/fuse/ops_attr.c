@@ -1,0 +1,143 @@
+/* Operations on attributes. */
+#include "base/types.h"
+#include "front/fuse/ops.h"
+#include <errno.h>
+
+int fuse_op_attributes_finish(struct fuse_request *request) {
+    struct abi_attributes_out *out = request_reply_body(request, sizeof(*out));
+
+    encode_attributes_out(request->front, out, &request->shoal.attributes);
+    return VERDICT_REPLY;
+}
+
+/* A handle that is gone is no obstacle: the inode says as much. */
+static void prepare_getattr(struct fuse_request *request, uint32_t flags, uint64_t number) {
+    struct handle *handle = NULL;
+
+    if (flags & ABI_GETATTR_HANDLE)
+        handle = handle_find(&request->front->handles, number);
+    request_prepare(request, SHOAL_GETATTR)->file = handle ? handle->file : NULL;
+}
+
+int fuse_op_getattr(struct fuse_request *request) {
+    const struct abi_getattr_in *in = request_body(request);
+
+    prepare_getattr(request, in->flags, in->handle);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_statx(struct fuse_request *request) {
+    const struct abi_statx_in *in = request_body(request);
+
+    prepare_getattr(request, in->getattr_flags, in->handle);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_statx_finish(struct fuse_request *request) {
+    struct abi_statx_out *out = request_reply_body(request, sizeof(*out));
+
+    encode_statx(request->front, out, &request->shoal.attributes);
+    return VERDICT_REPLY;
+}
+
+static uint32_t set_of(uint32_t valid) {
+    static const struct {
+        uint32_t valid;
+        uint32_t set;
+    } table[] = {
+        {ABI_SET_MODE, SHOAL_SET_MODE},
+        {ABI_SET_UID, SHOAL_SET_UID},
+        {ABI_SET_GID, SHOAL_SET_GID},
+        {ABI_SET_SIZE, SHOAL_SET_SIZE},
+        {ABI_SET_KILL_SET_ID, SHOAL_SET_KILL_SUID},
+    };
+    uint32_t set = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+        if (valid & table[i].valid)
+            set |= table[i].set;
+    /* The kernel sends its own time beside NOW; ours are the servers'. */
+    if (valid & ABI_SET_ATIME_NOW)
+        set |= SHOAL_SET_ATIME_NOW;
+    else if (valid & ABI_SET_ATIME)
+        set |= SHOAL_SET_ATIME;
+    if (valid & ABI_SET_MTIME_NOW)
+        set |= SHOAL_SET_MTIME_NOW;
+    else if (valid & ABI_SET_MTIME)
+        set |= SHOAL_SET_MTIME;
+    /* We said that we clear set-id bits, so the kernel leaves that to us when an owner changes. */
+    if (valid & (ABI_SET_UID | ABI_SET_GID))
+        set |= SHOAL_SET_KILL_SUID;
+    return set;
+}
+
+static int64_t time_ns_of(uint64_t s, uint32_t ns) {
+    int64_t result;
+
+    if (__builtin_mul_overflow((int64_t)s, (int64_t)NS_PER_S, &result) ||
+        __builtin_add_overflow(result, (int64_t)ns, &result))
+        return (int64_t)s < 0 ? INT64_MIN : INT64_MAX;
+    return result;
+}
+
+int fuse_op_setattr(struct fuse_request *request) {
+    const struct abi_setattr_in *in = request_body(request);
+    uint32_t set = set_of(in->valid);
+    struct handle *handle = NULL;
+    struct shoal_request *shoal;
+
+    if (in->valid & ABI_SET_HANDLE) {
+        handle = handle_find(&request->front->handles, in->handle);
+        if (!handle)
+            return -EBADF;
+    }
+    /* The bit would be dropped without a word for someone who isn't in the file's group. */
+    if ((set & SHOAL_SET_MODE) && (in->mode & MODE_SET_GID))
+        (void)request_learn_groups(request);
+    /* The kernel also asks with nothing to set when it would have cleared set-id bits itself. */
+    shoal = request_prepare(request, set ? SHOAL_SETATTR : SHOAL_GETATTR);
+    shoal->file = handle ? handle->file : NULL;
+    shoal->set = set;
+    shoal->attributes.mode = in->mode & MODE_PERMISSIONS;
+    shoal->attributes.uid = in->uid;
+    shoal->attributes.gid = in->gid;
+    shoal->attributes.size = in->size;
+    shoal->attributes.atime_ns = time_ns_of(in->atime, in->atime_ns);
+    shoal->attributes.mtime_ns = time_ns_of(in->mtime, in->mtime_ns);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_setattr_finish(struct fuse_request *request) {
+    struct shoal_request *shoal = &request->shoal;
+
+    if ((shoal->set & SHOAL_SET_MODE) && set_id_in_mode(shoal->attributes.mode))
+        atomic_fetch_add(&request->front->set_id_change, 1);
+    return fuse_op_attributes_finish(request);
+}
+
+int fuse_op_access(struct fuse_request *request) {
+    const struct abi_access_in *in = request_body(request);
+
+    request_prepare(request, SHOAL_ACCESS)->mode = in->mask & 7;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_statfs(struct fuse_request *request) {
+    request_prepare(request, SHOAL_STATFS);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_statfs_finish(struct fuse_request *request) {
+    struct abi_statfs_out *out = request_reply_body(request, sizeof(*out));
+    const struct shoal_statfs *from = &request->shoal.statfs;
+
+    out->blocks = from->bytes_total / BLOCK_BYTES;
+    out->blocks_free = from->bytes_free / BLOCK_BYTES;
+    out->blocks_available = from->bytes_available / BLOCK_BYTES;
+    out->files = from->files_total;
+    out->files_free = from->files_free;
+    out->block_bytes = BLOCK_BYTES;
+    out->fragment_bytes = BLOCK_BYTES;
+    out->name_bytes_max = SHOAL_NAME_BYTES_MAX;
+    return VERDICT_REPLY;
+}

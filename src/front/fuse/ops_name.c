@@ -1,0 +1,130 @@
+/* Operations on names, and those that we refuse. */
+#include "front/fuse/ops.h"
+#include <errno.h>
+
+int fuse_op_silent(struct fuse_request *request) {
+    (void)request;
+    return VERDICT_SILENT;
+}
+
+int fuse_op_nothing(struct fuse_request *request) {
+    (void)request;
+    return VERDICT_REPLY;
+}
+
+/* The kernel asks once and then does without: xattrs, SEEK_DATA and poll have its own defaults, and
+ * INTERRUPT is sent no more: nothing here waits for long. */
+int fuse_op_unknown(struct fuse_request *request) {
+    (void)request;
+    return -ENOSYS;
+}
+
+int fuse_op_ioctl(struct fuse_request *request) {
+    (void)request;
+    return -ENOTTY;
+}
+
+int fuse_op_entry_finish(struct fuse_request *request) {
+    struct abi_entry_out *out = request_reply_body(request, sizeof(*out));
+
+    encode_entry(request->front, out, &request->shoal.attributes);
+    return VERDICT_REPLY;
+}
+
+/* READ and READLINK: what the call put into the payload. */
+int fuse_op_data_finish(struct fuse_request *request) {
+    if ((uint64_t)request->shoal.result > request->shoal.size)
+        return -EIO;
+    request->data = request_payload(request);
+    request->data_bytes = (size_t)request->shoal.result;
+    return VERDICT_REPLY;
+}
+
+int fuse_op_lookup(struct fuse_request *request) {
+    request_prepare(request, SHOAL_LOOKUP);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_readlink(struct fuse_request *request) {
+    struct shoal_request *shoal = request_prepare(request, SHOAL_READLINK);
+
+    shoal->data = request_payload(request);
+    shoal->size = ABI_PAGE_BYTES - 1;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_symlink(struct fuse_request *request) {
+    struct shoal_request *shoal = request_prepare(request, SHOAL_SYMLINK);
+
+    shoal->data = (void *)(uintptr_t)request->names[1].text;
+    shoal->size = request->names[1].bytes;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_mknod(struct fuse_request *request) {
+    const struct abi_mknod_in *in = request_body(request);
+    struct shoal_request *shoal = request_prepare(request, SHOAL_MKNOD);
+
+    shoal->mode = in->mode;
+    shoal->rdev = in->rdev;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_mkdir(struct fuse_request *request) {
+    const struct abi_mkdir_in *in = request_body(request);
+    struct shoal_request *shoal = request_prepare(request, SHOAL_MKDIR);
+
+    shoal->mode = (in->mode & MODE_PERMISSIONS) | MODE_DIRECTORY;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_unlink(struct fuse_request *request) {
+    request_prepare(request, SHOAL_UNLINK);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_rmdir(struct fuse_request *request) {
+    request_prepare(request, SHOAL_RMDIR);
+    return VERDICT_SUBMIT;
+}
+
+static int rename_prepare(struct fuse_request *request, uint64_t new_parent, uint32_t flags) {
+    struct shoal_request *shoal = request_prepare(request, SHOAL_RENAME);
+
+    shoal->new_ino = new_parent;
+    shoal->new_name = request->names[1].text;
+    shoal->new_name_bytes = request->names[1].bytes;
+    shoal->flags = flags;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_rename(struct fuse_request *request) {
+    const struct abi_rename_in *in = request_body(request);
+
+    return rename_prepare(request, in->new_parent, 0);
+}
+
+int fuse_op_rename2(struct fuse_request *request) {
+    const struct abi_rename2_in *in = request_body(request);
+    uint32_t flags = 0;
+
+    if (in->flags & ~(uint32_t)(LINUX_RENAME_NO_REPLACE | LINUX_RENAME_EXCHANGE))
+        return -EINVAL;
+    if (in->flags & LINUX_RENAME_NO_REPLACE)
+        flags |= SHOAL_RENAME_NO_REPLACE;
+    if (in->flags & LINUX_RENAME_EXCHANGE)
+        flags |= SHOAL_RENAME_EXCHANGE;
+    return rename_prepare(request, in->new_parent, flags);
+}
+
+/* The header names the new parent, the body the file. */
+int fuse_op_link(struct fuse_request *request) {
+    const struct abi_link_in *in = request_body(request);
+    struct shoal_request *shoal = request_prepare(request, SHOAL_LINK);
+
+    shoal->new_ino = shoal->ino;
+    shoal->ino = in->nodeid;
+    shoal->new_name = request->names[0].text;
+    shoal->new_name_bytes = request->names[0].bytes;
+    return VERDICT_SUBMIT;
+}

@@ -1,0 +1,175 @@
+/* Opening and closing; which opens the kernel's page cache serves.
+ *
+ * Direct I/O costs a third to a half of what the page cache costs, and shows each write to the
+ * servers before it is acknowledged; small files that are only read gain from one request that
+ * fetches all, and programs from pages they share. So, where the kernel keeps direct and cached
+ * opens of a file right with each other (features.direct):
+ *
+ *     opened with O_DIRECT, or for writing      direct
+ *     opened by execve                          cached
+ *     read only, above 1 MiB                    direct
+ *     read only, else                           cached, dropped at each open
+ *
+ * Elsewhere all opens are cached (and written through), and O_DIRECT is the kernel's business. */
+#include "front/fuse/ops.h"
+#include <errno.h>
+
+enum { CACHED_BYTES_MAX = 1 << 20 };
+
+static uint32_t flags_of(uint32_t linux_flags) {
+    static const uint32_t access[] = {
+        [LINUX_READ_ONLY] = SHOAL_OPEN_READ,
+        [LINUX_WRITE_ONLY] = SHOAL_OPEN_WRITE,
+        [2] = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE,
+        [3] = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE, /* for ioctl, with the rights of both */
+    };
+    uint32_t flags = access[linux_flags & LINUX_ACCESS_MODE];
+
+    if (linux_flags & LINUX_TRUNCATE)
+        flags |= SHOAL_OPEN_TRUNCATE;
+    if (linux_flags & LINUX_EXCLUSIVE)
+        flags |= SHOAL_OPEN_EXCLUSIVE;
+    if (linux_flags & LINUX_EXECUTE)
+        flags |= SHOAL_OPEN_EXECUTE;
+    /* O_APPEND is the kernel's business: it sends the offset with each write. */
+    return flags;
+}
+
+/* Once more with the caller's groups, the handle is there already. */
+static int take_handle(struct fuse_request *request) {
+    if (!request->handle)
+        request->handle = handle_take(&request->front->handles);
+    if (!request->handle)
+        return -ENFILE;
+    request->set_id = atomic_load(&request->front->set_id_change);
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_open(struct fuse_request *request) {
+    const struct abi_open_in *in = request_body(request);
+
+    request_prepare(request, SHOAL_OPEN)->flags = flags_of(in->flags);
+    return take_handle(request);
+}
+
+int fuse_op_create(struct fuse_request *request) {
+    const struct abi_create_in *in = request_body(request);
+    struct shoal_request *shoal = request_prepare(request, SHOAL_CREATE);
+
+    shoal->mode = (in->mode & MODE_PERMISSIONS) | MODE_REGULAR;
+    shoal->flags = flags_of(in->flags) | SHOAL_OPEN_CREATE;
+    return take_handle(request);
+}
+
+int fuse_op_opendir(struct fuse_request *request) {
+    request_prepare(request, SHOAL_OPEN)->flags = SHOAL_OPEN_READ | SHOAL_OPEN_DIRECTORY;
+    return take_handle(request);
+}
+
+static bool is_create(const struct fuse_request *request) {
+    return request->op->start == fuse_op_create;
+}
+
+/* Flags of the request: those of open(2), and the protocol's own. */
+static uint32_t linux_flags_of(const struct fuse_request *request, uint32_t *ret_open_flags) {
+    const struct abi_open_in *open = request_body(request);
+    const struct abi_create_in *create = request_body(request);
+
+    *ret_open_flags = is_create(request) ? create->open_flags : open->open_flags;
+    return is_create(request) ? create->flags : open->flags;
+}
+
+static uint32_t reply_flags_of(const struct fuse_request *request, uint32_t linux_flags) {
+    const struct features *features = &request->front->features;
+    bool large =
+        request->shoal.attributes.size > CACHED_BYTES_MAX && !(linux_flags & LINUX_EXECUTE);
+    uint32_t flags = 0;
+
+    if (!request->handle->writable)
+        flags |= ABI_OPEN_NO_FLUSH;
+    if (features->direct && (request->handle->writable || (linux_flags & LINUX_DIRECT) || large)) {
+        flags |= ABI_OPEN_DIRECT;
+        if (features->parallel_writes)
+            flags |= ABI_OPEN_PARALLEL_WRITES;
+    }
+    return flags;
+}
+
+/* attributes are those of the open itself, also when set-id bits were cleared since. */
+static int reply_open(struct fuse_request *request) {
+    uint32_t linux_flags = 0;
+    uint32_t open_flags;
+    uint32_t flags = 0;
+    struct abi_open_out *out;
+
+    if (request->op->start != fuse_op_opendir) {
+        linux_flags = linux_flags_of(request, &open_flags);
+        flags = reply_flags_of(request, linux_flags);
+    }
+    if (is_create(request)) {
+        struct abi_create_out *create = request_reply_body(request, sizeof(*create));
+
+        encode_entry(request->front, &create->entry, &request->shoal.attributes);
+        out = &create->open;
+    } else {
+        out = request_reply_body(request, sizeof(*out));
+    }
+    request->handle->direct = flags & ABI_OPEN_DIRECT;
+    out->handle = handle_open(&request->front->handles, request->handle);
+    out->flags = flags;
+    return VERDICT_REPLY;
+}
+
+/* What the open truncated for someone without privilege loses its set-id bits as well. */
+static bool must_clear_set_id(const struct fuse_request *request) {
+    uint32_t open_flags;
+    uint32_t linux_flags = linux_flags_of(request, &open_flags);
+
+    return (linux_flags & LINUX_TRUNCATE) && (open_flags & ABI_OPEN_KILL_SET_ID) &&
+           set_id_in_mode(request->shoal.attributes.mode);
+}
+
+static int opened(struct fuse_request *request) {
+    const struct shoal_request *shoal = &request->shoal;
+    struct handle *handle = request->handle;
+    bool directory = request->op->start == fuse_op_opendir;
+
+    handle->file = shoal->file;
+    handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
+    handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);
+    atomic_store(&handle->set_id, set_id_in_mode(shoal->attributes.mode) ? 0 : request->set_id);
+    if (!directory && must_clear_set_id(request))
+        return set_id_clear(request);
+    return reply_open(request);
+}
+
+/* The reply to CREATE carries attributes, and set_id_clear's answer has the new ones. */
+int fuse_op_open_finish(struct fuse_request *request) {
+    int r;
+
+    switch (request->stage) {
+    case STAGE_START:
+        return opened(request);
+    case STAGE_CLEAR:
+        r = set_id_next(request);
+        if (r == VERDICT_REPLY)
+            return reply_open(request);
+        request->stage = STAGE_RELEASE;
+        request->error = r;
+        request_prepare(request, SHOAL_RELEASE)->file = request->handle->file;
+        return VERDICT_SUBMIT;
+    default:
+        return request->error;
+    }
+}
+
+int fuse_op_release(struct fuse_request *request) {
+    const struct abi_close_in *in = request_body(request);
+    int r = request_prepare_handle(request, SHOAL_RELEASE, in->handle);
+
+    if (r == VERDICT_SUBMIT) {
+        handle_put(&request->front->handles, request->handle);
+        request->handle = NULL;
+    }
+    return r;
+}

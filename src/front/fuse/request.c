@@ -1,0 +1,211 @@
+/* One request of the kernel, from its bytes to its reply. */
+#include "front/fuse/request.h"
+#include "env/env_process.h"
+#include "front/fuse/ops.h"
+#include <errno.h>
+#include <string.h>
+
+enum {
+    GROUPS_MAX = 1024, /* what a shoal_identity takes */
+    GROUPS_BYTES = GROUPS_MAX * sizeof(uint32_t),
+    PATH_BYTES_MAX = 4095,
+    REPLY_BODY_BYTES_MAX = BUFFER_HEAD_BYTES - BUFFER_PREFIX_BYTES - sizeof(struct abi_out_header),
+};
+
+const struct op ops[OPERATION_COUNT] = {
+#define OP(name_, number, body, names_, flags_, start_, finish_)                                   \
+    [number] = {#name_, body, names_, flags_, start_, finish_},
+#include "front/fuse/ops.def"
+#undef OP
+};
+
+static const struct op fuse_op_none = {"UNKNOWN", 0, 0, 0, fuse_op_unknown, NULL};
+
+static void request_done(struct shoal_request *shoal);
+
+void *request_reply_body(struct fuse_request *request, size_t body_bytes) {
+    void *body = request_reply(request) + 1;
+
+    static_assert(sizeof(struct abi_statx_out) <= REPLY_BODY_BYTES_MAX, "the greatest body");
+    request->body_bytes = (uint32_t)body_bytes;
+    return memset(body, 0, body_bytes);
+}
+
+struct shoal_request *request_prepare(struct fuse_request *request,
+                                      enum shoal_operation operation) {
+    const struct abi_in_header *header = request_header(request);
+    struct shoal_request *shoal = &request->shoal;
+
+    memset(shoal, 0, offsetof(struct shoal_request, internal));
+    shoal->operation = operation;
+    shoal->ino = header->nodeid;
+    shoal->name = request->names[0].text;
+    shoal->name_bytes = request->names[0].bytes;
+    shoal->identity.uid = header->uid;
+    shoal->identity.gid = header->gid;
+    if (request->with_groups) {
+        shoal->identity.group_count = request->group_count;
+        shoal->identity.groups =
+            (const uint32_t *)(const void *)(request_payload(request) +
+                                             request->front->features.write_bytes_max -
+                                             GROUPS_BYTES);
+    }
+    shoal->done = request_done;
+    shoal->context = request;
+    return shoal;
+}
+
+int request_prepare_handle(struct fuse_request *request, enum shoal_operation operation,
+                           uint64_t number) {
+    struct handle *handle = handle_find(&request->front->handles, number);
+
+    if (!handle)
+        return -EBADF;
+    request->handle = handle;
+    request_prepare(request, operation)->file = handle->file;
+    return VERDICT_SUBMIT;
+}
+
+/* Finds the names behind the body. Everything that is read later is checked here, except that a
+ * WRITE brings as much as it says. */
+static int request_decode(struct fuse_request *request) {
+    const struct abi_in_header *header = request_header(request);
+    const struct op *op = request->op;
+    const char *at = (const char *)header + sizeof(*header) + op->body_bytes;
+    size_t left = request->in_bytes - sizeof(*header);
+    size_t extension_bytes = (size_t)header->extension_words * 8;
+
+    if (header->bytes != request->in_bytes || left < op->body_bytes + extension_bytes)
+        return -EIO;
+    left -= op->body_bytes + extension_bytes;
+    request->in_bytes -= extension_bytes;
+    for (unsigned i = 0; i < op->name_count; i++) {
+        const char *end = memchr(at, 0, left);
+
+        if (!end)
+            return -EIO;
+        request->names[i] = (struct request_name){at, (size_t)(end - at)};
+        if (end == at)
+            return -EINVAL;
+        left -= (size_t)(end + 1 - at);
+        at = end + 1;
+    }
+    if (request->names[0].bytes > SHOAL_NAME_BYTES_MAX ||
+        request->names[1].bytes >
+            (op->start == fuse_op_symlink ? PATH_BYTES_MAX : SHOAL_NAME_BYTES_MAX))
+        return -ENAMETOOLONG;
+    return 0;
+}
+
+/* They lie at the end of the buffer, where no request that names its caller reaches. */
+bool request_learn_groups(struct fuse_request *request) {
+    const struct abi_in_header *header = request_header(request);
+    size_t place = request->front->features.write_bytes_max - GROUPS_BYTES;
+    size_t count;
+
+    if (request->with_groups || !(request->op->flags & OP_CALLER) || header->uid == 0 ||
+        request->in_bytes > place)
+        return false;
+    if (env_process_groups((int)header->pid, GROUPS_MAX,
+                           (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
+        return false;
+    request->group_count = (uint32_t)count;
+    request->with_groups = true;
+    return request->group_count > 0;
+}
+
+static void request_reply_send(struct fuse_request *request, int result) {
+    struct front *front = request->front;
+    struct abi_out_header *out = request_reply(request);
+    uint64_t latency_ns = env_now_ns(front->env) - request->started_ns;
+    ptrdiff_t number = request->op == &fuse_op_none ? 0 : request->op - ops;
+
+    if (result < 0) {
+        request->body_bytes = 0;
+        request->data_bytes = 0;
+        if (result < -ABI_ERROR_MAX)
+            result = -EIO;
+    }
+    *out = (struct abi_out_header){
+        .bytes = (uint32_t)(sizeof(*out) + request->body_bytes + request->data_bytes),
+        .error = result,
+        .unique = request_header(request)->unique,
+    };
+    statistics_add(&front->statistics[request->thread_index][number], latency_ns, result < 0);
+    front->channel->reply(front->channel, request);
+}
+
+/* Whoever comes second disposes of it: the thread that read it, or the one that ends it. */
+static void request_end(struct fuse_request *request) {
+    struct front *front = request->front;
+    struct request_pool *pool = &front->requests;
+
+    if (atomic_exchange(&request->state, REQUEST_DONE) != REQUEST_DETACHED)
+        return;
+    atomic_fetch_add(&pool->leaving_count, 1);
+    request_pool_put(pool, request);
+    atomic_fetch_sub(&pool->detached_count, 1);
+    if (atomic_load(&pool->waiting_count) > 0)
+        front->channel->wake(front->channel);
+    atomic_fetch_sub(&pool->leaving_count, 1);
+}
+
+static void request_proceed(struct fuse_request *request, int verdict) {
+    if (verdict == VERDICT_SUBMIT) {
+        shoal_submit(request->front->client, &request->shoal);
+        return;
+    }
+    if (verdict < 0 && request->handle && !handle_is_open(request->handle))
+        handle_put(&request->front->handles, request->handle);
+    if (verdict != VERDICT_SILENT)
+        request_reply_send(request, verdict);
+    request_end(request);
+}
+
+/* Later stages see to their errors themselves. */
+static void request_done(struct shoal_request *shoal) {
+    struct fuse_request *request = shoal->context;
+    int verdict = VERDICT_REPLY;
+
+    if (shoal->result < 0 && request->stage == STAGE_START) {
+        verdict = (int)MAX(shoal->result, (int64_t)INT16_MIN);
+        if ((verdict == -EACCES || verdict == -EPERM) && request_learn_groups(request))
+            verdict = request->op->start(request);
+    } else if (request->op->finish) {
+        verdict = request->op->finish(request);
+    }
+    request_proceed(request, verdict);
+}
+
+static void request_reset(struct fuse_request *request, size_t in_bytes) {
+    uint32_t opcode = request_header(request)->opcode;
+
+    request->started_ns = env_now_ns(request->front->env);
+    request->op = opcode < OPERATION_COUNT && ops[opcode].name ? &ops[opcode] : &fuse_op_none;
+    request->in_bytes = in_bytes;
+    request->names[0] = (struct request_name){0};
+    request->names[1] = (struct request_name){0};
+    request->handle = NULL;
+    request->with_groups = false;
+    request->stage = STAGE_START;
+    request->body_bytes = 0;
+    request->data_bytes = 0;
+    atomic_store_explicit(&request->state, REQUEST_RUNNING, memory_order_relaxed);
+}
+
+bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
+    struct request_pool *pool = &request->front->requests;
+    int verdict;
+
+    if (in_bytes < sizeof(struct abi_in_header))
+        return true;
+    request_reset(request, in_bytes);
+    verdict = request->op->start == fuse_op_silent ? VERDICT_SILENT : request_decode(request);
+    if (verdict == 0)
+        verdict = request->op->start(request);
+    request_proceed(request, verdict);
+    if (atomic_exchange(&request->state, REQUEST_DETACHED) == REQUEST_DONE)
+        return true;
+    atomic_fetch_add(&pool->detached_count, 1);
+    return false;
+}

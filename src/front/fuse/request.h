@@ -1,0 +1,94 @@
+/* One request of the kernel, from its bytes to its reply.
+ *
+ *     fuse_request_run: decode -> start -> libshoal -> finish -> reply
+ *                                  ^                     |
+ *                                  '--- further stage ---'   (ops that need several calls)
+ *
+ * start and finish answer one of the verdicts below or -errno. A refusal for lack of permission is
+ * started once more with the caller's groups, which the protocol doesn't carry.
+ *
+ * Thread: run on the thread that read it; what follows a call on the thread that completed it.
+ * Memory: the pool's. */
+#pragma once
+#include "front/fuse/front.h"
+#include "front/fuse/fuse_abi_body.h"
+
+enum verdict {
+    VERDICT_REPLY = 0,  /* what lies in the request */
+    VERDICT_SUBMIT = 1, /* request->shoal, then finish */
+    VERDICT_SILENT = 2, /* the kernel expects no reply */
+};
+
+enum { OP_CALLER = 1 };
+
+struct fuse_request;
+typedef int fuse_op_fn(struct fuse_request *request);
+
+struct op {
+    const char *name; /* NULL: not known */
+    uint16_t body_bytes;
+    uint8_t name_count;
+    uint8_t flags;
+    fuse_op_fn *start;
+    fuse_op_fn *finish;
+};
+
+struct request_name {
+    const char *text; /* in the buffer, ended by NUL */
+    size_t bytes;
+};
+
+enum request_state { REQUEST_RUNNING, REQUEST_DONE, REQUEST_DETACHED };
+
+struct fuse_request {
+    struct shoal_request shoal;
+    struct front *front;
+    uint8_t *buffer;
+    uint32_t index; /* in the pool */
+    uint32_t thread_index;
+    int descriptor; /* the channel's: where it was read */
+    _Atomic int state;
+    const struct op *op;
+    size_t in_bytes;
+    uint64_t started_ns;
+    struct request_name names[2];
+    struct handle *handle;
+    uint32_t group_count;
+    bool with_groups;
+    uint8_t stage;       /* of an op that needs several calls; 0 at start */
+    uint32_t set_id;     /* ops_set_id.c */
+    int error;           /* of an earlier stage */
+    uint32_t body_bytes; /* of the reply */
+    const void *data;    /* of the reply, behind the body */
+    size_t data_bytes;
+};
+
+static inline const struct abi_in_header *request_header(const struct fuse_request *request) {
+    return (const void *)(request->buffer + BUFFER_HEAD_BYTES - BUFFER_PREFIX_BYTES);
+}
+/* The fixed body; at least op->body_bytes of it are there. */
+static inline const void *request_body(const struct fuse_request *request) {
+    return request_header(request) + 1;
+}
+static inline uint8_t *request_payload(const struct fuse_request *request) {
+    return request->buffer + BUFFER_HEAD_BYTES;
+}
+/* Where the reply lies: header, body_bytes, then data_bytes at data. */
+static inline struct abi_out_header *request_reply(const struct fuse_request *request) {
+    return (void *)request->buffer;
+}
+/* Zeroed space for the reply's body. */
+void *request_reply_body(struct fuse_request *request, size_t body_bytes);
+
+/* Handles the in_bytes bytes at request_header. True: it has ended and can be used again; false: it
+ * is on its way and no longer the caller's. */
+MUST_CHECK bool fuse_request_run(struct fuse_request *request, size_t in_bytes);
+
+/* For ops: the shoal_request set up for an operation on the header's inode, as its caller. */
+struct shoal_request *request_prepare(struct fuse_request *request, enum shoal_operation operation);
+/* Likewise on an open handle, which is found and kept in request->handle; -EBADF. */
+int request_prepare_handle(struct fuse_request *request, enum shoal_operation operation,
+                           uint64_t number);
+/* Learns the caller's groups for what is prepared from here on; false when that brings nothing
+ * new: they are known, there are none, or the caller is root, gone or of no matter to the op. */
+bool request_learn_groups(struct fuse_request *request);

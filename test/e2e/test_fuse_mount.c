@@ -1,0 +1,353 @@
+/* A mount's life: refusals, stopping while in use, killed servers, limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "env/env_linux.h"
+#include "front/fuse/fuse.h"
+#include "fuse_server.h"
+
+enum { EXIT_SKIP = 77 };
+
+static const struct fuse_server_options plain = {.name = "plain", .mode = MEMORY_SHOAL_INLINE};
+static struct fuse_server server;
+
+static int tear_down(void **state) {
+    (void)state;
+    fuse_server_clean(&server);
+    return 0;
+}
+
+static struct stat stat_of(const char *path) {
+    struct stat attributes;
+
+    assert_int_equal(stat(path, &attributes), 0);
+    return attributes;
+}
+
+static void file_write(const char *folder, const char *name) {
+    char path[128];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_WRONLY | O_CREAT, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_mount_and_unmount(void **state) {
+    struct stat below;
+    struct stat above;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    above = stat_of(server.path);
+    below = stat_of("/tmp");
+    assert_true(above.st_dev != below.st_dev);
+    assert_int_equal(above.st_ino, 1);
+    file_write(server.path, "file");
+    assert_true(fuse_server_ask(&server, SERVER_STATISTICS, 0, 0) > 3);
+    fuse_server_stop(&server);
+}
+
+/* Detaching waits for nobody and takes nothing from anybody. */
+static void test_detach_while_in_use(void **state) {
+    char path[128];
+    int fd;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    file_write(server.path, "file");
+    (void)snprintf(path, sizeof(path), "%s/file", server.path);
+    fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(fuse_server_ask(&server, SERVER_DETACH, 0, 0), ERR_IN_USE);
+    assert_int_equal(pwrite(fd, "y", 1, 0), 1);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(fuse_server_ask(&server, SERVER_DETACH, 0, 0), 0);
+    assert_true(stat_of(server.path).st_dev == stat_of("/tmp").st_dev);
+    fuse_server_stop(&server);
+}
+
+/* What the kernel had open is released, and programs get errors instead of waiting. */
+static void test_stop_while_in_use(void **state) {
+    char path[128];
+    int fd;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    file_write(server.path, "file");
+    (void)snprintf(path, sizeof(path), "%s/file", server.path);
+    fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    fuse_server_stop(&server);
+    assert_int_equal(pwrite(fd, "y", 1, 0), -1);
+    assert_int_equal(errno, ENOTCONN);
+    (void)close(fd);
+}
+
+/* umount -l hides a mount that lives on with its users; stopping ends it all the same. */
+static void test_stop_after_lazy_unmount(void **state) {
+    char path[128];
+    int fd;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    file_write(server.path, "file");
+    (void)snprintf(path, sizeof(path), "%s/file", server.path);
+    fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(umount2(server.path, MNT_DETACH), 0);
+    assert_int_equal(pwrite(fd, "y", 1, 0), 1);
+    fuse_server_stop(&server);
+    assert_int_equal(pwrite(fd, "y", 1, 0), -1);
+    assert_int_equal(errno, ENOTCONN);
+    (void)close(fd);
+}
+
+/* What others mounted over ours isn't ours to take. */
+static void test_stop_under_another_mount(void **state) {
+    struct stat above;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    assert_int_equal(umount2(server.path, 0), 0);
+    assert_int_equal(mount("none", server.path, "tmpfs", 0, NULL), 0);
+    above = stat_of(server.path);
+    assert_int_equal(fuse_server_ask(&server, SERVER_STOP, 0, 0), 0);
+    assert_true(stat_of(server.path).st_dev == above.st_dev);
+    assert_int_equal(umount2(server.path, 0), 0);
+}
+
+static void test_killed_server_is_cleared(void **state) {
+    struct fuse_server second;
+    struct stat attributes;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    file_write(server.path, "file");
+    fuse_server_kill(&server);
+    assert_int_equal(stat(server.path, &attributes), -1);
+    assert_int_equal(errno, ENOTCONN);
+    second = fuse_server_start(&plain, server.path);
+    assert_int_equal(stat_of(server.path).st_ino, 1);
+    fuse_server_stop(&second);
+    assert_int_equal(stat(server.path, &attributes), -1);
+}
+
+/* Names with what mountinfo escapes. */
+static void test_strange_mount_point(void **state) {
+    static const char path[] = "/tmp/shoal fuse\\040\n\t";
+    struct stat attributes;
+
+    (void)state;
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    server = fuse_server_start(&plain, path);
+    fuse_server_kill(&server);
+    server = fuse_server_start(&plain, path);
+    fuse_server_stop(&server);
+    assert_int_equal(stat(path, &attributes), -1);
+}
+
+struct refusal {
+    const char *path;
+    int want;
+    const char *text; /* in the line */
+};
+
+static void refuse(const struct fuse_options *options, int want, const char *text) {
+    struct fuse_problem problem = {0};
+    struct fuse_mount *mount = NULL;
+    int r = fuse_mount_start(options, &mount, &problem);
+
+    if (r != want || !strstr(problem.text, text) || strchr(problem.text, '\n'))
+        fail_msg("%d instead of %d: %s", r, want, problem.text);
+    assert_null(mount);
+}
+
+/* One line each; and nothing is mounted. */
+static void test_refusals(void **state) {
+    static const struct refusal refusals[] = {
+        {"/tmp/shoal-fuse-that-is-missing", -ERR_NOT_FOUND, "mkdir"},
+        {"/dev/null", -ERR_NOT_DIRECTORY, "/dev/null"},
+        {"/dev/null/x", -ERR_NOT_DIRECTORY, "/dev/null/x"},
+        {"/proc", -ERR_IN_USE, "proc"},
+        {NULL, -ERR_INVALID, "mount point"},
+    };
+    const struct env_linux_options env_options = {.root = "/"};
+    const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
+    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+    char folder[] = "/tmp/shoal-fuse-XXXXXX";
+    struct stat before;
+    struct stat after;
+
+    (void)state;
+    assert_int_equal(env_linux_new(&env_options, &options.env), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+        options.mount_point = refusals[i].path;
+        refuse(&options, refusals[i].want, refusals[i].text);
+    }
+
+    assert_non_null(mkdtemp(folder));
+    before = stat_of(folder);
+    options.mount_point = folder;
+    options.write_bytes_max = 65536 + 1;
+    refuse(&options, -ERR_INVALID, "65537");
+    options.write_bytes_max = 2 << 20;
+    refuse(&options, -ERR_INVALID, "2097152");
+    options.write_bytes_max = 0;
+    options.thread_count = 4;
+    options.requests_max = 4;
+    refuse(&options, -ERR_INVALID, "4");
+    options.requests_max = 1 << 20;
+    refuse(&options, -ERR_INVALID, "1048576");
+    options.requests_max = 0;
+    options.entry_timeout_ns = NS_PER_S + 1;
+    refuse(&options, -ERR_INVALID, "1 s");
+    options.entry_timeout_ns = 0;
+    options.thread_count = 5000;
+    refuse(&options, -ERR_INVALID, "5000");
+    after = stat_of(folder);
+    assert_true(before.st_dev == after.st_dev && before.st_ino == after.st_ino);
+    assert_int_equal(rmdir(folder), 0);
+    env_linux_free(options.env);
+    memory_shoal_free(options.client);
+}
+
+static void test_busy_mount_point(void **state) {
+    const struct env_linux_options env_options = {.root = "/"};
+    const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
+    struct fuse_options options = {.client = memory_shoal_new(&memory)};
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    assert_int_equal(env_linux_new(&env_options, &options.env), 0);
+    options.mount_point = server.path;
+    refuse(&options, -ERR_IN_USE, "fuse.shoal");
+    file_write(server.path, "still-there");
+    env_linux_free(options.env);
+    memory_shoal_free(options.client);
+    fuse_server_stop(&server);
+}
+
+struct crowd {
+    unsigned index;
+    int error;
+};
+
+/* Each thread makes, fills, reads and removes files of its own and in common folders. */
+static void *crowd_work(void *context) {
+    enum { FILES = 60, BYTES = 150000 };
+    struct crowd *member = context;
+    uint8_t *data = malloc(2 * BYTES);
+    char path[128];
+
+    for (unsigned i = 0; i < FILES && !member->error; i++) {
+        int fd;
+
+        memset(data, (int)(member->index * FILES + i), BYTES);
+        (void)snprintf(path, sizeof(path), "%s/%u-%u", server.path, member->index, i);
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+        if (fd < 0 || write(fd, data, BYTES) != BYTES || fsync(fd) < 0 ||
+            pread(fd, data + BYTES, BYTES, 0) != BYTES || memcmp(data, data + BYTES, BYTES) != 0)
+            member->error = errno ? errno : EIO;
+        if (fd >= 0 && close(fd) < 0)
+            member->error = errno;
+        if (i % 2 && unlink(path) < 0)
+            member->error = errno;
+    }
+    free(data);
+    return NULL;
+}
+
+static void crowd_run(const struct fuse_server_options *options) {
+    enum { MEMBERS = 8 };
+    struct crowd members[MEMBERS];
+    pthread_t threads[MEMBERS];
+
+    server = fuse_server_start(options, NULL);
+    for (unsigned i = 0; i < MEMBERS; i++) {
+        members[i] = (struct crowd){.index = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, crowd_work, &members[i]), 0);
+    }
+    for (unsigned i = 0; i < MEMBERS; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_int_equal(members[i].error, 0);
+    assert_int_equal(fuse_server_ask(&server, SERVER_INODE_COUNT, 0, 0), 1 + MEMBERS * 30);
+    fuse_server_stop(&server);
+}
+
+/* Fewer requests than callers, whoever completes them. */
+static void test_crowd_with_few_requests(void **state) {
+    const struct fuse_server_options all[] = {
+        {.mode = MEMORY_SHOAL_INLINE, .thread_count = 2, .requests_max = 3},
+        {.mode = MEMORY_SHOAL_JOB, .thread_count = 2, .requests_max = 3},
+        {.mode = MEMORY_SHOAL_JOB, .thread_count = 1, .requests_max = 2},
+        {.mode = MEMORY_SHOAL_THREAD, .thread_count = 2, .requests_max = 3},
+        {.mode = MEMORY_SHOAL_THREAD, .thread_count = 1, .requests_max = 2},
+        {.mode = MEMORY_SHOAL_THREAD, .thread_count = 8, .requests_max = 16},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        crowd_run(&all[i]);
+}
+
+/* Gone in the middle of it: everyone gets an error, nobody waits for ever, nothing stays open. */
+static void test_stop_under_a_crowd(void **state) {
+    enum { MEMBERS = 4 };
+    static const enum memory_shoal_mode modes[] = {MEMORY_SHOAL_INLINE, MEMORY_SHOAL_JOB,
+                                                   MEMORY_SHOAL_THREAD};
+
+    (void)state;
+    for (size_t m = 0; m < ARRAY_SIZE(modes); m++) {
+        const struct fuse_server_options options = {.mode = modes[m]};
+        struct crowd members[MEMBERS];
+        pthread_t threads[MEMBERS];
+
+        server = fuse_server_start(&options, NULL);
+        for (unsigned i = 0; i < MEMBERS; i++) {
+            members[i] = (struct crowd){.index = i};
+            assert_int_equal(pthread_create(&threads[i], NULL, crowd_work, &members[i]), 0);
+        }
+        while (fuse_server_ask(&server, SERVER_COUNT, SHOAL_WRITE, 0) < 10)
+            (void)sched_yield();
+        fuse_server_stop(&server);
+        for (unsigned i = 0; i < MEMBERS; i++)
+            pthread_join(threads[i], NULL);
+    }
+}
+
+#define LIFE_TEST(test) cmocka_unit_test_teardown(test, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        LIFE_TEST(test_mount_and_unmount),        LIFE_TEST(test_detach_while_in_use),
+        LIFE_TEST(test_stop_while_in_use),        LIFE_TEST(test_stop_after_lazy_unmount),
+        LIFE_TEST(test_stop_under_another_mount), LIFE_TEST(test_killed_server_is_cleared),
+        LIFE_TEST(test_strange_mount_point),      LIFE_TEST(test_refusals),
+        LIFE_TEST(test_busy_mount_point),         LIFE_TEST(test_crowd_with_few_requests),
+        LIFE_TEST(test_stop_under_a_crowd),
+    };
+    const char *missing = fuse_server_missing();
+
+    server.control = -1;
+    if (missing) {
+        print_message("skipped: %s\n", missing);
+        return EXIT_SKIP;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

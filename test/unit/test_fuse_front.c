@@ -1,0 +1,423 @@
+/* What the FUSE front-end decides: page cache or not, set-id bits, groups, durability, handles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fuse_desk.h"
+
+enum { READ_ONLY = 0, WRITE_ONLY = 1, READ_WRITE = 2 };
+
+static int desk_set_up(void **state) {
+    *state = desk_new();
+    return 0;
+}
+
+static int desk_tear_down(void **state) {
+    desk_free(*state);
+    return 0;
+}
+
+/* SETATTR of the permission bits, by root. */
+static void chmod_file(struct desk *desk, uint64_t ino, uint32_t mode) {
+    const struct abi_setattr_in in = {.valid = ABI_SET_MODE, .mode = mode};
+    uint32_t uid = desk->uid;
+
+    desk->uid = 0;
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 4,
+                                                           .nodeid = ino,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    desk->uid = uid;
+}
+
+static uint32_t mode_of(struct desk *desk, uint64_t ino) {
+    const struct abi_getattr_in in = {0};
+
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 3,
+                                                           .nodeid = ino,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    return ((struct abi_attributes_out *)(void *)desk->reply.body)->attributes.mode & 07777;
+}
+
+static uint64_t count(struct desk *desk, enum shoal_operation operation) {
+    return memory_shoal_count(desk->client, operation);
+}
+
+/* Which opens the page cache serves, with and without kernels that map direct files. */
+static void test_open_policy(void **state) {
+    enum { DIRECT = ABI_OPEN_DIRECT | ABI_OPEN_PARALLEL_WRITES, SMALL = 1 << 20 };
+    static const struct {
+        uint32_t linux_flags;
+        uint64_t size;
+        uint32_t want;
+        uint32_t want_without;
+    } table[] = {
+        {READ_ONLY, 0, ABI_OPEN_NO_FLUSH, ABI_OPEN_NO_FLUSH},
+        {READ_ONLY, SMALL, ABI_OPEN_NO_FLUSH, ABI_OPEN_NO_FLUSH},
+        {READ_ONLY, SMALL + 1, ABI_OPEN_NO_FLUSH | DIRECT, ABI_OPEN_NO_FLUSH},
+        {READ_ONLY | LINUX_EXECUTE, SMALL + 1, ABI_OPEN_NO_FLUSH, ABI_OPEN_NO_FLUSH},
+        {READ_ONLY | LINUX_DIRECT, 0, ABI_OPEN_NO_FLUSH | DIRECT, ABI_OPEN_NO_FLUSH},
+        {WRITE_ONLY, 0, DIRECT, 0},
+        {READ_WRITE, SMALL, DIRECT, 0},
+        {READ_WRITE | LINUX_DIRECT, SMALL + 1, DIRECT, 0},
+        {3, 0, DIRECT, 0},
+    };
+    struct desk *desk = *state;
+    struct abi_open_out open;
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "file", 0755, &handle), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+        const struct abi_setattr_in in = {.valid = ABI_SET_SIZE, .size = table[i].size};
+
+        assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 4,
+                                                               .nodeid = 2,
+                                                               .body = &in,
+                                                               .body_bytes = sizeof(in)}),
+                         0);
+        desk->front.features.direct = true;
+        assert_int_equal(desk_open(desk, 2, table[i].linux_flags, &open), 0);
+        assert_int_equal(open.flags, table[i].want);
+        assert_int_equal(desk_release(desk, open.handle), 0);
+        desk->front.features.direct = false;
+        assert_int_equal(desk_open(desk, 2, table[i].linux_flags, &open), 0);
+        assert_int_equal(open.flags, table[i].want_without);
+        assert_int_equal(desk_release(desk, open.handle), 0);
+    }
+    desk->front.features.direct = true;
+    desk->front.features.parallel_writes = false;
+    assert_int_equal(desk_open(desk, 2, WRITE_ONLY, &open), 0);
+    assert_int_equal(open.flags, ABI_OPEN_DIRECT);
+}
+
+/* A write without privilege clears the bits before it takes effect, and asks for the mode once. */
+static void test_write_clears_set_id(void **state) {
+    struct desk *desk = *state;
+    struct abi_write_in in = {.size = 5, .write_flags = ABI_WRITE_KILL_SET_ID};
+
+    assert_int_equal(desk_create(desk, "file", 04755, &in.handle), 0);
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(((struct abi_write_out *)(void *)desk->reply.body)->size, 5);
+    assert_int_equal(mode_of(desk, 2), 0755);
+    assert_int_equal(desk->forget_count, 1);
+    assert_int_equal(count(desk, SHOAL_SETATTR), 1);
+
+    uint64_t asked = count(desk, SHOAL_GETATTR);
+
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(count(desk, SHOAL_GETATTR), asked);
+
+    /* Set anew through the mount: noticed by a handle that was clean. */
+    chmod_file(desk, 2, 06755);
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(mode_of(desk, 2), 0755);
+    assert_int_equal(desk->forget_count, 2);
+
+    /* Set-group-ID without execution by the group stays. */
+    chmod_file(desk, 2, 02744);
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(mode_of(desk, 2), 02744);
+    assert_int_equal(desk->forget_count, 2);
+
+    /* With privilege nothing is cleared, nor asked. */
+    chmod_file(desk, 2, 04755);
+    in.write_flags = 0;
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(mode_of(desk, 2), 04755);
+}
+
+static void test_failing_to_clear_refuses_the_write(void **state) {
+    struct desk *desk = *state;
+    struct abi_write_in in = {.size = 5, .write_flags = ABI_WRITE_KILL_SET_ID};
+
+    assert_int_equal(desk_create(desk, "file", 04755, &in.handle), 0);
+    memory_shoal_fail(desk->client, SHOAL_SETATTR, -EIO, 1);
+    assert_int_equal(desk_write(desk, &in, "12345"), -EIO);
+    assert_int_equal(count(desk, SHOAL_WRITE), 0);
+    memory_shoal_fail(desk->client, SHOAL_GETATTR, -ESTALE, 1);
+    assert_int_equal(desk_write(desk, &in, "12345"), -ESTALE);
+    assert_int_equal(count(desk, SHOAL_WRITE), 0);
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(mode_of(desk, 2), 0755);
+}
+
+static void test_allocation_clears_set_id(void **state) {
+    struct desk *desk = *state;
+    struct abi_fallocate_in in = {.length = 4096};
+
+    assert_int_equal(desk_create(desk, "file", 04755, &in.handle), 0);
+    desk->uid = 1000;
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 43,
+                                                           .nodeid = 2,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    assert_int_equal(mode_of(desk, 2), 0755);
+    in.mode = 3; /* punch a hole */
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 43,
+                                                           .nodeid = 2,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     -EOPNOTSUPP);
+}
+
+/* Truncation by open likewise; when the bits can't be cleared nothing stays open. */
+static void test_truncating_open_clears_set_id(void **state) {
+    struct desk *desk = *state;
+    const struct abi_open_in in = {.flags = WRITE_ONLY | LINUX_TRUNCATE,
+                                   .open_flags = ABI_OPEN_KILL_SET_ID};
+    const struct desk_request request = {
+        .opcode = 14, .nodeid = 2, .body = &in, .body_bytes = sizeof(in)};
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "file", 04755, &handle), 0);
+    memory_shoal_fail(desk->client, SHOAL_SETATTR, -EIO, 1);
+    assert_int_equal(desk_run(desk, &request), -EIO);
+    assert_int_equal(memory_shoal_open_count(desk->client), 1);
+    for (int i = 0; i < 2 * DESK_HANDLES_MAX; i++) {
+        chmod_file(desk, 2, 04755);
+        memory_shoal_fail(desk->client, SHOAL_SETATTR, -EIO, 1);
+        assert_int_equal(desk_run(desk, &request), -EIO);
+    }
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(mode_of(desk, 2), 0755);
+    assert_int_equal(memory_shoal_open_count(desk->client), 2);
+}
+
+static void test_chown_clears_set_id(void **state) {
+    struct desk *desk = *state;
+    const struct abi_setattr_in in = {.valid = ABI_SET_UID | ABI_SET_GID, .uid = 7, .gid = 8};
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "file", 06755, &handle), 0);
+    assert_int_equal(desk_run(desk,
+                              &(struct desk_request){
+                                  .opcode = 4, .nodeid = 2, .body = &in, .body_bytes = sizeof(in)}),
+                     0);
+    assert_int_equal(mode_of(desk, 2), 0755);
+}
+
+/* The kernel sends no FSYNC behind a direct write that must be durable. */
+static void test_synchronous_writes(void **state) {
+    struct desk *desk = *state;
+    struct abi_write_in in = {.size = 5, .flags = LINUX_DATA_SYNC};
+
+    assert_int_equal(desk_create(desk, "file", 0644, &in.handle), 0);
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(count(desk, SHOAL_FSYNC), 1);
+    assert_int_equal(((struct abi_write_out *)(void *)desk->reply.body)->size, 5);
+    memory_shoal_fail(desk->client, SHOAL_FSYNC, -EIO, 1);
+    assert_int_equal(desk_write(desk, &in, "12345"), -EIO);
+    in.flags = 0;
+    assert_int_equal(desk_write(desk, &in, "12345"), 0);
+    assert_int_equal(count(desk, SHOAL_FSYNC), 2);
+}
+
+/* close settles what may have been written, and says when that failed. */
+static void test_flush(void **state) {
+    struct desk *desk = *state;
+    struct abi_close_in in = {0};
+    const struct desk_request request = {
+        .opcode = 25, .nodeid = 2, .body = &in, .body_bytes = sizeof(in)};
+    struct abi_open_out open;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &in.handle), 0);
+    memory_shoal_fail(desk->client, SHOAL_FLUSH, -ENOSPC, 1);
+    assert_int_equal(desk_run(desk, &request), -ENOSPC);
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(count(desk, SHOAL_FLUSH), 2);
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &open), 0);
+    in.handle = open.handle;
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(count(desk, SHOAL_FLUSH), 2);
+}
+
+/* A refused caller is tried once more with the groups of its process. */
+static void test_groups_are_looked_up(void **state) {
+    struct desk *desk = *state;
+    const struct abi_setattr_in chown = {.valid = ABI_SET_GID, .gid = 4242};
+    const gid_t group = 4242;
+    struct abi_open_out open;
+    uint64_t handle;
+    gid_t before[256];
+    int before_count = getgroups(256, before);
+
+    if (geteuid() != 0 || before_count < 0 || setgroups(1, &group) < 0)
+        skip();
+    assert_int_equal(desk_create(desk, "file", 0060, &handle), 0);
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 4,
+                                                           .nodeid = 2,
+                                                           .body = &chown,
+                                                           .body_bytes = sizeof(chown)}),
+                     0);
+    desk->uid = 1000;
+    desk->gid = 1000;
+    desk->pid = (uint32_t)getpid();
+    assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), 0);
+    assert_int_equal(count(desk, SHOAL_OPEN), 2);
+
+    /* Gone, or nothing gained: refused, and the handle that was set aside is back. */
+    desk->pid = 0;
+    assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), -EACCES);
+    assert_int_equal(count(desk, SHOAL_OPEN), 3);
+    chmod_file(desk, 2, 0600);
+    desk->pid = (uint32_t)getpid();
+    for (int i = 0; i < 2 * DESK_HANDLES_MAX; i++)
+        assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), -EACCES);
+    assert_int_equal(setgroups((size_t)before_count, before), 0);
+}
+
+static void test_handles_run_out_and_come_back(void **state) {
+    struct desk *desk = *state;
+    struct abi_open_out open[DESK_HANDLES_MAX];
+    struct abi_open_out more;
+    uint64_t first;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &first), 0);
+    for (int i = 1; i < DESK_HANDLES_MAX; i++)
+        assert_int_equal(desk_open(desk, 2, READ_ONLY, &open[i]), 0);
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &more), -ENFILE);
+    assert_int_equal(memory_shoal_open_count(desk->client), DESK_HANDLES_MAX);
+    assert_int_equal(desk_release(desk, open[5].handle), 0);
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &more), 0);
+    assert_true(more.handle != open[5].handle);
+    assert_int_equal(desk_release(desk, open[5].handle), -EBADF);
+    assert_int_equal(desk_open(desk, 3, READ_ONLY, &more), -ENFILE);
+}
+
+static void test_strange_errors_become_eio(void **state) {
+    static const int errors[] = {-512, -4096, INT32_MIN};
+    struct desk *desk = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+        memory_shoal_fail(desk->client, SHOAL_STATFS, errors[i], 1);
+        assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 17}), -EIO);
+    }
+}
+
+static void test_rename_flags(void **state) {
+    struct desk *desk = *state;
+    struct abi_rename2_in in = {.new_parent = 1};
+    const struct desk_request request = {
+        .opcode = 45, .body = &in, .body_bytes = sizeof(in), .name = "a", .new_name = "b"};
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "a", 0644, &handle), 0);
+    assert_int_equal(desk_create(desk, "b", 0644, &handle), 0);
+    in.flags = LINUX_RENAME_NO_REPLACE;
+    assert_int_equal(desk_run(desk, &request), -EEXIST);
+    in.flags = LINUX_RENAME_EXCHANGE;
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(desk_ino(desk, "a"), 3);
+    assert_int_equal(desk_ino(desk, "b"), 2);
+    in.flags = 4; /* whiteout */
+    assert_int_equal(desk_run(desk, &request), -EINVAL);
+}
+
+/* Walks one reply; answers the last cookie and marks each name that is a number. */
+static uint64_t entries_walk(struct desk *desk, bool plus, uint8_t *seen, unsigned *ret_count) {
+    const uint8_t *at = desk->reply.body;
+    const uint8_t *end = at + desk->reply.bytes;
+    uint64_t cookie = 0;
+
+    while (at < end) {
+        const struct abi_entry_out *entry = (const void *)at;
+        const struct abi_dirent *dirent =
+            (const void *)(at + (plus ? sizeof(struct abi_entry_out) : 0));
+        const char *name = (const char *)(dirent + 1);
+        bool dots = name[0] == '.';
+        size_t bytes =
+            (size_t)((const uint8_t *)name - at) + ((dirent->name_bytes + 7) & ~(size_t)7);
+
+        assert_true(at + bytes <= end);
+        assert_int_equal(dirent->type, dots ? 4 : 8);
+        if (plus) {
+            assert_int_equal(entry->nodeid, dots ? 0 : dirent->ino);
+            assert_int_equal(entry->attributes.nlink, dots ? 0 : 1);
+        }
+        if (!dots) {
+            unsigned number = 0;
+
+            for (uint32_t i = 0; i < dirent->name_bytes; i++)
+                number = number * 10 + (unsigned)(name[i] - '0');
+            assert_int_equal(seen[number]++, 0);
+        }
+        cookie = dirent->cookie;
+        (*ret_count)++;
+        at += bytes;
+    }
+    return cookie;
+}
+
+/* Each entry comes once, whatever the size of the replies. */
+static void test_listing_in_pieces(void **state) {
+    enum { ENTRIES = 500 };
+    static const uint32_t sizes[] = {176, 200, 512, 4096, 65536};
+    struct desk *desk = *state;
+    const struct abi_open_in open = {0};
+    struct abi_read_in in = {0};
+    char name[16];
+    uint64_t handle;
+
+    for (int i = 0; i < ENTRIES; i++) {
+        (void)snprintf(name, sizeof(name), "%d", i);
+        assert_int_equal(desk_create(desk, name, 0644, &handle), 0);
+        assert_int_equal(desk_release(desk, handle), 0);
+    }
+    assert_int_equal(
+        desk_run(desk,
+                 &(struct desk_request){.opcode = 27, .body = &open, .body_bytes = sizeof(open)}),
+        0);
+    in.handle = ((struct abi_open_out *)(void *)desk->reply.body)->handle;
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(sizes); i++) {
+        uint8_t seen[ENTRIES] = {0};
+        bool plus = i % 2;
+        unsigned entry_count = 0;
+
+        in.size = sizes[i / 2];
+        in.offset = 0;
+        do {
+            assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = plus ? 44 : 28,
+                                                                   .body = &in,
+                                                                   .body_bytes = sizeof(in)}),
+                             0);
+            assert_true(desk->reply.bytes <= in.size);
+            in.offset = MAX(entries_walk(desk, plus, seen, &entry_count), in.offset);
+        } while (desk->reply.bytes > 0);
+        assert_int_equal(entry_count, ENTRIES + 2);
+    }
+}
+
+#define DESK_TEST(test) cmocka_unit_test_setup_teardown(test, desk_set_up, desk_tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        DESK_TEST(test_open_policy),
+        DESK_TEST(test_write_clears_set_id),
+        DESK_TEST(test_failing_to_clear_refuses_the_write),
+        DESK_TEST(test_allocation_clears_set_id),
+        DESK_TEST(test_truncating_open_clears_set_id),
+        DESK_TEST(test_chown_clears_set_id),
+        DESK_TEST(test_synchronous_writes),
+        DESK_TEST(test_flush),
+        DESK_TEST(test_groups_are_looked_up),
+        DESK_TEST(test_handles_run_out_and_come_back),
+        DESK_TEST(test_strange_errors_become_eio),
+        DESK_TEST(test_rename_flags),
+        DESK_TEST(test_listing_in_pieces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* Handles and the numbers behind them: wrong ones are found out, none is given twice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "front/fuse/handle.h"
+
+static void test_numbers_of_handles(void **state) {
+    struct handle_table table;
+    struct handle *first;
+    struct handle *second;
+    uint64_t number;
+
+    (void)state;
+    assert_int_equal(handle_table_init(&table, 2), 0);
+    assert_null(handle_find(&table, 0));
+    assert_null(handle_find(&table, UINT64_MAX));
+    first = handle_take(&table);
+    assert_null(handle_find(&table, UINT64_C(1) << 32 | 1));
+    number = handle_open(&table, first);
+    assert_ptr_equal(handle_find(&table, number), first);
+    assert_null(handle_find(&table, number + 1));
+    assert_null(handle_find(&table, number + (UINT64_C(1) << 32)));
+    assert_null(handle_find(&table, number & UINT32_MAX));
+    second = handle_take(&table);
+    assert_non_null(second);
+    assert_null(handle_take(&table));
+    handle_put(&table, first);
+    assert_null(handle_find(&table, number));
+
+    /* The place is used again, its old number isn't. */
+    first = handle_take(&table);
+    assert_true(handle_open(&table, first) != number);
+    assert_null(handle_find(&table, number));
+    handle_table_deinit(&table);
+}
+
+static void test_evicting_finds_what_is_open(void **state) {
+    struct handle_table table;
+    struct shoal_file *file;
+    unsigned count = 0;
+
+    (void)state;
+    assert_int_equal(handle_table_init(&table, 8), 0);
+    for (uintptr_t i = 0; i < 6; i++) {
+        struct handle *handle = handle_take(&table);
+
+        handle->file = (void *)(i + 1);
+        if (i % 2)
+            (void)handle_open(&table, handle);
+    }
+    while (handle_evict(&table, &file)) {
+        assert_int_equal((uintptr_t)file % 2, 0);
+        count++;
+    }
+    assert_int_equal(count, 3);
+    handle_table_deinit(&table);
+}
+
+enum { THREADS = 4, NUMBERS = 7, ROUNDS = 100000 };
+
+struct contest {
+    struct index_pool pool;
+    _Atomic int owners[NUMBERS];
+    _Atomic int twice_count;
+    _Atomic int none_count;
+};
+
+static void *contest_run(void *context) {
+    struct contest *contest = context;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        uint32_t index = index_pool_take(&contest->pool);
+
+        if (index == INDEX_NONE) {
+            atomic_fetch_add(&contest->none_count, 1);
+            continue;
+        }
+        if (atomic_fetch_add(&contest->owners[index], 1) != 0)
+            atomic_fetch_add(&contest->twice_count, 1);
+        atomic_fetch_sub(&contest->owners[index], 1);
+        index_pool_put(&contest->pool, index);
+    }
+    return NULL;
+}
+
+/* More numbers than threads, so nobody may go without. */
+static void test_no_number_is_given_twice(void **state) {
+    struct contest *contest = calloc(1, sizeof(*contest));
+    pthread_t threads[THREADS];
+
+    (void)state;
+    assert_non_null(contest);
+    assert_true(index_pool_init(&contest->pool, NUMBERS));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, contest_run, contest), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(contest->twice_count, 0);
+    assert_int_equal(contest->none_count, 0);
+    for (int i = 0; i < NUMBERS; i++)
+        assert_true(index_pool_take(&contest->pool) < NUMBERS);
+    assert_int_equal(index_pool_take(&contest->pool), INDEX_NONE);
+    index_pool_deinit(&contest->pool);
+    free(contest);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_of_handles),
+        cmocka_unit_test(test_evicting_finds_what_is_open),
+        cmocka_unit_test(test_no_number_is_given_twice),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
