@@ -31,7 +31,13 @@ static struct sim_region *region_add(struct sim_process *process, const char *na
 
     region->name = sim_allocate(name_size);
     memcpy(region->name, name, name_size);
-    region->data = sim_allocate(size_bytes);
+    /* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
+    region->data =
+        aligned_alloc(BLOCK_BYTES, (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
+    if (!region->data) {
+        abort();
+    }
+    memset(region->data, 0, size_bytes);
     region->size_bytes = size_bytes;
     region->next = process->regions;
     process->regions = region;

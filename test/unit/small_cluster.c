@@ -83,6 +83,7 @@ static void manager_start(struct cluster *cluster) {
         .kv = kv_options_of(cluster, 0, "manager"),
         .rpc = cluster->manager_rpc,
         .map = &cluster->map,
+        .target = {CLUSTER_MANAGER},
         .session_timeout_ns = cluster->options.session_timeout_ns,
     };
     char problem[256];

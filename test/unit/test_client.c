@@ -316,13 +316,9 @@ static void test_holes_read_as_zeros(void **state) {
     free(back);
 }
 
-static int find_size(void *context, const char *name, size_t name_bytes, uint64_t ino,
-                     uint32_t type, uint64_t cookie, const struct shoal_attributes *attributes) {
-    (void)ino;
-    (void)type;
-    (void)cookie;
-    if (name_bytes == 7 && memcmp(name, "overlay", 7) == 0) {
-        *(uint64_t *)context = attributes ? attributes->size : UINT64_MAX;
+static int find_size(void *context, const struct shoal_entry *entry) {
+    if (entry->name_bytes == 7 && memcmp(entry->name, "overlay", 7) == 0) {
+        *(uint64_t *)context = entry->attributes ? entry->attributes->size : UINT64_MAX;
     }
     return 0;
 }

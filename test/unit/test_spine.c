@@ -343,23 +343,21 @@ struct listing {
     bool plus;
 };
 
-static int listing_entry(void *context, const char *name, size_t name_bytes, uint64_t ino,
-                         uint32_t type, uint64_t cookie,
-                         const struct shoal_attributes *attributes) {
+static int listing_entry(void *context, const struct shoal_entry *entry) {
     struct listing *listing = context;
 
-    (void)cookie;
     for (uint32_t i = 0; i < NAMES; i++) {
-        if (strlen(names[i]) == name_bytes && memcmp(names[i], name, name_bytes) == 0) {
+        if (strlen(names[i]) == entry->name_bytes &&
+            memcmp(names[i], entry->name, entry->name_bytes) == 0) {
             const struct model_file *file = listing->play->names[i];
 
             assert_true(file && !(listing->seen & 1U << i));
             listing->seen |= 1U << i;
-            assert_int_equal(ino, file->ino);
-            assert_int_equal(type, 8);
+            assert_int_equal(entry->ino, file->ino);
+            assert_int_equal(entry->type, 8);
             if (listing->plus) {
-                assert_non_null(attributes);
-                assert_int_equal(attributes->size, file->size);
+                assert_non_null(entry->attributes);
+                assert_int_equal(entry->attributes->size, file->size);
             }
         }
     }
