@@ -84,9 +84,6 @@ int bench_finish(struct meta_bench *bench, struct call *call);
 void bench_advance(struct meta_bench *bench, uint64_t ns);
 
 struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino, uint32_t generation);
-<<<<<<< HEAD
-=======
 /* A write to the chunks of the capability's file that ends at `end`. */
 void bench_chunk_write(struct meta_bench *bench, const struct capability *capability, uint64_t end);
->>>>>>> meta
 void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats);
