@@ -63,7 +63,7 @@ void data_sync_step(struct ost *ost) {
     struct data_sync *sync = &ost->sync;
     struct small_span span;
 
-    while (sync->result == 0 && sync->io_pending < OST_SYNC_IO_MAX / 2) {
+    while (sync->result == 0 && sync->io_pending < OST_SYNC_IO_MAX) {
         uint32_t at = sync->at;
 
         if (!small_next(&ost->small, &at, sync->cut, OST_SYNC_IO_BLOCKS, &span)) {

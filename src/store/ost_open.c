@@ -40,6 +40,7 @@ static int options_complete(struct ost_options *options, char problem[256]) {
     default_32(&options->bounce_max, 64);
     default_32(&options->request_bytes_max, 4 * MIB);
     default_32(&options->sessions_max, 65536);
+    default_32(&options->freed_max, 65536);
     options->grow_bytes = MAX(options->grow_bytes / BLOCK_BYTES, UINT64_C(64)) * BLOCK_BYTES;
     if (!options->env || !options->data_path || options->target.value == 0) {
         snprintf(problem, 256, "no environment, data path or target id is given");
@@ -129,7 +130,7 @@ static int take_memory(struct ost *ost) {
     int r = take_buffers(ost);
 
     if (r == 0) {
-        r = blocks_init(&ost->blocks, ost->block_size_max, MAX(4 * extents, 65536U));
+        r = blocks_init(&ost->blocks, ost->block_size_max, MAX(4 * extents, options->freed_max));
     }
     if (r == 0) {
         r = block_cache_init(&ost->cache, options->cache_bytes);

@@ -61,6 +61,7 @@ struct ost_world *ost_world_new(uint64_t seed) {
         .bounce_max = 3,
         .request_bytes_max = OST_CALL_BYTES_MAX,
         .sessions_max = 16,
+        .freed_max = 1,
         .unsigned_allowed = true,
         .log = log_line,
         .log_context = world,
