@@ -328,7 +328,7 @@ static void test_truncation(void **state) {
     assert_int_equal(read_at(world, &all, want), 0);
     /* The cut has left the middle empty. */
     assert_int_equal(ost_world_fsck(world), 8 + 2);
-    assert_int_equal(write_at(world, &all), -ERR_STALE);
+    assert_int_equal(write_at(world, &all), -ERR_BAD_CAPABILITY);
     assert_int_equal(ost_world_sync(world), 0);
     assert_true(free_blocks(world) > full);
     free(nothing);
