@@ -105,6 +105,7 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
     }
     uint64_t position = change_commit(&ost->change, ost->read_number);
     small_spans_commit(ost, &spans, position);
+    space_recorded(ost, step->straddle.count);
     ost->counters.cuts++;
     return 0;
 }

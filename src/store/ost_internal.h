@@ -16,7 +16,6 @@ enum {
     OST_SMALL_BLOCKS_MAX = OST_DIRECT_BYTES_MIN / BLOCK_BYTES + 2,
     OST_SYNC_IO_MAX = 32, /* of a sync point at a time, reserved for it */
     OST_SYNC_IO_BLOCKS = 256,
-    OST_SPACE_SYNCS_MAX = 3,
 };
 
 /* One operation of the data file. finished runs in the step. */
@@ -99,6 +98,7 @@ struct ost {
 
     /* The data file. */
     uint64_t reserve_blocks;
+    uint64_t held_blocks;    /* taken by writes that have no record yet */
     uint64_t block_size_max; /* blocks it may grow to */
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */

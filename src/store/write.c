@@ -444,6 +444,7 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
         return request_log_full(ost, request, r);
     }
     request->has_blocks = false;
+    space_recorded(ost, request->range.count);
     request->call->reply.chunk_write.version = head->version;
     ost->counters.writes++;
     ost->counters.write_bytes += request->size;
