@@ -1,10 +1,11 @@
 /* What an OST costs on the real outside: one thread that calls, serves and polls.
  *
- *     bench_store FOLDER
+ *     bench_store FOLDER [ROW]
  *
  * Each row writes or reads chunks of one file, `depth` calls at a time, and prints a line of JSON:
  * wall time and CPU time (user and system, all threads) an operation, and bytes a second. The
- * target is made anew in FOLDER, which is empty, with LMDB below. */
+ * target is made anew in FOLDER, which is empty, with LMDB below. ROW: only
+ * rows of this name. */
 #include "base/crc32c.h"
 #include "base/prng.h"
 #include "env/env_linux.h"
@@ -237,7 +238,9 @@ int main(int argc, char **argv) {
     calls[0].call.request.session_attach = (struct session_attach_request){SESSION, INCARNATION, 1};
     call_alone(&calls[0], OP_SESSION_ATTACH);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        row_run(&rows[i]);
+        if (argc < 3 || strcmp(rows[i].name, argv[2]) == 0) {
+            row_run(&rows[i]);
+        }
     }
     ost_stop_start(ost, stopped, &result);
     while (result > 0) {
