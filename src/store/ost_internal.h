@@ -32,7 +32,7 @@ struct ost_io {
     uint32_t block_count;
 };
 
-enum ost_stage { OST_LOADING, OST_SERVING, OST_STOPPING, OST_STOPPED };
+enum stop_stage { STOP_NONE, STOP_REQUESTS, STOP_KV, STOP_KV_DONE, STOP_DONE };
 
 enum load_stage { LOAD_STATE, LOAD_BITMAP, LOAD_SESSIONS, LOAD_DONE };
 
@@ -51,8 +51,8 @@ struct ost {
     struct env *env;
     struct kv *kv;
     struct env_file *file;
-    enum ost_stage stage;
-    int failed; /* nothing is served: the answer to every call */
+    bool is_loading; /* calls wait */
+    int failed;      /* nothing is served: the answer to every call */
 
     /* Memory. */
     struct request *requests;
@@ -118,7 +118,8 @@ struct ost {
     char problem[256];
 
     atomic_bool stop_wanted;
-    bool stop_begun;
+    enum stop_stage stop_stage;
+    int stop_result;
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct ost_counters counters;

@@ -190,8 +190,9 @@ static int write_check(struct ost *ost, struct request *request, struct store_he
     if (head.chunk_bytes != body->chunk_bytes) {
         return -ERR_INVALID;
     }
+    /* From before a truncation: the client gets a newer one and writes again. */
     if (head.truncate_seq > body->capability.truncate_seq) {
-        return -ERR_STALE;
+        return -ERR_BAD_CAPABILITY;
     }
     *ret_head = head;
     return 0;
@@ -433,10 +434,11 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
                         struct store_head *head, bool exists) {
     const struct chunk_write_request *body = body_of(request);
 
-    head->version++;
+    head->epoch = ost_epoch(ost);
+    /* A chunk that is made anew, behind a cut, has no lower versions than it had before. */
+    head->version = exists ? head->version + 1 : head->epoch;
     head->length = MAX(head->length, body->offset + body->size);
     head->truncate_seq = body->capability.truncate_seq;
-    head->epoch = ost_epoch(ost);
     change_begin(&ost->change, ost->kv);
     int r = write_stage(ost, request, fill, head, exists);
     if (r < 0) {

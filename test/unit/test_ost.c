@@ -345,7 +345,7 @@ static void test_truncation(void **state) {
     assert_int_equal(ost_world_read(world, &all, want), 0);
     /* The cut has left the middle empty. */
     assert_int_equal(ost_world_fsck(world), 8 + 2);
-    assert_int_equal(ost_world_write(world, &all, data), -ERR_STALE);
+    assert_int_equal(ost_world_write(world, &all, data), -ERR_BAD_CAPABILITY);
     assert_int_equal(ost_world_sync(world), 0);
     assert_true(free_blocks(world) > full);
     free(nothing);
