@@ -46,7 +46,7 @@ static inline void local_place_open(struct local_place *place) {
     struct local_cluster_options options = {.directory = place->path, .origin = "test"};
     char problem[512];
 
-    snprintf(place->path, sizeof place->path, "%.30s/shoal_XXXXXX", parent ? parent : "/tmp");
+    snprintf(place->path, sizeof place->path, "%.30s/test_local_XXXXXX", parent ? parent : "/tmp");
     assert_non_null(mkdtemp(place->path));
     local_place_configure(place->path);
     if (local_cluster_open(&options, &place->cluster, problem)) {
