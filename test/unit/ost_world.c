@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/store_format.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void log_line(void *context, const char *line) {
     struct ost_world *world = context;
 
     world->log_lines++;
-    strncpy(world->last_line, line, sizeof world->last_line - 1);
+    (void)snprintf(world->last_line, sizeof world->last_line, "%s", line);
 }
 
 struct ost_world *ost_world_new(uint64_t seed) {
