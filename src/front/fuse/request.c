@@ -109,7 +109,7 @@ bool request_learn_groups(struct fuse_request *request) {
     if (env_process_groups((int)header->pid, GROUPS_MAX,
                            (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
         return false;
-    request->group_count = (uint32_t)count;
+    request->group_count = (uint32_t)MIN(count, (size_t)GROUPS_MAX);
     request->with_groups = true;
     return request->group_count > 0;
 }
