@@ -9,7 +9,7 @@
  * Thread: the group's step.  Memory: ORDER_JOBS calls and a few for syncs, taken at start. */
 #pragma once
 #include "kv/kv.h"
-#include "meta/meta_format.h"
+#include "meta/group_format.h"
 #include "rpc/call.h"
 
 enum { ORDER_JOBS = 64, ORDER_SYNCS = 16 };

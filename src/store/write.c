@@ -190,8 +190,9 @@ static int write_check(struct ost *ost, struct request *request, struct store_he
     if (head.chunk_bytes != body->chunk_bytes) {
         return -ERR_INVALID;
     }
+    /* From before a truncation: the client gets a newer one and writes again. */
     if (head.truncate_seq > body->capability.truncate_seq) {
-        return -ERR_STALE;
+        return -ERR_BAD_CAPABILITY;
     }
     *ret_head = head;
     return 0;

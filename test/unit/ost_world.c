@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/store_format.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void log_line(void *context, const char *line) {
     struct ost_world *world = context;
 
     world->log_lines++;
-    strncpy(world->last_line, line, sizeof world->last_line - 1);
+    (void)snprintf(world->last_line, sizeof world->last_line, "%s", line);
 }
 
 struct ost_world *ost_world_new(uint64_t seed) {
@@ -48,7 +49,8 @@ struct ost_world *ost_world_new(uint64_t seed) {
                .ring_data_bytes = 512 * KIB,
                .disk_log_bytes = 4 * MIB,
                .changes_bytes_max = 1 * MIB,
-               .sync_interval_ns = NS_PER_S},
+               .sync_interval_ns = NS_PER_S,
+               .outcomes_max = 4096},
         .data_path = "data",
         .target = {5},
         .data_bytes_max = 8 * MIB,

@@ -68,7 +68,7 @@ struct model {
     struct event history[HISTORY_MAX];
     size_t history_count;
     uint32_t next_stamp;
-    bool may_fill; /* the target may be full */
+    bool may_fill;          /* the target may be full */
     uint64_t kept_sequence; /* of a write that is answered and may be sent again */
     struct ost_place kept_place;
     uint32_t kept_stamp;
@@ -387,10 +387,8 @@ static void read_start(struct model *model) {
     }
     draw_range(model, &place);
     reading = calloc(1, sizeof *reading);
-    *reading = (struct reading){.file = file,
-                                .chunk = (uint32_t)place.chunk,
-                                .offset = place.offset,
-                                .size = place.size};
+    *reading = (struct reading){
+        .file = file, .chunk = (uint32_t)place.chunk, .offset = place.offset, .size = place.size};
     candidate_add(model, reading);
     call->note = reading;
     call->shift = draw_shift(model);
@@ -559,8 +557,7 @@ static uint64_t limit_from(const struct model *model, uint32_t file, size_t from
     return limit;
 }
 
-static bool chunk_matches(const struct model *model, contents *state, uint32_t index,
-                          size_t from) {
+static bool chunk_matches(const struct model *model, contents *state, uint32_t index, size_t from) {
     uint32_t file = index / CHUNKS;
     uint32_t chunk = index % CHUNKS;
     const struct file *of = &model->files[file];

@@ -1,0 +1,662 @@
+/* Segments and their candidates. */
+#include "contents.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_BUCKETS = 256, WORD_BYTES = 8 };
+
+struct candidate {
+    struct content_write *write;
+    uint64_t gone_at; /* UINT64_MAX: it may be what is there */
+    bool survived;    /* a power failure, here */
+};
+
+struct segment {
+    uint64_t start;
+    uint32_t count;
+    uint32_t capacity;
+    struct candidate *candidates;
+};
+
+/* segments[i] reaches to the start of the next; the last one to the end of all. */
+struct content_file {
+    struct content_file *next;
+    struct contents *contents;
+    uint64_t ino;
+    struct segment *segments;
+    size_t segment_count;
+    size_t segment_capacity;
+    struct content_write *writes;
+    struct content_write nothing;
+    struct list looks;
+    uint64_t settled;
+    uint64_t durable; /* what settled falls back to */
+    uint64_t known[CONTENTS_CLIENTS];
+    uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
+    uint64_t high;
+    uint64_t high_before;    /* the last truncation */
+    uint64_t high_volatile;  /* the most since all was durable */
+    uint64_t cuts;           /* beginnings and ends of truncations */
+    uint32_t unsure_count;   /* writes and truncations that may still take effect */
+    uint32_t cuts_in_flight; /* likewise, truncations */
+};
+
+struct contents {
+    uint64_t now;
+    uint64_t numbers;
+    uint64_t power_at;     /* of any server, last; 0: never */
+    uint64_t power_all_at; /* of all servers together */
+    struct content_file *buckets[FILE_BUCKETS];
+};
+
+static void *allocate(size_t size_bytes) {
+    void *memory = calloc(1, size_bytes);
+
+    if (!memory) {
+        abort();
+    }
+    return memory;
+}
+
+struct contents *contents_new(void) {
+    struct contents *contents = allocate(sizeof *contents);
+
+    contents->now = 1;
+    return contents;
+}
+
+static void file_free(struct content_file *file) {
+    for (size_t i = 0; i < file->segment_count; i++) {
+        free(file->segments[i].candidates);
+    }
+    while (file->writes) {
+        struct content_write *write = file->writes;
+
+        file->writes = write->next;
+        free(write);
+    }
+    free(file->segments);
+    free(file);
+}
+
+void contents_free(struct contents *contents) {
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        while (contents->buckets[i]) {
+            struct content_file *file = contents->buckets[i];
+
+            contents->buckets[i] = file->next;
+            file_free(file);
+        }
+    }
+    free(contents);
+}
+
+uint64_t contents_now(const struct contents *contents) {
+    return contents->now;
+}
+
+static struct content_file **bucket_of(struct contents *contents, uint64_t ino) {
+    return &contents->buckets[ino * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+}
+
+struct content_file *contents_find(struct contents *contents, uint64_t ino) {
+    struct content_file *file = *bucket_of(contents, ino);
+
+    while (file && file->ino != ino) {
+        file = file->next;
+    }
+    return file;
+}
+
+static void segment_add(struct segment *segment, struct content_write *write) {
+    if (segment->count == segment->capacity) {
+        segment->capacity = segment->capacity ? 2 * segment->capacity : 4;
+        segment->candidates =
+            realloc(segment->candidates, segment->capacity * sizeof *segment->candidates);
+        if (!segment->candidates) {
+            abort();
+        }
+    }
+    segment->candidates[segment->count++] = (struct candidate){write, UINT64_MAX, false};
+}
+
+struct content_file *contents_file(struct contents *contents, uint64_t ino) {
+    struct content_file *file = contents_find(contents, ino);
+    struct content_file **bucket = bucket_of(contents, ino);
+
+    if (file) {
+        return file;
+    }
+    file = allocate(sizeof *file);
+    file->contents = contents;
+    file->ino = ino;
+    file->nothing = (struct content_write){
+        .end_offset = UINT64_MAX, .zeros = true, .ok = true, .durable = true, .file = file};
+    list_init(&file->looks);
+    file->segment_capacity = 8;
+    file->segments = allocate(file->segment_capacity * sizeof *file->segments);
+    file->segment_count = 1;
+    segment_add(&file->segments[0], &file->nothing);
+    file->next = *bucket;
+    *bucket = file;
+    return file;
+}
+
+static uint64_t segment_end(const struct content_file *file, size_t index) {
+    return index + 1 < file->segment_count ? file->segments[index + 1].start : UINT64_MAX;
+}
+
+/* The segment that holds offset. */
+static size_t segment_find(const struct content_file *file, uint64_t offset) {
+    size_t low = 0, high = file->segment_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (file->segments[middle].start <= offset) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Makes a segment start at offset. */
+static size_t segment_split(struct content_file *file, uint64_t offset) {
+    size_t index = segment_find(file, offset);
+    struct segment *from;
+
+    if (file->segments[index].start == offset) {
+        return index;
+    }
+    if (offset == UINT64_MAX) {
+        return file->segment_count;
+    }
+    if (file->segment_count == file->segment_capacity) {
+        file->segment_capacity *= 2;
+        file->segments =
+            realloc(file->segments, file->segment_capacity * sizeof *file->segments);
+        if (!file->segments) {
+            abort();
+        }
+    }
+    memmove(&file->segments[index + 2], &file->segments[index + 1],
+            (file->segment_count - index - 1) * sizeof *file->segments);
+    file->segment_count++;
+    from = &file->segments[index];
+    file->segments[index + 1] = (struct segment){.start = offset};
+    for (uint32_t i = 0; i < from->count; i++) {
+        segment_add(&file->segments[index + 1], from->candidates[i].write);
+        file->segments[index + 1].candidates[i] = from->candidates[i];
+    }
+    return index + 1;
+}
+
+/* Whether `write` has taken effect over all that had ended before it began. */
+static bool supersedes(const struct content_write *newer, const struct content_write *older) {
+    return older->end < newer->begin;
+}
+
+/* A durable write is over it: no power failure brings it back. */
+static bool is_buried(const struct segment *segment, const struct content_write *write) {
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct candidate *candidate = &segment->candidates[i];
+        const struct content_write *other = candidate->write;
+
+        if ((candidate->survived || (other->durable && other->ok)) && supersedes(other, write)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t oldest_look(const struct content_file *file) {
+    const struct list_node *node = list_first(&file->looks);
+
+    return node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
+}
+
+/* Forgets candidates that neither a read under way nor a power failure can bring back. */
+static void segment_prune(struct content_file *file, struct segment *segment) {
+    uint64_t oldest = oldest_look(file);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct candidate *candidate = &segment->candidates[i];
+
+        if (candidate->gone_at >= oldest || !is_buried(segment, candidate->write)) {
+            segment->candidates[kept++] = *candidate;
+        }
+    }
+    segment->count = kept;
+}
+
+/* The write has taken effect in this segment by now. */
+static void segment_apply(struct content_file *file, struct segment *segment,
+                          const struct content_write *write) {
+    for (uint32_t i = 0; i < segment->count; i++) {
+        struct candidate *candidate = &segment->candidates[i];
+
+        if (candidate->gone_at == UINT64_MAX && supersedes(write, candidate->write)) {
+            candidate->gone_at = file->contents->now;
+        }
+    }
+    if (segment->count > 3) {
+        segment_prune(file, segment);
+    }
+}
+
+static struct content_write *write_begin(struct content_file *file,
+                                         const struct content_write *what) {
+    struct content_write *write = allocate(sizeof *write);
+    size_t first, last;
+
+    *write = *what;
+    write->number = ++file->contents->numbers;
+    write->begin = ++file->contents->now;
+    write->end = UINT64_MAX;
+    write->file = file;
+    write->next = file->writes;
+    write->cut_before = file->cuts;
+    file->writes = write;
+    file->unsure_count++;
+    first = segment_split(file, write->offset);
+    last = segment_split(file, write->end_offset);
+    for (size_t i = first; i < last; i++) {
+        segment_add(&file->segments[i], write);
+    }
+    return write;
+}
+
+struct content_write *contents_write_begin(struct content_file *file, uint32_t client,
+                                           uint64_t offset, uint64_t size) {
+    file->high = MAX(file->high, offset + size);
+    file->high_volatile = MAX(file->high_volatile, file->high);
+    return write_begin(file, &(struct content_write){
+                                 .offset = offset, .end_offset = offset + size, .client = client});
+}
+
+static uint64_t word_of(uint64_t number, uint64_t index) {
+    uint64_t word = number * UINT64_C(0xd1342543de82ef95) + index * UINT64_C(0x9e3779b97f4a7c15);
+
+    word = (word ^ word >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return word ^ word >> 32;
+}
+
+static void bytes_make(const struct content_write *write, uint64_t offset, uint8_t *data,
+                       size_t size) {
+    if (write->zeros) {
+        memset(data, 0, size);
+        return;
+    }
+    while (size > 0) {
+        uint64_t word = word_of(write->number, offset / WORD_BYTES);
+        size_t skip = offset % WORD_BYTES;
+        size_t count = MIN(size, WORD_BYTES - skip);
+
+        memcpy(data, (uint8_t *)&word + skip, count);
+        data += count;
+        offset += count;
+        size -= count;
+    }
+}
+
+void contents_fill(const struct content_write *write, void *data) {
+    bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
+}
+
+static void write_end(struct content_write *write, enum content_end how) {
+    struct content_file *file = write->file;
+
+    file->contents->now++;
+    if (how == CONTENT_LOST) {
+        return;
+    }
+    write->end = file->contents->now;
+    file->unsure_count--;
+    write->ok = how == CONTENT_OK && write->begin > file->contents->power_at;
+    if (write->ok) {
+        size_t first = segment_find(file, write->offset);
+
+        for (size_t i = first;
+             i < file->segment_count && file->segments[i].start < write->end_offset; i++) {
+            segment_apply(file, &file->segments[i], write);
+        }
+    }
+}
+
+void contents_write_end(struct content_write *write, enum content_end how) {
+    struct content_file *file = write->file;
+
+    write_end(write, how);
+    if (write->ok && write->cut_before == file->cuts && file->cuts_in_flight == 0) {
+        file->known[write->client] = MAX(file->known[write->client], write->end_offset);
+    }
+}
+
+/* From its beginning on nothing above its size must be seen any more. */
+struct content_write *contents_cut_begin(struct content_file *file, uint32_t client,
+                                         uint64_t size) {
+    file->cuts++;
+    file->cuts_in_flight++;
+    file->high_before = MAX(file->high, file->high_before);
+    file->high = MAX(file->high, size);
+    file->high_volatile = MAX(file->high_volatile, file->high);
+    file->settled = MIN(file->settled, size);
+    file->durable = MIN(file->durable, size);
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        file->known[i] = MIN(file->known[i], size);
+        file->opened[i] = MIN(file->opened[i], size);
+    }
+    return write_begin(file, &(struct content_write){.offset = size,
+                                                     .end_offset = UINT64_MAX,
+                                                     .client = client,
+                                                     .zeros = true});
+}
+
+void contents_cut_end(struct content_write *cut, enum content_end how) {
+    struct content_file *file = cut->file;
+
+    write_end(cut, how);
+    file->cuts++;
+    if (how == CONTENT_LOST) {
+        return;
+    }
+    file->cuts_in_flight--;
+    if (cut->ok && file->cuts_in_flight == 0 && cut->cut_before + 1 == file->cuts) {
+        file->settled = cut->offset;
+        file->high_before = file->high;
+        file->high = file->unsure_count == 0 ? cut->offset : file->high;
+        file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
+    }
+}
+
+void contents_look_begin(struct content_file *file, uint32_t client, struct content_look *look) {
+    *look = (struct content_look){.begin = ++file->contents->now,
+                                  .settled = file->settled,
+                                  .known = file->known[client],
+                                  .high = file->high,
+                                  .cuts = file->cuts};
+    if (file->cuts_in_flight > 0) {
+        look->cuts = UINT64_MAX;
+    }
+    list_push_back(&file->looks, &look->node);
+}
+
+void contents_look_drop(struct content_file *file, struct content_look *look) {
+    (void)file;
+    list_remove(&look->node);
+}
+
+static bool look_is_plain(const struct content_file *file, const struct content_look *look) {
+    return look->cuts == file->cuts;
+}
+
+static bool matches(const struct content_write *write, uint64_t offset, const uint8_t *data,
+                    size_t size) {
+    uint8_t expected[512];
+
+    while (size > 0) {
+        size_t count = MIN(size, sizeof expected);
+
+        bytes_make(write, offset, expected, count);
+        if (memcmp(expected, data, count) != 0) {
+            return false;
+        }
+        data += count;
+        offset += count;
+        size -= count;
+    }
+    return true;
+}
+
+/* What was seen is there, and nothing else is. */
+static void segment_settle(struct content_file *file, struct segment *segment,
+                           struct content_write *seen, const struct content_look *look) {
+    uint64_t power_at = file->contents->power_at;
+    uint32_t kept = 0;
+
+    if (look->begin < power_at) {
+        return;
+    }
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct content_write *other = segment->candidates[i].write;
+        bool lost = other != seen && supersedes(other, seen) && other->begin < power_at &&
+                    other->end < look->begin;
+
+        if (!lost) {
+            segment->candidates[kept] = segment->candidates[i];
+            segment->candidates[kept].survived |=
+                other == seen && seen->end < file->contents->power_all_at;
+            kept++;
+        }
+    }
+    segment->count = kept;
+    segment_apply(file, segment, seen);
+}
+
+static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
+                          const struct content_write *part, const uint8_t *data) {
+    struct segment *segment = &file->segments[index];
+    size_t size = (size_t)(part->end_offset - part->offset);
+    struct content_write *seen = NULL;
+    uint32_t seen_count = 0;
+
+    for (uint32_t i = 0; i < segment->count; i++) {
+        const struct candidate *candidate = &segment->candidates[i];
+
+        if (candidate->gone_at > look->begin &&
+            matches(candidate->write, part->offset, data, size)) {
+            seen = candidate->write;
+            seen_count++;
+        }
+    }
+    if (seen_count == 1 && size >= WORD_BYTES) {
+        segment_settle(file, segment, seen, look);
+    }
+    return seen_count > 0;
+}
+
+static const char *who_wrote(const struct content_file *file, const struct content_write *part,
+                             const uint8_t *data, char text[64]) {
+    size_t size = (size_t)(part->end_offset - part->offset);
+
+    for (const struct content_write *write = file->writes; write; write = write->next) {
+        if (matches(write, part->offset, data, size)) {
+            snprintf(text, 64, "write %" PRIu64, write->number);
+            return text;
+        }
+    }
+    return matches(&file->nothing, part->offset, data, size) ? "zeros" : "nobody's bytes";
+}
+
+static void segment_tell(const struct content_file *file, size_t index,
+                         const struct content_write *part, const uint8_t *data, char *problem) {
+    const struct segment *segment = &file->segments[index];
+    char text[64];
+    size_t used = (size_t)snprintf(
+        problem, CONTENTS_PROBLEM_BYTES, "ino %" PRIx64 " bytes %" PRIu64 "..%" PRIu64
+        " are of %s, may be of:", file->ino, part->offset, part->end_offset,
+        who_wrote(file, part, data, text));
+
+    for (uint32_t i = 0; i < segment->count && used < CONTENTS_PROBLEM_BYTES; i++) {
+        const struct candidate *candidate = &segment->candidates[i];
+
+        used += (size_t)snprintf(problem + used, CONTENTS_PROBLEM_BYTES - used,
+                                 " %s%" PRIu64 "%s%s",
+                                 candidate->write->zeros ? "cut " : "", candidate->write->number,
+                                 candidate->write->durable ? " (durable)" : "",
+                                 candidate->gone_at != UINT64_MAX ? " (gone)" : "");
+    }
+}
+
+static bool bytes_check(struct content_file *file, const struct content_look *look, uint64_t offset,
+                        const uint8_t *data, uint64_t got, char *problem) {
+    uint64_t end = offset + got;
+
+    for (size_t i = segment_find(file, offset);
+         i < file->segment_count && file->segments[i].start < end; i++) {
+        struct content_write part = {.offset = MAX(offset, file->segments[i].start),
+                                     .end_offset = MIN(end, segment_end(file, i))};
+
+        if (!segment_check(file, i, look, &part, data + (part.offset - offset))) {
+            segment_tell(file, i, &part, data + (part.offset - offset), problem);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
+                       const struct content_write *range, const void *data, uint64_t got,
+                       char problem[CONTENTS_PROBLEM_BYTES]) {
+    uint64_t high = MAX(MAX(file->high, file->high_before), look->high);
+    uint64_t low = MIN(MAX(look->known, file->opened[client]),
+                       MAX(file->known[client], file->opened[client]));
+    uint64_t end = range->offset + got;
+    bool ends = end < range->end_offset;
+
+    list_remove(&look->node);
+    file->contents->now++;
+    if (got > 0 && end > high) {
+        snprintf(problem, CONTENTS_PROBLEM_BYTES,
+                 "ino %" PRIx64 " read to %" PRIu64 ", but it is at most %" PRIu64 " bytes",
+                 file->ino, end, high);
+        return false;
+    }
+    if (ends && look_is_plain(file, look) && end < low) {
+        snprintf(problem, CONTENTS_PROBLEM_BYTES,
+                 "ino %" PRIx64 " read ends at %" PRIu64 ", but it has at least %" PRIu64 " bytes",
+                 file->ino, end, low);
+        return false;
+    }
+    return bytes_check(file, look, range->offset, data, got, problem);
+}
+
+bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
+                       uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]) {
+    uint64_t low = MIN(MAX(look->settled, look->known), MAX(file->settled, file->known[client]));
+    uint64_t high = MAX(file->high, look->high);
+
+    list_remove(&look->node);
+    file->contents->now++;
+    if (!look_is_plain(file, look)) {
+        low = 0;
+        high = MAX(high, file->high_before);
+    }
+    if (size >= low && size <= high) {
+        return true;
+    }
+    snprintf(problem, CONTENTS_PROBLEM_BYTES,
+             "ino %" PRIx64 " has size %" PRIu64 ", but it is %" PRIu64 " to %" PRIu64, file->ino,
+             size, low, high);
+    return false;
+}
+
+void contents_opened(struct content_file *file, uint32_t client, struct content_look *look) {
+    list_remove(&look->node);
+    if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
+        file->opened[client] = MIN(look->settled, file->settled);
+    }
+}
+
+static void durable_mark(struct content_file *file, uint64_t begin, uint32_t client) {
+    for (struct content_write *write = file->writes; write; write = write->next) {
+        if (write->ok && write->end < begin && write->begin > file->contents->power_at &&
+            (client == UINT32_MAX || write->client == client)) {
+            write->durable = true;
+        }
+    }
+}
+
+void contents_settled(struct content_file *file, uint32_t client, struct content_look *look,
+                      bool synced) {
+    list_remove(&look->node);
+    file->contents->now++;
+    if (look->begin < file->contents->power_at) {
+        return;
+    }
+    if (synced) {
+        durable_mark(file, look->begin, client);
+    }
+    if (look_is_plain(file, look)) {
+        file->settled = MAX(file->settled, look->known);
+        file->durable = synced ? MAX(file->durable, MAX(look->settled, look->known))
+                               : file->durable;
+        file->high_volatile = synced ? file->high : file->high_volatile;
+    }
+}
+
+void contents_synced_all(struct contents *contents, uint64_t begin) {
+    contents->now++;
+    if (begin < contents->power_at) {
+        return;
+    }
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
+            durable_mark(file, begin, UINT32_MAX);
+        }
+    }
+}
+
+static void file_session_over(struct content_file *file, uint32_t client) {
+    for (struct content_write *write = file->writes; write; write = write->next) {
+        if (write->client == client && write->end == UINT64_MAX) {
+            write->end = file->contents->now;
+            file->unsure_count--;
+            file->cuts_in_flight -= write->zeros;
+        }
+    }
+    file->settled = MAX(file->settled, file->known[client]);
+    file->known[client] = 0;
+    file->opened[client] = 0;
+}
+
+void contents_session_over(struct contents *contents, uint32_t client) {
+    contents->now++;
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
+            file_session_over(file, client);
+        }
+    }
+}
+
+static void file_power(struct content_file *file) {
+    for (size_t i = 0; i < file->segment_count; i++) {
+        struct segment *segment = &file->segments[i];
+
+        for (uint32_t k = 0; k < segment->count; k++) {
+            if (!is_buried(segment, segment->candidates[k].write)) {
+                segment->candidates[k].gone_at = UINT64_MAX;
+            }
+        }
+    }
+    file->settled = MIN(file->settled, file->durable);
+    file->high = MAX(file->high, file->high_volatile);
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        file->known[i] = MIN(file->known[i], file->durable);
+        file->opened[i] = MIN(file->opened[i], file->durable);
+    }
+}
+
+void contents_power(struct contents *contents, bool all) {
+    contents->power_at = ++contents->now;
+    contents->power_all_at = all ? contents->now : contents->power_all_at;
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
+            file_power(file);
+        }
+    }
+}
+
+bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size) {
+    *ret_size = MAX(file->settled, file->known[client]);
+    return *ret_size == file->high && file->unsure_count == 0 && *ret_size == file->settled;
+}
+
+uint64_t contents_high(const struct content_file *file) {
+    return file->high;
+}

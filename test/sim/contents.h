@@ -1,0 +1,90 @@
+/* What the bytes and sizes of files may be: the oracle of data.
+ *
+ *     file: [0 ........ 4096)[4096 ......... 70000)[70000 ................. end of all)
+ *            write 7          write 9, write 7      nothing (zeros)
+ *                             `-- candidates: a read must give one of them, for all of the segment
+ *
+ * Time is a count of the beginnings and ends that are told here. A write supersedes what had ended
+ * before it began, from its own end on. What was superseded by a write that no fsync covers stays
+ * a candidate-in-waiting: a power failure may bring it back. A read that gives a candidate which
+ * nothing else looks like settles the question. Each write has a number and its bytes follow from
+ * it, so that bytes say who wrote them.
+ *
+ * Sizes are an interval: `settled` is what everybody must see, `known` what one client must, `high`
+ * what nobody may see more than. */
+#pragma once
+#include "base/list.h"
+#include "base/types.h"
+
+enum { CONTENTS_CLIENTS = 4, CONTENTS_PROBLEM_BYTES = 400 };
+
+struct contents;
+struct content_file;
+
+struct content_write {
+    uint64_t number; /* 0: zeros that were always there */
+    uint64_t offset;
+    uint64_t end_offset;
+    uint64_t begin;
+    uint64_t end; /* UINT64_MAX: it may still take effect */
+    uint32_t client;
+    bool zeros;   /* a truncation: zeros from offset on */
+    bool ok;      /* acknowledged, and not overtaken by a power failure */
+    bool durable; /* no power failure takes it back */
+    struct content_file *file;
+    struct content_write *next; /* of the file */
+    uint64_t cut_before; /* file's cut count when it began */
+};
+
+struct contents *contents_new(void);
+void contents_free(struct contents *contents);
+uint64_t contents_now(const struct contents *contents);
+
+/* The file of an inode, made when it is not known. */
+struct content_file *contents_file(struct contents *contents, uint64_t ino);
+/* NULL when it is not known. */
+struct content_file *contents_find(struct contents *contents, uint64_t ino);
+
+struct content_write *contents_write_begin(struct content_file *file, uint32_t client,
+                                           uint64_t offset, uint64_t size);
+void contents_fill(const struct content_write *write, void *data);
+/* Ended: acknowledged; refused or failed (it may have happened in part); or nobody knows and it may
+ * still happen (until contents_session_over). */
+enum content_end { CONTENT_OK, CONTENT_FAILED, CONTENT_LOST };
+void contents_write_end(struct content_write *write, enum content_end how);
+/* A truncation is a write of zeros from its size on, and sets the size. */
+struct content_write *contents_cut_begin(struct content_file *file, uint32_t client, uint64_t size);
+void contents_cut_end(struct content_write *cut, enum content_end how);
+
+/* A question about the file: keep what it needs until its end. */
+struct content_look {
+    uint64_t begin;
+    uint64_t settled; /* what must be seen at least, as of the beginning */
+    uint64_t known;
+    uint64_t high;
+    uint64_t cuts;
+    struct list_node node;
+};
+void contents_look_begin(struct content_file *file, uint32_t client, struct content_look *look);
+void contents_look_drop(struct content_file *file, struct content_look *look);
+/* Each ends the look; false with a line in problem when what was seen cannot be. */
+bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
+                       const struct content_write *range, const void *data, uint64_t got,
+                       char problem[CONTENTS_PROBLEM_BYTES]);
+bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
+                       uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]);
+/* An open began at look's time and has succeeded. */
+void contents_opened(struct content_file *file, uint32_t client, struct content_look *look);
+/* A flush, close or fsync of the client that began at look's time has succeeded. */
+void contents_settled(struct content_file *file, uint32_t client, struct content_look *look,
+                      bool synced);
+/* All that had ended before `begin` is on disk everywhere. */
+void contents_synced_all(struct contents *contents, uint64_t begin);
+/* A session has ended for good: nothing of it takes effect any more, and what it had written is
+ * settled. */
+void contents_session_over(struct contents *contents, uint32_t client);
+/* A server, or all of them together, lost what was not synced. */
+void contents_power(struct contents *contents, bool all);
+/* What is known for sure: true with the size when only one is possible. */
+bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size);
+uint64_t contents_high(const struct content_file *file);

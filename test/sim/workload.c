@@ -1,0 +1,536 @@
+/* Askers and their questions. */
+#include "workload.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HANDLES_MAX = 12, DEPTH_MAX = 8, FILES_MAX = 512, NAME_BYTES = 32 };
+
+struct known_file {
+    uint64_t ino;
+    char name[NAME_BYTES];
+};
+
+struct handle {
+    struct shoal_file *file; /* NULL: none */
+    struct content_file *content;
+    uint64_t ino;
+    uint32_t flags;
+    uint32_t busy;
+    bool closing;
+};
+
+struct asker;
+
+/* A slot for one question at a time. */
+struct question {
+    struct asker *asker;
+    struct shoal_request request; /* its internal part is the library's */
+    bool open;
+    struct handle *handle;
+    struct content_file *content;
+    struct content_write *write;
+    struct content_look look;
+    bool looking;
+    char name[NAME_BYTES];
+    uint8_t *buffer;
+};
+
+/* One client. */
+struct asker {
+    struct workload *workload;
+    struct node *node;
+    uint64_t incarnation; /* of the node that the askers are for; 0: none */
+    struct handle handles[HANDLES_MAX];
+    struct question questions[DEPTH_MAX];
+    uint32_t busy;
+};
+
+struct workload {
+    struct world *world;
+    struct workload_options options;
+    struct workload_counters counters;
+    struct contents *contents;
+    struct asker askers[WORLD_CLIENTS_MAX];
+    struct known_file files[FILES_MAX];
+    uint32_t file_count;
+    uint64_t name_count;
+    bool io_errors;
+    bool no_space;
+    bool finishing;
+    char failure[600];
+};
+
+static struct prng *prng_of(struct workload *workload) {
+    return sim_prng(workload->world->sim);
+}
+
+static uint64_t draw(struct workload *workload, uint64_t bound) {
+    return prng_below(prng_of(workload), bound);
+}
+
+struct workload *workload_new(struct world *world, const struct workload_options *options) {
+    struct workload *workload = calloc(1, sizeof *workload);
+
+    if (!workload) {
+        abort();
+    }
+    workload->world = world;
+    workload->options = *options;
+    workload->contents = contents_new();
+    for (uint32_t i = 0; i < world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+
+        asker->workload = workload;
+        asker->node = &world->clients[i];
+        for (uint32_t k = 0; k < options->depth; k++) {
+            asker->questions[k].asker = asker;
+            asker->questions[k].buffer = malloc(options->size_max);
+            if (!asker->questions[k].buffer) {
+                abort();
+            }
+        }
+    }
+    return workload;
+}
+
+void workload_free(struct workload *workload) {
+    for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {
+        for (uint32_t k = 0; k < DEPTH_MAX; k++) {
+            free(workload->askers[i].questions[k].buffer);
+        }
+    }
+    contents_free(workload->contents);
+    free(workload);
+}
+
+static void fail(struct workload *workload, const struct question *question, const char *text) {
+    if (!workload->failure[0]) {
+        snprintf(workload->failure, sizeof workload->failure,
+                 "%s, operation %d, result %" PRId64 " at %.3f ms: %s",
+                 sim_process_name(question->asker->node->process), question->request.operation,
+                 question->request.result, (double)sim_now_ns(workload->world->sim) / 1e6, text);
+    }
+}
+
+static void ask(void *context);
+
+static void ask_later(struct question *question, uint64_t delay_ns) {
+    struct asker *asker = question->asker;
+
+    sim_schedule(asker->workload->world->sim, asker->node->process, delay_ns, ask, question);
+}
+
+static void answered(struct shoal_request *request);
+
+static void submit(struct question *question) {
+    struct asker *asker = question->asker;
+
+    question->open = true;
+    question->request.done = answered;
+    question->request.context = question;
+    asker->busy++;
+    asker->workload->counters.submitted++;
+    if (question->handle) {
+        question->handle->busy++;
+    }
+    shoal_submit(node_client(asker->node), &question->request);
+}
+
+static struct handle *handle_free(struct asker *asker) {
+    for (size_t i = 0; i < HANDLES_MAX; i++) {
+        if (!asker->handles[i].file && asker->handles[i].busy == 0) {
+            return &asker->handles[i];
+        }
+    }
+    return NULL;
+}
+
+static struct handle *handle_draw(struct asker *asker) {
+    struct handle *handle = &asker->handles[draw(asker->workload, HANDLES_MAX)];
+
+    return handle->file && !handle->closing ? handle : NULL;
+}
+
+static void look(struct question *question) {
+    contents_look_begin(question->content, question->asker->node->index, &question->look);
+    question->looking = true;
+}
+
+static void unlook(struct question *question) {
+    if (question->looking) {
+        contents_look_drop(question->content, &question->look);
+        question->looking = false;
+    }
+}
+
+static bool ask_create(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+
+    snprintf(question->name, sizeof question->name, "f%" PRIu64, workload->name_count++);
+    question->handle = handle;
+    question->request = (struct shoal_request){.operation = SHOAL_CREATE,
+                                               .ino = SHOAL_INO_ROOT,
+                                               .name = question->name,
+                                               .name_bytes = strlen(question->name),
+                                               .mode = 0644,
+                                               .flags = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE};
+    return true;
+}
+
+static bool ask_open(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    const struct known_file *file;
+
+    if (workload->file_count == 0) {
+        return false;
+    }
+    file = &workload->files[draw(workload, workload->file_count)];
+    question->handle = handle;
+    question->content = contents_file(workload->contents, file->ino);
+    look(question);
+    question->request = (struct shoal_request){.operation = SHOAL_OPEN,
+                                               .ino = file->ino,
+                                               .flags = SHOAL_OPEN_READ |
+                                                        (draw(workload, 2) ? SHOAL_OPEN_WRITE : 0)};
+    return true;
+}
+
+static uint64_t offset_draw(struct workload *workload, uint64_t size_max) {
+    uint64_t offset = draw(workload, 3) == 0 ? 0 : draw(workload, size_max);
+
+    return draw(workload, 2) ? offset / BLOCK_BYTES * BLOCK_BYTES : offset;
+}
+
+static uint64_t size_draw(struct workload *workload) {
+    switch (draw(workload, 6)) {
+    case 0:
+        return 1 + draw(workload, 100);
+    case 1:
+        return 1 + draw(workload, 5000);
+    case 2:
+        return BLOCK_BYTES * (1 + draw(workload, 4));
+    case 3:
+        return 65536;
+    case 4:
+        return 1 + draw(workload, 20000);
+    default:
+        return 1 + draw(workload, 3) == 0 ? 150000 : 3000;
+    }
+}
+
+static bool ask_write(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+    uint64_t size = MIN(size_draw(workload), workload->options.size_max - offset);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->write =
+        contents_write_begin(handle->content, question->asker->node->index, offset, size);
+    contents_fill(question->write, question->buffer);
+    question->request = (struct shoal_request){.operation = SHOAL_WRITE,
+                                               .file = handle->file,
+                                               .offset = offset,
+                                               .data = question->buffer,
+                                               .size = size};
+    return true;
+}
+
+static bool ask_read(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+
+    question->handle = handle;
+    question->content = handle->content;
+    look(question);
+    question->request =
+        (struct shoal_request){.operation = SHOAL_READ,
+                               .file = handle->file,
+                               .offset = offset,
+                               .data = question->buffer,
+                               .size = MIN(size_draw(workload), workload->options.size_max)};
+    return true;
+}
+
+static bool ask_handle(struct question *question, struct handle *handle,
+                       enum shoal_operation operation) {
+    question->handle = handle;
+    question->content = handle->content;
+    look(question);
+    question->request =
+        (struct shoal_request){.operation = operation, .file = handle->file, .ino = handle->ino};
+    return true;
+}
+
+static bool ask_cut(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t size = offset_draw(workload, workload->options.size_max / 2);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->write = contents_cut_begin(handle->content, question->asker->node->index, size);
+    question->request = (struct shoal_request){.operation = SHOAL_SETATTR,
+                                               .file = handle->file,
+                                               .ino = handle->ino,
+                                               .set = SHOAL_SET_SIZE,
+                                               .attributes = {.size = size}};
+    return true;
+}
+
+static bool ask_one(struct question *question) {
+    struct asker *asker = question->asker;
+    struct handle *handle = handle_draw(asker);
+    struct handle *unused = handle_free(asker);
+
+    switch (draw(asker->workload, 12)) {
+    case 0:
+        return unused && asker->workload->file_count < 40 && ask_create(question, unused);
+    case 1:
+        return unused && ask_open(question, unused);
+    case 2:
+        if (handle && handle->busy == 0 && ask_handle(question, handle, SHOAL_RELEASE)) {
+            handle->closing = true;
+            return true;
+        }
+        return false;
+    case 3:
+        return handle && ask_handle(question, handle, SHOAL_FSYNC);
+    case 4:
+        return handle && ask_handle(question, handle, SHOAL_GETATTR);
+    case 5:
+        return handle && draw(asker->workload, 3) == 0 && ask_cut(question, handle);
+    case 6:
+    case 7:
+    case 8:
+        return handle && ask_read(question, handle);
+    default:
+        return handle && ask_write(question, handle);
+    }
+}
+
+static void ask(void *context) {
+    struct question *question = context;
+    struct asker *asker = question->asker;
+    struct workload *workload = asker->workload;
+
+    if (workload_is_done(workload) || !node_client(asker->node)) {
+        return;
+    }
+    if (client_is_fenced(node_client(asker->node))) {
+        return;
+    }
+    question->handle = NULL;
+    question->content = NULL;
+    question->write = NULL;
+    question->looking = false;
+    for (int i = 0; i < 50; i++) {
+        if (ask_one(question)) {
+            submit(question);
+            return;
+        }
+    }
+    ask_later(question, NS_PER_MS);
+}
+
+/* What the answer says about the question's effects; false: it cannot be. */
+static bool is_lost(const struct question *question) {
+    int64_t result = question->request.result;
+
+    return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
+}
+
+static void take_failure(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    int64_t result = question->request.result;
+    enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
+    bool expected = how == CONTENT_LOST || (result == -EIO && workload->io_errors) ||
+                    (result == -ENOSPC && workload->no_space);
+    char text[64];
+
+    unlook(question);
+    if (question->write && question->write->zeros) {
+        contents_cut_end(question->write, how);
+    } else if (question->write) {
+        contents_write_end(question->write, how);
+    }
+    if (question->request.operation == SHOAL_RELEASE) {
+        *question->handle = (struct handle){.busy = question->handle->busy};
+    }
+    workload->counters.lost += how == CONTENT_LOST;
+    if (!expected) {
+        snprintf(text, sizeof text, "nothing explains this error");
+        fail(workload, question, text);
+    }
+}
+
+static bool take_data(struct question *question, char *problem) {
+    struct asker *asker = question->asker;
+    const struct shoal_request *request = &question->request;
+    uint32_t client = asker->node->index;
+    struct content_write range = {.offset = request->offset,
+                                  .end_offset = request->offset + request->size};
+
+    switch (request->operation) {
+    case SHOAL_READ:
+        question->looking = false;
+        return contents_read_end(question->content, client, &question->look, &range,
+                                 question->buffer, (uint64_t)request->result, problem);
+    case SHOAL_GETATTR:
+        question->looking = false;
+        return contents_size_end(question->content, client, &question->look,
+                                 request->attributes.size, problem);
+    case SHOAL_WRITE:
+        contents_write_end(question->write, CONTENT_OK);
+        break;
+    case SHOAL_SETATTR:
+        contents_cut_end(question->write, CONTENT_OK);
+        break;
+    default:
+        question->looking = false;
+        contents_settled(question->content, client, &question->look,
+                         request->operation == SHOAL_FSYNC);
+        break;
+    }
+    return true;
+}
+
+static bool take_success(struct question *question, char *problem) {
+    struct asker *asker = question->asker;
+    struct workload *workload = asker->workload;
+    const struct shoal_request *request = &question->request;
+    struct handle *handle = question->handle;
+
+    switch (request->operation) {
+    case SHOAL_CREATE:
+        *handle = (struct handle){.file = request->file,
+                                  .ino = request->attributes.ino,
+                                  .flags = request->flags,
+                                  .busy = handle->busy,
+                                  .content = contents_file(workload->contents,
+                                                           request->attributes.ino)};
+        if (workload->file_count < FILES_MAX) {
+            struct known_file *file = &workload->files[workload->file_count++];
+
+            file->ino = request->attributes.ino;
+            memcpy(file->name, question->name, sizeof file->name);
+        }
+        return true;
+    case SHOAL_OPEN:
+        contents_opened(question->content, asker->node->index, &question->look);
+        question->looking = false;
+        *handle = (struct handle){.file = request->file,
+                                  .ino = request->ino,
+                                  .flags = request->flags,
+                                  .busy = handle->busy,
+                                  .content = question->content};
+        return true;
+    case SHOAL_RELEASE:
+        *handle = (struct handle){.busy = handle->busy};
+        return take_data(question, problem);
+    default:
+        return take_data(question, problem);
+    }
+}
+
+static void answered(struct shoal_request *request) {
+    struct question *question = request->context;
+    struct asker *asker = question->asker;
+    struct workload *workload = asker->workload;
+    char problem[CONTENTS_PROBLEM_BYTES];
+
+    question->open = false;
+    asker->busy--;
+    sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
+    if (request->result < 0) {
+        workload->counters.failed++;
+        take_failure(question);
+    } else {
+        workload->counters.succeeded++;
+        if (!take_success(question, problem)) {
+            fail(workload, question, problem);
+        }
+    }
+    if (question->handle) {
+        question->handle->busy--;
+    }
+    ask_later(question, draw(workload, workload->options.think_ns));
+}
+
+void workload_look(struct workload *workload) {
+    for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+
+        if (asker->incarnation == asker->node->incarnation || !node_client(asker->node)) {
+            continue;
+        }
+        asker->incarnation = asker->node->incarnation;
+        contents_session_over(workload->contents, i);
+        for (uint32_t k = 0; k < workload->options.depth; k++) {
+            ask_later(&asker->questions[k], draw(workload, workload->options.think_ns));
+        }
+    }
+}
+
+void workload_client_gone(struct workload *workload, struct node *node) {
+    struct asker *asker = &workload->askers[node->index];
+
+    for (uint32_t k = 0; k < workload->options.depth; k++) {
+        struct question *question = &asker->questions[k];
+
+        if (question->open) {
+            unlook(question);
+            workload->counters.lost++;
+            if (question->write && question->write->zeros) {
+                contents_cut_end(question->write, CONTENT_LOST);
+            } else if (question->write) {
+                contents_write_end(question->write, CONTENT_LOST);
+            }
+            question->open = false;
+        }
+    }
+    asker->busy = 0;
+    memset(asker->handles, 0, sizeof asker->handles);
+}
+
+void workload_power(struct workload *workload, bool all) {
+    contents_power(workload->contents, all);
+}
+
+const char *workload_failure(const struct workload *workload) {
+    return workload->failure[0] ? workload->failure : NULL;
+}
+
+const struct workload_counters *workload_counters_get(const struct workload *workload) {
+    return &workload->counters;
+}
+
+bool workload_is_done(const struct workload *workload) {
+    return workload->counters.submitted >= workload->options.operations || workload->failure[0];
+}
+
+bool workload_is_idle(const struct workload *workload) {
+    for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {
+        if (workload->askers[i].busy > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void workload_allow(struct workload *workload, bool io_errors, bool no_space) {
+    workload->io_errors = io_errors;
+    workload->no_space = no_space;
+}
+
+void workload_finish(struct workload *workload) {
+    workload->finishing = true;
+}

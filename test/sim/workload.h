@@ -1,0 +1,40 @@
+/* What the clients do: random operations, several in flight a client, each told to the oracle when
+ * it begins and when it ends.
+ *
+ * Thread: the world's. */
+#pragma once
+#include "contents.h"
+#include "world.h"
+
+struct workload;
+
+struct workload_options {
+    uint64_t operations; /* to submit; then the clients stop asking */
+    uint32_t depth;      /* in flight, a client */
+    uint64_t think_ns;   /* between an answer and the next question, at most */
+    uint32_t files_max;  /* data files that are open at a time, a client */
+    uint32_t size_max;   /* of a file */
+};
+
+struct workload_counters {
+    uint64_t submitted, succeeded, failed, lost;
+};
+
+struct workload *workload_new(struct world *world, const struct workload_options *options);
+void workload_free(struct workload *workload);
+/* Looks after the clients: those that have a session get their askers. Between events. */
+void workload_look(struct workload *workload);
+/* The process of a client is gone, and with it what it had asked. After node_kill or node_power. */
+void workload_client_gone(struct workload *workload, struct node *node);
+/* A server, or all, lost power. */
+void workload_power(struct workload *workload, bool all);
+/* NULL, or what an answer was that cannot be. */
+const char *workload_failure(const struct workload *workload);
+const struct workload_counters *workload_counters_get(const struct workload *workload);
+bool workload_is_done(const struct workload *workload);
+/* No question is open. */
+bool workload_is_idle(const struct workload *workload);
+/* Errors of the medium are about: EIO may be answered. */
+void workload_allow(struct workload *workload, bool io_errors, bool no_space);
+/* Begins the end: each client reads back all files, closes what it has open. */
+void workload_finish(struct workload *workload);

@@ -1,0 +1,111 @@
+/* One simulated cluster: a manager, an MDT, OSTs and clients, each a process of its own.
+ *
+ *     node = process (env, disk, rings) + base store (kv_mem)          survives what befalls it
+ *       `-- life = worker, transport, rpc, and the role               one incarnation of it
+ *
+ * Everything that runs is the libraries of src/; here they are only put together, as a daemon
+ * would. Each actor that has something to do becomes an event with a small random delay, so the
+ * order of all steps follows from the seed.
+ *
+ * Thread: the world's. Memory: the heap. */
+#pragma once
+#include "client/client.h"
+#include "env/env_sim.h"
+#include "layout/cluster_map.h"
+#include "manager/manager.h"
+#include "meta/group.h"
+#include "rpc/transport_sim.h"
+#include "store/ost.h"
+
+enum {
+    WORLD_OSTS_MAX = 4,
+    WORLD_CLIENTS_MAX = 4,
+    WORLD_NODES_MAX = 2 + WORLD_OSTS_MAX + WORLD_CLIENTS_MAX,
+    MANAGER_TARGET = 1,
+    MDT_TARGET = 2,
+    OST_TARGET_FIRST = 3,
+    CLIENT_NODE_FIRST = 100
+};
+
+enum node_role { NODE_MANAGER, NODE_MDT, NODE_OST, NODE_CLIENT };
+
+struct world;
+
+/* How big things are; drawn by world_draw. */
+struct world_options {
+    uint64_t seed;
+    uint32_t ost_count;
+    uint32_t client_count;
+    bool smallest; /* pools, rings, logs, caches */
+    uint32_t cold_per_mille;
+    uint64_t sync_interval_ns;
+    uint64_t data_bytes_max; /* of each OST */
+    uint32_t chunk_bytes;
+    uint64_t session_timeout_ns;
+    uint64_t request_timeout_ns;
+    uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
+};
+
+struct life;
+
+struct node {
+    struct world *world;
+    enum node_role role;
+    uint32_t index;     /* among its kind */
+    uint32_t target_id; /* 0: a client */
+    struct sim_process *process;
+    struct kv_mem_store *store;
+    struct life *life; /* NULL: down */
+    uint64_t incarnation;
+    uint64_t lost_ns; /* when its power failed last; 0: never */
+};
+
+struct world {
+    struct world_options options;
+    struct sim *sim;
+    struct sim_net *net;
+    struct cluster_map map;
+    struct node nodes[WORLD_NODES_MAX];
+    uint32_t node_count;
+    struct node *manager;
+    struct node *mdt;
+    struct node *osts; /* options.ost_count */
+    struct node *clients;
+    char failure[512]; /* what a node could not do */
+    struct kv_counters kv_sum; /* of lives that are over */
+    struct client_counters client_sum;
+    struct ost_counters ost_sum;
+    uint64_t opens_cut;
+};
+
+/* Draws sizes from a generator of its own, so that they do not depend on what follows. */
+void world_draw(uint64_t seed, struct world_options *ret_options);
+/* All nodes are down. */
+struct world *world_new(const struct world_options *options);
+void world_free(struct world *world);
+
+/* Starts a node that is down. A crash countdown that was set by crash_after (UINT64_MAX: none) may
+ * cut it off in the middle: then it is down again, or up and about to crash. False: it could not
+ * start, and failure says why. */
+bool node_start(struct node *node, uint64_t crash_after);
+void node_kill(struct node *node);
+/* Also of a node that is down. */
+void node_power(struct node *node);
+static inline bool node_is_up(const struct node *node) {
+    return node->life != NULL;
+}
+/* NULL while it is down, or has no session yet, or not any more. */
+struct shoal_client *node_client(struct node *node);
+/* The client of the node has failed to begin a session: it must be started anew. */
+bool node_client_failed(const struct node *node);
+struct manager *node_manager(struct node *node);
+struct group *node_group(struct node *node);
+struct ost *node_ost(struct node *node);
+struct rpc *node_rpc(struct node *node);
+/* Ends the session; node_client is NULL from now on, and done is set when it is over. */
+void node_client_stop(struct node *node, bool *done);
+/* Around calls into the node's actors that are made outside of its events. */
+void node_enter(struct node *node);
+void node_leave(struct node *node);
+/* Adds what the living have counted to the sums. */
+void world_sum(struct world *world);
