@@ -3,6 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
+static void *region_memory(size_t size_bytes) {
+    void *memory =
+        aligned_alloc(BLOCK_BYTES, (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
+
+    if (!memory) {
+        abort();
+    }
+    return memory;
+}
+
 static struct sim_region **region_link(struct sim_process *process, const char *name) {
     struct sim_region **link = &process->regions;
 
@@ -31,12 +42,7 @@ static struct sim_region *region_add(struct sim_process *process, const char *na
 
     region->name = sim_allocate(name_size);
     memcpy(region->name, name, name_size);
-    /* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
-    region->data =
-        aligned_alloc(BLOCK_BYTES, (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
-    if (!region->data) {
-        abort();
-    }
+    region->data = region_memory(size_bytes);
     memset(region->data, 0, size_bytes);
     region->size_bytes = size_bytes;
     region->next = process->regions;
@@ -114,7 +120,7 @@ void sim_regions_kill(struct env_sim *env) {
         struct sim_region *region = shared->region;
 
         if (region) {
-            region->data = sim_allocate(region->size_bytes);
+            region->data = region_memory(region->size_bytes);
             memcpy(region->data, shared->data, region->size_bytes);
             region->open = NULL;
             shared->region = NULL;

@@ -295,6 +295,7 @@ static struct kv_options kv_options_of(const struct node *node) {
         .changes_bytes_max = smallest ? 256 * KIB : 1 * MIB,
         .base_memory_bytes = 64 * MIB,
         .sync_interval_ns = world->sync_interval_ns,
+        .outcomes_max = 4096,
     };
 
     options.owner_id[0] = (uint8_t)node->target_id;
