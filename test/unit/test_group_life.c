@@ -1,5 +1,5 @@
-/* A group in trouble: killed with calls in flight, a log that is full or fails, limits reached, rows
- * that are damaged, a stop. */
+/* A group in trouble: killed with calls in flight, a log that is full or fails, limits reached,
+ * rows that are damaged, a stop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -207,7 +207,7 @@ static bool lanes_done(const struct lane *lanes) {
     return done;
 }
 
-/* Kills and stops with calls of four sessions in flight: each mutation takes effect exactly once. */
+/* Kills and stops with calls of four sessions in flight: each mutation takes effect just once. */
 static void test_kill_in_flight(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -257,7 +257,7 @@ static void create_prepare(struct meta_bench *bench, uint32_t number, struct cal
     call->request.create.parent = INO_ROOT;
     call->request.create.name = (struct bytes){name, 4};
     call->request.create.mode = 0644;
-    call->request.create.open_flags = OPEN_READ;
+    call->request.create.open_flags = OPEN_WRITE;
 }
 
 /* More at once than the log takes: some wait, all are answered. */

@@ -1,5 +1,5 @@
-/* Rows from disk: what was written is accepted, and nothing that is cut, too long, of a newer format
- * or plainly wrong; random bytes are survived. */
+/* Rows from disk: what was written is accepted, and nothing that is cut, too long, of a newer
+ * format or plainly wrong; random bytes are survived. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
