@@ -58,17 +58,25 @@ static int file_run(struct ost *ost, struct env_io io) {
     return ost->env->ops->io_run(ost->env, &io);
 }
 
-static int file_make(struct ost *ost) {
+/* The size that it begins with, on disk before the first record. A start that was cut short may
+ * have left less. */
+static int file_make(struct ost *ost, uint64_t *size) {
     uint64_t blocks = MIN(ost->options.grow_bytes / BLOCK_BYTES, ost->block_size_max);
-    int r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+    int r = 0;
 
-    if (r == 0) {
-        r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
+    if (*size < blocks * BLOCK_BYTES) {
+        r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+        if (r == 0) {
+            r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
+        }
+        if (r == 0) {
+            r = ost->env->ops->file_size(ost->file, size);
+        }
     }
     return r;
 }
 
-int load_file(struct ost *ost, char problem[256]) {
+static int file_prepare(struct ost *ost, uint64_t *ret_size) {
     struct ost_options *options = &ost->options;
     uint64_t size = 0;
     int r = ost->env->ops->file_open(ost->env, options->data_path,
@@ -77,37 +85,41 @@ int load_file(struct ost *ost, char problem[256]) {
     if (r == 0) {
         r = ost->env->ops->file_size(ost->file, &size);
     }
-    if (r == 0 && options->data_bytes_max == 0) {
+    if (r < 0) {
+        return r;
+    }
+    if (options->data_bytes_max == 0) {
         options->data_bytes_max = size;
     }
     ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
     ost->was_empty = size == 0;
-    if (r == 0 && size == 0 && ost->block_size_max > 0) {
-        r = file_make(ost);
-        if (r == 0) {
-            r = ost->env->ops->file_size(ost->file, &size);
-        }
+    r = file_make(ost, &size);
+    *ret_size = size;
+    return r;
+}
+
+int load_file(struct ost *ost, char problem[256]) {
+    const char *path = ost->options.data_path;
+    uint64_t size = 0;
+    int r = file_prepare(ost, &size);
+
+    if (r == 0 && (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES)) {
+        snprintf(problem, 256, "%s is too small for a storage target", path);
+        r = -ERR_INVALID;
     }
     if (r == 0) {
-        r = file_run(
-            ost,
-            (struct env_io){.kind = ENV_IO_READ, .buffer = ost->label_block, .size = BLOCK_BYTES});
+        struct env_io io = {.kind = ENV_IO_READ, .buffer = ost->label_block, .size = BLOCK_BYTES};
+
+        r = file_run(ost, io);
     }
     if (r == 0) {
         r = label_check(ost, &ost->file_label, problem);
     }
-    if (r < 0) {
-        if (!problem[0]) {
-            snprintf(problem, 256, "%s cannot be opened: %s", options->data_path, err_text(r));
-        }
-        return r;
-    }
-    if (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES) {
-        snprintf(problem, 256, "%s is too small for a storage target", options->data_path);
-        return -ERR_INVALID;
+    if (r < 0 && !problem[0]) {
+        snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
     }
     ost->file_blocks = MIN(size / BLOCK_BYTES, ost->block_size_max);
-    return 0;
+    return r;
 }
 
 static int load_format(struct ost *ost) {
