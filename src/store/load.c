@@ -122,12 +122,19 @@ int load_file(struct ost *ost, char problem[256]) {
     return r;
 }
 
+static int state_put(struct ost *ost, bool labelled) {
+    struct store_state state = {.format = STORE_FORMAT,
+                                .labelled = labelled,
+                                .target = ost->options.target.value,
+                                .label = ost->label};
+    struct kv_key key = store_owner_key(STORE_ROW_STATE, 0, 0);
+
+    return kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)&state, sizeof state});
+}
+
 static int load_format(struct ost *ost) {
-    struct store_state state = {.format = STORE_FORMAT, .target = ost->options.target.value};
     struct store_bitmap bitmap = {.format = STORE_FORMAT, .bits = {1}};
-    struct kv_key state_key = store_owner_key(STORE_ROW_STATE, 0, 0);
     struct kv_key bitmap_key = store_owner_key(STORE_ROW_BITMAP, 0, 0);
-    uint64_t label = 0;
 
     if (ost->file_label != 0) {
         snprintf(ost->problem, sizeof ost->problem,
@@ -135,11 +142,10 @@ static int load_format(struct ost *ost) {
                  ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
-    ost->env->ops->random(ost->env, &label, sizeof label);
-    label |= 1;
-    state.label = label;
+    ost->env->ops->random(ost->env, &ost->label, sizeof ost->label);
+    ost->label |= 1;
     kv_begin(ost->kv);
-    int r = kv_put(ost->kv, &state_key, (struct bytes){(const uint8_t *)&state, sizeof state});
+    int r = state_put(ost, false);
     if (r == 0) {
         r = kv_put(ost->kv, &bitmap_key, (struct bytes){(const uint8_t *)&bitmap, sizeof bitmap});
     }
@@ -148,7 +154,6 @@ static int load_format(struct ost *ost) {
         return r;
     }
     (void)kv_commit(ost->kv);
-    ost->label = label;
     ost->label_wanted = true;
     ost->label_position = kv_seal(ost->kv);
     return 0;
@@ -173,15 +178,15 @@ static int load_state(struct ost *ost) {
     if (state.format > STORE_FORMAT) {
         return -ERR_NEWER_FORMAT;
     }
-    if (ost->was_empty || (ost->file_label != 0 && ost->file_label != state.label) ||
-        state.target != ost->options.target.value) {
+    bool label_fits = ost->file_label == state.label || (ost->file_label == 0 && !state.labelled);
+    if (ost->was_empty || !label_fits || state.target != ost->options.target.value) {
         snprintf(ost->problem, sizeof ost->problem,
                  "%s is not the data file that the index in %s is about", ost->options.data_path,
                  ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
     ost->label = state.label;
-    ost->label_wanted = ost->file_label == 0;
+    ost->label_wanted = !state.labelled;
     ost->label_position = kv_position(ost->kv);
     return 0;
 }
@@ -271,11 +276,22 @@ int ost_load_step(struct ost *ost) {
     return r;
 }
 
+/* The row is recorded behind the label, so it is on disk behind it too. */
 static void label_finished(struct ost *ost, struct ost_io *io) {
     ost->label_writing = false;
     if (io->result < 0) {
         ost_log(ost, "target %" PRIu32 ": the label of %s cannot be written: %s",
                 ost->options.target.value, ost->options.data_path, err_text(io->result));
+        return;
+    }
+    if (ost->stop_stage >= STOP_KV) {
+        return; /* Too late for a record; the next start sees to it. */
+    }
+    kv_begin(ost->kv);
+    if (state_put(ost, true) < 0) {
+        kv_abort(ost->kv);
+    } else {
+        (void)kv_commit(ost->kv);
     }
 }
 
