@@ -1,6 +1,7 @@
 /* One call after another. */
 #include "meta/run.h"
-#include "meta/effects.h"
+#include "meta/inode.h"
+#include "meta/open.h"
 #include "meta/operations.h"
 #include <assert.h>
 #include <string.h>
@@ -44,6 +45,29 @@ void run_arrived(struct group *group, struct call *call) {
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }
 
+static int outcome_renew_stage(struct transaction *transaction, const struct outcome_head *head) {
+    const struct opens *opens = &transaction->group->opens;
+    bool closes = head->open_flags & OUTCOME_CLOSES;
+    struct effect effect = {.kind = closes ? EFFECT_CLOSE : EFFECT_OPEN,
+                            .ino = {head->ino},
+                            .flags = head->open_flags & ~(uint32_t)OUTCOME_CLOSES};
+    const struct inode_row *row;
+    bool freed = false;
+
+    int r = inode_get(transaction, effect.ino, &row);
+    if (r < 0) {
+        return r == -ERR_STALE ? 0 : r; /* it went with that close */
+    }
+    if (closes) {
+        return close_stage(transaction, row, &effect, &freed);
+    }
+    if (opens_is_full(opens) && !opens_find(opens, effect.ino, transaction->session)) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    transaction_effect(transaction, effect);
+    return 0;
+}
+
 /* An open that a call from before the restart gave, or a close: memory has lost it, and the client
  * did not present it, as it had no answer yet. Done once, by the outcome's term. */
 static int outcome_renew(struct group *group, struct session *session, struct call *call,
@@ -56,21 +80,14 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
     if (head->term == group->term || head->ino == 0) {
         return 0;
     }
-    if (opens_is_full(&group->opens)) {
-        return -ERR_TOO_MANY_OPEN;
-    }
     memcpy(copy, outcome->reply.data, outcome->reply.size);
     ((struct outcome_head *)(void *)copy)->term = group->term;
     renewed.reply.data = copy;
     transaction_begin(&transaction, group, true);
     transaction.session = session;
     transaction.call = call;
-    transaction_effect(
-        &transaction,
-        (struct effect){.kind = head->open_flags & OUTCOME_CLOSES ? EFFECT_CLOSE : EFFECT_OPEN,
-                        .ino = {head->ino},
-                        .flags = head->open_flags});
-    int r = transaction_outcome(&transaction, &renewed);
+    int r = outcome_renew_stage(&transaction, head);
+    r = r < 0 ? r : transaction_outcome(&transaction, &renewed);
     if (r < 0) {
         transaction_abort(&transaction);
         return r == -ERR_NO_SPACE ? -ERR_BUSY : r;
@@ -264,6 +281,9 @@ static enum run_result run_call(struct group *group, struct call *call) {
     r = r < 0 ? r : session_part(group, operation, call, &session);
     if (r > 0) {
         return RUN_OVER;
+    }
+    if (r == -ERR_PENDING) {
+        return RUN_PARKED;
     }
     if (r < 0) {
         group->counters.totals.refused++;

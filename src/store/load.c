@@ -239,6 +239,11 @@ int ost_load_step(struct ost *ost) {
             break;
         case LOAD_BITMAP:
             r = load_rows(ost, load_bitmap);
+            if (r == 0 && blocks_is_free(&ost->blocks, 0)) {
+                snprintf(ost->problem, sizeof ost->problem,
+                         "the bitmap in %s has lost its first row", ost->options.kv.directory);
+                r = -ERR_CORRUPT;
+            }
             if (r == 0) {
                 walk_rows(ost, STORE_ROW_SESSION);
             }
