@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
 #define FILE_SYSTEM_SOURCE "shoal"
@@ -98,15 +99,34 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
     }
 }
 
+/* 0, or an errno. The kernel answers stat of a dead mount from its cache for a while; statfs always
+ * asks the server, and when that has just been killed waits until the kernel has noticed. */
+static int place_reach(const char *path, struct stat *ret_attributes) {
+    _cleanup_(charp_freep) char *place = NULL;
+    struct mount_found found;
+    struct statfs space;
+
+    if (stat(path, ret_attributes) < 0)
+        return errno;
+    place = realpath(path, NULL);
+    if (!place)
+        return errno;
+    if (mount_find(place, &found) && strcmp(found.type, FILE_SYSTEM_TYPE) == 0 &&
+        statfs(place, &space) < 0)
+        return errno == ECONNABORTED ? ENOTCONN : errno;
+    return 0;
+}
+
 int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem) {
     _cleanup_(charp_freep) char *place = NULL;
     struct mount_found found;
     struct stat attributes;
+    int error;
     int r;
 
-    for (int i = 0; stat(path, &attributes) < 0; i++) {
-        if (errno != ENOTCONN || i >= STALE_MOUNTS_MAX)
-            return refuse_unreachable(path, errno, problem);
+    for (int i = 0; (error = place_reach(path, &attributes)) != 0; i++) {
+        if (error != ENOTCONN || i >= STALE_MOUNTS_MAX)
+            return refuse_unreachable(path, error, problem);
         r = stale_clear(path, problem);
         if (r < 0)
             return r;
