@@ -193,13 +193,13 @@ static const struct row rows[] = {
     {"small file read", OP_CHUNK_READ, 32768, 16, 20000, 512 * MIB, true, 0},
 };
 
-int main(int argc, char **argv) {
-    struct env_linux_options options = {.root = argc > 1 ? argv[1] : ".", .spin_ns = 5000};
+static int target_open(const char *root) {
     struct ost_options target = {
+        .env = env,
         .kv = {.directory = "kv",
                .shared_name = "bench_store",
                .base = &kv_lmdb_ops,
-               .root = options.root,
+               .root = root,
                .ring_bytes = 32 * MIB,
                .ring_data_bytes = 64 * MIB,
                .disk_log_bytes = 512 * MIB,
@@ -213,6 +213,25 @@ int main(int argc, char **argv) {
         .unsigned_allowed = true,
     };
     char problem[256];
+
+    env->ops->random(env, target.kv.owner_id, sizeof target.kv.owner_id);
+    int r = ost_open(&target, &ost, problem);
+    if (r < 0) {
+        fprintf(stderr, "bench_store: %s\n", problem);
+    }
+    return r;
+}
+
+static void take_memory(void) {
+    for (size_t i = 0; i < DEPTH_MAX; i++) {
+        calls[i].memory = aligned_alloc(BLOCK_BYTES, CHUNK + BLOCK_BYTES);
+        assert(calls[i].memory);
+        memset(calls[i].memory, (int)i + 1, CHUNK + BLOCK_BYTES);
+    }
+}
+
+int main(int argc, char **argv) {
+    struct env_linux_options options = {.root = argc > 1 ? argv[1] : ".", .spin_ns = 5000};
     int result = 1;
     int r = env_linux_new(&options, &env);
 
@@ -223,17 +242,9 @@ int main(int argc, char **argv) {
     worker.now_ns = worker_clock_ns;
     worker_bind(&worker);
     prng_init(&prng, 1);
-    target.env = env;
-    env->ops->random(env, target.kv.owner_id, sizeof target.kv.owner_id);
-    r = ost_open(&target, &ost, problem);
-    if (r < 0) {
-        fprintf(stderr, "bench_store: %s\n", problem);
+    take_memory();
+    if (target_open(options.root) < 0) {
         return 1;
-    }
-    for (size_t i = 0; i < DEPTH_MAX; i++) {
-        calls[i].memory = aligned_alloc(BLOCK_BYTES, CHUNK + BLOCK_BYTES);
-        assert(calls[i].memory);
-        memset(calls[i].memory, (int)i + 1, CHUNK + BLOCK_BYTES);
     }
     calls[0].call.request.session_attach = (struct session_attach_request){SESSION, INCARNATION, 1};
     call_alone(&calls[0], OP_SESSION_ATTACH);

@@ -66,7 +66,7 @@ static int64_t run_seed(uint64_t seed, FILE *trace, uint64_t *ret_hash) {
     run.power_on = prng_chance(&run.prng, 1, 2);
     run.world = world_new(&o);
     if (trace) sim_trace_to(run.world->sim, trace);
-    struct workload_options wo = {.operations = 2500, .depth = 4, .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US, .size_max = 300000};
+    struct workload_options wo = {.operations = 2500, .depth = 4, .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US, .size_max = 300000, .tell = trace};
     run.load = workload_new(run.world, &wo);
     restarts(&run, true);
     uint64_t deadline = 600 * NS_PER_S, next = sim_now_ns(run.world->sim) + 20 * NS_PER_MS;
@@ -89,11 +89,11 @@ static int64_t run_seed(uint64_t seed, FILE *trace, uint64_t *ret_hash) {
     }
     if (workload_failure(run.load)) snprintf(run.failure, sizeof run.failure, "%s", workload_failure(run.load));
     const struct workload_counters *c = workload_counters_get(run.load);
-    if (run.failure[0]) printf("seed %" PRIu64 ": %s\n", seed, run.failure);
+    if (run.failure[0]) printf("seed %" PRIu64 ": %s (last line: %s)\n", seed, run.failure, run.world->last_line);
     if (trace || getenv("V")) printf("seed %" PRIu64 " sub %" PRIu64 " ok %" PRIu64 " failed %" PRIu64 " lost %" PRIu64 " crashes %" PRIu64 " time %.1f ms\n", seed, c->submitted, c->succeeded, c->failed, c->lost, run.crashes, (double)sim_now_ns(run.world->sim) / 1e6);
     *ret_hash = sim_trace_hash(run.world->sim);
-    workload_free(run.load);
     world_free(run.world);
+    workload_free(run.load);
     return run.failure[0] ? -1 : 0;
 }
 int main(int argc, char **argv) {

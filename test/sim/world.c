@@ -168,13 +168,14 @@ static void life_free(struct life *life) {
         return;
     }
     worker_bind(&life->worker);
+    /* It forgets calls that lie in the memory of those below. */
+    rpc_free(life->rpc);
+    transport_sim_free(life->transport);
     client_free(life->client);
     ost_close(life->ost);
     group_close(life->group);
     manager_close(life->manager);
     transport_sim_server_free(life->server);
-    rpc_free(life->rpc);
-    transport_sim_free(life->transport);
     worker_bind(NULL);
     free(life);
 }
@@ -341,7 +342,7 @@ static int open_group(struct life *life, char problem[256]) {
 static void log_line(void *context, const char *line) {
     struct node *node = context;
 
-    (void)line;
+    snprintf(node->world->last_line, sizeof node->world->last_line, "%s", line);
     sim_count(node->world->sim, "lines logged by OSTs", 1);
 }
 

@@ -194,6 +194,15 @@ static void test_truncating_open_clears_set_id(void **state) {
     assert_int_equal(desk_run(desk, &request), 0);
     assert_int_equal(mode_of(desk, 2), 0755);
     assert_int_equal(memory_shoal_open_count(desk->client), 2);
+
+    /* A server that clears them itself: the kernel must not go on believing the old mode. */
+    chmod_file(desk, 2, 04777);
+    desk->uid = 1000;
+    desk->forget_count = 0;
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(desk->forget_count, 1);
+    assert_int_equal(count(desk, SHOAL_SETATTR), 2 * DESK_HANDLES_MAX * 2 + 3);
+    assert_int_equal(mode_of(desk, 2), 0777);
 }
 
 static void test_chown_clears_set_id(void **state) {

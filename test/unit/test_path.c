@@ -1,4 +1,4 @@
-/* The path layer on a real cluster: what paths mean, and that each call is the operation it says. */
+/* The path layer on a real cluster: what paths mean, and that each call does what it says. */
 #include "local_place.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -22,7 +22,7 @@ enum {
     RW = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE
 };
 
-/* cmocka's own checks jump to the main thread's frame, so threads have one that ends the program. */
+/* cmocka's own checks jump to the main thread's frame; this one ends the program. */
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
