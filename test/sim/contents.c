@@ -35,6 +35,7 @@ struct content_file {
     uint64_t durable; /* what settled falls back to */
     uint64_t known[CONTENTS_CLIENTS];
     uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
+    uint64_t stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
     uint64_t high;
     uint64_t high_before;    /* the last truncation */
     uint64_t high_volatile;  /* the most since all was durable */
@@ -308,6 +309,14 @@ void contents_fill(const struct content_write *write, void *data) {
     bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
 }
 
+/* A file that is open since before another client's truncation is written with a capability from
+ * then: such a write may count as before it. Opening anew ends that (close-to-open). */
+static bool is_overtaken(const struct content_write *write) {
+    uint64_t stale = write->file->stale[write->client];
+
+    return !write->zeros && stale > 0 && write->end_offset >= stale;
+}
+
 static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
@@ -317,7 +326,8 @@ static void write_end(struct content_write *write, enum content_end how) {
     }
     write->end = file->contents->now;
     file->unsure_count--;
-    write->ok = how == CONTENT_OK && write->begin > file->contents->power_at;
+    write->ok =
+        how == CONTENT_OK && write->begin > file->contents->power_at && !is_overtaken(write);
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -350,6 +360,9 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
     for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
         file->known[i] = MIN(file->known[i], size);
         file->opened[i] = MIN(file->opened[i], size);
+        if (i != client) {
+            file->stale[i] = MIN(file->stale[i] - 1, size) + 1;
+        }
     }
     return write_begin(file, &(struct content_write){.offset = size,
                                                      .end_offset = UINT64_MAX,
@@ -371,6 +384,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
         file->high_before = file->high;
         file->high = file->unsure_count == 0 ? cut->offset : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
+        file->stale[cut->client] = 0;
     }
 }
 
@@ -560,6 +574,7 @@ void contents_opened(struct content_file *file, uint32_t client, struct content_
     list_remove(&look->node);
     if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
         file->opened[client] = MIN(look->settled, file->settled);
+        file->stale[client] = 0;
     }
 }
 
@@ -613,6 +628,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;
     file->opened[client] = 0;
+    file->stale[client] = 0;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {
