@@ -260,6 +260,9 @@ static void group_step(struct actor *actor, struct message *first) {
 
     group->now_ns = env_now_ns(group->env);
     group->wall_ns = MAX(group->wall_ns, env_wall_ns(group->env));
+#if defined(SHOAL_BUG_EARLY_REPLY)
+    group_seal(group); /* of the step before, whose replies have left */
+#endif
     while (first) {
         struct message *message = first;
 
@@ -281,10 +284,9 @@ static void group_step(struct actor *actor, struct message *first) {
             run_class(group, (enum message_class)i);
         }
         group->unpark = group->unpark && !unparked;
-#if defined(SHOAL_BUG_EARLY_REPLY)
-        replies_leave(group);
-#endif
+#if !defined(SHOAL_BUG_EARLY_REPLY)
         group_seal(group);
+#endif
         replies_leave(group);
         replies_await_sync(group);
         answer_synced(group);
