@@ -29,9 +29,8 @@
     __extension__({                                                                                \
         __typeof__(a) UNIQUE(chosen_a_, number) = (a);                                             \
         __typeof__(b) UNIQUE(chosen_b_, number) = (b);                                             \
-        UNIQUE(chosen_a_, number)                                                                  \
-            order UNIQUE(chosen_b_, number) ? UNIQUE(chosen_a_, number)                            \
-                                            : UNIQUE(chosen_b_, number);                           \
+        bool UNIQUE(chosen_, number) = UNIQUE(chosen_a_, number) order UNIQUE(chosen_b_, number);  \
+        UNIQUE(chosen_, number) ? UNIQUE(chosen_a_, number) : UNIQUE(chosen_b_, number);           \
     })
 #define MIN(a, b) CHOOSE(a, b, <, __COUNTER__)
 #define MAX(a, b) CHOOSE(a, b, >, __COUNTER__)

@@ -113,6 +113,10 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
     struct ino ino = by_file ? request->file->file->ino : (struct ino){request->ino};
     struct shard *shard = client_shard(client, ino);
 
+    if (!router_map(&client->router)) {
+        request_fail(request, -ERR_NO_SESSION);
+        return;
+    }
     /* Evicted: nothing that is open exists any more, but handles still go back. */
     if (client_is_fenced(client) && request->operation != SHOAL_RELEASE) {
         request_fail(request, -ERR_FENCED);

@@ -156,6 +156,9 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
     const struct inode_row *row;
 
     int r = inode_get(transaction, job->ino, &row);
+    if (r == -ERR_STALE || r == -ERR_CORRUPT) {
+        return job->session ? eviction_close_stage(transaction, job->session, job->ino, NULL) : 0;
+    }
     if (r < 0) {
         return r;
     }
@@ -181,7 +184,7 @@ static void job_over(struct group *group, struct settle_job *job) {
     job->stage = SETTLE_IDLE;
     group->settle.busy_count--;
     group->counters.totals.settled++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void job_end(struct group *group, struct settle_job *job) {
@@ -192,7 +195,7 @@ static void job_end(struct group *group, struct settle_job *job) {
     }
     transaction_begin(&transaction, group, true);
     int r = job_record(&transaction, job);
-    if (r < 0 && r != -ERR_STALE) {
+    if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
@@ -211,7 +214,7 @@ void settle_step(struct group *group) {
 
             if (r == 0) {
                 job->stage = SETTLE_ASK;
-            } else if (r == -ERR_STALE) {
+            } else if (r != -ERR_PENDING) {
                 job->stage = SETTLE_END;
             }
         }

@@ -35,6 +35,8 @@ struct content_file {
     uint64_t durable; /* what settled falls back to */
     uint64_t known[CONTENTS_CLIENTS];
     uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
+    uint64_t
+        stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
     uint64_t high;
     uint64_t high_before;    /* the last truncation */
     uint64_t high_volatile;  /* the most since all was durable */
@@ -177,8 +179,7 @@ static size_t segment_split(struct content_file *file, uint64_t offset) {
     }
     if (file->segment_count == file->segment_capacity) {
         file->segment_capacity *= 2;
-        file->segments =
-            realloc(file->segments, file->segment_capacity * sizeof *file->segments);
+        file->segments = realloc(file->segments, file->segment_capacity * sizeof *file->segments);
         if (!file->segments) {
             abort();
         }
@@ -308,6 +309,14 @@ void contents_fill(const struct content_write *write, void *data) {
     bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
 }
 
+/* A file that is open since before another client's truncation is written with a capability from
+ * then: such a write may count as before it. Opening anew ends that (close-to-open). */
+static bool is_overtaken(const struct content_write *write) {
+    uint64_t stale = write->file->stale[write->client];
+
+    return !write->zeros && stale > 0 && write->end_offset >= stale;
+}
+
 static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
@@ -317,7 +326,8 @@ static void write_end(struct content_write *write, enum content_end how) {
     }
     write->end = file->contents->now;
     file->unsure_count--;
-    write->ok = how == CONTENT_OK && write->begin > file->contents->power_at;
+    write->ok =
+        how == CONTENT_OK && write->begin > file->contents->power_at && !is_overtaken(write);
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -350,11 +360,13 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
     for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
         file->known[i] = MIN(file->known[i], size);
         file->opened[i] = MIN(file->opened[i], size);
+        if (i != client) {
+            file->stale[i] = MIN(file->stale[i] - 1, size) + 1;
+        }
     }
-    return write_begin(file, &(struct content_write){.offset = size,
-                                                     .end_offset = UINT64_MAX,
-                                                     .client = client,
-                                                     .zeros = true});
+    return write_begin(
+        file, &(struct content_write){
+                  .offset = size, .end_offset = UINT64_MAX, .client = client, .zeros = true});
 }
 
 void contents_cut_end(struct content_write *cut, enum content_end how) {
@@ -371,6 +383,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
         file->high_before = file->high;
         file->high = file->unsure_count == 0 ? cut->offset : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
+        file->stale[cut->client] = 0;
     }
 }
 
@@ -478,24 +491,26 @@ static void segment_tell(const struct content_file *file, size_t index,
     const struct segment *segment = &file->segments[index];
     char text[64];
     size_t used = (size_t)snprintf(
-        problem, CONTENTS_PROBLEM_BYTES, "ino %" PRIx64 " bytes %" PRIu64 "..%" PRIu64
-        " are of %s, may be of:", file->ino, part->offset, part->end_offset,
-        who_wrote(file, part, data, text));
+        problem, CONTENTS_PROBLEM_BYTES,
+        "ino %" PRIx64 " bytes %" PRIu64 "..%" PRIu64 " are of %s, may be of:", file->ino,
+        part->offset, part->end_offset, who_wrote(file, part, data, text));
 
     for (uint32_t i = 0; i < segment->count && used < CONTENTS_PROBLEM_BYTES; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        used += (size_t)snprintf(problem + used, CONTENTS_PROBLEM_BYTES - used,
-                                 " %s%" PRIu64 "%s%s",
-                                 candidate->write->zeros ? "cut " : "", candidate->write->number,
-                                 candidate->write->durable ? " (durable)" : "",
-                                 candidate->gone_at != UINT64_MAX ? " (gone)" : "");
+        used +=
+            (size_t)snprintf(problem + used, CONTENTS_PROBLEM_BYTES - used, " %s%" PRIu64 "%s%s",
+                             candidate->write->zeros ? "cut " : "", candidate->write->number,
+                             candidate->write->durable ? " (durable)" : "",
+                             candidate->gone_at != UINT64_MAX ? " (gone)" : "");
     }
 }
 
-static bool bytes_check(struct content_file *file, const struct content_look *look, uint64_t offset,
-                        const uint8_t *data, uint64_t got, char *problem) {
-    uint64_t end = offset + got;
+static bool bytes_check(struct content_file *file, const struct content_look *look,
+                        const struct content_read *read, char *problem) {
+    uint64_t offset = read->offset;
+    uint64_t end = offset + read->got;
+    const uint8_t *data = read->data;
 
     for (size_t i = segment_find(file, offset);
          i < file->segment_count && file->segments[i].start < end; i++) {
@@ -511,13 +526,13 @@ static bool bytes_check(struct content_file *file, const struct content_look *lo
 }
 
 bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
-                       const struct content_write *range, const void *data, uint64_t got,
-                       char problem[CONTENTS_PROBLEM_BYTES]) {
+                       const struct content_read *read, char problem[CONTENTS_PROBLEM_BYTES]) {
+    uint64_t got = read->got;
     uint64_t high = MAX(MAX(file->high, file->high_before), look->high);
-    uint64_t low = MIN(MAX(look->known, file->opened[client]),
-                       MAX(file->known[client], file->opened[client]));
-    uint64_t end = range->offset + got;
-    bool ends = end < range->end_offset;
+    uint64_t low =
+        MIN(MAX(look->known, file->opened[client]), MAX(file->known[client], file->opened[client]));
+    uint64_t end = read->offset + got;
+    bool ends = end < read->end_offset;
 
     list_remove(&look->node);
     file->contents->now++;
@@ -533,7 +548,7 @@ bool contents_read_end(struct content_file *file, uint32_t client, struct conten
                  file->ino, end, low);
         return false;
     }
-    return bytes_check(file, look, range->offset, data, got, problem);
+    return bytes_check(file, look, read, problem);
 }
 
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
@@ -560,6 +575,7 @@ void contents_opened(struct content_file *file, uint32_t client, struct content_
     list_remove(&look->node);
     if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
         file->opened[client] = MIN(look->settled, file->settled);
+        file->stale[client] = 0;
     }
 }
 
@@ -584,8 +600,8 @@ void contents_settled(struct content_file *file, uint32_t client, struct content
     }
     if (look_is_plain(file, look)) {
         file->settled = MAX(file->settled, look->known);
-        file->durable = synced ? MAX(file->durable, MAX(look->settled, look->known))
-                               : file->durable;
+        file->durable =
+            synced ? MAX(file->durable, MAX(look->settled, look->known)) : file->durable;
         file->high_volatile = synced ? file->high : file->high_volatile;
     }
 }
@@ -613,6 +629,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;
     file->opened[client] = 0;
+    file->stale[client] = 0;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {

@@ -125,6 +125,24 @@ static void ask_later(struct question *question, uint64_t delay_ns) {
 
 static void answered(struct shoal_request *request);
 
+static void tell(const struct question *question, const char *what) {
+    const struct workload *workload = question->asker->workload;
+    const struct shoal_request *request = &question->request;
+
+    if (workload->options.tell) {
+        fprintf(workload->options.tell,
+                "%12.6f ms %-10s %s %td: op %d ino %" PRIx64 " write %" PRIu64 " offset %" PRIu64
+                " size %zu set-size %" PRIu64 " flags %x name %.20s -> %" PRId64 "\n",
+                (double)sim_now_ns(workload->world->sim) / 1e6,
+                sim_process_name(question->asker->node->process), what,
+                question - question->asker->questions, request->operation,
+                question->handle ? question->handle->ino : request->ino,
+                question->write ? question->write->number : 0, request->offset, request->size,
+                request->attributes.size, request->flags, request->name ? request->name : "-",
+                request->result);
+    }
+}
+
 static void submit(struct question *question) {
     struct asker *asker = question->asker;
 
@@ -133,6 +151,7 @@ static void submit(struct question *question) {
     question->request.context = question;
     asker->busy++;
     asker->workload->counters.submitted++;
+    tell(question, "asks");
     if (question->handle) {
         question->handle->busy++;
     }
@@ -376,14 +395,15 @@ static bool take_data(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     const struct shoal_request *request = &question->request;
     uint32_t client = asker->node->index;
-    struct content_write range = {.offset = request->offset,
-                                  .end_offset = request->offset + request->size};
+    const struct content_read read = {.offset = request->offset,
+                                      .end_offset = request->offset + request->size,
+                                      .data = question->buffer,
+                                      .got = (uint64_t)request->result};
 
     switch (request->operation) {
     case SHOAL_READ:
         question->looking = false;
-        return contents_read_end(question->content, client, &question->look, &range,
-                                 question->buffer, (uint64_t)request->result, problem);
+        return contents_read_end(question->content, client, &question->look, &read, problem);
     case SHOAL_GETATTR:
         question->looking = false;
         return contents_size_end(question->content, client, &question->look,
@@ -411,12 +431,12 @@ static bool take_success(struct question *question, char *problem) {
 
     switch (request->operation) {
     case SHOAL_CREATE:
-        *handle = (struct handle){.file = request->file,
-                                  .ino = request->attributes.ino,
-                                  .flags = request->flags,
-                                  .busy = handle->busy,
-                                  .content = contents_file(workload->contents,
-                                                           request->attributes.ino)};
+        *handle =
+            (struct handle){.file = request->file,
+                            .ino = request->attributes.ino,
+                            .flags = request->flags,
+                            .busy = handle->busy,
+                            .content = contents_file(workload->contents, request->attributes.ino)};
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
 
@@ -449,6 +469,7 @@ static void answered(struct shoal_request *request) {
 
     question->open = false;
     asker->busy--;
+    tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
     if (request->result < 0) {
         workload->counters.failed++;

@@ -5,6 +5,7 @@
 #pragma once
 #include "contents.h"
 #include "world.h"
+#include <stdio.h>
 
 struct workload;
 
@@ -14,6 +15,7 @@ struct workload_options {
     uint64_t think_ns;   /* between an answer and the next question, at most */
     uint32_t files_max;  /* data files that are open at a time, a client */
     uint32_t size_max;   /* of a file */
+    FILE *tell;          /* each question and answer; or NULL */
 };
 
 struct workload_counters {

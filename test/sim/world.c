@@ -57,11 +57,9 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     };
 }
 
-static void node_init(struct world *world, struct node *node, enum node_role role,
-                      uint32_t index) {
+static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
     static const char *const names[] = {"manager", "mdt", "ost", "client"};
-    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille,
-                                         1000};
+    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille, 1000};
     char name[32];
 
     snprintf(name, sizeof name, "%s%u", names[role], index);
@@ -168,13 +166,14 @@ static void life_free(struct life *life) {
         return;
     }
     worker_bind(&life->worker);
+    /* It forgets calls that lie in the memory of those below. */
+    rpc_free(life->rpc);
+    transport_sim_free(life->transport);
     client_free(life->client);
     ost_close(life->ost);
     group_close(life->group);
     manager_close(life->manager);
     transport_sim_server_free(life->server);
-    rpc_free(life->rpc);
-    transport_sim_free(life->transport);
     worker_bind(NULL);
     free(life);
 }
@@ -208,7 +207,7 @@ void world_free(struct world *world) {
     for (uint32_t i = 0; i < world->node_count; i++) {
         kv_mem_store_free(world->nodes[i].store);
     }
-    /* Packets under way free themselves with the world's events, but need the network until then. */
+    /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
     sim_free(world->sim);
     sim_net_free(net);
@@ -251,16 +250,15 @@ static void life_schedule(struct worker *worker, struct actor *actor) {
     struct turn *turn = allocate(sizeof *turn);
 
     *turn = (struct turn){worker, actor};
-    sim_schedule_event(world->sim,
-                       &(struct sim_event){
-                           .process = life->node->process,
-                           .delay_ns =
-                               prng_below(sim_prng(world->sim), world->options.schedule_ns_max),
-                           .kind = "step",
-                           .run = turn_run,
-                           .drop = free,
-                           .context = turn,
-                       });
+    sim_schedule_event(world->sim, &(struct sim_event){
+                                       .process = life->node->process,
+                                       .delay_ns = prng_below(sim_prng(world->sim),
+                                                              world->options.schedule_ns_max),
+                                       .kind = "step",
+                                       .run = turn_run,
+                                       .drop = free,
+                                       .context = turn,
+                                   });
 }
 
 static void life_tick(struct env_tick *tick) {
@@ -289,7 +287,9 @@ static struct kv_options kv_options_of(const struct node *node) {
         .shared_name = "ring",
         .base = &kv_mem_ops,
         .base_store = node->store,
-        .ring_bytes = ost ? 448 * KIB : smallest ? 64 * KIB : 512 * KIB,
+        .ring_bytes = ost        ? 448 * KIB
+                      : smallest ? 64 * KIB
+                                 : 512 * KIB,
         .ring_data_bytes = ost ? (smallest ? 256 * KIB : 1 * MIB) : 0,
         .disk_log_bytes = smallest && !ost ? 512 * KIB : 4 * MIB,
         .changes_bytes_max = smallest ? 256 * KIB : 1 * MIB,
@@ -341,7 +341,7 @@ static int open_group(struct life *life, char problem[256]) {
 static void log_line(void *context, const char *line) {
     struct node *node = context;
 
-    (void)line;
+    snprintf(node->world->last_line, sizeof node->world->last_line, "%s", line);
     sim_count(node->world->sim, "lines logged by OSTs", 1);
 }
 

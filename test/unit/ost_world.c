@@ -259,6 +259,24 @@ const uint8_t *ost_call_data(const struct ost_call *call) {
     return data;
 }
 
+int ost_world_write(struct ost_world *world, const struct ost_place *place, const uint8_t *data) {
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+
+    ost_call_write(call, place, data);
+    return ost_call_run(call);
+}
+
+int ost_world_read(struct ost_world *world, const struct ost_place *place, const void *want) {
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_READ);
+
+    ost_call_read(call, place);
+    int r = ost_call_run(call);
+    if (r == 0 && want) {
+        assert_memory_equal(ost_call_data(call), want, place->size);
+    }
+    return r;
+}
+
 void ost_world_attach(struct ost_world *world) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 

@@ -68,8 +68,9 @@ void play_again(struct play *play, int wanted);
 void play_list(struct play *play, struct model_inode *directory, uint32_t bytes_max, bool plus);
 /* A session ends uncleanly; a new one takes its place. */
 void play_evict(struct play *play, uint32_t session);
-/* After a restart: the session presents its opens. */
-void play_present(struct play *play, uint32_t session);
+/* After a restart: the session presents its opens. closing: one that it was about to close, which
+ * may have happened; or NULL. */
+void play_present(struct play *play, uint32_t session, const struct model_inode *closing);
 
 void do_lookup(struct play *play);
 void do_getattr(struct play *play);

@@ -10,7 +10,7 @@
 #include "play.h"
 #include <string.h>
 
-enum { SEEDS = 40, STEPS = 700 };
+enum { SEEDS = 30, STEPS = 700 };
 
 static void do_restart(struct play *play) {
     uint64_t how = play_below(play, 3);
@@ -34,7 +34,7 @@ static void do_restart(struct play *play) {
         if (play_below(play, 6) == 0) {
             play_evict(play, i);
         } else {
-            play_present(play, i);
+            play_present(play, i, NULL);
             bench_attach(play->bench, i);
         }
     }

@@ -197,7 +197,7 @@ static void write_answered(struct model *model, struct ost_call *call) {
     }
     if (call->user[2]) {
         /* A copy: the same answer, and no effect. */
-        assert_int_equal(version, call->user[3]);
+        assert_int_equal(version, (uint64_t)call->user[4] << 32 | call->user[3]);
         totals.copies++;
         return;
     }
@@ -373,6 +373,7 @@ static void copy_start(struct model *model) {
     call->call.header.floor = lowest_sequence(model);
     model->files[file].in_flight++;
     call->user[3] = (uint32_t)model->kept_version;
+    call->user[4] = (uint32_t)(model->kept_version >> 32);
     ost_call_start(call);
 }
 

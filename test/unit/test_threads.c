@@ -8,13 +8,9 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
-#include "cmd/local_cluster.h"
-#include <ftw.h>
+#include "local_place.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <shoal/path.h>
 
 enum {
     THREADS = 4,
@@ -26,7 +22,7 @@ enum {
     RW = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE
 };
 
-/* cmocka's own checks jump to the main thread's frame, so threads have one that ends the program. */
+/* cmocka's own checks jump to the main thread's frame; this one ends the program. */
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -150,12 +146,25 @@ static void append(struct runner *runner) {
 static void *runner_main(void *context) {
     struct runner *runner = context;
 
+    CHECK(shoal_thread_enter(runner->shared->client) == 0);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         own_file(runner);
         own_region(runner);
         if (round < APPENDS) {
             append(runner);
         }
+    }
+    shoal_thread_leave(runner->shared->client);
+    return NULL;
+}
+
+/* One that does not say that it makes many calls. */
+static void *visitor_main(void *context) {
+    struct runner *runner = context;
+
+    for (uint32_t round = 0; round < 5; round++) {
+        own_file(runner);
+        own_region(runner);
     }
     return NULL;
 }
@@ -180,54 +189,14 @@ static void log_check(struct shared *shared) {
     assert_int_equal(on_file(shared, SHOAL_RELEASE, file), 0);
 }
 
-/* A cluster's directory with small targets. */
-static void directory_make(char path[64]) {
-    const char *parent = getenv("TMPDIR");
-    struct config config;
-    char name[128];
-    char text[4096];
-
-    snprintf(path, 64, "%.30s/test_threads_XXXXXX", parent ? parent : "/tmp");
-    assert_non_null(mkdtemp(path));
-    config_default(&config);
-    config.ost_count = 2;
-    config.cluster_id[0] = 1;
-    config.data_bytes_max = 128 * MIB;
-    config.mdt_ring_bytes = MIB;
-    config.ost_ring_bytes = MIB;
-    config.ost_ring_data_bytes = 4 * MIB;
-    config.disk_log_bytes = 16 * MIB;
-    config.mdt_changes_bytes = 16 * MIB;
-    config.ost_changes_bytes = 16 * MIB;
-    config_print(&config, text, sizeof text);
-    snprintf(name, sizeof name, "%s/%s", path, CONFIG_NAME);
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int remove_one(const char *path, const struct stat *attributes, int kind, struct FTW *at) {
-    (void)attributes;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 static void test_threads_share_a_client(void **state) {
-    char path[64];
-    struct local_cluster_options options = {.directory = path, .origin = "test"};
-    struct local_cluster *cluster;
+    struct local_place place;
     struct runner *runners = calloc(THREADS, sizeof *runners);
     pthread_t threads[THREADS];
-    char problem[512];
 
     (void)state;
-    directory_make(path);
-    if (local_cluster_open(&options, &cluster, problem)) {
-        fail_msg("%s", problem);
-    }
-    struct shared shared = {.client = local_cluster_client(cluster)};
+    local_place_open(&place);
+    struct shared shared = {.client = local_cluster_client(place.cluster)};
     shared.regions = make(&shared, "regions", RW);
     for (uint32_t i = 0; i < THREADS; i++) {
         runners[i].shared = &shared;
@@ -238,12 +207,12 @@ static void test_threads_share_a_client(void **state) {
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
+    assert_int_equal(pthread_create(&threads[0], NULL, visitor_main, &runners[0]), 0);
+    pthread_join(threads[0], NULL);
     log_check(&shared);
     assert_int_equal(on_file(&shared, SHOAL_RELEASE, shared.regions), 0);
-    assert_int_equal(local_cluster_stop(cluster), 0);
-    local_cluster_close(cluster);
+    local_place_close(&place);
     free(runners);
-    assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 int main(void) {

@@ -47,8 +47,9 @@ struct fuse_problem {
  * -ERR_NO_MEMORY, -ERR_BUSY for threads. */
 MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
                                 struct fuse_problem *ret_problem);
-/* Whether a mount at path would be refused, and where it would be (absolute, without symbolic links,
- * for the caller to free); a mount that a killed Shoal left there is cleared. The errors of start. */
+/* Whether a mount at path would be refused, and where it would be (absolute, without symbolic
+ * links, for the caller to free); a mount that a killed Shoal left there is cleared. The errors of
+ * start. */
 MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
                                 struct fuse_problem *ret_problem);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
