@@ -786,11 +786,3 @@ void posix_write_full_again(void) {
     }
     HOLDS(ends[1] >= ends[0] * 9 / 10 && ends[2] >= ends[0] * 9 / 10);
 }
-
-void posix_fallocate_full(void) {
-    int fd = new_file("file");
-    int r = posix_fallocate(fd, 0, (off_t)1 << 40);
-
-    HOLDS(r == ENOSPC);
-    HOLDS(size_of("file") == 0);
-}
