@@ -46,7 +46,8 @@ struct content_file {
 
 struct contents {
     uint64_t now;
-    uint64_t numbers;
+ uint64_t numbers;
+    uint64_t chunk_bytes;
     uint64_t power_at;     /* of any server, last; 0: never */
     uint64_t power_all_at; /* of all servers together */
     struct content_file *buckets[FILE_BUCKETS];
@@ -61,9 +62,10 @@ static void *allocate(size_t size_bytes) {
     return memory;
 }
 
-struct contents *contents_new(void) {
+struct contents *contents_new(uint64_t chunk_bytes) {
     struct contents *contents = allocate(sizeof *contents);
 
+    contents->chunk_bytes = chunk_bytes;
     contents->now = 1;
     return contents;
 }
@@ -250,6 +252,14 @@ static void segment_apply(struct content_file *file, struct segment *segment,
     }
 }
 
+/* A file that is open since before another client's truncation is written with a capability from
+ * then: such a write may count as before it. Opening anew ends that (close-to-open). */
+static bool is_overtaken(const struct content_write *write) {
+    uint64_t stale = write->file->stale[write->client];
+
+    return !write->zeros && stale > 0 && write->end_offset >= stale;
+}
+
 static struct content_write *write_begin(struct content_file *file,
                                          const struct content_write *what) {
     struct content_write *write = allocate(sizeof *write);
@@ -262,6 +272,7 @@ static struct content_write *write_begin(struct content_file *file,
     write->file = file;
     write->next = file->writes;
     write->cut_before = file->cuts;
+    write->overtaken = is_overtaken(write);
     file->writes = write;
     file->unsure_count++;
     first = segment_split(file, write->offset);
@@ -309,14 +320,6 @@ void contents_fill(const struct content_write *write, void *data) {
     bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
 }
 
-/* A file that is open since before another client's truncation is written with a capability from
- * then: such a write may count as before it. Opening anew ends that (close-to-open). */
-static bool is_overtaken(const struct content_write *write) {
-    uint64_t stale = write->file->stale[write->client];
-
-    return !write->zeros && stale > 0 && write->end_offset >= stale;
-}
-
 static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
@@ -326,8 +329,9 @@ static void write_end(struct content_write *write, enum content_end how) {
     }
     write->end = file->contents->now;
     file->unsure_count--;
+    write->overtaken |= is_overtaken(write);
     write->ok =
-        how == CONTENT_OK && write->begin > file->contents->power_at && !is_overtaken(write);
+        how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -433,7 +437,7 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     uint64_t power_at = file->contents->power_at;
     uint32_t kept = 0;
 
-    if (look->begin < power_at) {
+    if (look->begin < power_at || seen->overtaken) {
         return;
     }
     for (uint32_t i = 0; i < segment->count; i++) {
@@ -509,13 +513,15 @@ static void segment_tell(const struct content_file *file, size_t index,
 
 static bool bytes_check(struct content_file *file, const struct content_look *look, uint64_t offset,
                         const uint8_t *data, uint64_t got, char *problem) {
+    uint64_t chunk_bytes = file->contents->chunk_bytes;
     uint64_t end = offset + got;
+    struct content_write part = {.offset = offset};
 
-    for (size_t i = segment_find(file, offset);
-         i < file->segment_count && file->segments[i].start < end; i++) {
-        struct content_write part = {.offset = MAX(offset, file->segments[i].start),
-                                     .end_offset = MIN(end, segment_end(file, i))};
+    for (; part.offset < end; part.offset = part.end_offset) {
+        size_t i = segment_find(file, part.offset);
+        uint64_t chunk_end = (part.offset / chunk_bytes + 1) * chunk_bytes;
 
+        part.end_offset = MIN(MIN(end, segment_end(file, i)), chunk_end);
         if (!segment_check(file, i, look, &part, data + (part.offset - offset))) {
             segment_tell(file, i, &part, data + (part.offset - offset), problem);
             return false;
