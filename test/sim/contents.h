@@ -37,8 +37,8 @@ struct content_write {
     uint64_t cut_before; /* file's cut count when it began */
 };
 
-/* Writes are atomic within chunks of so many bytes. */
-struct contents *contents_new(uint64_t chunk_bytes);
+/* Reads and writes are atomic within aligned pieces of so many bytes. */
+struct contents *contents_new(uint64_t atom_bytes);
 void contents_free(struct contents *contents);
 uint64_t contents_now(const struct contents *contents);
 

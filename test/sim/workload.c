@@ -79,7 +79,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     }
     workload->world = world;
     workload->options = *options;
-    workload->contents = contents_new(world->options.chunk_bytes);
+    workload->contents = contents_new(WORLD_CALL_BYTES);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
