@@ -36,6 +36,7 @@ struct content_file {
     uint64_t known[CONTENTS_CLIENTS];
     uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
     uint64_t stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
+    uint64_t stale_at[CONTENTS_CLIENTS]; /* when it did first; UINT64_MAX: not */
     uint64_t high;
     uint64_t high_before;    /* the last truncation */
     uint64_t high_volatile;  /* the most since all was durable */
@@ -46,7 +47,8 @@ struct content_file {
 
 struct contents {
     uint64_t now;
-    uint64_t numbers;
+ uint64_t numbers;
+    uint64_t atom_bytes;
     uint64_t power_at;     /* of any server, last; 0: never */
     uint64_t power_all_at; /* of all servers together */
     struct content_file *buckets[FILE_BUCKETS];
@@ -61,9 +63,10 @@ static void *allocate(size_t size_bytes) {
     return memory;
 }
 
-struct contents *contents_new(void) {
+struct contents *contents_new(uint64_t atom_bytes) {
     struct contents *contents = allocate(sizeof *contents);
 
+    contents->atom_bytes = atom_bytes;
     contents->now = 1;
     return contents;
 }
@@ -136,6 +139,9 @@ struct content_file *contents_file(struct contents *contents, uint64_t ino) {
     file->nothing = (struct content_write){
         .end_offset = UINT64_MAX, .zeros = true, .ok = true, .durable = true, .file = file};
     list_init(&file->looks);
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        file->stale_at[i] = UINT64_MAX;
+    }
     file->segment_capacity = 8;
     file->segments = allocate(file->segment_capacity * sizeof *file->segments);
     file->segment_count = 1;
@@ -216,8 +222,12 @@ static bool is_buried(const struct segment *segment, const struct content_write 
 
 static uint64_t oldest_look(const struct content_file *file) {
     const struct list_node *node = list_first(&file->looks);
+    uint64_t oldest = node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
 
-    return node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        oldest = MIN(oldest, file->stale_at[i]);
+    }
+    return oldest;
 }
 
 /* Forgets candidates that neither a read under way nor a power failure can bring back. */
@@ -250,6 +260,14 @@ static void segment_apply(struct content_file *file, struct segment *segment,
     }
 }
 
+/* A file that is open since before another client's truncation is written with a capability from
+ * then: such a write may count as before it. Opening anew ends that (close-to-open). */
+static bool is_overtaken(const struct content_write *write) {
+    uint64_t stale = write->file->stale[write->client];
+
+    return !write->zeros && stale > 0 && write->end_offset >= stale;
+}
+
 static struct content_write *write_begin(struct content_file *file,
                                          const struct content_write *what) {
     struct content_write *write = allocate(sizeof *write);
@@ -262,6 +280,7 @@ static struct content_write *write_begin(struct content_file *file,
     write->file = file;
     write->next = file->writes;
     write->cut_before = file->cuts;
+    write->overtaken = is_overtaken(write);
     file->writes = write;
     file->unsure_count++;
     first = segment_split(file, write->offset);
@@ -309,14 +328,6 @@ void contents_fill(const struct content_write *write, void *data) {
     bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
 }
 
-/* A file that is open since before another client's truncation is written with a capability from
- * then: such a write may count as before it. Opening anew ends that (close-to-open). */
-static bool is_overtaken(const struct content_write *write) {
-    uint64_t stale = write->file->stale[write->client];
-
-    return !write->zeros && stale > 0 && write->end_offset >= stale;
-}
-
 static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
@@ -326,8 +337,9 @@ static void write_end(struct content_write *write, enum content_end how) {
     }
     write->end = file->contents->now;
     file->unsure_count--;
+    write->overtaken |= is_overtaken(write);
     write->ok =
-        how == CONTENT_OK && write->begin > file->contents->power_at && !is_overtaken(write);
+        how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -362,6 +374,7 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
         file->opened[i] = MIN(file->opened[i], size);
         if (i != client) {
             file->stale[i] = MIN(file->stale[i] - 1, size) + 1;
+            file->stale_at[i] = MIN(file->stale_at[i], file->contents->now);
         }
     }
     return write_begin(file, &(struct content_write){.offset = size,
@@ -385,6 +398,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
         file->high = file->unsure_count == 0 ? cut->offset : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
         file->stale[cut->client] = 0;
+        file->stale_at[cut->client] = UINT64_MAX;
     }
 }
 
@@ -433,7 +447,7 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     uint64_t power_at = file->contents->power_at;
     uint32_t kept = 0;
 
-    if (look->begin < power_at) {
+    if (look->begin < power_at || seen->overtaken) {
         return;
     }
     for (uint32_t i = 0; i < segment->count; i++) {
@@ -452,9 +466,18 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     segment_apply(file, segment, seen);
 }
 
+/* Who has the file open since before another client's truncation may still see what was cut. */
+static uint64_t look_since(const struct content_file *file, const struct content_look *look,
+                           const struct content_write *part) {
+    bool stale = part->end_offset >= file->stale[part->client];
+
+    return stale ? MIN(look->begin, file->stale_at[part->client]) : look->begin;
+}
+
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
                           const struct content_write *part, const uint8_t *data) {
     struct segment *segment = &file->segments[index];
+    uint64_t since = look_since(file, look, part);
     size_t size = (size_t)(part->end_offset - part->offset);
     struct content_write *seen = NULL;
     uint32_t seen_count = 0;
@@ -462,13 +485,13 @@ static bool segment_check(struct content_file *file, size_t index, const struct 
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        if (candidate->gone_at > look->begin &&
+        if (candidate->gone_at > since &&
             matches(candidate->write, part->offset, data, size)) {
-            seen = candidate->write;
+            seen = candidate->gone_at > look->begin ? candidate->write : NULL;
             seen_count++;
         }
     }
-    if (seen_count == 1 && size >= WORD_BYTES) {
+    if (seen && seen_count == 1 && size >= WORD_BYTES) {
         segment_settle(file, segment, seen, look);
     }
     return seen_count > 0;
@@ -507,15 +530,17 @@ static void segment_tell(const struct content_file *file, size_t index,
     }
 }
 
-static bool bytes_check(struct content_file *file, const struct content_look *look, uint64_t offset,
-                        const uint8_t *data, uint64_t got, char *problem) {
-    uint64_t end = offset + got;
+static bool bytes_check(struct content_file *file, const struct content_look *look,
+                        struct content_write part, const uint8_t *data, char *problem) {
+    uint64_t atom_bytes = file->contents->atom_bytes;
+    uint64_t offset = part.offset;
+    uint64_t end = part.end_offset;
 
-    for (size_t i = segment_find(file, offset);
-         i < file->segment_count && file->segments[i].start < end; i++) {
-        struct content_write part = {.offset = MAX(offset, file->segments[i].start),
-                                     .end_offset = MIN(end, segment_end(file, i))};
+    for (; part.offset < end; part.offset = part.end_offset) {
+        size_t i = segment_find(file, part.offset);
+        uint64_t atom_end = (part.offset / atom_bytes + 1) * atom_bytes;
 
+        part.end_offset = MIN(MIN(end, segment_end(file, i)), atom_end);
         if (!segment_check(file, i, look, &part, data + (part.offset - offset))) {
             segment_tell(file, i, &part, data + (part.offset - offset), problem);
             return false;
@@ -535,7 +560,7 @@ bool contents_read_end(struct content_file *file, uint32_t client, struct conten
 
     list_remove(&look->node);
     file->contents->now++;
-    if (got > 0 && end > high) {
+    if (got > 0 && end > high && file->stale[client] == 0) {
         snprintf(problem, CONTENTS_PROBLEM_BYTES,
                  "ino %" PRIx64 " read to %" PRIu64 ", but it is at most %" PRIu64 " bytes",
                  file->ino, end, high);
@@ -547,7 +572,10 @@ bool contents_read_end(struct content_file *file, uint32_t client, struct conten
                  file->ino, end, low);
         return false;
     }
-    return bytes_check(file, look, range->offset, data, got, problem);
+    return bytes_check(
+        file, look,
+        (struct content_write){.offset = range->offset, .end_offset = end, .client = client}, data,
+        problem);
 }
 
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
@@ -575,6 +603,7 @@ void contents_opened(struct content_file *file, uint32_t client, struct content_
     if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
         file->opened[client] = MIN(look->settled, file->settled);
         file->stale[client] = 0;
+        file->stale_at[client] = UINT64_MAX;
     }
 }
 
@@ -629,6 +658,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->known[client] = 0;
     file->opened[client] = 0;
     file->stale[client] = 0;
+        file->stale_at[client] = UINT64_MAX;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {

@@ -30,13 +30,15 @@ struct content_write {
     uint32_t client;
     bool zeros;   /* a truncation: zeros from offset on */
     bool ok;      /* acknowledged, and not overtaken by a power failure */
+    bool overtaken; /* may count as before a truncation that had ended when it began */
     bool durable; /* no power failure takes it back */
     struct content_file *file;
     struct content_write *next; /* of the file */
     uint64_t cut_before; /* file's cut count when it began */
 };
 
-struct contents *contents_new(void);
+/* Reads and writes are atomic within aligned pieces of so many bytes. */
+struct contents *contents_new(uint64_t atom_bytes);
 void contents_free(struct contents *contents);
 uint64_t contents_now(const struct contents *contents);
 

@@ -21,6 +21,7 @@ static bool stop_now(void *context) {
     workload_look(run->load);
     return workload_is_done(run->load);
 }
+static void nothing(void *context) { (void)context; }
 static bool idle_now(void *context) {
     struct run *run = context;
     return workload_is_idle(run->load) || workload_failure(run->load);
@@ -71,6 +72,7 @@ static int64_t run_seed(uint64_t seed, FILE *trace, uint64_t *ret_hash) {
     restarts(&run, true);
     uint64_t deadline = 600 * NS_PER_S, next = sim_now_ns(run.world->sim) + 20 * NS_PER_MS;
     while (!workload_is_done(run.load) && !run.failure[0]) {
+        sim_schedule(run.world->sim, NULL, next - sim_now_ns(run.world->sim) + 1, nothing, NULL);
         enum sim_stop stop = sim_run_until(run.world->sim, next, stop_now, &run);
         if (stop == SIM_CRASHED) {
             struct sim_process *p = sim_crashed(run.world->sim);

@@ -79,7 +79,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     }
     workload->world = world;
     workload->options = *options;
-    workload->contents = contents_new();
+    workload->contents = contents_new(WORLD_CALL_BYTES);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
@@ -136,7 +136,7 @@ static void tell(const struct question *question, const char *what) {
                 (double)sim_now_ns(workload->world->sim) / 1e6,
                 sim_process_name(question->asker->node->process), what,
                 question - question->asker->questions, request->operation,
-                question->handle ? question->handle->ino : request->ino,
+                question->handle && question->handle->ino ? question->handle->ino : request->ino,
                 question->write ? question->write->number : 0, request->offset, request->size,
                 request->attributes.size, request->flags, request->name ? request->name : "-",
                 request->result);
@@ -427,6 +427,7 @@ static bool take_success(struct question *question, char *problem) {
     struct workload *workload = asker->workload;
     const struct shoal_request *request = &question->request;
     struct handle *handle = question->handle;
+    bool wrote;
 
     switch (request->operation) {
     case SHOAL_CREATE:
@@ -453,7 +454,12 @@ static bool take_success(struct question *question, char *problem) {
                                   .content = question->content};
         return true;
     case SHOAL_RELEASE:
+        wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
         *handle = (struct handle){.busy = handle->busy};
+        if (!wrote) {
+            unlook(question);
+            return true;
+        }
         return take_data(question, problem);
     default:
         return take_data(question, problem);

@@ -24,7 +24,8 @@ enum {
     MANAGER_TARGET = 1,
     MDT_TARGET = 2,
     OST_TARGET_FIRST = 3,
-    CLIENT_NODE_FIRST = 100
+    CLIENT_NODE_FIRST = 100,
+    WORLD_CALL_BYTES = 65536 /* of one read or write at an OST */
 };
 
 enum node_role { NODE_MANAGER, NODE_MDT, NODE_OST, NODE_CLIENT };
