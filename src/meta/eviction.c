@@ -158,7 +158,7 @@ static void session_end(struct group *group, struct session *session) {
     }
     sessions_drop(&group->sessions, session);
     group->counters.totals.evictions++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void session_step(struct group *group, struct session *session) {

@@ -67,7 +67,8 @@ static void group_fail(struct group *group, int result) {
         group->stage = GROUP_FAILED;
         group->failure = result;
         evict_calls_answer(group, result);
-        group_unpark(group);
+        group->woken = true;
+        group->moved = true;
     }
 }
 
@@ -162,7 +163,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->session_count = group->sessions.count;
     stats->open_count = group->opens.count;
     stats->order_count = group->orders.busy_count;
-    stats->parked_count = group->parked_count;
+    stats->parked_count = group->parking.count;
     stats->totals = group->counters.totals;
     if (stats->operations) {
         for (size_t i = 0; i < OPCODE_COUNT; i++) {
@@ -202,7 +203,8 @@ static void stop_begin(struct group *group) {
     }
     queue_cancel(&group->orders);
     settle_cancel(&group->settle);
-    group_unpark(group);
+    group->woken = true;
+    group->moved = true;
 }
 
 static void take_in(struct group *group, struct message *message) {
@@ -223,7 +225,7 @@ static void take_in(struct group *group, struct message *message) {
         break;
     case GROUP_WAKE:
         atomic_store(&group->wake.posted, false);
-        group_unpark(group);
+        group->woken = true;
         break;
     case GROUP_STATS:
         stats_fill(group, CONTAINER_OF(message, struct group_stats, message));
@@ -232,7 +234,7 @@ static void take_in(struct group *group, struct message *message) {
         stop_begin(group);
         break;
     default:
-        assert(!"a message that no one sends to a group");
+        assert(message->kind == GROUP_STOP); /* No one sends another kind. */
     }
 }
 
@@ -255,11 +257,27 @@ static void jobs_step(struct group *group) {
     }
 }
 
+static void calls_run(struct group *group) {
+    enum run_what what = (group->woken ? RUN_ROWS : 0) | (group->moved ? RUN_GROUP : 0);
+
+    if (group->stage == GROUP_LOADING) {
+        return;
+    }
+    group->woken = false;
+    group->moved = false;
+    for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        run_class(group, (enum message_class)i, what);
+    }
+}
+
 static void group_step(struct actor *actor, struct message *first) {
     struct group *group = CONTAINER_OF(actor, struct group, actor);
 
     group->now_ns = env_now_ns(group->env);
     group->wall_ns = MAX(group->wall_ns, env_wall_ns(group->env));
+#if defined(SHOAL_BUG_EARLY_REPLY)
+    group_seal(group); /* of the step before, whose replies have left */
+#endif
     while (first) {
         struct message *message = first;
 
@@ -271,27 +289,22 @@ static void group_step(struct actor *actor, struct message *first) {
         if (group->synced_moved) {
             group->synced_moved = false;
             if (numbers_synced(&group->numbers, kv_synced_position(group->kv))) {
-                group_unpark(group);
+                group->moved = true;
             }
             answer_synced(group);
         }
         jobs_step(group);
-        bool unparked = group->unpark;
-        for (int i = 0; i < MESSAGE_CLASS_COUNT && group->stage != GROUP_LOADING; i++) {
-            run_class(group, (enum message_class)i);
-        }
-        group->unpark = group->unpark && !unparked;
-#if defined(SHOAL_BUG_EARLY_REPLY)
-        replies_leave(group);
-#endif
+        calls_run(group);
+#if !defined(SHOAL_BUG_EARLY_REPLY)
         group_seal(group);
+#endif
         replies_leave(group);
         replies_await_sync(group);
         answer_synced(group);
         sync_ask(group);
         stop_step(group);
         kv_step(group->kv);
-    } while (group->unpark || group->synced_moved);
+    } while (group->moved || group->synced_moved);
 }
 
 static void signal_init(struct signal *signal, enum group_message kind) {
@@ -325,8 +338,8 @@ static void group_init(struct group *group, const struct group_options *options)
     signal_init(&group->wake, GROUP_WAKE);
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
         list_init(&group->arrived[i]);
-        list_init(&group->parked[i]);
     }
+    parking_init(&group->parking);
     list_init(&group->answered);
     list_init(&group->answered_after_sync);
     list_init(&group->awaiting_sync);

@@ -70,7 +70,7 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
 int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
     bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
 
-    return asked ? -ERR_PENDING : 0;
+    return asked ? transaction_stall(transaction) : 0;
 }
 
 int attributes_read(struct transaction *transaction, struct ino ino, const struct inode_row *row,

@@ -26,7 +26,7 @@ static int size_settle(struct transaction *transaction, const struct settle_requ
         row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));
     } else if (transaction->group->rpc) {
         if (!settle_has_room(transaction->group, request->ino)) {
-            return -ERR_PENDING;
+            return transaction_stall(transaction);
         }
         transaction_effect(transaction,
                            (struct effect){.kind = EFFECT_SETTLE, .ino = request->ino});
@@ -43,6 +43,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
     const struct inode_row *row;
     bool freed = false;
 
+    if (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN) {
+        return -ERR_INVALID;
+    }
     if (!entry || (closes_writer && entry->write_count == 0) ||
         (closes_reader && entry->read_count == 0)) {
         return -ERR_BAD_HANDLE;

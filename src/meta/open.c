@@ -16,7 +16,7 @@ int open_check(const struct inode_row *row, const struct credentials *who, uint3
     if (mode_is_directory(row->mode) && write) {
         return -ERR_IS_DIRECTORY;
     }
-    if (mask == 0) {
+    if (mask == 0 || (open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN)) {
         return -ERR_INVALID;
     }
     int r = permission_check(who, inode_ownership(row), mask);

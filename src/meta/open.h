@@ -2,6 +2,11 @@
 #pragma once
 #include "meta/inode.h"
 
+enum {
+    OPEN_FLAGS_KNOWN = OPEN_READ | OPEN_WRITE | OPEN_TRUNCATE | OPEN_DIRECTORY | OPEN_EXECUTE,
+    OPEN_COUNT_MAX = 1 << 20, /* of one inode by one session, as far as reopen goes */
+};
+
 /* Whether who may open the inode with these OPEN_ flags: types first, then permission. */
 MUST_CHECK int open_check(const struct inode_row *row, const struct credentials *who,
                           uint32_t open_flags);

@@ -216,7 +216,7 @@ static void job_end(struct group *group, struct order_job *job) {
     group->orders.busy_count--;
     group->orders.done_count++;
     group->counters.totals.orders_done++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void round_look(struct order_queue *queue) {

@@ -6,7 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
-enum run_result { RUN_OVER, RUN_PARKED, RUN_FULL };
+/* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room. */
+enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL };
+
+enum { RUN_PENDING_MAX = 64 };
 
 static enum kv_class kv_class_of(uint8_t message_class) {
     switch (message_class) {
@@ -19,22 +22,6 @@ static enum kv_class kv_class_of(uint8_t message_class) {
     default:
         return KV_CLASS_BACKGROUND;
     }
-}
-
-static bool same_mutation(const struct call *a, const struct call *b) {
-    return a->header.sequence != 0 && a->header.sequence == b->header.sequence &&
-           a->header.session.value == b->header.session.value;
-}
-
-static bool is_parked(const struct group *group, const struct call *call) {
-    const struct list *parked = &group->parked[call->header.message_class];
-
-    for (struct list_node *node = list_first(parked); node; node = list_next(parked, node)) {
-        if (same_mutation(call, CONTAINER_OF(node, struct call, server_node))) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void run_arrived(struct group *group, struct call *call) {
@@ -234,7 +221,10 @@ static enum run_result run_operation(struct group *group, const struct operation
     if (transaction.full) {
         return RUN_FULL;
     }
-    return r == -ERR_PENDING ? RUN_PARKED : fail(group, session, call, r);
+    if (r != -ERR_PENDING) {
+        return fail(group, session, call, r);
+    }
+    return transaction.stalled ? RUN_STALLED : RUN_PARKED;
 }
 
 /* The session's part: 0 to go on, 1 when the call is over, or an error. */
@@ -307,67 +297,71 @@ static bool has_room(struct group *group, const struct call *call) {
            kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0);
 }
 
-/* Runs the calls of a list until one finds the log full; that one stays the first. */
-static void run_list(struct group *group, struct list *list) {
+/* Runs a call if the log has room for it, and parks it when it has to wait for something else. */
+static enum run_result run_one(struct group *group, struct call *call, struct list *rows) {
+    uint8_t message_class = call->header.message_class;
+    enum run_result result = has_room(group, call) ? run_call(group, call) : RUN_FULL;
+
+    if (result == RUN_PARKED || result == RUN_STALLED) {
+        struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];
+
+        group->counters.totals.restarts++;
+        parking_put(&group->parking, list, call);
+    }
+    group->counters.totals.waited += result == RUN_FULL;
+    return result;
+}
+
+/* Those that were first asked for are first: when many in a row have to wait on, so will the rest,
+ * until the next wake-up. */
+static void run_parked(struct group *group, struct list *parked, enum message_class message_class) {
+    uint32_t pending_count = 0;
+    struct list waiting;
+    struct list again;
+    struct list todo;
+
+    list_init(&waiting);
+    list_init(&again);
+    list_init(&todo);
+    parking_put_back(parked, &todo);
+    while (pending_count < RUN_PENDING_MAX && !list_is_empty(&todo)) {
+        struct call *call = parking_take(&group->parking, &todo);
+        enum run_result result = run_one(group, call, &again);
+
+        pending_count += result == RUN_PARKED;
+        if (result == RUN_FULL) {
+            list_push_back(&waiting, &call->server_node);
+        }
+    }
+    parking_put_back(&todo, &group->parking.rows[message_class]);
+    parking_put_back(&again, &group->parking.rows[message_class]);
+    parking_put_back(&waiting, &group->arrived[message_class]);
+}
+
+/* First come, first served: who finds the log full lets nobody of its class pass. */
+static void run_arrivals(struct group *group, enum message_class message_class) {
+    struct list *arrived = &group->arrived[message_class];
     struct list_node *node;
 
-    while ((node = list_pop_front(list))) {
+    while ((node = list_pop_front(arrived))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
-        uint8_t message_class = call->header.message_class;
 
-        if (has_room(group, call)) {
-            enum run_result result = run_call(group, call);
-
-            if (result == RUN_OVER) {
-                continue;
-            }
-            if (result == RUN_PARKED) {
-                group->counters.totals.restarts++;
-                group->parked_count++;
-                list_push_back(&group->parked[message_class], &call->server_node);
-                continue;
-            }
+        if (parking_has(&group->parking, call)) {
+            group->counters.totals.duplicates++;
+            call_discard(call);
+        } else if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
+            list_push_front(arrived, node);
+            return;
         }
-        group->counters.totals.waited++;
-        list_push_front(list, &call->server_node);
-        return;
     }
 }
 
-void run_class(struct group *group, enum message_class message_class) {
-    struct list again;
-
-    list_init(&again);
-    if (group->unpark) {
-        struct list_node *node;
-
-        while ((node = list_pop_front(&group->parked[message_class]))) {
-            group->parked_count--;
-            list_push_back(&again, node);
-        }
-        run_list(group, &again);
-        /* What found no room goes to the front of those that wait for it. */
-        while (!list_is_empty(&again)) {
-            node = again.head.previous;
-            list_remove(node);
-            list_push_front(&group->arrived[message_class], node);
-        }
+void run_class(struct group *group, enum message_class message_class, enum run_what what) {
+    if (what & RUN_ROWS) {
+        run_parked(group, &group->parking.rows[message_class], message_class);
     }
-    struct list *arrived = &group->arrived[message_class];
-    if (group->parked_count > 0) {
-        struct list_node *node = list_first(arrived);
-
-        while (node) {
-            struct list_node *next = list_next(arrived, node);
-            struct call *call = CONTAINER_OF(node, struct call, server_node);
-
-            if (is_parked(group, call)) {
-                list_remove(node);
-                group->counters.totals.duplicates++;
-                call_discard(call);
-            }
-            node = next;
-        }
+    if (what & RUN_GROUP) {
+        run_parked(group, &group->parking.group[message_class], message_class);
     }
-    run_list(group, arrived);
+    run_arrivals(group, message_class);
 }

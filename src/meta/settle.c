@@ -184,7 +184,7 @@ static void job_over(struct group *group, struct settle_job *job) {
     job->stage = SETTLE_IDLE;
     group->settle.busy_count--;
     group->counters.totals.settled++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void job_end(struct group *group, struct settle_job *job) {

@@ -95,7 +95,7 @@ int transaction_ino(struct transaction *transaction, struct slot slot, struct in
     int r = numbers_ino(numbers, transaction->inos_used, &counter);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);
-        return r;
+        return r == -ERR_PENDING ? transaction_stall(transaction) : r;
     }
     transaction->inos_used++;
     *ret_ino = ino_make(slot, counter);
@@ -108,7 +108,7 @@ int transaction_generation(struct transaction *transaction, uint32_t *ret_genera
     int r = numbers_generation(numbers, transaction->generations_used, ret_generation);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);
-        return r;
+        return r == -ERR_PENDING ? transaction_stall(transaction) : r;
     }
     transaction->generations_used++;
     return 0;

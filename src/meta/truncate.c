@@ -45,7 +45,7 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
         /* The order leaves when its record is on disk, and is over when the OSTs' are. */
         group_sync_want(transaction->group, kv_position(transaction->group->kv));
         transaction->group->orders.urgent = true;
-        return -ERR_PENDING;
+        return transaction_stall(transaction);
     }
     if (row->truncate_seq == UINT32_MAX) {
         return -ERR_OVERFLOW;

@@ -3,8 +3,8 @@
 
 Usage: kill.py SHOAL KILL ROUNDS [SEED]
 
-SHOAL is the command, KILL the program that works, kills and compares (kill.c). The last line says how
-many rounds passed; when one breaks, the line before says what, and the folder is kept.
+SHOAL is the command, KILL the program that works, kills and compares (kill.c). The last line says
+how many rounds passed; when one breaks, the line before says what, and the folder is kept.
 """
 
 import os
@@ -18,8 +18,8 @@ from cluster import MIB
 ROUNDS_PER_CLUSTER = 10
 LIMIT_S_PER_ROUND = 120
 
-# osts and sizes: an ordinary cluster; one whose rings, logs and memory are so small that each fills,
-# wraps and is checkpointed all the time; one of a single target.
+# osts and sizes: an ordinary cluster; one whose rings, logs and memory are so small that each
+# fills, wraps and is checkpointed all the time; one of a single target.
 SHAPES = [
     (2, {}),
     (3, {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "ost_ring_data_bytes": MIB,

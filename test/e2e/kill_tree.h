@@ -1,5 +1,5 @@
-/* What one thread of the kill test knows of the file system: a model of what was acknowledged to it,
- * the bytes of its files, what it has open.
+/* What one thread of the kill test knows of the file system: a model of what was acknowledged to
+ * it, the bytes of its files, what it has open.
  *
  *     MOUNT/own-N/...       only this thread's
  *     MOUNT/shared-0...     all threads'; each sees and makes only names that begin with "N-"

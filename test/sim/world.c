@@ -2,7 +2,7 @@
 #include "world.h"
 #include "kv/kv_mem.h"
 #include "rpc/worker.h"
-#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +57,9 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     };
 }
 
-static void node_init(struct world *world, struct node *node, enum node_role role,
-                      uint32_t index) {
+static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
     static const char *const names[] = {"manager", "mdt", "ost", "client"};
-    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille,
-                                         1000};
+    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille, 1000};
     char name[32];
 
     snprintf(name, sizeof name, "%s%u", names[role], index);
@@ -209,7 +207,7 @@ void world_free(struct world *world) {
     for (uint32_t i = 0; i < world->node_count; i++) {
         kv_mem_store_free(world->nodes[i].store);
     }
-    /* Packets under way free themselves with the world's events, but need the network until then. */
+    /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
     sim_free(world->sim);
     sim_net_free(net);
@@ -252,16 +250,15 @@ static void life_schedule(struct worker *worker, struct actor *actor) {
     struct turn *turn = allocate(sizeof *turn);
 
     *turn = (struct turn){worker, actor};
-    sim_schedule_event(world->sim,
-                       &(struct sim_event){
-                           .process = life->node->process,
-                           .delay_ns =
-                               prng_below(sim_prng(world->sim), world->options.schedule_ns_max),
-                           .kind = "step",
-                           .run = turn_run,
-                           .drop = free,
-                           .context = turn,
-                       });
+    sim_schedule_event(world->sim, &(struct sim_event){
+                                       .process = life->node->process,
+                                       .delay_ns = prng_below(sim_prng(world->sim),
+                                                              world->options.schedule_ns_max),
+                                       .kind = "step",
+                                       .run = turn_run,
+                                       .drop = free,
+                                       .context = turn,
+                                   });
 }
 
 static void life_tick(struct env_tick *tick) {
@@ -290,7 +287,9 @@ static struct kv_options kv_options_of(const struct node *node) {
         .shared_name = "ring",
         .base = &kv_mem_ops,
         .base_store = node->store,
-        .ring_bytes = ost ? 448 * KIB : smallest ? 64 * KIB : 512 * KIB,
+        .ring_bytes = ost        ? 448 * KIB
+                      : smallest ? 64 * KIB
+                                 : 512 * KIB,
         .ring_data_bytes = ost ? (smallest ? 256 * KIB : 1 * MIB) : 0,
         .disk_log_bytes = smallest && !ost ? 512 * KIB : 4 * MIB,
         .changes_bytes_max = smallest ? 256 * KIB : 1 * MIB,
@@ -422,10 +421,35 @@ static int life_serve(struct life *life) {
     return transport_sim_serve(&options, &life->server);
 }
 
+/* The transport, which is told of each call as it leaves. */
+static void told_send(void *context, struct call *call) {
+    struct life *life = context;
+    struct world *world = life->node->world;
+
+    if (world->options.tell) {
+        char text[256];
+
+        wire_print_request(call->header.opcode, &call->request, text, sizeof text);
+        fprintf(world->options.tell,
+                "%12.6f ms %-10s -> target %u #%" PRIu64 " term %" PRIu64 " session %" PRIu64
+                " attempt %u: %s\n",
+                (double)sim_now_ns(world->sim) / 1e6, sim_process_name(life->node->process),
+                call->header.target.value, call->header.sequence, call->header.term,
+                call->header.session.value, call->attempts, text);
+    }
+    transport_sim_ops.send(life->transport, call);
+}
+
+static void told_forget(void *context, struct call *call) {
+    transport_sim_ops.forget(((struct life *)context)->transport, call);
+}
+
+static const struct transport_ops told_ops = {.send = told_send, .forget = told_forget};
+
 static int life_rpc(struct life *life) {
     const struct rpc_options options = {
-        .transport = &transport_sim_ops,
-        .transport_context = life->transport,
+        .transport = &told_ops,
+        .transport_context = life,
         .env = life->env,
         .resend_ns = 20 * NS_PER_MS,
         .targets_max = 8,

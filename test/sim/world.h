@@ -16,6 +16,7 @@
 #include "meta/group.h"
 #include "rpc/transport_sim.h"
 #include "store/ost.h"
+#include <stdio.h>
 
 enum {
     WORLD_OSTS_MAX = 4,
@@ -45,6 +46,7 @@ struct world_options {
     uint64_t session_timeout_ns;
     uint64_t request_timeout_ns;
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
+    FILE *tell;               /* each call; or NULL */
 };
 
 struct life;
@@ -72,8 +74,8 @@ struct world {
     struct node *mdt;
     struct node *osts; /* options.ost_count */
     struct node *clients;
-    char failure[512]; /* what a node could not do */
-    char last_line[256]; /* that an OST has logged */
+    char failure[512];         /* what a node could not do */
+    char last_line[256];       /* that an OST has logged */
     struct kv_counters kv_sum; /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;

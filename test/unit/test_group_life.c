@@ -376,11 +376,126 @@ static void test_damaged_rows(void **state) {
     bench_free(bench);
 }
 
+/* A file of 5,000 bytes in chunks, closed and on disk. */
+static struct ino chunked_file(struct meta_bench *bench, struct bench_chunks **ret_chunks) {
+    uint8_t name[4];
+    struct call call;
+
+    create_prepare(bench, 0, &call, name);
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, 0, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert.ino = ino;
+    call.request.inline_convert.stage = INLINE_CONVERT_BEGIN;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    *ret_chunks =
+        bench_chunks_find(bench, ino.value, call.reply.inline_convert.capability.generation);
+    bench_prepare(bench, 0, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = ino, .size = 5000, .wrote = 1, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    return ino;
+}
+
+static uint64_t size_of(struct meta_bench *bench, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, 1, OP_GETATTR, &call);
+    call.request.getattr.ino = ino;
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.getattr.attributes.size;
+}
+
+static void power_cut(struct meta_bench *bench) {
+    bench_restart(bench, true);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+}
+
+/* An unlink that power loss takes back has not destroyed what was synced; one that is on disk frees
+ * the chunks. */
+static void test_unlink_on_disk_first(void **state) {
+    const struct bench_options options = {.seed = 8};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct call call;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        bench_prepare(bench, 1, OP_UNLINK, &call);
+        call.request.unlink.parent = INO_ROOT;
+        call.request.unlink.name = (struct bytes){(const uint8_t *)"f000", 4};
+        assert_int_equal(bench_run(bench, &call), 0);
+        (void)size_of(bench, INO_ROOT);
+        assert_false(chunks->deleted);
+        if (round == 0) {
+            power_cut(bench);
+            assert_int_equal(size_of(bench, ino), 5000);
+            assert_false(chunks->deleted);
+        }
+    }
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    power_cut(bench);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_true(chunks->deleted);
+    bench_free(bench);
+}
+
+/* Nothing tells of a truncation before it is on disk: not its answer, not another's open. */
+static void test_truncate_on_disk_first(void **state) {
+    const struct bench_options options = {.seed = 9};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct call truncate;
+    struct call opened;
+    struct call stat;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        bench_prepare(bench, 1, OP_SETATTR, &truncate);
+        truncate.request.setattr =
+            (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 10};
+        bench_post(bench, &truncate);
+        bench_prepare(bench, 2, OP_OPEN, &opened);
+        opened.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+        bench_post(bench, &opened);
+        bench_prepare(bench, 3, OP_GETATTR, &stat);
+        stat.request.getattr.ino = ino;
+        bench_post(bench, &stat);
+        assert_false(bench_is_answered(&truncate));
+        assert_false(bench_is_answered(&opened));
+        assert_true(bench_is_answered(&stat));
+        assert_int_equal(chunks->length, 5000);
+        if (round == 0) {
+            power_cut(bench);
+            assert_int_equal(size_of(bench, ino), 5000);
+        }
+    }
+    assert_int_equal(bench_finish(bench, &truncate), 0);
+    assert_int_equal(bench_finish(bench, &opened), 0);
+    assert_int_equal(opened.reply.open.capability.truncate_seq, 1);
+    assert_int_equal(size_of(bench, ino), 10);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_int_equal(chunks->length, 10);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kill_in_flight), cmocka_unit_test(test_full_log),
-        cmocka_unit_test(test_failing_log),    cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_kill_in_flight),
+        cmocka_unit_test(test_full_log),
+        cmocka_unit_test(test_failing_log),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_damaged_rows),
+        cmocka_unit_test(test_unlink_on_disk_first),
+        cmocka_unit_test(test_truncate_on_disk_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
