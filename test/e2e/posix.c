@@ -3,8 +3,8 @@
  *     posix DIRECTORY [ordinary|full|damaged|slow|list] [OPERATION]
  *
  * ordinary runs what needs nothing special; full, what needs a file system to fill, damaged, what
- * needs one whose file "damaged" has lost its data; slow, what takes minutes. Prints a line for each row that fails, and
- * how many passed; list prints the table. */
+ * needs one whose file "damaged" has lost its data; slow, what takes minutes. Prints a line for
+ * each row that fails, and how many passed; list prints the table. */
 #include "posix.h"
 #include <fcntl.h>
 #include <signal.h>

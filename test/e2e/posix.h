@@ -1,6 +1,6 @@
 /* What the rows of posix.def are written with.
  *
- * Each row runs in a process of its own, as root, with umask 0, in a new directory of the file system
+ * Each row runs in a process of its own, as root, with umask 0, in a new directory there
  * under test that everybody may write to; `here` tells its row. The first expectation that doesn't
  * hold prints one line and ends the process. */
 #pragma once

@@ -4,7 +4,7 @@ damaged data.
 
 Usage: posix.py SHOAL POSIX [slow]
 
-SHOAL is the command, POSIX the program that runs the table (posix.c). The last line counts the rows.
+SHOAL is the command, POSIX the program that runs the table (posix.c). The last line counts.
 """
 
 import os

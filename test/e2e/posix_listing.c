@@ -1,4 +1,4 @@
-/* opendir, readdir, seekdir, rewinddir, closedir; listings of large directories while they change. */
+/* opendir, readdir, seekdir, rewinddir, closedir; large directories that change meanwhile. */
 #include "posix.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -158,7 +158,7 @@ void posix_seekdir_returns(void) {
     seekdir(stream, places[COUNT / 2]);
     do {
         entry = next(stream);
-    } while (entry && atol(entry->d_name + 1) >= COUNT);
+    } while (entry && strtol(entry->d_name + 1, NULL, 10) >= COUNT);
     HOLDS(entry && strcmp(entry->d_name, names[COUNT / 2]) == 0);
     WORKS(closedir(stream));
 }

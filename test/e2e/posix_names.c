@@ -335,7 +335,7 @@ void posix_rename_not_empty(void) {
     HOLDS(is_there("directory") && is_there("full/file"));
 }
 
-/* A directory that goes to another parent has its ".." changed: that takes the right to write it. */
+/* A directory that goes to another parent has its ".." changed: which takes write permission. */
 void posix_rename_other_parent(void) {
     make_directory("parent", 0777);
     make_directory("directory", 0555);

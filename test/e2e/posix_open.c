@@ -243,7 +243,7 @@ void posix_open_umask(void) {
     HOLDS(mode_of("fifo") == 0640);
 }
 
-/* A new file is the creator's; in a directory with the set-group-ID bit, of the directory's group. */
+/* A new file is the creator's; under a set-group-ID directory it has that one's group. */
 void posix_open_owner(void) {
     struct stat status;
 
@@ -280,7 +280,7 @@ void posix_close_bad(void) {
     FAILS(EBADF, close(-1));
 }
 
-/* Removed while it is open, a file lives on until the last close, also through a program's start. */
+/* Removed while it is open, a file lives on until the last close, also over an execve. */
 void posix_open_unlinked(void) {
     char text[8];
     struct stat status;
