@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int complain(const struct verb *verb, const char *format, va_list arguments, int status) {
+__attribute__((format(printf, 2, 0))) static int
+complain(const struct verb *verb, const char *format, va_list arguments, int status) {
     fprintf(stderr, "shoal %s: ", verb->name);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);

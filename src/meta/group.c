@@ -234,7 +234,7 @@ static void take_in(struct group *group, struct message *message) {
         stop_begin(group);
         break;
     default:
-        assert(!"a message that no one sends to a group");
+        assert(message->kind == GROUP_STOP); /* No one sends another kind. */
     }
 }
 
