@@ -120,14 +120,6 @@ struct __attribute__((packed)) store_write_outcome {
 };
 _Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
 
-/* In the answer of fsck_list, before each value; row_bytes is a multiple of 8. */
-struct store_fsck_row {
-    uint32_t row_bytes; /* of this, the value and the padding */
-    uint32_t value_bytes;
-    uint8_t key[KV_KEY_BYTES];
-};
-_Static_assert(sizeof(struct store_fsck_row) == 32, "sent");
-
 #define STORE_LABEL_MAGIC "SHOALDAT"
 
 static inline uint64_t store_entry_block(const struct store_entry *entry) {
