@@ -5,6 +5,7 @@
  * FSCK_DATA reads the blocks of segments from the disk, past all caches, and gives for each segment
  * that it looked at a mask of blocks that don't match their checksums. */
 #include "base/crc32c.h"
+#include "store/fsck_format.h"
 #include "store/operations.h"
 
 enum { FSCK_START, FSCK_CHECK, FSCK_SEGMENTS_A_CALL = 16 };

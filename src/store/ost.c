@@ -170,6 +170,10 @@ static void call_arrived(struct ost *ost, struct call *call) {
         (!run_of(call->header.opcode) || call->header.message_class >= MESSAGE_CLASS_COUNT)) {
         r = -ERR_NOT_SUPPORTED;
     }
+    if (r == 0 && call->header.term != 0 && call->header.term != kv_term(ost->kv) &&
+        call->header.opcode != OP_SESSION_ATTACH) {
+        r = -ERR_STALE_TERM; /* So that the client hears of our new start, and what it has cost. */
+    }
     if (r < 0) {
         call->server_position = kv_position(ost->kv);
         call_reply(call, r);

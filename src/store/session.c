@@ -192,7 +192,8 @@ void attach_run(struct ost *ost, struct request *request) {
     int r = attach(ost, request);
 
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
-        request->call->reply.session_attach.term = kv_term(ost->kv);
+        request->call->reply.session_attach = (struct session_attach_reply){
+            .term = kv_term(ost->kv), .recovered_position = ost->recovered_position};
         request_finish(ost, request, 0);
     }
 }

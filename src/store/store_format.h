@@ -113,13 +113,12 @@ struct __attribute__((packed)) store_label {
 };
 _Static_assert(sizeof(struct store_label) == 32, "stored");
 
-/* In the answer of fsck_list, before each value; row_bytes is a multiple of 8. */
-struct store_fsck_row {
-    uint32_t row_bytes; /* of this, the value and the padding */
-    uint32_t value_bytes;
-    uint8_t key[KV_KEY_BYTES];
+/* The reply in the outcome of a write. */
+struct __attribute__((packed)) store_write_outcome {
+    uint64_t version;
+    uint64_t position; /* of its record */
 };
-_Static_assert(sizeof(struct store_fsck_row) == 32, "sent");
+_Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
 
 #define STORE_LABEL_MAGIC "SHOALDAT"
 

@@ -164,10 +164,12 @@ static int write_outcome(struct ost *ost, struct request *request) {
     if (r != 0) {
         return r == -ERR_NOT_FOUND ? 0 : r;
     }
-    if (outcome.reply.size != sizeof(uint64_t)) {
+    struct store_write_outcome answer;
+    if (outcome.reply.size != sizeof answer) {
         return -ERR_CORRUPT;
     }
-    request->call->reply.chunk_write.version = load_le64(outcome.reply.data);
+    memcpy(&answer, outcome.reply.data, sizeof answer);
+    request->call->reply.chunk_write = (struct chunk_write_reply){answer.version, answer.position};
     request_finish(ost, request, outcome.result);
     return REQUEST_WAITS;
 }
@@ -395,12 +397,14 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
     const struct call_header *call = &request->call->header;
     struct small_spans spans = {.count = 0};
     uint32_t behind = request->direct_first + request->direct_count;
-    uint64_t version = head->version;
+    /* No record is begun between here and the commit: this is the one that holds it. */
+    struct store_write_outcome answer = {.version = head->version,
+                                         .position = kv_position(ost->kv) + 1};
     struct kv_outcome outcome = {.slot = {store_bucket(request->id.ino)},
                                  .session = call->session,
                                  .sequence = call->sequence,
                                  .floor = call->floor,
-                                 .reply = {(const uint8_t *)&version, sizeof version}};
+                                 .reply = {(const uint8_t *)&answer, sizeof answer}};
     int r = ring_part(ost, request, fill, (struct extent){0, request->direct_first}, &spans);
 
     if (r == 0) {
@@ -426,7 +430,9 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
     if (r < 0) {
         return r;
     }
-    small_spans_commit(ost, &spans, change_commit(&ost->change, ost->read_number));
+    uint64_t position = change_commit(&ost->change, ost->read_number);
+    small_spans_commit(ost, &spans, position);
+    request->call->reply.chunk_write = (struct chunk_write_reply){head->version, position};
     return 0;
 }
 
@@ -447,7 +453,6 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
     }
     request->has_blocks = false;
     space_recorded(ost, request->range.count);
-    request->call->reply.chunk_write.version = head->version;
     ost->counters.writes++;
     ost->counters.write_bytes += request->size;
     ost->counters.small_writes += request->direct_count == 0;

@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "ost_world.h"
+#include "store/fsck_format.h"
 #include "store/store_format.h"
 #include <stdio.h>
 #include <stdlib.h>

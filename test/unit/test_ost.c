@@ -397,6 +397,46 @@ static void test_long_cut(void **state) {
     ost_world_free(world);
 }
 
+/* Whoever has seen an earlier term is told; by its writes' positions it knows what was lost. */
+static void test_terms(void **state) {
+    struct ost_world *world = world_start(20);
+    struct ost_place place = place_of(0, 100);
+    uint64_t term = 0;
+    uint64_t position = 0;
+
+    (void)state;
+    for (int life = 0; life < 4; life++) {
+        bool power = life % 2;
+        struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
+
+        call->call.request.session_attach =
+            (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1};
+        call->call.header.term = term;
+        assert_int_equal(ost_call_run(call), 0);
+        const struct session_attach_reply *reply = &call->call.reply.session_attach;
+        assert_true(reply->term > term);
+        if (life > 0) {
+            /* The life before was ended by a kill first, then by a power cut, then by a kill. */
+            assert_true(power ? reply->recovered_position >= position
+                              : reply->recovered_position < position);
+        }
+        term = reply->term;
+        fill(1, place.size);
+        call = ost_call_get(world, OP_CHUNK_WRITE);
+        ost_call_write(call, &place, data);
+        call->call.header.term = term;
+        assert_int_equal(ost_call_run(call), 0);
+        position = call->call.reply.chunk_write.position;
+        assert_true(position > 0);
+        ost_world_crash(world, power);
+        assert_int_equal(ost_world_open(world, problem), 0);
+        call = ost_call_get(world, OP_SYNC);
+        call->call.header.term = term;
+        assert_int_equal(ost_call_run(call), -ERR_STALE_TERM);
+    }
+    ost_world_free(world);
+}
+
 /* After the stop calls are refused; those before it are answered. */
 static void test_stop(void **state) {
     struct ost_world *world = world_start(18);
@@ -427,11 +467,17 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_order_of_arrival),
-        cmocka_unit_test(test_copies),           cmocka_unit_test(test_fenced_in_flight),
-        cmocka_unit_test(test_length_and_fence), cmocka_unit_test(test_sessions),
-        cmocka_unit_test(test_session_table),    cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_long_cut),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_order_of_arrival),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_fenced_in_flight),
+        cmocka_unit_test(test_length_and_fence),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_session_table),
+        cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_long_cut),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_terms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
