@@ -23,7 +23,8 @@ struct peer {
     bool attached;  /* in this round of mending */
     bool presented; /* likewise: the opens */
     int present_result;
-    uint32_t shards_left; /* that have not presented theirs yet */
-    struct list stalled;  /* errands that go on when we are attached */
+    uint64_t present_term; /* of the server, to which they were presented; 0: there were none */
+    uint32_t shards_left;  /* that have not presented theirs yet */
+    struct list stalled;   /* errands that go on when we are attached */
     struct call call;
 };

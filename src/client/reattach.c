@@ -40,6 +40,11 @@ static void attach_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, call);
     struct session *session = call->context;
 
+    if (call->result == -ERR_STALE_TERM) {
+        /* It has started anew since it was told of our opens. */
+        peer_present(session, peer);
+        return;
+    }
     if (call->result) {
         peer_fail(session, peer, call->result);
         session_over(session);
@@ -59,6 +64,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
     call->header.target = peer->id;
+    call->header.term = peer->presented ? peer->present_term : 0;
     call->request.session_attach = (struct session_attach_request){
         .session = atomic_load(&session->id),
         .incarnation = options->incarnation,
@@ -143,6 +149,7 @@ static void peer_present(struct session *session, struct peer *peer) {
         return;
     }
     session->presenting = peer;
+    peer->present_term = 0;
     peer->shards_left = CLIENT_SHARDS;
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
         struct reopening *reopening = &session->client->shards[i].reopening;
@@ -151,9 +158,18 @@ static void peer_present(struct session *session, struct peer *peer) {
         reopening->bucket = 0;
         reopening->file = NULL;
         reopening->result = 0;
+        reopening->term = 0;
         reopening->message.kind = SHARD_REOPEN;
         actor_post(&session->client->shards[i].actor, &reopening->message);
     }
+}
+
+/* All opens must be presented to one term: a server that starts anew has forgotten the first. */
+static bool term_is_one(uint64_t *term, uint64_t other) {
+    if (*term == 0) {
+        *term = other;
+    }
+    return other == 0 || *term == other;
 }
 
 /* A peer that did not know us after all is attached first, then told. */
@@ -165,6 +181,9 @@ void peer_presented(struct session *session, struct message *message) {
     if (reopening->result && peer->present_result == 0) {
         peer->present_result = reopening->result;
     }
+    if (!term_is_one(&peer->present_term, reopening->term) && peer->present_result == 0) {
+        peer->present_result = -ERR_STALE_TERM;
+    }
     if (--peer->shards_left > 0) {
         return;
     }
@@ -175,6 +194,8 @@ void peer_presented(struct session *session, struct message *message) {
     if (r == 0 || (r == -ERR_UNKNOWN_SESSION && !peer->attached)) {
         peer->presented = r == 0;
         peer_go_on(session, peer);
+    } else if (r == -ERR_STALE_TERM) {
+        peer->stage = PEER_REOPENING; /* once more from the beginning, below */
     } else {
         peer_fail(session, peer, r);
     }
@@ -223,9 +244,10 @@ static void reopening_answered(struct errand *errand) {
     if (r == 0) {
         file_see_capability(reopening->file, &errand->call.reply.reopen.capability);
         atomic_fetch_add_explicit(&shard->reopened, 1, memory_order_relaxed);
+        r = term_is_one(&reopening->term, errand->call.reply.reopen.term) ? 0 : -ERR_STALE_TERM;
     }
     if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT ||
-        r == -ERR_STALE_MAP) {
+        r == -ERR_STALE_MAP || r == -ERR_STALE_TERM) {
         reopening->result = r;
         file_unpin(reopening->file);
         reopening->file = NULL;

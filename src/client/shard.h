@@ -34,6 +34,7 @@ struct reopening {
     struct open_file *file; /* the last one that was presented; pinned */
     uint32_t bucket;
     int result;
+    uint64_t term; /* of the server, to which they were presented */
     struct errand errand;
 };
 

@@ -43,6 +43,9 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
         r = attach_new(transaction, request);
     } else if (session->state != SESSION_LIVE || session->incarnation != request->incarnation) {
         r = -ERR_FENCED;
+    } else if (!session->attached && call->header.term != 0 && call->header.term != group->term) {
+        /* What it presented, it presented to a term that is over. */
+        r = -ERR_STALE_TERM;
     }
     if (r < 0) {
         return r;
@@ -135,6 +138,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     } else {
         r = inode_is_open(transaction, request->ino, OPEN_READ);
     }
+    call->reply.reopen.term = transaction->group->term;
     if (r == 0 && mode_is_regular(row->mode)) {
         uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) | (read_count > 0 ? OPEN_READ : 0);
 

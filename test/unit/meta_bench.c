@@ -209,6 +209,7 @@ void bench_attach(struct meta_bench *bench, uint32_t session) {
     struct call call;
 
     bench_prepare(bench, session, OP_SESSION_ATTACH, &call);
+    call.header.term = 0; /* the test itself sees to it that opens are presented anew */
     call.request.session_attach =
         (struct session_attach_request){.session = who->id, .incarnation = who->incarnation};
     int r = bench_run(bench, &call);

@@ -487,6 +487,41 @@ static void test_truncate_on_disk_first(void **state) {
     bench_free(bench);
 }
 
+/* Opens that were presented to a term that is over do not count for the next. */
+static void test_attach_to_another_term(void **state) {
+    const struct bench_options options = {.seed = 10};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_session *who = &bench->sessions[0];
+    uint64_t presented = 0;
+    uint8_t name[4];
+    struct call call;
+
+    (void)state;
+    create_prepare(bench, 0, &call, name);
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    for (int round = 0; round < 2; round++) {
+        bench_restart(bench, false);
+        bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
+        call.header.term = presented;
+        call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0};
+        if (round == 1) {
+            assert_int_equal(bench_run(bench, &call), -ERR_STALE_TERM);
+        }
+        bench_prepare(bench, 0, OP_REOPEN, &call);
+        call.request.reopen =
+            (struct reopen_request){.ino = ino, .open_flags = OPEN_WRITE, .write_count = 1};
+        assert_int_equal(bench_run(bench, &call), 0);
+        assert_true(call.reply.reopen.term > presented);
+        presented = call.reply.reopen.term;
+    }
+    bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
+    call.header.term = presented;
+    call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_in_flight),
@@ -496,6 +531,7 @@ int main(void) {
         cmocka_unit_test(test_damaged_rows),
         cmocka_unit_test(test_unlink_on_disk_first),
         cmocka_unit_test(test_truncate_on_disk_first),
+        cmocka_unit_test(test_attach_to_another_term),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
