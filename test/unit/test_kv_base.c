@@ -454,6 +454,7 @@ static void format_row_set(const void *data, size_t size) {
     base_path(path);
     memset(key_bytes, 0xFF, sizeof key_bytes);
     assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_set_mapsize(env, 64 * MIB), 0);
     assert_int_equal(mdb_env_open(env, path, MDB_NOSUBDIR, 0600), 0);
     assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
     assert_int_equal(mdb_dbi_open(txn, NULL, 0, &table), 0);
