@@ -22,8 +22,9 @@ uint64_t transaction_commit(struct transaction *transaction) {
     assert(transaction->staging);
     uint64_t position = kv_commit(group->kv);
     transaction->staging = false;
+    /* Also when nothing else came of it: somebody may have been told. */
+    numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
     if (transaction->changed) {
-        numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
         group->numbers.inode_count += (uint64_t)transaction->inode_delta;
         group->numbers.changed = true;
     }

@@ -65,6 +65,7 @@ static int64_t run_seed(uint64_t seed, FILE *trace, uint64_t *ret_hash) {
     world_draw(seed, &o);
     prng_init(&run.prng, seed ^ 12345);
     run.power_on = prng_chance(&run.prng, 1, 2);
+    o.tell = trace;
     run.world = world_new(&o);
     if (trace) sim_trace_to(run.world->sim, trace);
     struct workload_options wo = {.operations = 2500, .depth = 4, .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US, .size_max = 300000, .tell = trace};

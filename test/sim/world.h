@@ -16,6 +16,7 @@
 #include "meta/group.h"
 #include "rpc/transport_sim.h"
 #include "store/ost.h"
+#include <stdio.h>
 
 enum {
     WORLD_OSTS_MAX = 4,
@@ -45,6 +46,7 @@ struct world_options {
     uint64_t session_timeout_ns;
     uint64_t request_timeout_ns;
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
+    FILE *tell;               /* each call; or NULL */
 };
 
 struct life;
