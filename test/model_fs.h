@@ -1,5 +1,5 @@
-/* A file system in plain memory, as POSIX and Linux define it: what a test or the simulator compares
- * the real one with. Written from the manual pages and fs/namei.c, not from src/.
+/* A file system in plain memory, as POSIX and Linux define it: what a test or the simulator
+ * compares the real one with. Written from the manual pages and fs/namei.c, not from src/.
  *
  * It knows names, types, modes, owners, links, sizes and who has what open; bytes of files are the
  * caller's (context). Times are counted, not told: a counter rises whenever the time must change.

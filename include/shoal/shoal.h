@@ -101,7 +101,7 @@ enum shoal_operation {
     SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
 };
 
-/* One entry of a directory; attributes is NULL unless the request asked for plus. Non-zero stops
+/* One entry of a directory; attributes can be NULL, and is without plus. Non-zero stops
  * before the entry. Called inside the library: no calls back into it. */
 struct shoal_entry {
     const char *name; /* not ended by NUL */

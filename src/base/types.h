@@ -22,18 +22,18 @@
         char *member_ = (char *)(pointer);                                                         \
         (type *)(void *)(member_ - offsetof(type, member));                                        \
     })
-#define MIN(a, b)                                                                                  \
+/* Each use names its copies anew, so that they nest. */
+#define UNIQUE_PASTE(name, number) name##number
+#define UNIQUE(name, number) UNIQUE_PASTE(name, number)
+#define CHOOSE(a, b, order, number)                                                                \
     __extension__({                                                                                \
-        __typeof__(a) min_a_ = (a);                                                                \
-        __typeof__(b) min_b_ = (b);                                                                \
-        min_a_ < min_b_ ? min_a_ : min_b_;                                                         \
+        __typeof__(a) UNIQUE(chosen_a_, number) = (a);                                             \
+        __typeof__(b) UNIQUE(chosen_b_, number) = (b);                                             \
+        bool UNIQUE(chosen_, number) = UNIQUE(chosen_a_, number) order UNIQUE(chosen_b_, number);  \
+        UNIQUE(chosen_, number) ? UNIQUE(chosen_a_, number) : UNIQUE(chosen_b_, number);           \
     })
-#define MAX(a, b)                                                                                  \
-    __extension__({                                                                                \
-        __typeof__(a) max_a_ = (a);                                                                \
-        __typeof__(b) max_b_ = (b);                                                                \
-        max_a_ > max_b_ ? max_a_ : max_b_;                                                         \
-    })
+#define MIN(a, b) CHOOSE(a, b, <, __COUNTER__)
+#define MAX(a, b) CHOOSE(a, b, >, __COUNTER__)
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)

@@ -3,6 +3,9 @@
 #include "client/client_internal.h"
 #include <assert.h>
 
+/* Attributes are at most so old (close-to-open between mounts). */
+#define FILE_OLD_NS NS_PER_S
+
 bool file_is_owed(const struct open_file *file) {
     return file->size_owed || file->times_owed;
 }
@@ -254,8 +257,14 @@ static void file_reopened(struct errand *errand) {
     errand_start_slot(errand, OP_GETATTR, ino_slot(file->ino));
 }
 
+bool file_is_old(const struct open_file *file, uint64_t now_ns) {
+    return now_ns > file->seen_ns && now_ns - file->seen_ns > FILE_OLD_NS;
+}
+
 bool file_needs_renewal(const struct open_file *file) {
-    return file->attributes.data_state == DATA_CHUNKED && file->capability.generation == 0;
+    return file->attributes.data_state == DATA_CHUNKED &&
+           (file->capability.generation == 0 ||
+            file->capability.truncate_seq < file->attributes.truncate_seq);
 }
 
 void file_renew(struct open_file *file, struct operation *operation) {

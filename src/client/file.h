@@ -83,7 +83,10 @@ void file_enter(struct open_file *file, struct operation *operation, uint32_t ne
 void file_enter_alone(struct open_file *file, struct operation *operation);
 /* The operation needs it no more; others start. */
 void file_leave(struct open_file *file, struct operation *operation);
-/* The file has chunks, but the capability is from before. */
+/* The server was not asked for so long that another mount's truncation may have been missed:
+ * before a request that began at now_ns uses the file, it asks (getattr, then file_see). */
+bool file_is_old(const struct open_file *file, uint64_t now_ns);
+/* The capability is from before the file had chunks, or from before its last truncation. */
 bool file_needs_renewal(const struct open_file *file);
 /* Gets a fresh capability, then runs operation->step, with what came of it in result. */
 void file_renew(struct open_file *file, struct operation *operation);

@@ -1,6 +1,7 @@
 /* Attributes, sizes and layouts: getattr, setattr, allocate, layout. */
 #include "client/client_internal.h"
 #include "client/convert.h"
+#include "client/settle.h"
 
 _Static_assert((uint32_t)SHOAL_SET_MODE == (uint32_t)SETATTR_MODE &&
                    (uint32_t)SHOAL_SET_UID == (uint32_t)SETATTR_UID &&
@@ -27,7 +28,7 @@ void op_getattr_step(struct operation *operation) {
     }
 }
 
-enum { SETATTR_ENTER, SETATTR_SEND, SETATTR_ANSWERED };
+enum { SETATTR_ENTER, SETATTR_SETTLED, SETATTR_SEND, SETATTR_ANSWERED };
 
 static bool handle_writes(const struct shoal_request *request) {
     return request->file && (request->file->flags & SHOAL_OPEN_WRITE);
@@ -47,9 +48,28 @@ static void setattr_enter(struct operation *operation) {
         file_pin(file);
         operation->file = file;
         file_enter(file, operation, FILE_NEEDS_ALL);
+    } else if (file && file->size_owed && (asked->set & (SHOAL_SET_MTIME | SHOAL_SET_MTIME_NOW))) {
+        /* Were the size told only after the time, then, should we die before, the servers would
+         * find the longer file later, and would take that for a write after the time was set. */
+        file_pin(file);
+        operation->file = file;
+        operation->need = FILE_NEEDS_QUIET;
+        operation->stage = SETATTR_SETTLED;
+        settle_fill(operation, operation_prepare(operation), 0);
+        operation_call(operation, OP_SETTLE, operation->ino);
     } else {
         op_setattr_step(operation);
     }
+}
+
+static void setattr_settled(struct operation *operation) {
+    if (operation->result) {
+        operation_finish(operation, operation->result);
+        return;
+    }
+    settle_done(operation);
+    operation->stage = SETATTR_SEND;
+    op_setattr_step(operation);
 }
 
 static void setattr_send(struct operation *operation) {
@@ -102,6 +122,9 @@ void op_setattr_step(struct operation *operation) {
     switch (operation->stage) {
     case SETATTR_ENTER:
         setattr_enter(operation);
+        break;
+    case SETATTR_SETTLED:
+        setattr_settled(operation);
         break;
     case SETATTR_SEND:
         setattr_send(operation);

@@ -5,9 +5,6 @@
 
 enum { READ_ENTER, READ_START, READ_ASKED, READ_INLINE, READ_CHUNKS };
 
-/* Another mount may have written since; one second is what we promise (close-to-open). */
-enum { SIZE_OLD_NS = 1000000000 };
-
 static void read_start(struct operation *operation);
 
 static void read_finish(struct operation *operation, int64_t result) {
@@ -31,13 +28,6 @@ static void read_enter(struct operation *operation) {
     file_pin(operation->file);
     operation->stage = READ_START;
     file_enter(operation->file, operation, FILE_NEEDS_READ);
-}
-
-static bool read_size_is_old(const struct operation *operation) {
-    const struct open_file *file = operation->file;
-
-    return !operation->asked && !file->overlaid &&
-           env_now_ns(operation->client->options.env) - file->seen_ns > SIZE_OLD_NS;
 }
 
 static void read_ask(struct operation *operation) {
@@ -139,7 +129,7 @@ static void read_start(struct operation *operation) {
 
     if (operation->result) {
         read_finish(operation, operation->result);
-    } else if (end - asked->offset < space && read_size_is_old(operation)) {
+    } else if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
         read_ask(operation);
     } else if (end == asked->offset) {
         read_finish(operation, 0);
@@ -164,6 +154,7 @@ void op_read_step(struct operation *operation) {
         if (operation->result == 0) {
             file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
         }
+        operation->result = 0;
         operation->stage = READ_START;
         read_start(operation);
         break;

@@ -10,6 +10,7 @@
 enum {
     WRITE_ENTER,
     WRITE_START = CONVERT_RETURNS_TO,
+    WRITE_ASKED,
     WRITE_KILLED,
     WRITE_INLINE,
     WRITE_CHUNKS,
@@ -53,6 +54,13 @@ static bool write_kills(const struct operation *operation) {
                (mode & (MODE_SETGID | MODE_GROUP_EXECUTE)) == (MODE_SETGID | MODE_GROUP_EXECUTE);
 
     return has && (asked->identity.uid != 0 || (asked->set & SHOAL_SET_KILL_SUID));
+}
+
+static void write_ask(struct operation *operation) {
+    operation->asked = true;
+    operation->stage = WRITE_ASKED;
+    operation_prepare(operation)->request.getattr.ino = operation->ino;
+    operation_call(operation, OP_GETATTR, operation->ino);
 }
 
 static void write_kill(struct operation *operation) {
@@ -157,9 +165,13 @@ static void write_chunks(struct operation *operation) {
     }
 }
 
+/* A first write that fills an inode to the brim is mostly a full buffer with more behind it, and
+ * the way out of the inode costs a sync point: such a file goes to chunks at once. */
 static bool write_fits_inline(const struct operation *operation) {
-    return operation->end <=
-           MIN(operation->client->options.inline_bytes_max, (uint32_t)INLINE_BYTES_MAX);
+    uint64_t limit = operation->client->options.inline_bytes_max;
+    bool empty = operation->file->attributes.data_state == DATA_EMPTY;
+
+    return operation->end < limit || (operation->end == limit && !empty);
 }
 
 static void write_start(struct operation *operation) {
@@ -170,6 +182,10 @@ static void write_start(struct operation *operation) {
 
     if (operation->result) {
         write_fail(operation, operation->result);
+        return;
+    }
+    if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
+        write_ask(operation);
         return;
     }
     if (offset > FILE_BYTES_MAX || asked->size > FILE_BYTES_MAX - offset) {
@@ -204,6 +220,14 @@ void op_write_step(struct operation *operation) {
     switch (operation->stage) {
     case WRITE_ENTER:
         write_enter(operation);
+        break;
+    case WRITE_ASKED:
+        if (operation->result == 0) {
+            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
+        }
+        operation->result = 0;
+        operation->stage = WRITE_START;
+        write_start(operation);
         break;
     case WRITE_KILLED:
         if (operation->result == 0) {

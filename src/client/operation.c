@@ -66,6 +66,10 @@ struct credentials operation_who(struct operation *operation) {
                                 .groups = identity->groups};
 }
 
+uint64_t operation_began_ns(const struct operation *operation) {
+    return operation->deadline_ns - operation->client->options.request_timeout_ns;
+}
+
 void operation_post(struct operation *operation, struct shard *shard) {
     operation->shard = shard;
     operation->message.kind = SHARD_OPERATION;
@@ -109,6 +113,10 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
     struct ino ino = by_file ? request->file->file->ino : (struct ino){request->ino};
     struct shard *shard = client_shard(client, ino);
 
+    if (!router_map(&client->router)) {
+        request_fail(request, -ERR_NO_SESSION);
+        return;
+    }
     /* Evicted: nothing that is open exists any more, but handles still go back. */
     if (client_is_fenced(client) && request->operation != SHOAL_RELEASE) {
         request_fail(request, -ERR_FENCED);

@@ -28,7 +28,7 @@ struct operation {
     uint32_t need; /* enum file_need */
     uint32_t renewals;
     bool own_retried; /* the own call's data was damaged once */
-    bool asked;       /* a read at the end of the file: whether that is still its end */
+    bool asked;       /* the server was asked how the file is now */
     bool killed;      /* a write: set-id bits are cleared */
     int result;       /* of the errand, or of what was waited for */
     int error;        /* that ends it, when something is to be mended first */
@@ -75,6 +75,8 @@ void operation_post(struct operation *operation, struct shard *shard);
 struct call *operation_prepare(struct operation *operation);
 void operation_call(struct operation *operation, uint16_t opcode, struct ino ino);
 struct credentials operation_who(struct operation *operation);
+/* When it was submitted. */
+uint64_t operation_began_ns(const struct operation *operation);
 
 void attributes_out(const struct attributes *from, struct shoal_attributes *to);
 /* Ends the operation with attributes that a server answered, overlaid with what is only known

@@ -42,11 +42,13 @@ static void attach_answered(struct call *call) {
 
     if (call->result) {
         peer_fail(session, peer, call->result);
+        session_over(session);
         return;
     }
     atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_relaxed);
     peer->attached = true;
     peer_go_on(session, peer);
+    session_over(session);
 }
 
 static void peer_attach(struct session *session, struct peer *peer) {
@@ -99,6 +101,19 @@ void peer_stall(struct session *session, struct errand *errand) {
         list_push_back(&peer->stalled, &errand->node);
         peer_mend(session, peer, errand->call.result);
     }
+}
+
+bool peers_are_busy(const struct session *session) {
+    const struct router *router = &session->client->router;
+
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        enum peer_stage stage = router->peers[i].stage;
+
+        if (stage == PEER_ATTACHING || stage == PEER_REOPENING) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void peers_expire(struct session *session, int result) {
@@ -168,6 +183,7 @@ void peer_presented(struct session *session, struct message *message) {
             peer_present(session, &router->peers[i]);
         }
     }
+    session_over(session);
 }
 
 /* The file after the cursor's that is open and served by the peer; NULL at the end. */

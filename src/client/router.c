@@ -14,7 +14,7 @@ void router_deinit(struct router *router) {
     }
     free((void *)(uintptr_t)atomic_load(&router->newest));
     free(router->peers);
-    *router = (struct router){0};
+    *router = (struct router){.peers = NULL};
 }
 
 /* The second look at the epoch: one that moved between the first and our count would not wait for

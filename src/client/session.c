@@ -138,6 +138,7 @@ static void map_answered(struct call *call) {
     } else if (r == 0) {
         map_resume_waiting(session);
     }
+    session_over(session);
 }
 
 static void map_ask(struct session *session) {
@@ -184,11 +185,21 @@ static void session_begin(struct session *session) {
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
 }
 
+/* Calls of ours lie in our memory: whoever is told of the end may free it. */
+void session_over(struct session *session) {
+    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session)) {
+        session->ended = false;
+        session->stage = SESSION_OVER;
+        session_done(session, session->end_result);
+    }
+}
+
 static void end_answered(struct call *call) {
     struct session *session = call->context;
 
-    session->stage = SESSION_OVER;
-    session_done(session, call->result);
+    session->ended = true;
+    session->end_result = call->result;
+    session_over(session);
 }
 
 /* One that has been evicted, or never began, has nothing to end. */
@@ -199,8 +210,8 @@ static void session_end(struct session *session) {
         return; /* Its answer brings us back. */
     }
     if (id == 0 || atomic_load(&session->fenced)) {
-        session->stage = SESSION_OVER;
-        session_done(session, 0);
+        session->ended = true;
+        session_over(session);
         return;
     }
     session->stage = SESSION_ENDING;

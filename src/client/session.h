@@ -40,6 +40,8 @@ struct session {
     struct message stop;
     atomic_bool tick_posted;
     bool stopping;
+    bool ended; /* at the manager, with this result */
+    int end_result;
     void (*done)(void *context, int result); /* of the start, then of the stop */
     void *done_context;
 
@@ -63,6 +65,8 @@ void session_stall(struct session *session, struct errand *errand);
 void client_session_fence(struct session *session);
 /* Posts an errand back to its shard: 0 to go on, or the error that ends it. */
 void session_give_back(struct errand *errand, int result);
+/* Nothing of ours is under way at the manager; when nothing is anywhere, the stop is done. */
+void session_over(struct session *session);
 /* A peer is attached, or cannot be. */
 void client_session_attached(struct session *session, int result);
 
@@ -70,5 +74,7 @@ void client_session_attached(struct session *session, int result);
 void peer_mend(struct session *session, struct peer *peer, int why);
 void peer_stall(struct session *session, struct errand *errand);
 void peer_presented(struct session *session, struct message *message);
+/* An attachment, or the showing of opens, is under way. */
+bool peers_are_busy(const struct session *session);
 /* Gives back what has stalled for too long; all of it when result is not 0. */
 void peers_expire(struct session *session, int result);

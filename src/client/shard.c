@@ -3,7 +3,6 @@
 #include "client/client_internal.h"
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Inodes spread unevenly over the shards, so each has room for more than its share. */
 static uint32_t shard_share(uint32_t total) {
@@ -163,22 +162,23 @@ void shard_handle_put(struct shard *shard, struct shoal_file *handle) {
 }
 
 uint8_t *shard_readdir_get(struct shard *shard, struct operation *operation) {
-    uint8_t *buffer = shard->readdir_free;
+    struct readdir_buffer *buffer = shard->readdir_free;
 
     if (!buffer) {
         list_push_back(&shard->readdir_waiting, &operation->node);
         return NULL;
     }
-    memcpy(&shard->readdir_free, buffer, sizeof buffer);
-    return buffer;
+    shard->readdir_free = buffer->next;
+    return (uint8_t *)buffer;
 }
 
 /* Posted, not stepped: the one that gives it back is not done with its own step. */
 void shard_readdir_put(struct shard *shard, uint8_t *buffer) {
+    struct readdir_buffer *free_buffer = (struct readdir_buffer *)(void *)buffer;
     struct list_node *node = list_pop_front(&shard->readdir_waiting);
 
-    memcpy(buffer, &shard->readdir_free, sizeof buffer);
-    shard->readdir_free = buffer;
+    free_buffer->next = shard->readdir_free;
+    shard->readdir_free = free_buffer;
     if (node) {
         operation_post(CONTAINER_OF(node, struct operation, node), shard);
     }

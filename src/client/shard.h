@@ -37,6 +37,11 @@ struct reopening {
     struct errand errand;
 };
 
+/* A buffer of READDIR_BYTES while nobody uses it. */
+struct readdir_buffer {
+    struct readdir_buffer *next;
+};
+
 struct shard {
     struct actor actor; /* first */
     struct shoal_client *client;
@@ -55,7 +60,7 @@ struct shard {
     struct shoal_file *handles_free;
     struct piece_pool pieces;
     uint8_t *readdir_memory;
-    uint8_t *readdir_free; /* linked by their first bytes */
+    struct readdir_buffer *readdir_free;
     struct list readdir_waiting;
 
     struct reopening reopening;

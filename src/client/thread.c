@@ -4,6 +4,8 @@
 #include "env/env_linux.h"
 #include "env/errno_map.h"
 #include <assert.h>
+#include <shoal/path.h>
+#include <stdlib.h>
 
 static uint64_t thread_now_ns(struct worker *worker) {
     return env_now_ns(worker->context);
@@ -48,6 +50,36 @@ void client_thread_leave(struct client_thread *thread) {
     worker_bind(NULL);
     if (thread->entered) {
         env_thread_leave(thread->env);
+    }
+}
+
+int shoal_thread_enter(struct shoal_client *client) {
+    struct client_thread *thread;
+    int r;
+
+    if (worker_current()) {
+        return -err_to_errno(-ERR_IN_USE);
+    }
+    thread = calloc(1, sizeof *thread);
+    if (!thread) {
+        return -err_to_errno(-ERR_NO_MEMORY);
+    }
+    r = client_thread_enter(thread, client->options.env);
+    if (r) {
+        free(thread);
+    }
+    return -err_to_errno(r);
+}
+
+void shoal_thread_leave(struct shoal_client *client) {
+    struct worker *worker = worker_current();
+
+    (void)client;
+    if (worker) {
+        struct client_thread *thread = CONTAINER_OF(worker, struct client_thread, worker);
+
+        client_thread_leave(thread);
+        free(thread);
     }
 }
 

@@ -162,7 +162,7 @@ const struct verb verb_up = {
     "Starts a cluster on this machine with its data in DIR, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
-    "  --size BYTES   space of each storage target of a new cluster (half of what is free, shared)\n"
+    "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal up /var/lib/shoal --mount /mnt/shoal",
     run_up};

@@ -18,10 +18,10 @@ struct size_row {
     {#field, offsetof(struct config, field), minimum, value, comment}
 
 static const struct size_row size_rows[] = {
-    SIZE_ROW(mdt_ring_bytes, 64 * KIB, 32 * MIB, "shared memory for metadata records"),
-    SIZE_ROW(ost_ring_bytes, 64 * KIB, 8 * MIB, "shared memory for each storage target's records"),
+    SIZE_ROW(mdt_ring_bytes, MIB, 32 * MIB, "shared memory for metadata records"),
+    SIZE_ROW(ost_ring_bytes, MIB, 8 * MIB, "shared memory for each storage target's records"),
     SIZE_ROW(ost_ring_data_bytes, 256 * KIB, 32 * MIB, "... and for its small writes"),
-    SIZE_ROW(disk_log_bytes, 512 * KIB, 512 * MIB, "of each target, fixed when it is made"),
+    SIZE_ROW(disk_log_bytes, 8 * MIB, 512 * MIB, "of each target, fixed when it is made"),
     SIZE_ROW(mdt_changes_bytes, 8 * MIB, 512 * MIB, "memory for metadata not in a checkpoint"),
     SIZE_ROW(ost_changes_bytes, 8 * MIB, 128 * MIB, "the same, of each storage target"),
     SIZE_ROW(base_memory_bytes, MIB, 4 * GIB, "metadata below this is read in place"),
@@ -139,6 +139,11 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
         if (!problem[0]) {
             snprintf(problem, 256, "%s: line %d cannot be read", CONFIG_NAME, line);
         }
+        return -ERR_INVALID;
+    }
+    if (config.disk_log_bytes < 8 * MAX(config.mdt_ring_bytes, config.ost_ring_bytes)) {
+        snprintf(problem, 256, "%s: disk_log_bytes must be at least 8 times each ring's bytes",
+                 CONFIG_NAME);
         return -ERR_INVALID;
     }
     if (!parse.has_format || !parse.has_id) {

@@ -1,12 +1,13 @@
 /* What verbs share: complaints, help, numbers. */
 #include "cmd/verb.h"
-#include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int complain(const struct verb *verb, const char *format, va_list arguments, int status) {
+__attribute__((format(printf, 2, 0))) static int
+complain(const struct verb *verb, const char *format, va_list arguments, int status) {
     fprintf(stderr, "shoal %s: ", verb->name);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
@@ -40,9 +41,8 @@ void verb_help(const struct verb *verb) {
 bool verb_parse_count(const char *text, unsigned long long *ret_count) {
     char *end;
 
-    errno = 0;
     unsigned long long count = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || count == ULLONG_MAX) {
         return false;
     }
     *ret_count = count;
@@ -53,9 +53,8 @@ bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes) {
     static const char units[] = "KMGT";
     char *end;
 
-    errno = 0;
     unsigned long long bytes = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || errno != 0) {
+    if (text[0] < '0' || text[0] > '9' || bytes == ULLONG_MAX) {
         return false;
     }
     if (*end != '\0') {

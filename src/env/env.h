@@ -94,8 +94,8 @@ struct env_ops {
     void (*job_submit)(struct env *env, struct env_job *job);
 
     /* (start) Maps the named region, creating it zeroed when missing or of another size
-     * (*ret_created then). Populated: touching it later never faults on disk. It survives the
-     * death of the process, not that of the machine. */
+     * (*ret_created then). It starts at a page. Populated: touching it later never faults on disk.
+     * It survives the death of the process, not that of the machine. */
     int (*shared_open)(struct env *env, const char *name, size_t size_bytes,
                        struct env_shared **ret_shared, bool *ret_created);
     void *(*shared_data)(struct env_shared *shared);

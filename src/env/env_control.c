@@ -300,7 +300,7 @@ static int receive_answer(int fd, const struct env_control_request *request, int
 }
 
 int env_control_call(const struct env_control_request *request, int *ret_status) {
-    int fd;
+    int fd = -1;
     int r = connect_to(request->directory, request->name, &fd);
 
     if (r < 0) {

@@ -288,7 +288,8 @@ static int io_allocate(struct env_io *io) {
 
 static int64_t io_call(struct env_io *io) {
     size_t progress = io->work.progress_bytes;
-    uint8_t *data = (uint8_t *)io->buffer + progress;
+    uint8_t *data =
+        progress > 0 ? (uint8_t *)io->buffer + progress : io->buffer; /* NULL for some */
     size_t size = MIN(io->size - progress, (size_t)IO_CALL_BYTES_MAX);
     off_t offset = (off_t)(io->offset + progress);
     int64_t answer = 0;

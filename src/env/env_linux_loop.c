@@ -136,7 +136,7 @@ static struct io_uring_sqe *loop_sqe(struct env_loop *loop) {
 
 static void io_prepare(struct env_io *io, struct io_uring_sqe *sqe) {
     size_t progress = io->work.progress_bytes;
-    void *data = (uint8_t *)io->buffer + progress;
+    void *data = progress > 0 ? (uint8_t *)io->buffer + progress : io->buffer;
     unsigned size = (unsigned)MIN(io->size - progress, (size_t)IO_CALL_BYTES_MAX);
     uint64_t offset = io->offset + progress;
 

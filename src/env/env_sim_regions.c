@@ -3,6 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
+static void *region_memory(size_t size_bytes) {
+    void *memory =
+        aligned_alloc(BLOCK_BYTES, (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES);
+
+    if (!memory) {
+        abort();
+    }
+    return memory;
+}
+
 static struct sim_region **region_link(struct sim_process *process, const char *name) {
     struct sim_region **link = &process->regions;
 
@@ -24,18 +35,6 @@ static void region_unlink(struct sim_region **link) {
     sim_region_free(region);
 }
 
-/* Aligned to pages, as mapped memory is: direct I/O goes to and from it. */
-static uint8_t *pages_new(size_t size_bytes) {
-    size_t room = (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-    uint8_t *pages = aligned_alloc(BLOCK_BYTES, room);
-
-    if (!pages) {
-        abort();
-    }
-    memset(pages, 0, room);
-    return pages;
-}
-
 static struct sim_region *region_add(struct sim_process *process, const char *name,
                                      size_t size_bytes) {
     struct sim_region *region = sim_allocate(sizeof *region);
@@ -43,7 +42,8 @@ static struct sim_region *region_add(struct sim_process *process, const char *na
 
     region->name = sim_allocate(name_size);
     memcpy(region->name, name, name_size);
-    region->data = pages_new(size_bytes);
+    region->data = region_memory(size_bytes);
+    memset(region->data, 0, size_bytes);
     region->size_bytes = size_bytes;
     region->next = process->regions;
     process->regions = region;
@@ -120,7 +120,7 @@ void sim_regions_kill(struct env_sim *env) {
         struct sim_region *region = shared->region;
 
         if (region) {
-            region->data = pages_new(region->size_bytes);
+            region->data = region_memory(region->size_bytes);
             memcpy(region->data, shared->data, region->size_bytes);
             region->open = NULL;
             shared->region = NULL;

@@ -5,6 +5,7 @@
 
 static void options_round(struct kv_options *options) {
     options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
+    options->outcomes_max = options->outcomes_max > 0 ? options->outcomes_max : KV_OUTCOMES_MAX;
     options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->disk_log_bytes &= ~(uint64_t)(BLOCK_BYTES - 1);
 }
@@ -25,7 +26,7 @@ static int take_memory(struct kv *kv) {
         r = changes_new(kv->pool, &kv->changes);
     }
     if (r == 0) {
-        r = outcomes_new(KV_OUTCOMES_MAX, KV_SESSIONS_MAX, &kv->outcomes);
+        r = outcomes_new(kv->options.outcomes_max, KV_SESSIONS_MAX, &kv->outcomes);
     }
     kv->checkpoint.rows = calloc(KV_COMMIT_ROWS, sizeof *kv->checkpoint.rows);
     kv->scratch = calloc(KV_SCRATCH_VALUES, sizeof *kv->scratch);

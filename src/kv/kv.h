@@ -57,10 +57,10 @@ struct kv_options {
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
+    uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
     struct kv_hooks hooks;
     void *hook_context;
 };
-
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
@@ -98,20 +98,19 @@ MUST_CHECK int kv_put(struct kv *kv, const struct kv_key *key, struct bytes valu
  * nothing). The row must have been read in this step. */
 MUST_CHECK int kv_patch(struct kv *kv, const struct kv_key *key, size_t offset, struct bytes patch);
 MUST_CHECK int kv_delete(struct kv *kv, const struct kv_key *key);
-/* Opaque to the engine; comes back through replay_note while its record is in the log. */
+/* Comes back through replay_note while its record is in the log. */
 MUST_CHECK int kv_note(struct kv *kv, struct bytes note);
 MUST_CHECK int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome);
-/* Answers the position of the record that will hold the transaction. */
+/* Answers the position of the record that will hold it. */
 uint64_t kv_commit(struct kv *kv);
 void kv_abort(struct kv *kv);
 /* Closes the open record, if any, into the ring: from here on its transactions survive kill -9
  * and replies that depend on them may leave. Answers the newest position. */
 uint64_t kv_seal(struct kv *kv);
-
 /* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
-/* Forgets all outcomes of an ended session, in the open transaction. */
+/* Forgets those of an ended session, in the open transaction. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
 
 /* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
@@ -143,7 +142,6 @@ void kv_data_synced(struct kv *kv, int result);
 
 /* Progress. Call on wake and on every tick. */
 void kv_step(struct kv *kv);
-
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;

@@ -29,6 +29,18 @@ static void answer(struct manager *manager, struct call *call) {
     }
 }
 
+static void take_call(struct manager *manager, struct call *call) {
+    if (manager->stopping) {
+        call_reply(call, -ERR_CLOSED);
+    } else if (!manager->loaded) {
+        list_push_back(&manager->early_calls, &call->server_node);
+    } else if (manager->failure < 0) {
+        call_reply(call, manager->failure);
+    } else {
+        answer(manager, call);
+    }
+}
+
 /* Rows are read in the first steps, since a read may have to wait. */
 static void load_step(struct manager *manager) {
     if (manager->loaded) {
@@ -42,28 +54,10 @@ static void load_step(struct manager *manager) {
         return;
     }
     manager->loaded = true;
-    manager->load_result = r;
+    manager->failure = r;
     struct list_node *node;
     while ((node = list_pop_front(&manager->early_calls))) {
-        struct call *call = CONTAINER_OF(node, struct call, server_node);
-
-        if (r < 0) {
-            call_reply(call, r);
-        } else {
-            answer(manager, call);
-        }
-    }
-}
-
-static void take_call(struct manager *manager, struct call *call) {
-    if (manager->stopping) {
-        call_reply(call, -ERR_CLOSED);
-    } else if (!manager->loaded) {
-        list_push_back(&manager->early_calls, &call->server_node);
-    } else if (manager->load_result < 0) {
-        call_reply(call, manager->load_result);
-    } else {
-        answer(manager, call);
+        take_call(manager, CONTAINER_OF(node, struct call, server_node));
     }
 }
 
@@ -78,7 +72,7 @@ static void take_message(struct manager *manager, struct message *message) {
     case MANAGER_TICK:
         atomic_store(&manager->tick_posted, false);
         rpc_tick(manager->options.rpc);
-        if (manager->loaded && !manager->stopping) {
+        if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
         }
         break;
@@ -87,10 +81,28 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_STOP:
         manager->stopping = true;
-        kv_stop_start(manager->kv, manager->stop_done, manager->stop_context);
         break;
     default:
         break;
+    }
+}
+
+static void stopped(void *context, int result) {
+    struct manager *manager = context;
+
+    manager->stop_done(manager->stop_context, result);
+}
+
+/* A call that a target holds lies in our memory, so its answer is waited for. */
+static void stop_step(struct manager *manager) {
+    if (!manager->stopping || manager->stop_started || manager_is_telling(manager)) {
+        return;
+    }
+    manager->stop_started = true;
+    if (manager->failure < 0) {
+        stopped(manager, manager->failure);
+    } else {
+        kv_stop_start(manager->kv, stopped, manager);
     }
 }
 
@@ -105,7 +117,13 @@ static void step(struct actor *actor, struct message *first) {
     }
     load_step(manager);
     kv_step(manager->kv);
-    if (manager->loaded && manager->load_result == 0) {
+    if (manager->failure == 0) {
+        manager->failure = kv_failure(manager->kv);
+    }
+    if (manager->failure < 0 || manager->stopping) {
+        manager_refuse(manager, manager->failure < 0 ? manager->failure : -ERR_CLOSED);
+        stop_step(manager);
+    } else if (manager->loaded) {
         manager_sessions_step(manager);
     }
 }

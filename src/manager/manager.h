@@ -1,6 +1,6 @@
 /* The manager of one machine: the cluster map and the sessions, in a log of its own.
  *
- *     session_begin --> (predecessor of the same node and origin: evict it) --> LIVE, flushed, reply
+ *     session_begin --> (predecessor of the same node and origin: evict it) --> LIVE, flushed
  *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every target has
  *                                                        been told --> gone, flushed, reply of end
  *

@@ -24,6 +24,7 @@ struct manager_session {
     uint64_t heard_ns;
     uint32_t told_count; /* targets that know of the eviction */
     bool telling;        /* tell_call is in flight */
+    bool resting;        /* the target could not be told: again with the next tick */
     struct call tell_call;
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until it is gone */
@@ -50,8 +51,9 @@ struct manager {
     struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
     struct list early_calls; /* came before the rows were read */
     bool loaded;
-    int load_result; /* what every call gets when the rows cannot be read */
+    int failure; /* of the load or of the log: what every call gets from then on */
     bool stopping;
+    bool stop_started;
     void (*stop_done)(void *context, int result);
     void *stop_context;
 };
@@ -62,7 +64,12 @@ void manager_renew(struct manager *manager, struct call *call);
 void manager_end(struct manager *manager, struct call *call);
 /* Moves every session that can move; begins those that wait. */
 void manager_sessions_step(struct manager *manager);
+/* A tick: tells again where that failed, evicts who has been silent for too long. */
 void manager_expire(struct manager *manager);
+/* Answers all that waits, as nothing moves any more. */
+void manager_refuse(struct manager *manager, int result);
+/* A target holds a call of ours. */
+bool manager_is_telling(const struct manager *manager);
 /* Both: -ERR_PENDING when a row is on its way; call again. */
 MUST_CHECK int manager_sessions_load(struct manager *manager);
 

@@ -37,9 +37,10 @@ static int put_row(struct manager *manager, const struct manager_session *sessio
 static void flushed(struct kv_waiter *waiter, int result) {
     struct manager_session *session = CONTAINER_OF(waiter, struct manager_session, waiter);
 
-    /* An error stops the log; whoever waits learns it from the next look at the log. */
-    (void)result;
     session->waiting = false;
+    if (result < 0) {
+        session->manager->failure = result;
+    }
 }
 
 /* Closes the transaction and lets the session wait until it is durable. */
@@ -116,10 +117,11 @@ static void told(struct call *call) {
     struct manager_session *session = call->context;
 
     session->telling = false;
-    if (call->result == 0 || call->result == -ERR_UNKNOWN_SESSION || call->result == -ERR_FENCED) {
+    if (call->result == 0 || call->result == -ERR_UNKNOWN_SESSION || call->result == -ERR_FENCED ||
+        call->result == -ERR_OUTDATED) {
         session->told_count++;
     } else {
-        call_abandon(call);
+        session->resting = true;
     }
 }
 
@@ -127,7 +129,7 @@ static void told(struct call *call) {
 static void tell(struct manager_session *session) {
     struct manager *manager = session->manager;
 
-    if (session->telling) {
+    if (session->telling || session->resting) {
         return;
     }
     if (session->told_count == manager->map->target_count) {
@@ -319,11 +321,46 @@ void manager_expire(struct manager *manager) {
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
+        session->resting = false;
         if (session->stage == STAGE_LIVE &&
             now - session->heard_ns > manager->options.session_timeout_ns) {
             evict(session);
         }
     }
+}
+
+static void refuse_all(struct list *calls, int result) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(calls))) {
+        call_reply(CONTAINER_OF(node, struct call, server_node), result);
+    }
+}
+
+void manager_refuse(struct manager *manager, int result) {
+    refuse_all(&manager->early_calls, result);
+    refuse_all(&manager->begin_calls, result);
+    for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        if (session->stage == STAGE_FREE) {
+            continue;
+        }
+        refuse_all(&session->end_calls, result);
+        if (session->begin_call) {
+            call_reply(session->begin_call, result);
+            session->begin_call = NULL;
+        }
+    }
+}
+
+bool manager_is_telling(const struct manager *manager) {
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        if (manager->sessions[i].stage != STAGE_FREE && manager->sessions[i].telling) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static int load_row(struct manager *manager, uint64_t id, struct bytes value) {

@@ -68,8 +68,11 @@ static int close_one(struct group *group, struct session *session, struct open_e
     }
     transaction_begin(&transaction, group, true);
     int r = inode_get(&transaction, ino, &row);
-    r = r == -ERR_STALE ? 0 : r;
-    bool wrote = entry->has_row && row && row->data_state == DATA_CHUNKED && row->nlink > 0;
+    /* A damaged inode must not keep the session; its rows stay, for fsck to name. */
+    r = r == -ERR_STALE || r == -ERR_CORRUPT ? 0 : r;
+    /* Of a file that goes with this close nobody will ask the size. */
+    bool stays = row && (row->nlink > 0 || opens_any_other(&group->opens, ino, entry));
+    bool wrote = entry->has_row && stays && row->data_state == DATA_CHUNKED;
     if (r == 0 && wrote && group->rpc) {
         transaction_abort(&transaction);
         if (settle_has_room(group, ino)) {
@@ -155,7 +158,7 @@ static void session_end(struct group *group, struct session *session) {
     }
     sessions_drop(&group->sessions, session);
     group->counters.totals.evictions++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void session_step(struct group *group, struct session *session) {

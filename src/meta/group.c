@@ -48,11 +48,27 @@ static void synced_hook(void *context, uint64_t synced) {
     group->synced_moved = true;
 }
 
+/* Evictions under way go no further: who waits for them is told. */
+static void evict_calls_answer(struct group *group, int result) {
+    const struct list *known = &group->sessions.known;
+
+    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
+        struct session *session = CONTAINER_OF(node, struct session, node);
+        struct list_node *call;
+
+        while ((call = list_pop_front(&session->evict_calls))) {
+            group_answer(group, CONTAINER_OF(call, struct call, server_node), result);
+        }
+    }
+}
+
 static void group_fail(struct group *group, int result) {
     if (group->stage != GROUP_FAILED) {
         group->stage = GROUP_FAILED;
         group->failure = result;
-        group_unpark(group);
+        evict_calls_answer(group, result);
+        group->woken = true;
+        group->moved = true;
     }
 }
 
@@ -147,7 +163,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->session_count = group->sessions.count;
     stats->open_count = group->opens.count;
     stats->order_count = group->orders.busy_count;
-    stats->parked_count = group->parked_count;
+    stats->parked_count = group->parking.count;
     stats->totals = group->counters.totals;
     if (stats->operations) {
         for (size_t i = 0; i < OPCODE_COUNT; i++) {
@@ -163,13 +179,32 @@ static void kv_stopped(void *context, int result) {
     group->stop_done(group->stop_context, result);
 }
 
-/* The log may end once nobody waits for a position in it. */
+/* The log may end once nobody waits for a position in it and no call of ours is out. */
 static void stop_step(struct group *group) {
-    if (group->stage == GROUP_STOPPING && !group->stop_started && !group->sync_waiting &&
-        list_is_empty(&group->awaiting_sync)) {
-        group->stop_started = true;
+    bool stopping = group->stop_done && !group->stop_started;
+
+    if (!stopping || group->sync_waiting || !list_is_empty(&group->awaiting_sync) ||
+        queue_calls_out(&group->orders) + settle_calls_out(&group->settle) > 0) {
+        return;
+    }
+    group->stop_started = true;
+    if (group->stage == GROUP_FAILED) {
+        group->stop_done(group->stop_context, group->failure);
+    } else {
         kv_stop_start(group->kv, kv_stopped, group);
     }
+}
+
+static void stop_begin(struct group *group) {
+    group->stop_done = group->stop_asked;
+    if (group->stage != GROUP_FAILED) {
+        group->stage = GROUP_STOPPING;
+        evict_calls_answer(group, -ERR_CLOSED);
+    }
+    queue_cancel(&group->orders);
+    settle_cancel(&group->settle);
+    group->woken = true;
+    group->moved = true;
 }
 
 static void take_in(struct group *group, struct message *message) {
@@ -190,17 +225,16 @@ static void take_in(struct group *group, struct message *message) {
         break;
     case GROUP_WAKE:
         atomic_store(&group->wake.posted, false);
-        group_unpark(group);
+        group->woken = true;
         break;
     case GROUP_STATS:
         stats_fill(group, CONTAINER_OF(message, struct group_stats, message));
         break;
     case GROUP_STOP:
-        group->stage = group->stage == GROUP_FAILED ? GROUP_FAILED : GROUP_STOPPING;
-        group_unpark(group);
+        stop_begin(group);
         break;
     default:
-        assert(!"a message that no one sends to a group");
+        assert(message->kind == GROUP_STOP); /* No one sends another kind. */
     }
 }
 
@@ -223,11 +257,27 @@ static void jobs_step(struct group *group) {
     }
 }
 
+static void calls_run(struct group *group) {
+    enum run_what what = (group->woken ? RUN_ROWS : 0) | (group->moved ? RUN_GROUP : 0);
+
+    if (group->stage == GROUP_LOADING) {
+        return;
+    }
+    group->woken = false;
+    group->moved = false;
+    for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        run_class(group, (enum message_class)i, what);
+    }
+}
+
 static void group_step(struct actor *actor, struct message *first) {
     struct group *group = CONTAINER_OF(actor, struct group, actor);
 
     group->now_ns = env_now_ns(group->env);
     group->wall_ns = MAX(group->wall_ns, env_wall_ns(group->env));
+#if defined(SHOAL_BUG_EARLY_REPLY)
+    group_seal(group); /* of the step before, whose replies have left */
+#endif
     while (first) {
         struct message *message = first;
 
@@ -239,27 +289,22 @@ static void group_step(struct actor *actor, struct message *first) {
         if (group->synced_moved) {
             group->synced_moved = false;
             if (numbers_synced(&group->numbers, kv_synced_position(group->kv))) {
-                group_unpark(group);
+                group->moved = true;
             }
             answer_synced(group);
         }
         jobs_step(group);
-        bool unparked = group->unpark;
-        for (int i = 0; i < MESSAGE_CLASS_COUNT && group->stage != GROUP_LOADING; i++) {
-            run_class(group, (enum message_class)i);
-        }
-        group->unpark = group->unpark && !unparked;
-#if defined(SHOAL_BUG_EARLY_REPLY)
-        replies_leave(group);
-#endif
+        calls_run(group);
+#if !defined(SHOAL_BUG_EARLY_REPLY)
         group_seal(group);
+#endif
         replies_leave(group);
         replies_await_sync(group);
         answer_synced(group);
         sync_ask(group);
         stop_step(group);
         kv_step(group->kv);
-    } while (group->unpark || group->synced_moved);
+    } while (group->moved || group->synced_moved);
 }
 
 static void signal_init(struct signal *signal, enum group_message kind) {
@@ -293,8 +338,8 @@ static void group_init(struct group *group, const struct group_options *options)
     signal_init(&group->wake, GROUP_WAKE);
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
         list_init(&group->arrived[i]);
-        list_init(&group->parked[i]);
     }
+    parking_init(&group->parking);
     list_init(&group->answered);
     list_init(&group->answered_after_sync);
     list_init(&group->awaiting_sync);
@@ -334,7 +379,7 @@ void group_stats_start(struct group *group, struct group_stats *stats) {
 }
 
 void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context) {
-    group->stop_done = done;
+    group->stop_asked = done;
     group->stop_context = context;
     group->stop = (struct message){.kind = GROUP_STOP, .message_class = MESSAGE_CONTROL};
     actor_post(&group->actor, &group->stop);

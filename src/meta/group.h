@@ -2,7 +2,7 @@
  *
  *     calls --> actor: sort by class --> session? outcome known? room in the log?
  *                        |                     |  kv_begin .. operation .. kv_commit
- *                        |  PENDING: park <----+  (restarted from its beginning when the row is there)
+ *                        |  PENDING: park <----+  (run from its beginning when the row is there)
  *                        +--> kv_seal --> replies leave --> sync points, queue, settle jobs
  *
  * Thread: group_tick, group_stats_start and group_stop_start from any thread with a worker; open

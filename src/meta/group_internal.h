@@ -5,6 +5,7 @@
 #include "meta/names.h"
 #include "meta/numbers.h"
 #include "meta/opens.h"
+#include "meta/parking.h"
 #include "meta/queue.h"
 #include "meta/session.h"
 #include "meta/settle.h"
@@ -52,12 +53,12 @@ struct group {
     /* Calls: arrived or waiting for room in the log; met PENDING; answered in this step; answered
      * when their record is on disk. */
     struct list arrived[MESSAGE_CLASS_COUNT];
-    struct list parked[MESSAGE_CLASS_COUNT];
     struct list answered;
     struct list answered_after_sync;
     struct list awaiting_sync;
-    uint64_t parked_count;
-    bool unpark; /* something that a parked call may wait for has come */
+    struct parking parking;
+    bool woken; /* by the engine: rows that parked calls wait for may be there */
+    bool moved; /* something of the group's own that they may wait for has ended */
 
     uint64_t sync_wanted; /* somebody waits for this position */
     struct kv_waiter sync_waiter;
@@ -74,7 +75,8 @@ struct group {
     struct signal tick;
     struct signal wake;
     struct message stop;
-    void (*stop_done)(void *context, int result);
+    void (*stop_asked)(void *context, int result);
+    void (*stop_done)(void *context, int result); /* once the step has heard of it */
     void *stop_context;
     bool stop_started;
 };
@@ -87,10 +89,6 @@ void group_answer(struct group *group, struct call *call, int result);
 void group_seal(struct group *group);
 /* A job of the group has more to do: another step, after others had their turn. */
 void group_again(struct group *group);
-/* What may let parked calls go on has happened. */
-static inline void group_unpark(struct group *group) {
-    group->unpark = true;
-}
 
 /* start.c: formats an empty state, checks whose it is, reads what needs no waiting. (start) */
 MUST_CHECK int start_read(struct group *group, char ret_problem[256]);

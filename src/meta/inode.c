@@ -70,7 +70,7 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
 int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
     bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
 
-    return asked ? -ERR_PENDING : 0;
+    return asked ? transaction_stall(transaction) : 0;
 }
 
 int attributes_read(struct transaction *transaction, struct ino ino, const struct inode_row *row,
@@ -99,9 +99,8 @@ uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32
     return (write ? RIGHT_WRITE | RIGHT_READ : 0) | (read ? RIGHT_READ : 0);
 }
 
-void capability_fill(const struct transaction *transaction, struct ino ino,
-                     const struct inode_row *row, uint32_t rights,
-                     struct capability *ret_capability) {
+void capability_fill(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                     uint32_t rights, struct capability *ret_capability) {
     *ret_capability = (struct capability){
         .ino = ino,
         .generation = row->chunk_generation,
@@ -113,6 +112,9 @@ void capability_fill(const struct transaction *transaction, struct ino ino,
         .session_incarnation = transaction->session->incarnation,
         .map_version = transaction->group->map->version,
     };
+    if (row->truncate_position > kv_synced_position(transaction->group->kv)) {
+        transaction->sync_position = row->truncate_position;
+    }
 }
 
 int inode_is_open(const struct transaction *transaction, struct ino ino, uint32_t open_flag) {

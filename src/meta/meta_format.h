@@ -1,10 +1,11 @@
-/* Rows of a metadata group: values and key types. Keys are those of kv/kv_key.h.
+/* Rows of a metadata group: keys, which are those of kv/kv_key.h, and the values of space 1. Those
+ * of space 0 are in group_format.h.
  *
  *     space 1, by slot      id        generation  index
- *     P partition           dir ino   partition   0                state, counts, times, access copy
+ *     P partition           dir ino   partition   0                state, counts, times, access
  *     D dentry              dir ino   0           hash:51|rank:12  ino, type, name
  *     I inode               ino       0           0                attributes, layout, first link
- *     L inline data         ino       0           piece            bytes, INLINE_PIECE_BYTES a piece
+ *     L inline data         ino       0           piece            bytes of a small file
  *
  *     space 0, slot 0       id        generation  index
  *     G group               0         0           0                format, cluster, hash of names
@@ -107,6 +108,7 @@ struct __attribute__((packed)) inode_row {
     uint32_t truncate_seq;
     uint32_t pool_version;
     uint64_t truncate_size;
+    uint64_t truncate_position; /* of the record that set the two */
     uint32_t chunk_bytes;
     uint32_t seed;
     uint16_t stripe_count;
@@ -114,7 +116,7 @@ struct __attribute__((packed)) inode_row {
     uint8_t partition_depth;
     uint32_t reserved;
 };
-static_assert(sizeof(struct inode_row) == 128, "inode_row is on disk");
+static_assert(sizeof(struct inode_row) == 136, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, mode) == 40, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, parent) == 72, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, truncate_size) == 104, "inode_row is on disk");
@@ -126,79 +128,3 @@ struct __attribute__((packed)) inline_row {
     uint8_t data[];
 };
 static_assert(sizeof(struct inline_row) == 16, "inline_row is on disk");
-
-struct __attribute__((packed)) group_row {
-    uint8_t format;
-    uint8_t hash_bits; /* of names; 51 but in tests */
-    uint8_t reserved[6];
-    uint8_t cluster_id[16];
-    uint64_t hash_key[2];
-    uint32_t group;
-    uint32_t target;
-};
-static_assert(sizeof(struct group_row) == 48, "group_row is on disk");
-
-/* The last two change with each record and are patched together. */
-struct __attribute__((packed)) counters_row {
-    uint8_t format;
-    uint8_t reserved[7];
-    uint64_t ino_reserved;        /* counters below are used only once this is on disk */
-    uint64_t generation_reserved; /* of chunks; likewise */
-    uint64_t session_floor;       /* unknown sessions up to this one are gone */
-    uint64_t epoch;
-    uint64_t inode_count;
-};
-static_assert(sizeof(struct counters_row) == 48, "counters_row is on disk");
-
-/* A row of state GONE refuses late messages of its session; the oldest of them make way. */
-enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
-
-struct __attribute__((packed)) session_row {
-    uint8_t format;
-    uint8_t state; /* enum session_state */
-    uint8_t reserved[2];
-    uint32_t node;
-    uint64_t epoch;
-    uint64_t incarnation;
-};
-static_assert(sizeof(struct session_row) == 24, "session_row is on disk");
-
-/* Value of O and W: the key says it all. */
-struct __attribute__((packed)) mark_row {
-    uint8_t format;
-    uint8_t reserved[7];
-    uint64_t epoch;
-};
-static_assert(sizeof(struct mark_row) == 16, "mark_row is on disk");
-
-enum order_kind { ORDER_DELETE = 1, ORDER_CUT = 2 };
-
-struct __attribute__((packed)) order_row {
-    uint8_t format;
-    uint8_t kind; /* enum order_kind */
-    uint16_t stripe_count;
-    uint32_t chunk_generation;
-    uint64_t epoch;
-    uint64_t truncate_size;
-    uint32_t truncate_seq;
-    uint32_t pool_version;
-    uint32_t chunk_bytes;
-    uint32_t seed;
-};
-static_assert(sizeof(struct order_row) == 40, "order_row is on disk");
-
-/* What stands in front of the encoded reply in a stored outcome. */
-enum outcome_flag { OUTCOME_AFTER_SYNC = 1 };
-enum { OUTCOME_CLOSES = 0x10000 }; /* in open_flags: the open was taken */
-
-struct __attribute__((packed)) outcome_head {
-    uint8_t format;
-    uint8_t flags; /* enum outcome_flag */
-    uint16_t opcode;
-    uint32_t reserved;
-    uint64_t term;
-    uint64_t ino; /* whose open the operation gave or took */
-    uint32_t open_flags;
-    uint32_t reserved2;
-};
-static_assert(sizeof(struct outcome_head) == 32, "outcome_head is on disk");

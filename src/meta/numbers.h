@@ -8,7 +8,7 @@
 #pragma once
 #include "base/types.h"
 #include "kv/kv.h"
-#include "meta/meta_format.h"
+#include "meta/group_format.h"
 
 enum { NUMBERS_BLOCK = 1 << 20 };
 

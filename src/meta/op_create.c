@@ -48,7 +48,8 @@ int op_create(struct transaction *transaction, struct call *call) {
     struct place place = {.parent = request->parent, .name = request->name, .who = &request->who};
     struct made made;
 
-    if (!(request->open_flags & (OPEN_READ | OPEN_WRITE))) {
+    if (!(request->open_flags & (OPEN_READ | OPEN_WRITE)) ||
+        (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN)) {
         return -ERR_INVALID;
     }
     int r = place_find_free(transaction, &place);

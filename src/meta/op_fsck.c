@@ -1,5 +1,5 @@
-/* fsck_list: rows of one kind as bulk, each {u16 bytes of value, key[24], value}, behind the cursor:
- * the key of the last row that the caller has got, or nothing.
+/* fsck_list: rows of one kind as bulk, each {u16 bytes of value, key[24], value}, behind the
+ * cursor: the key of the last row that the caller has got, or nothing.
  *
  * Rows of slots are found slot by slot: an empty one costs one step of the walk. */
 #include "base/endian.h"

@@ -116,6 +116,10 @@ int op_reopen(struct transaction *transaction, struct call *call) {
         MAX(request->read_count, request->open_flags & OPEN_READ && write_count == 0 ? 1U : 0U);
     const struct inode_row *row;
 
+    if (request->read_count > OPEN_COUNT_MAX || request->write_count > OPEN_COUNT_MAX ||
+        (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN)) {
+        return -ERR_INVALID;
+    }
     int r = inode_get(transaction, request->ino, &row);
     if (r < 0) {
         return r;

@@ -101,7 +101,10 @@ static int changes_make(struct transaction *transaction, const struct setattr_re
         r = truncate_stage(transaction, request->ino, request->size, row);
         truncate_drop_set_ids(&request->who, row);
     }
-    if (r == 0 && (request->valid & SETATTR_KILL_SUID)) {
+    /* A change of owner has dropped them already, and asks for no right to write. */
+    bool drop = (request->valid & SETATTR_KILL_SUID) && mode_is_regular(row->mode) &&
+                !(request->valid & (SETATTR_UID | SETATTR_GID));
+    if (r == 0 && drop) {
         r = inode_is_open(transaction, request->ino, OPEN_WRITE) == 0
                 ? 0
                 : permission_check(&request->who, inode_ownership(&before), ACCESS_WRITE);

@@ -5,6 +5,7 @@
  * instead. Sizes of files without chunks are exact already. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include "meta/open.h"
 #include "meta/operations.h"
 
 /* The time of the last write as the client saw it: it is what getattr has shown there. */
@@ -25,35 +26,12 @@ static int size_settle(struct transaction *transaction, const struct settle_requ
         row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));
     } else if (transaction->group->rpc) {
         if (!settle_has_room(transaction->group, request->ino)) {
-            return -ERR_PENDING;
+            return transaction_stall(transaction);
         }
         transaction_effect(transaction,
                            (struct effect){.kind = EFFECT_SETTLE, .ino = request->ino});
     }
     return 0;
-}
-
-/* The last close of a file without a name is its end. */
-static int close_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags,
-                       const struct inode_row *row, bool *ret_freed) {
-    const struct opens *opens = &transaction->group->opens;
-    const struct open_entry *entry = opens_find(opens, ino, transaction->session);
-    uint32_t others = entry->read_count + entry->write_count - 1;
-    int r = 0;
-
-    transaction_effect(transaction,
-                       (struct effect){.kind = EFFECT_CLOSE, .ino = ino, .flags = open_flags});
-    if ((open_flags & OPEN_WRITE) && entry->write_count == 1) {
-        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
-        r = transaction_delete(transaction, &key);
-    }
-    bool last = others == 0 && !opens_any_other(opens, ino, entry) &&
-                transaction->group->sessions.unattached_count == 0;
-    if (r == 0 && row->nlink == 0 && last) {
-        *ret_freed = true;
-        r = inode_free(transaction, ino, row);
-    }
-    return r;
 }
 
 int op_settle(struct transaction *transaction, struct call *call) {
@@ -65,6 +43,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
     const struct inode_row *row;
     bool freed = false;
 
+    if (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN) {
+        return -ERR_INVALID;
+    }
     if (!entry || (closes_writer && entry->write_count == 0) ||
         (closes_reader && entry->read_count == 0)) {
         return -ERR_BAD_HANDLE;
@@ -82,8 +63,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
         changed.mtime_ns = mtime_of(row, request->mtime_ns, transaction->now_ns);
         inode_touch(transaction, &changed);
     }
+    struct effect close = {.kind = EFFECT_CLOSE, .ino = request->ino, .flags = request->open_flags};
     if (r == 0 && request->close) {
-        r = close_stage(transaction, request->ino, request->open_flags, row, &freed);
+        r = close_stage(transaction, row, &close, &freed);
     }
     bool changed_row = changed.size != row->size || (writes && request->wrote);
     if (r == 0 && !freed && changed_row) {

@@ -16,7 +16,7 @@ int open_check(const struct inode_row *row, const struct credentials *who, uint3
     if (mode_is_directory(row->mode) && write) {
         return -ERR_IS_DIRECTORY;
     }
-    if (mask == 0) {
+    if (mask == 0 || (open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN)) {
         return -ERR_INVALID;
     }
     int r = permission_check(who, inode_ownership(row), mask);
@@ -43,4 +43,30 @@ int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_fl
     transaction_effect(transaction,
                        (struct effect){.kind = EFFECT_OPEN, .ino = ino, .flags = open_flags});
     return open_flags & OPEN_WRITE ? open_writer_stage(transaction, ino) : 0;
+}
+
+int close_stage(struct transaction *transaction, const struct inode_row *row,
+                const struct effect *effect, bool *ret_freed) {
+    const struct group *group = transaction->group;
+    struct ino ino = effect->ino;
+    const struct open_entry *entry = opens_find(&group->opens, ino, transaction->session);
+    int r = 0;
+
+    *ret_freed = false;
+    if (!entry) {
+        return 0;
+    }
+    transaction_effect(transaction, *effect);
+    if ((effect->flags & OPEN_WRITE) && entry->write_count == 1) {
+        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
+        r = transaction_delete(transaction, &key);
+    }
+    bool last = entry->read_count + entry->write_count == 1 &&
+                !opens_any_other(&group->opens, ino, entry) &&
+                group->sessions.unattached_count == 0;
+    if (r == 0 && row->nlink == 0 && last) {
+        *ret_freed = true;
+        r = inode_free(transaction, ino, row);
+    }
+    return r;
 }

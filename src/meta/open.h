@@ -2,10 +2,19 @@
 #pragma once
 #include "meta/inode.h"
 
+enum {
+    OPEN_FLAGS_KNOWN = OPEN_READ | OPEN_WRITE | OPEN_TRUNCATE | OPEN_DIRECTORY | OPEN_EXECUTE,
+    OPEN_COUNT_MAX = 1 << 20, /* of one inode by one session, as far as reopen goes */
+};
+
 /* Whether who may open the inode with these OPEN_ flags: types first, then permission. */
 MUST_CHECK int open_check(const struct inode_row *row, const struct credentials *who,
                           uint32_t open_flags);
 /* Stages the open of the call's session: the W row and the effect. -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags);
+/* Stages the end of one open (effect: EFFECT_CLOSE, its ino and flags): the W row with the last one
+ * for writing, and the end of an inode that nobody names or has open any more (*ret_freed). */
+MUST_CHECK int close_stage(struct transaction *transaction, const struct inode_row *row,
+                           const struct effect *effect, bool *ret_freed);
 /* The W row of the session, unless it is there. */
 MUST_CHECK int open_writer_stage(struct transaction *transaction, struct ino ino);

@@ -35,7 +35,7 @@ void queue_order_made(struct order_queue *queue) {
 
 static bool order_may_leave(const struct group *group, uint64_t position) {
 #if defined(SHOAL_BUG_EARLY_FREE)
-    return position <= UINT64_MAX - 1 || group == NULL;
+    return position == 0 || group->kv;
 #else
     return position <= kv_synced_position(group->kv);
 #endif
@@ -144,6 +144,9 @@ static void rows_take(struct group *group) {
     struct order_queue *queue = &group->orders;
     uint32_t place = 0;
 
+    if (!order_may_leave(group, queue->next_position)) {
+        return;
+    }
     while (queue->looking && queue->busy_count < ORDER_JOBS) {
         struct kv_cursor cursor = queue->cursor;
         const struct order_row *row;
@@ -153,9 +156,16 @@ static void rows_take(struct group *group) {
         if (r == -ERR_NOT_FOUND) {
             queue->looking = false;
         }
-        r = r < 0 ? r : order_row_check(value, &row);
+        if (r < 0) {
+            return;
+        }
+        if (order_row_check(value, &row) < 0) {
+            queue->cursor = cursor; /* a damaged row stays, for fsck to name */
+            continue;
+        }
         struct kv_key_fields fields = kv_key_split(&cursor.key);
-        if (r < 0 || !order_may_leave(group, fields.id)) {
+        queue->next_position = fields.id;
+        if (!order_may_leave(group, fields.id)) {
             return;
         }
         while (queue->jobs[place].stage != ORDER_IDLE) {
@@ -206,7 +216,7 @@ static void job_end(struct group *group, struct order_job *job) {
     group->orders.busy_count--;
     group->orders.done_count++;
     group->counters.totals.orders_done++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void round_look(struct order_queue *queue) {
@@ -306,4 +316,29 @@ void queue_step(struct group *group) {
     }
     round_step(group, waiting_count);
     queue->ticked = false;
+}
+
+uint32_t queue_calls_out(const struct order_queue *queue) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < ORDER_JOBS; i++) {
+        count += queue->jobs[i].stage == ORDER_ASKING;
+    }
+    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
+        count += queue->syncs[i].busy;
+    }
+    return count;
+}
+
+void queue_cancel(struct order_queue *queue) {
+    for (uint32_t i = 0; i < ORDER_JOBS; i++) {
+        if (queue->jobs[i].stage == ORDER_ASKING) {
+            call_cancel(&queue->jobs[i].call);
+        }
+    }
+    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
+        if (queue->syncs[i].busy) {
+            call_cancel(&queue->syncs[i].call);
+        }
+    }
 }

@@ -9,7 +9,7 @@
  * Thread: the group's step.  Memory: ORDER_JOBS calls and a few for syncs, taken at start. */
 #pragma once
 #include "kv/kv.h"
-#include "meta/meta_format.h"
+#include "meta/group_format.h"
 #include "rpc/call.h"
 
 enum { ORDER_JOBS = 64, ORDER_SYNCS = 16 };
@@ -60,9 +60,9 @@ struct order_queue {
     uint64_t rounds_begun;
     uint64_t rounds_ended;
     uint64_t done_count;
-    bool looking;  /* there may be rows behind the cursor */
-    bool scanning; /* rows wait for their record to be synced */
-    bool urgent;   /* somebody waits for an order */
+    bool looking;           /* there may be rows behind the cursor */
+    uint64_t next_position; /* of the record that the first of them waits for */
+    bool urgent;            /* somebody waits for an order */
     bool ticked;
 };
 
@@ -71,3 +71,6 @@ void queue_deinit(struct order_queue *queue);
 /* An order row was made. */
 void queue_order_made(struct order_queue *queue);
 void queue_step(struct group *group);
+/* For a stop: the calls under way, and having them end soon. */
+uint32_t queue_calls_out(const struct order_queue *queue);
+void queue_cancel(struct order_queue *queue);

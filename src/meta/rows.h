@@ -3,7 +3,7 @@
  * the value and lives as long as that. Pure, any thread. */
 #pragma once
 #include "kv/kv_key.h"
-#include "meta/meta_format.h"
+#include "meta/group_format.h"
 #include "wire/wire_types.h"
 
 /* Space 1. */

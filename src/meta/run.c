@@ -1,11 +1,15 @@
 /* One call after another. */
 #include "meta/run.h"
-#include "meta/effects.h"
+#include "meta/inode.h"
+#include "meta/open.h"
 #include "meta/operations.h"
 #include <assert.h>
 #include <string.h>
 
-enum run_result { RUN_OVER, RUN_PARKED, RUN_FULL };
+/* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room. */
+enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL };
+
+enum { RUN_PENDING_MAX = 64 };
 
 static enum kv_class kv_class_of(uint8_t message_class) {
     switch (message_class) {
@@ -20,28 +24,35 @@ static enum kv_class kv_class_of(uint8_t message_class) {
     }
 }
 
-static bool same_mutation(const struct call *a, const struct call *b) {
-    return a->header.sequence != 0 && a->header.sequence == b->header.sequence &&
-           a->header.session.value == b->header.session.value;
-}
-
-static bool is_parked(const struct group *group, const struct call *call) {
-    const struct list *parked = &group->parked[call->header.message_class];
-
-    for (struct list_node *node = list_first(parked); node; node = list_next(parked, node)) {
-        if (same_mutation(call, CONTAINER_OF(node, struct call, server_node))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void run_arrived(struct group *group, struct call *call) {
     uint8_t message_class = wire_class(call->header.opcode);
 
     call->header.message_class = message_class;
     call->started_ns = group->now_ns;
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
+}
+
+static int outcome_renew_stage(struct transaction *transaction, const struct outcome_head *head) {
+    const struct opens *opens = &transaction->group->opens;
+    bool closes = head->open_flags & OUTCOME_CLOSES;
+    struct effect effect = {.kind = closes ? EFFECT_CLOSE : EFFECT_OPEN,
+                            .ino = {head->ino},
+                            .flags = head->open_flags & ~(uint32_t)OUTCOME_CLOSES};
+    const struct inode_row *row;
+    bool freed = false;
+
+    int r = inode_get(transaction, effect.ino, &row);
+    if (r < 0) {
+        return r == -ERR_STALE ? 0 : r; /* it went with that close */
+    }
+    if (closes) {
+        return close_stage(transaction, row, &effect, &freed);
+    }
+    if (opens_is_full(opens) && !opens_find(opens, effect.ino, transaction->session)) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    transaction_effect(transaction, effect);
+    return 0;
 }
 
 /* An open that a call from before the restart gave, or a close: memory has lost it, and the client
@@ -56,21 +67,14 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
     if (head->term == group->term || head->ino == 0) {
         return 0;
     }
-    if (opens_is_full(&group->opens)) {
-        return -ERR_TOO_MANY_OPEN;
-    }
     memcpy(copy, outcome->reply.data, outcome->reply.size);
     ((struct outcome_head *)(void *)copy)->term = group->term;
     renewed.reply.data = copy;
     transaction_begin(&transaction, group, true);
     transaction.session = session;
     transaction.call = call;
-    transaction_effect(
-        &transaction,
-        (struct effect){.kind = head->open_flags & OUTCOME_CLOSES ? EFFECT_CLOSE : EFFECT_OPEN,
-                        .ino = {head->ino},
-                        .flags = head->open_flags});
-    int r = transaction_outcome(&transaction, &renewed);
+    int r = outcome_renew_stage(&transaction, head);
+    r = r < 0 ? r : transaction_outcome(&transaction, &renewed);
     if (r < 0) {
         transaction_abort(&transaction);
         return r == -ERR_NO_SPACE ? -ERR_BUSY : r;
@@ -129,7 +133,7 @@ static int outcome_stage(struct transaction *transaction, struct call *call, int
     if (result == 0) {
         value.head = (struct outcome_head){
             .format = META_FORMAT,
-            .flags = transaction->after_sync ? OUTCOME_AFTER_SYNC : 0,
+            .flags = transaction->after_sync || transaction->sync_position ? OUTCOME_AFTER_SYNC : 0,
             .opcode = call->header.opcode,
             .term = transaction->group->term,
         };
@@ -160,9 +164,13 @@ static enum run_result commit(struct transaction *transaction, struct call *call
     if (transaction->held) {
         return RUN_OVER;
     }
+    call->result = transaction->answer;
     if (transaction->after_sync) {
-        call->result = transaction->answer;
         list_push_back(&group->answered_after_sync, &call->server_node);
+    } else if (transaction->sync_position > 0) {
+        call->server_position = transaction->sync_position;
+        group_sync_want(group, transaction->sync_position);
+        list_push_back(&group->awaiting_sync, &call->server_node);
     } else {
         group_answer(group, call, transaction->answer);
     }
@@ -213,7 +221,10 @@ static enum run_result run_operation(struct group *group, const struct operation
     if (transaction.full) {
         return RUN_FULL;
     }
-    return r == -ERR_PENDING ? RUN_PARKED : fail(group, session, call, r);
+    if (r != -ERR_PENDING) {
+        return fail(group, session, call, r);
+    }
+    return transaction.stalled ? RUN_STALLED : RUN_PARKED;
 }
 
 /* The session's part: 0 to go on, 1 when the call is over, or an error. */
@@ -261,6 +272,9 @@ static enum run_result run_call(struct group *group, struct call *call) {
     if (r > 0) {
         return RUN_OVER;
     }
+    if (r == -ERR_PENDING) {
+        return RUN_PARKED;
+    }
     if (r < 0) {
         group->counters.totals.refused++;
         group_answer(group, call, r);
@@ -283,67 +297,71 @@ static bool has_room(struct group *group, const struct call *call) {
            kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0);
 }
 
-/* Runs the calls of a list until one finds the log full; that one stays the first. */
-static void run_list(struct group *group, struct list *list) {
+/* Runs a call if the log has room for it, and parks it when it has to wait for something else. */
+static enum run_result run_one(struct group *group, struct call *call, struct list *rows) {
+    uint8_t message_class = call->header.message_class;
+    enum run_result result = has_room(group, call) ? run_call(group, call) : RUN_FULL;
+
+    if (result == RUN_PARKED || result == RUN_STALLED) {
+        struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];
+
+        group->counters.totals.restarts++;
+        parking_put(&group->parking, list, call);
+    }
+    group->counters.totals.waited += result == RUN_FULL;
+    return result;
+}
+
+/* Those that were first asked for are first: when many in a row have to wait on, so will the rest,
+ * until the next wake-up. */
+static void run_parked(struct group *group, struct list *parked, enum message_class message_class) {
+    uint32_t pending_count = 0;
+    struct list waiting;
+    struct list again;
+    struct list todo;
+
+    list_init(&waiting);
+    list_init(&again);
+    list_init(&todo);
+    parking_put_back(parked, &todo);
+    while (pending_count < RUN_PENDING_MAX && !list_is_empty(&todo)) {
+        struct call *call = parking_take(&group->parking, &todo);
+        enum run_result result = run_one(group, call, &again);
+
+        pending_count += result == RUN_PARKED;
+        if (result == RUN_FULL) {
+            list_push_back(&waiting, &call->server_node);
+        }
+    }
+    parking_put_back(&todo, &group->parking.rows[message_class]);
+    parking_put_back(&again, &group->parking.rows[message_class]);
+    parking_put_back(&waiting, &group->arrived[message_class]);
+}
+
+/* First come, first served: who finds the log full lets nobody of its class pass. */
+static void run_arrivals(struct group *group, enum message_class message_class) {
+    struct list *arrived = &group->arrived[message_class];
     struct list_node *node;
 
-    while ((node = list_pop_front(list))) {
+    while ((node = list_pop_front(arrived))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
-        uint8_t message_class = call->header.message_class;
 
-        if (has_room(group, call)) {
-            enum run_result result = run_call(group, call);
-
-            if (result == RUN_OVER) {
-                continue;
-            }
-            if (result == RUN_PARKED) {
-                group->counters.totals.restarts++;
-                group->parked_count++;
-                list_push_back(&group->parked[message_class], &call->server_node);
-                continue;
-            }
+        if (parking_has(&group->parking, call)) {
+            group->counters.totals.duplicates++;
+            call_discard(call);
+        } else if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
+            list_push_front(arrived, node);
+            return;
         }
-        group->counters.totals.waited++;
-        list_push_front(list, &call->server_node);
-        return;
     }
 }
 
-void run_class(struct group *group, enum message_class message_class) {
-    struct list again;
-
-    list_init(&again);
-    if (group->unpark) {
-        struct list_node *node;
-
-        while ((node = list_pop_front(&group->parked[message_class]))) {
-            group->parked_count--;
-            list_push_back(&again, node);
-        }
-        run_list(group, &again);
-        /* What found no room goes to the front of those that wait for it. */
-        while (!list_is_empty(&again)) {
-            node = again.head.previous;
-            list_remove(node);
-            list_push_front(&group->arrived[message_class], node);
-        }
+void run_class(struct group *group, enum message_class message_class, enum run_what what) {
+    if (what & RUN_ROWS) {
+        run_parked(group, &group->parking.rows[message_class], message_class);
     }
-    struct list *arrived = &group->arrived[message_class];
-    if (group->parked_count > 0) {
-        struct list_node *node = list_first(arrived);
-
-        while (node) {
-            struct list_node *next = list_next(arrived, node);
-            struct call *call = CONTAINER_OF(node, struct call, server_node);
-
-            if (is_parked(group, call)) {
-                list_remove(node);
-                group->counters.totals.duplicates++;
-                call_discard(call);
-            }
-            node = next;
-        }
+    if (what & RUN_GROUP) {
+        run_parked(group, &group->parking.group[message_class], message_class);
     }
-    run_list(group, arrived);
+    run_arrivals(group, message_class);
 }

@@ -6,5 +6,7 @@
 
 /* Takes in a call that has just arrived. */
 void run_arrived(struct group *group, struct call *call);
-/* Runs what is parked and may go on, then what has arrived, as far as the log has room. */
-void run_class(struct group *group, enum message_class message_class);
+/* Of the parked: those that wait for rows, for the group. */
+enum run_what { RUN_ROWS = 1, RUN_GROUP = 2 };
+/* Runs those, then what has arrived, as far as the log has room. */
+void run_class(struct group *group, enum message_class message_class, enum run_what what);

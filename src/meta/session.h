@@ -9,7 +9,7 @@
  * Thread: the group's.  Memory: sessions_max of them, taken by sessions_init. */
 #pragma once
 #include "base/list.h"
-#include "meta/meta_format.h"
+#include "meta/group_format.h"
 
 struct call;
 struct group;

@@ -73,6 +73,10 @@ static int job_read(struct group *group, struct settle_job *job) {
     if (r < 0) {
         return r;
     }
+    if (row->truncate_position > kv_synced_position(group->kv)) {
+        group_sync_want(group, row->truncate_position);
+        return -ERR_PENDING;
+    }
     job->layout = inode_layout(row);
     job->generation = row->chunk_generation;
     job->truncate_seq = row->truncate_seq;
@@ -152,6 +156,9 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
     const struct inode_row *row;
 
     int r = inode_get(transaction, job->ino, &row);
+    if (r == -ERR_STALE || r == -ERR_CORRUPT) {
+        return job->session ? eviction_close_stage(transaction, job->session, job->ino, NULL) : 0;
+    }
     if (r < 0) {
         return r;
     }
@@ -177,7 +184,7 @@ static void job_over(struct group *group, struct settle_job *job) {
     job->stage = SETTLE_IDLE;
     group->settle.busy_count--;
     group->counters.totals.settled++;
-    group_unpark(group);
+    group->moved = true;
 }
 
 static void job_end(struct group *group, struct settle_job *job) {
@@ -188,7 +195,7 @@ static void job_end(struct group *group, struct settle_job *job) {
     }
     transaction_begin(&transaction, group, true);
     int r = job_record(&transaction, job);
-    if (r < 0 && r != -ERR_STALE) {
+    if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
@@ -207,7 +214,7 @@ void settle_step(struct group *group) {
 
             if (r == 0) {
                 job->stage = SETTLE_ASK;
-            } else if (r == -ERR_STALE) {
+            } else if (r != -ERR_PENDING) {
                 job->stage = SETTLE_END;
             }
         }
@@ -219,4 +226,29 @@ void settle_step(struct group *group) {
         }
     }
     settle->ticked = false;
+}
+
+uint32_t settle_calls_out(const struct settle *settle) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SETTLE_JOBS; i++) {
+        for (uint32_t j = 0; j < SETTLE_CALLS; j++) {
+            const struct settle_ask *ask = &settle->jobs[i].asks[j];
+
+            count += ask->busy && !ask->failed;
+        }
+    }
+    return count;
+}
+
+void settle_cancel(struct settle *settle) {
+    for (uint32_t i = 0; i < SETTLE_JOBS; i++) {
+        for (uint32_t j = 0; j < SETTLE_CALLS; j++) {
+            struct settle_ask *ask = &settle->jobs[i].asks[j];
+
+            if (ask->busy && !ask->failed) {
+                call_cancel(&ask->call);
+            }
+        }
+    }
 }

@@ -56,3 +56,6 @@ bool settle_is_running(const struct group *group, struct ino ino);
 /* Whether the size of the ino is not known now. */
 bool settle_is_awaited(const struct group *group, struct ino ino);
 void settle_step(struct group *group);
+/* For a stop: the calls under way, and having them end soon. */
+uint32_t settle_calls_out(const struct settle *settle);
+void settle_cancel(struct settle *settle);

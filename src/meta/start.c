@@ -209,7 +209,7 @@ int load_step(struct group *group) {
         }
         load_range(group, ROW_SESSION);
         group->load_stage = LOAD_SESSIONS;
-        /* fall through */
+        __attribute__((fallthrough));
     case LOAD_SESSIONS:
         r = load_rows(group, load_session);
         if (r < 0) {
@@ -217,7 +217,7 @@ int load_step(struct group *group) {
         }
         load_range(group, ROW_WRITER);
         group->load_stage = LOAD_WRITERS;
-        /* fall through */
+        __attribute__((fallthrough));
     case LOAD_WRITERS:
         r = load_rows(group, load_writer);
         if (r < 0) {

@@ -22,7 +22,7 @@ uint64_t transaction_commit(struct transaction *transaction) {
     assert(transaction->staging);
     uint64_t position = kv_commit(group->kv);
     transaction->staging = false;
-    /* Also when nothing else came of it: somebody may have been told. */
+    /* Also of a run that staged nothing: its answer may name them. */
     numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
     if (transaction->changed) {
         group->numbers.inode_count += (uint64_t)transaction->inode_delta;
@@ -95,7 +95,7 @@ int transaction_ino(struct transaction *transaction, struct slot slot, struct in
     int r = numbers_ino(numbers, transaction->inos_used, &counter);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);
-        return r;
+        return r == -ERR_PENDING ? transaction_stall(transaction) : r;
     }
     transaction->inos_used++;
     *ret_ino = ino_make(slot, counter);
@@ -108,7 +108,7 @@ int transaction_generation(struct transaction *transaction, uint32_t *ret_genera
     int r = numbers_generation(numbers, transaction->generations_used, ret_generation);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);
-        return r;
+        return r == -ERR_PENDING ? transaction_stall(transaction) : r;
     }
     transaction->generations_used++;
     return 0;

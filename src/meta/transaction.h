@@ -8,6 +8,7 @@
  *
  * Thread: the group's.  Memory: on the stack of the group's step. */
 #pragma once
+#include "base/err.h"
 #include "base/types.h"
 #include "kv/kv.h"
 #include "meta/rows.h"
@@ -46,7 +47,9 @@ struct transaction {
     bool staging;            /* between kv_begin and commit or abort */
     bool changed;            /* something is staged */
     bool full;               /* the record could not take more */
+    bool stalled;            /* PENDING is for something that the group itself does */
     bool after_sync;         /* the answer leaves when the record is on disk */
+    uint64_t sync_position;  /* likewise, of an earlier record; 0: none */
     bool repeatable;         /* running it again is right: no outcome is kept */
     bool held;               /* the reply is left to a job of the group */
     int answer;              /* what a run that succeeded answers: 0 but for a lost race */
@@ -77,6 +80,11 @@ MUST_CHECK int transaction_outcome(struct transaction *transaction,
                                    const struct kv_outcome *outcome);
 
 void transaction_effect(struct transaction *transaction, struct effect effect);
+/* For an operation that has to wait for something else than a row. */
+MUST_CHECK static inline int transaction_stall(struct transaction *transaction) {
+    transaction->stalled = true;
+    return -ERR_PENDING;
+}
 /* Draw numbers; -ERR_PENDING until there are any on disk. */
 MUST_CHECK int transaction_ino(struct transaction *transaction, struct slot slot,
                                struct ino *ret_ino);

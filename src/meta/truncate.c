@@ -45,13 +45,14 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
         /* The order leaves when its record is on disk, and is over when the OSTs' are. */
         group_sync_want(transaction->group, kv_position(transaction->group->kv));
         transaction->group->orders.urgent = true;
-        return -ERR_PENDING;
+        return transaction_stall(transaction);
     }
     if (row->truncate_seq == UINT32_MAX) {
         return -ERR_OVERFLOW;
     }
     row->truncate_seq++;
     row->truncate_size = size;
+    row->truncate_position = kv_position(transaction->group->kv) + 1;
     row->flags |= INODE_CUT_PENDING;
     transaction->after_sync = true;
     return order_put(transaction, ino, row, ORDER_CUT);

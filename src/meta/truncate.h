@@ -3,8 +3,8 @@
 #include "meta/inode.h"
 
 /* Gives the copy of the file's row that size, with times, and stages what follows from it besides
- * the row itself: inline pieces, the order to cut chunks. -ERR_PENDING also while an earlier, deeper
- * cut has not reached all OSTs. -ERR_FILE_TOO_BIG. */
+ * the row itself: inline pieces, the order to cut chunks. -ERR_PENDING also while an earlier,
+ * deeper cut has not reached all OSTs. -ERR_FILE_TOO_BIG. */
 MUST_CHECK int truncate_stage(struct transaction *transaction, struct ino ino, uint64_t size,
                               struct inode_row *row);
 

@@ -112,7 +112,24 @@ static void bits_fill(struct blocks *blocks, struct extent extent, bool value) {
     }
 }
 
-/* Clears the bits and raises the bounds of their regions. */
+/* Where the run of free bits that ends before `end` begins, not before `from`. */
+static uint64_t run_start(const struct blocks *blocks, uint64_t from, uint64_t end) {
+    while (end > from) {
+        uint64_t last = end - 1;
+        uint64_t taken = blocks->words[last / WORD_BITS] << (WORD_BITS - 1 - last % WORD_BITS);
+
+        if (taken) {
+            uint64_t start = end - (uint64_t)__builtin_clzll(taken);
+
+            return MAX(start, from);
+        }
+        end = last / WORD_BITS * WORD_BITS;
+    }
+    return from;
+}
+
+/* Clears the bits. The bounds of their regions stay bounds: no run has grown but the one that these
+ * bits are in now. */
 static void bits_free(struct blocks *blocks, struct extent extent) {
     uint64_t end = extent.first + extent.count;
 
@@ -121,14 +138,12 @@ static void bits_free(struct blocks *blocks, struct extent extent) {
         uint32_t region = (uint32_t)(at / BLOCKS_REGION_BLOCKS);
         uint64_t region_first = (uint64_t)region * BLOCKS_REGION_BLOCKS;
         uint64_t region_end = region_first + BLOCKS_REGION_BLOCKS;
-        uint16_t bound = blocks->bounds[blocks->leaf_count + region];
-        uint64_t low = MIN(end, region_end);
+        uint64_t run = bit_find(blocks, at, region_end, true) - run_start(blocks, region_first, at);
 
-        /* A run that this joins is at most the freed part and the bound on both of its sides. */
-        uint64_t most = low - at + 2 * (uint64_t)bound;
-
-        bound_set(blocks, region, (uint16_t)MIN(most, (uint64_t)BLOCKS_REGION_BLOCKS));
-        at = low;
+        if (run > blocks->bounds[blocks->leaf_count + region]) {
+            bound_set(blocks, region, (uint16_t)run);
+        }
+        at = region_end;
     }
 }
 
@@ -178,7 +193,9 @@ static bool region_find(struct blocks *blocks, uint64_t from, uint32_t want, uin
 /* Next fit: behind the last one taken, then around. The run is as long as want or, when there is no
  * such run any more, as the longest there is. */
 static uint32_t run_find(struct blocks *blocks, uint64_t next, uint32_t want, uint64_t *ret_first) {
-    if (next % BLOCKS_REGION_BLOCKS && want <= BLOCKS_REGION_BLOCKS &&
+    uint32_t here = blocks->leaf_count + (uint32_t)(next / BLOCKS_REGION_BLOCKS);
+
+    if (next % BLOCKS_REGION_BLOCKS && blocks->bounds[here] >= want &&
         region_find(blocks, next, want, ret_first)) {
         return want;
     }

@@ -148,7 +148,7 @@ static int row_add(struct change *change, const struct chunk_id *id, struct exte
                    const struct block_entry *entries) {
     struct change_row *row = &change->rows[change->row_count];
     uint8_t first = (uint8_t)(part.first % BLOCKS_PER_SEGMENT);
-    struct bytes old;
+    struct bytes old = {0};
 
     if (change->row_count == CHANGE_ROWS_MAX) {
         return -ERR_BUSY;

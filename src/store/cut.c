@@ -105,6 +105,7 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
     }
     uint64_t position = change_commit(&ost->change, ost->read_number);
     small_spans_commit(ost, &spans, position);
+    space_recorded(ost, step->straddle.count);
     ost->counters.cuts++;
     return 0;
 }
@@ -174,6 +175,9 @@ static int cut_next(struct ost *ost, struct request *request) {
     request->cursor = id.chunk;
     request->id = id;
     r = chunk_head_get(ost->kv, &id, &head);
+    if (r == 0 && head.chunk_bytes != order->chunk_bytes) {
+        return -ERR_INVALID;
+    }
     if (r == 0 && head.truncate_seq < order->truncate_seq) {
         struct cut_order cut = {
             .id = id,

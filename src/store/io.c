@@ -4,6 +4,7 @@
  * posts the operation to the actor as a message. */
 #include "base/crc32c.h"
 #include "store/operations.h"
+#include <assert.h>
 #include <inttypes.h>
 
 struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need) {
@@ -47,6 +48,7 @@ static void io_done(struct env_io *env_io, int result) {
 }
 
 void ost_io_start(struct ost *ost, struct ost_io *io) {
+    assert(((uintptr_t)io->io.buffer | io->io.offset | io->io.size) % BLOCK_BYTES == 0);
     io->ost = ost;
     io->io.file = ost->file;
     io->io.done = io_done;

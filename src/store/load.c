@@ -58,17 +58,25 @@ static int file_run(struct ost *ost, struct env_io io) {
     return ost->env->ops->io_run(ost->env, &io);
 }
 
-static int file_make(struct ost *ost) {
+/* The size that it begins with, on disk before the first record. A start that was cut short may
+ * have left less. */
+static int file_make(struct ost *ost, uint64_t *size) {
     uint64_t blocks = MIN(ost->options.grow_bytes / BLOCK_BYTES, ost->block_size_max);
-    int r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+    int r = 0;
 
-    if (r == 0) {
-        r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
+    if (*size < blocks * BLOCK_BYTES) {
+        r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+        if (r == 0) {
+            r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
+        }
+        if (r == 0) {
+            r = ost->env->ops->file_size(ost->file, size);
+        }
     }
     return r;
 }
 
-int load_file(struct ost *ost, char problem[256]) {
+static int file_prepare(struct ost *ost, uint64_t *ret_size) {
     struct ost_options *options = &ost->options;
     uint64_t size = 0;
     int r = ost->env->ops->file_open(ost->env, options->data_path,
@@ -77,45 +85,56 @@ int load_file(struct ost *ost, char problem[256]) {
     if (r == 0) {
         r = ost->env->ops->file_size(ost->file, &size);
     }
-    if (r == 0 && options->data_bytes_max == 0) {
+    if (r < 0) {
+        return r;
+    }
+    if (options->data_bytes_max == 0) {
         options->data_bytes_max = size;
     }
     ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
     ost->was_empty = size == 0;
-    if (r == 0 && size == 0 && ost->block_size_max > 0) {
-        r = file_make(ost);
-        if (r == 0) {
-            r = ost->env->ops->file_size(ost->file, &size);
-        }
+    r = file_make(ost, &size);
+    *ret_size = size;
+    return r;
+}
+
+int load_file(struct ost *ost, char problem[256]) {
+    const char *path = ost->options.data_path;
+    uint64_t size = 0;
+    int r = file_prepare(ost, &size);
+
+    if (r == 0 && (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES)) {
+        snprintf(problem, 256, "%s is too small for a storage target", path);
+        r = -ERR_INVALID;
     }
     if (r == 0) {
-        r = file_run(
-            ost,
-            (struct env_io){.kind = ENV_IO_READ, .buffer = ost->label_block, .size = BLOCK_BYTES});
+        struct env_io io = {.kind = ENV_IO_READ, .buffer = ost->label_block, .size = BLOCK_BYTES};
+
+        r = file_run(ost, io);
     }
     if (r == 0) {
         r = label_check(ost, &ost->file_label, problem);
     }
-    if (r < 0) {
-        if (!problem[0]) {
-            snprintf(problem, 256, "%s cannot be opened: %s", options->data_path, err_text(r));
-        }
-        return r;
-    }
-    if (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES) {
-        snprintf(problem, 256, "%s is too small for a storage target", options->data_path);
-        return -ERR_INVALID;
+    if (r < 0 && !problem[0]) {
+        snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
     }
     ost->file_blocks = MIN(size / BLOCK_BYTES, ost->block_size_max);
-    return 0;
+    return r;
+}
+
+static int state_put(struct ost *ost, bool labelled) {
+    struct store_state state = {.format = STORE_FORMAT,
+                                .labelled = labelled,
+                                .target = ost->options.target.value,
+                                .label = ost->label};
+    struct kv_key key = store_owner_key(STORE_ROW_STATE, 0, 0);
+
+    return kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)&state, sizeof state});
 }
 
 static int load_format(struct ost *ost) {
-    struct store_state state = {.format = STORE_FORMAT, .target = ost->options.target.value};
     struct store_bitmap bitmap = {.format = STORE_FORMAT, .bits = {1}};
-    struct kv_key state_key = store_owner_key(STORE_ROW_STATE, 0, 0);
     struct kv_key bitmap_key = store_owner_key(STORE_ROW_BITMAP, 0, 0);
-    uint64_t label = 0;
 
     if (ost->file_label != 0) {
         snprintf(ost->problem, sizeof ost->problem,
@@ -123,11 +142,10 @@ static int load_format(struct ost *ost) {
                  ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
-    ost->env->ops->random(ost->env, &label, sizeof label);
-    label |= 1;
-    state.label = label;
+    ost->env->ops->random(ost->env, &ost->label, sizeof ost->label);
+    ost->label |= 1;
     kv_begin(ost->kv);
-    int r = kv_put(ost->kv, &state_key, (struct bytes){(const uint8_t *)&state, sizeof state});
+    int r = state_put(ost, false);
     if (r == 0) {
         r = kv_put(ost->kv, &bitmap_key, (struct bytes){(const uint8_t *)&bitmap, sizeof bitmap});
     }
@@ -136,7 +154,6 @@ static int load_format(struct ost *ost) {
         return r;
     }
     (void)kv_commit(ost->kv);
-    ost->label = label;
     ost->label_wanted = true;
     ost->label_position = kv_seal(ost->kv);
     return 0;
@@ -161,15 +178,15 @@ static int load_state(struct ost *ost) {
     if (state.format > STORE_FORMAT) {
         return -ERR_NEWER_FORMAT;
     }
-    if (ost->was_empty || (ost->file_label != 0 && ost->file_label != state.label) ||
-        state.target != ost->options.target.value) {
+    bool label_fits = ost->file_label == state.label || (ost->file_label == 0 && !state.labelled);
+    if (ost->was_empty || !label_fits || state.target != ost->options.target.value) {
         snprintf(ost->problem, sizeof ost->problem,
                  "%s is not the data file that the index in %s is about", ost->options.data_path,
                  ost->options.kv.directory);
         return -ERR_CORRUPT;
     }
     ost->label = state.label;
-    ost->label_wanted = ost->file_label == 0;
+    ost->label_wanted = !state.labelled;
     ost->label_position = kv_position(ost->kv);
     return 0;
 }
@@ -239,6 +256,11 @@ int ost_load_step(struct ost *ost) {
             break;
         case LOAD_BITMAP:
             r = load_rows(ost, load_bitmap);
+            if (r == 0 && blocks_is_free(&ost->blocks, 0)) {
+                snprintf(ost->problem, sizeof ost->problem,
+                         "the bitmap in %s has lost its first row", ost->options.kv.directory);
+                r = -ERR_CORRUPT;
+            }
             if (r == 0) {
                 walk_rows(ost, STORE_ROW_SESSION);
             }
@@ -254,11 +276,22 @@ int ost_load_step(struct ost *ost) {
     return r;
 }
 
+/* The row is recorded behind the label, so it is on disk behind it too. */
 static void label_finished(struct ost *ost, struct ost_io *io) {
     ost->label_writing = false;
     if (io->result < 0) {
         ost_log(ost, "target %" PRIu32 ": the label of %s cannot be written: %s",
                 ost->options.target.value, ost->options.data_path, err_text(io->result));
+        return;
+    }
+    if (ost->stop_stage >= STOP_KV) {
+        return; /* Too late for a record; the next start sees to it. */
+    }
+    kv_begin(ost->kv);
+    if (state_put(ost, true) < 0) {
+        kv_abort(ost->kv);
+    } else {
+        (void)kv_commit(ost->kv);
     }
 }
 

@@ -60,6 +60,8 @@ struct space_wish {
 };
 MUST_CHECK int space_take(struct ost *ost, struct request *request, const struct space_wish *wish,
                           struct block_entry *entries);
+/* They are named by a record now, or were never used. */
+void space_recorded(struct ost *ost, uint32_t count);
 void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_t count);
 /* Room for the extents that a change may free; else waits for a sync point. */
 MUST_CHECK int space_quarantine(struct ost *ost, struct request *request);

@@ -128,7 +128,7 @@ static void request_start(struct ost *ost, struct call *call) {
 static void accept_calls(struct ost *ost) {
     uint32_t share = MAX(ost->options.requests_max / 32, 1U);
 
-    if (ost->stage == OST_LOADING) {
+    if (ost->is_loading) {
         return;
     }
     for (uint32_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
@@ -163,7 +163,7 @@ static bool is_any_ready(const struct ost *ost) {
 static void call_arrived(struct ost *ost, struct call *call) {
     int r = ost->failed;
 
-    if (r == 0 && ost->stage >= OST_STOPPING) {
+    if (r == 0 && ost->stop_stage != STOP_NONE) {
         r = -ERR_CLOSED;
     }
     if (r == 0 &&
@@ -193,7 +193,7 @@ static void load_more(struct ost *ost) {
     int r = ost_load_step(ost);
 
     if (r == 0) {
-        ost->stage = OST_SERVING;
+        ost->is_loading = false;
     } else if (r != -ERR_PENDING) {
         ost->failed = r;
         ost_log(ost, "target %u: %s", (unsigned)ost->options.target.value,
@@ -205,24 +205,34 @@ static void load_more(struct ost *ost) {
 static void kv_stopped(void *context, int result) {
     struct ost *ost = context;
 
-    ost->stage = OST_STOPPED;
-    if (ost->stop_done) {
-        ost->stop_done(ost->stop_context, result);
-    }
+    ost->stop_stage = STOP_KV_DONE;
+    ost->stop_result = result;
 }
 
+static bool is_idle(const struct ost *ost) {
+    return ost->free_request_count == ost->options.requests_max && !ost->growing &&
+           !ost->label_writing;
+}
+
+/* The last sync point may be the first one, which lets the label be written: nothing is in flight
+ * any more when done is called. */
 static void stop_step(struct ost *ost) {
-    if (!atomic_load(&ost->stop_wanted) || ost->stage == OST_STOPPED) {
+    if (!atomic_load(&ost->stop_wanted)) {
         return;
     }
-    if (ost->stage < OST_STOPPING) {
-        ost->stage = OST_STOPPING;
+    if (ost->stop_stage == STOP_NONE) {
+        ost->stop_stage = STOP_REQUESTS;
         calls_refuse(ost, -ERR_CLOSED);
     }
-    if (ost->free_request_count == ost->options.requests_max && !ost->growing &&
-        !ost->label_writing && !ost->stop_begun) {
-        ost->stop_begun = true;
+    if (ost->stop_stage == STOP_REQUESTS && is_idle(ost)) {
+        ost->stop_stage = STOP_KV;
         kv_stop_start(ost->kv, kv_stopped, ost);
+    }
+    if (ost->stop_stage == STOP_KV_DONE && is_idle(ost)) {
+        ost->stop_stage = STOP_DONE;
+        if (ost->stop_done) {
+            ost->stop_done(ost->stop_context, ost->stop_result);
+        }
     }
 }
 
@@ -264,7 +274,7 @@ void ost_step(struct actor *actor, struct message *first) {
             all_ready(ost, &ost->kv_waiting);
             all_ready(ost, &ost->yielded);
             space_tick(ost);
-            if (ost->stage == OST_LOADING && ost->failed == 0) {
+            if (ost->is_loading && ost->failed == 0) {
                 load_more(ost);
             }
         }

@@ -16,7 +16,6 @@ enum {
     OST_SMALL_BLOCKS_MAX = OST_DIRECT_BYTES_MIN / BLOCK_BYTES + 2,
     OST_SYNC_IO_MAX = 32, /* of a sync point at a time, reserved for it */
     OST_SYNC_IO_BLOCKS = 256,
-    OST_SPACE_SYNCS_MAX = 3,
 };
 
 /* One operation of the data file. finished runs in the step. */
@@ -33,7 +32,7 @@ struct ost_io {
     uint32_t block_count;
 };
 
-enum ost_stage { OST_LOADING, OST_SERVING, OST_STOPPING, OST_STOPPED };
+enum stop_stage { STOP_NONE, STOP_REQUESTS, STOP_KV, STOP_KV_DONE, STOP_DONE };
 
 enum load_stage { LOAD_STATE, LOAD_BITMAP, LOAD_SESSIONS, LOAD_DONE };
 
@@ -52,8 +51,8 @@ struct ost {
     struct env *env;
     struct kv *kv;
     struct env_file *file;
-    enum ost_stage stage;
-    int failed; /* nothing is served: the answer to every call */
+    bool is_loading; /* calls wait */
+    int failed;      /* nothing is served: the answer to every call */
 
     /* Memory. */
     struct request *requests;
@@ -99,6 +98,7 @@ struct ost {
 
     /* The data file. */
     uint64_t reserve_blocks;
+    uint64_t held_blocks;    /* taken by writes that have no record yet */
     uint64_t block_size_max; /* blocks it may grow to */
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */
@@ -118,7 +118,8 @@ struct ost {
     char problem[256];
 
     atomic_bool stop_wanted;
-    bool stop_begun;
+    enum stop_stage stop_stage;
+    int stop_result;
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct ost_counters counters;

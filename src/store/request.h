@@ -43,7 +43,6 @@ struct request {
     bool is_syncing;
     bool is_pinned;
     uint64_t pin_number;
-    uint32_t sync_attempts; /* sync points forced for want of space */
     struct kv_waiter waiter;
     int sync_result;
     uint64_t cursor; /* how far it got; a block of the range, a chunk */

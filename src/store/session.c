@@ -132,7 +132,7 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
     const struct session_entry *entry = ost_sessions_find(&ost->sessions, fence.session);
     bool removes = entry && entry->incarnation <= fence.incarnation;
     bool drops = request->call->header.opcode == OP_SESSION_EVICT;
-    uint64_t fenced;
+    uint64_t fenced = 0;
     int r = fence_get(ost, fence.session, &fenced);
 
     if (r < 0) {

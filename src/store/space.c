@@ -85,24 +85,31 @@ static int space_wait(struct ost *ost, struct request *request) {
     return REQUEST_WAITS;
 }
 
-/* Waits for whatever can still bring blocks. */
-static int space_short(struct ost *ost, struct request *request) {
+static bool is_quarantine_on_disk(const struct ost *ost) {
+    const struct blocks *blocks = &ost->blocks;
+    uint32_t newest = (blocks->freed_first + blocks->freed_count - 1) % blocks->freed_max;
+
+    return blocks->freed[newest].position <= kv_synced_position(ost->kv);
+}
+
+/* Waits for whatever can still bring blocks; says no when all of it together would not do. Blocks
+ * that others hold without a record count, as an overwrite frees as many as it takes; but who holds
+ * some does not wait for who may wait for them. */
+static int space_short(struct ost *ost, struct request *request, const struct space_wish *wish) {
+    uint64_t held = request->has_blocks ? 0 : ost->held_blocks;
+    uint64_t most = ost->blocks.free_count + ost->blocks.quarantine_blocks + held;
+    uint64_t need = wish->count + (wish->count_new > 0 ? ost->reserve_blocks : 0);
+
     if (grow_start(ost)) {
         return space_wait(ost, request);
     }
-    if (ost->blocks.quarantine_blocks == 0 || request->sync_attempts >= OST_SPACE_SYNCS_MAX) {
+    if (most < need) {
         return -ERR_NO_SPACE;
     }
-    uint64_t newest =
-        ost->blocks
-            .freed[(ost->blocks.freed_first + ost->blocks.freed_count - 1) % ost->blocks.freed_max]
-            .position;
-
-    if (newest <= kv_synced_position(ost->kv)) {
-        /* Only reads hold them. */
+    if (ost->blocks.quarantine_blocks == 0 || is_quarantine_on_disk(ost)) {
+        /* Other writes end, or reads that hold freed blocks back. */
         return space_wait(ost, request);
     }
-    request->sync_attempts++;
     edges_forget(request);
     request_unpin(ost, request);
     request_sync(ost, request, kv_seal(ost->kv));
@@ -128,7 +135,7 @@ int space_take(struct ost *ost, struct request *request, const struct space_wish
     }
     ost->recovered = 0;
     if (!space_fits(ost, wish)) {
-        return space_short(ost, request);
+        return space_short(ost, request, wish);
     }
     while (taken < wish->count) {
         uint64_t first = 0;
@@ -141,8 +148,14 @@ int space_take(struct ost *ost, struct request *request, const struct space_wish
         block_cache_drop(&ost->cache, first, count);
         taken += count;
     }
+    ost->held_blocks += taken;
     space_grow_ahead(ost);
     return 0;
+}
+
+void space_recorded(struct ost *ost, uint32_t count) {
+    ost->held_blocks -= count;
+    space_wake(ost);
 }
 
 void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_t count) {
@@ -156,6 +169,7 @@ void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_
         blocks_give_back(&ost->blocks, extent);
         i += extent.count;
     }
+    ost->held_blocks -= count;
     space_wake(ost);
 }
 

@@ -83,7 +83,8 @@ _Static_assert(sizeof(struct store_fence) == 16, "stored");
 
 struct __attribute__((packed)) store_state {
     uint8_t format;
-    uint8_t reserved[3];
+    uint8_t labelled; /* 1: the data file bears the label */
+    uint8_t reserved[2];
     uint32_t target;
     uint64_t label; /* drawn when the target was formatted; the data file bears it too */
 };
@@ -99,8 +100,9 @@ struct __attribute__((packed)) store_note {
 };
 _Static_assert(sizeof(struct store_note) == 24, "stored");
 
-/* Block 0 of the data file, zeros behind it. It is written once the state row is on disk: a data
- * file with a label and no index is not formatted anew. */
+/* Block 0 of the data file, zeros behind it. It is written once the state row is on disk, and then
+ * the row says so: neither an index without its data file nor a data file without its index is
+ * taken for a new target. */
 struct __attribute__((packed)) store_label {
     uint8_t magic[8];
     uint32_t format;

@@ -434,10 +434,11 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
                         struct store_head *head, bool exists) {
     const struct chunk_write_request *body = body_of(request);
 
-    head->version++;
+    head->epoch = ost_epoch(ost);
+    /* A chunk that is made anew, behind a cut, has no lower versions than it had before. */
+    head->version = exists ? head->version + 1 : head->epoch;
     head->length = MAX(head->length, body->offset + body->size);
     head->truncate_seq = body->capability.truncate_seq;
-    head->epoch = ost_epoch(ost);
     change_begin(&ost->change, ost->kv);
     int r = write_stage(ost, request, fill, head, exists);
     if (r < 0) {
@@ -445,6 +446,7 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
         return request_log_full(ost, request, r);
     }
     request->has_blocks = false;
+    space_recorded(ost, request->range.count);
     request->call->reply.chunk_write.version = head->version;
     ost->counters.writes++;
     ost->counters.write_bytes += request->size;

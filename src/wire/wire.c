@@ -87,39 +87,43 @@ uint8_t wire_class(uint16_t opcode) {
     return row ? row->message_class : 0;
 }
 
-/* The fields of compound types, in wire order, as sizes of the numbers they are made of. */
+/* The fields of compound types, in wire order. */
 struct part {
     uint16_t offset;
     uint8_t size;
 };
 
+/* Numbers that follow each other in the struct as on the wire are one part: copied as they are. */
+#define MEMBER_END(type, field)                                                                    \
+    (offsetof(struct type, field) + sizeof(((struct type *)NULL)->field))
 /* clang-format does not settle on one layout of a braced macro. */
 /* clang-format off */
-#define PART(type, field) {offsetof(struct type, field), sizeof(((struct type *)NULL)->field)}
+#define PART(type, first, last)                                                                    \
+    {offsetof(struct type, first), MEMBER_END(type, last) - offsetof(struct type, first)}
 /* clang-format on */
+#define PART_IS(type, first, last, size_bytes)                                                     \
+    static_assert(MEMBER_END(type, last) - offsetof(struct type, first) == (size_bytes),           \
+                  "a gap in what is copied as a whole")
 
 static const struct part attribute_parts[] = {
-    PART(attributes, ino),        PART(attributes, generation),   PART(attributes, mode),
-    PART(attributes, uid),        PART(attributes, gid),          PART(attributes, nlink),
-    PART(attributes, rdev),       PART(attributes, truncate_seq), PART(attributes, size),
-    PART(attributes, bytes_used), PART(attributes, atime_ns),     PART(attributes, mtime_ns),
-    PART(attributes, ctime_ns),   PART(attributes, btime_ns),     PART(attributes, epoch),
-    PART(attributes, data_state),
+    PART(attributes, ino, truncate_seq),
+    PART(attributes, size, data_state),
 };
+PART_IS(attributes, ino, truncate_seq, 8 + 7 * 4);
+PART_IS(attributes, size, data_state, 7 * 8 + 1);
+static_assert(8 + 7 * 4 + 7 * 8 + 1 == WIRE_ATTRIBUTES_BYTES, "attributes have a size");
 
-static const struct part layout_parts[] = {
-    PART(layout, pool_version), PART(layout, chunk_bytes), PART(layout, seed),
-    PART(layout, stripe_count), PART(layout, redundancy),
-};
+static const struct part layout_parts[] = {PART(layout, pool_version, redundancy)};
+PART_IS(layout, pool_version, redundancy, 3 * 4 + 2 + 1);
 
 static const struct part capability_parts[] = {
-    PART(capability, ino),          PART(capability, generation),
-    PART(capability, rights),       PART(capability, max_offset),
-    PART(capability, truncate_seq), PART(capability, truncate_size),
-    PART(capability, session),      PART(capability, session_incarnation),
-    PART(capability, map_version),  PART(capability, key_id),
-    PART(capability, signature[0]), PART(capability, signature[1]),
+    PART(capability, ino, truncate_seq),
+    PART(capability, truncate_size, key_id),
+    PART(capability, signature[0], signature[1]),
 };
+PART_IS(capability, ino, truncate_seq, 8 + 2 * 4 + 8 + 4);
+PART_IS(capability, truncate_size, key_id, 4 * 8 + 4);
+PART_IS(capability, signature[0], signature[1], 2 * 8);
 
 static void give_parts(struct buffer *out, const void *from, const struct part *parts,
                        size_t count) {

@@ -28,7 +28,29 @@ struct service {
     struct env *env;
     struct fuse_mount *mount;
     int control;
+    _Atomic unsigned entered_count, left_count, idle_count; /* calls of the hooks */
 };
+
+static void thread_enter(void *context) {
+    struct service *service = context;
+
+    if (env_thread_loop(service->env))
+        service->entered_count++;
+}
+
+static void thread_leave(void *context) {
+    struct service *service = context;
+
+    if (env_thread_loop(service->env))
+        service->left_count++;
+}
+
+/* Says now and then that something ran, so that it is called again. */
+static bool thread_idle(void *context) {
+    struct service *service = context;
+
+    return service->idle_count++ % 3 == 0;
+}
 
 static uint64_t answer(struct service *service, const struct command *command) {
     struct fuse_operation_statistics all[FUSE_OPERATIONS_MAX];
@@ -52,6 +74,9 @@ static uint64_t answer(struct service *service, const struct command *command) {
         return fuse_mount_statistics(service->mount, all);
     case SERVER_STOP:
         fuse_mount_stop(service->mount);
+        if (service->entered_count < 1 || service->left_count != service->entered_count ||
+            service->idle_count < service->entered_count)
+            return UINT64_MAX;
         return memory_shoal_open_count(service->client);
     }
     return UINT64_MAX;
@@ -69,6 +94,10 @@ static int serve(struct service *service, const struct fuse_server_options *opti
         .requests_max = options->requests_max,
         .entry_timeout_ns = options->timeout_ns,
         .attributes_timeout_ns = options->timeout_ns,
+        .thread_enter = thread_enter,
+        .thread_leave = thread_leave,
+        .thread_idle = thread_idle,
+        .context = service,
     };
     struct fuse_problem problem;
     struct command command;

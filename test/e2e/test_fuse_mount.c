@@ -243,6 +243,7 @@ static void test_busy_mount_point(void **state) {
 }
 
 struct crowd {
+    int root; /* of the mount, also when its name is gone */
     unsigned index;
     int error;
 };
@@ -252,20 +253,20 @@ static void *crowd_work(void *context) {
     enum { FILES = 60, BYTES = 150000 };
     struct crowd *member = context;
     uint8_t *data = malloc(2 * BYTES);
-    char path[128];
+    char name[32];
 
     for (unsigned i = 0; i < FILES && !member->error; i++) {
         int fd;
 
         memset(data, (int)(member->index * FILES + i), BYTES);
-        (void)snprintf(path, sizeof(path), "%s/%u-%u", server.path, member->index, i);
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+        (void)snprintf(name, sizeof(name), "%u-%u", member->index, i);
+        fd = openat(member->root, name, O_RDWR | O_CREAT | O_EXCL, 0644);
         if (fd < 0 || write(fd, data, BYTES) != BYTES || fsync(fd) < 0 ||
             pread(fd, data + BYTES, BYTES, 0) != BYTES || memcmp(data, data + BYTES, BYTES) != 0)
             member->error = errno ? errno : EIO;
         if (fd >= 0 && close(fd) < 0)
             member->error = errno;
-        if (i % 2 && unlink(path) < 0)
+        if (i % 2 && unlinkat(member->root, name, 0) < 0)
             member->error = errno;
     }
     free(data);
@@ -276,10 +277,12 @@ static void crowd_run(const struct fuse_server_options *options) {
     enum { MEMBERS = 8 };
     struct crowd members[MEMBERS];
     pthread_t threads[MEMBERS];
+    int root;
 
     server = fuse_server_start(options, NULL);
+    root = open(server.path, O_RDONLY | O_DIRECTORY);
     for (unsigned i = 0; i < MEMBERS; i++) {
-        members[i] = (struct crowd){.index = i};
+        members[i] = (struct crowd){.root = root, .index = i};
         assert_int_equal(pthread_create(&threads[i], NULL, crowd_work, &members[i]), 0);
     }
     for (unsigned i = 0; i < MEMBERS; i++)
@@ -287,6 +290,7 @@ static void crowd_run(const struct fuse_server_options *options) {
     for (unsigned i = 0; i < MEMBERS; i++)
         assert_int_equal(members[i].error, 0);
     assert_int_equal(fuse_server_ask(&server, SERVER_INODE_COUNT, 0, 0), 1 + MEMBERS * 30);
+    assert_int_equal(close(root), 0);
     fuse_server_stop(&server);
 }
 
@@ -317,10 +321,12 @@ static void test_stop_under_a_crowd(void **state) {
         const struct fuse_server_options options = {.mode = modes[m]};
         struct crowd members[MEMBERS];
         pthread_t threads[MEMBERS];
+        int root;
 
         server = fuse_server_start(&options, NULL);
+        root = open(server.path, O_RDONLY | O_DIRECTORY);
         for (unsigned i = 0; i < MEMBERS; i++) {
-            members[i] = (struct crowd){.index = i};
+            members[i] = (struct crowd){.root = root, .index = i};
             assert_int_equal(pthread_create(&threads[i], NULL, crowd_work, &members[i]), 0);
         }
         while (fuse_server_ask(&server, SERVER_COUNT, SHOAL_WRITE, 0) < 10)
@@ -328,6 +334,7 @@ static void test_stop_under_a_crowd(void **state) {
         fuse_server_stop(&server);
         for (unsigned i = 0; i < MEMBERS; i++)
             pthread_join(threads[i], NULL);
+        (void)close(root);
     }
 }
 

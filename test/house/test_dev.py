@@ -31,7 +31,7 @@ esac
 NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-}" ]\n'
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-ALL_COUNT = 8  # The debug build's two are run by two steps.
+ALL_COUNT = 10  # The debug build's two are run by three steps.
 
 
 class Dev(unittest.TestCase):
@@ -114,11 +114,11 @@ class Dev(unittest.TestCase):
 
     def test_build_links_programs(self):
         self.dev("build")
-        os.makedirs(self.path("build/release/src/cmd/shoal.p"))
-        self.write("build/release/src/cmd/shoal", "#!/bin/sh\necho ran\n")
-        os.chmod(self.path("build/release/src/cmd/shoal"), 0o755)
+        os.makedirs(self.path("build/release/bin"))
+        self.write("build/release/bin/shoal", "#!/bin/sh\necho ran\n")
+        os.chmod(self.path("build/release/bin/shoal"), 0o755)
         self.assertEqual(self.dev("build")[0], 0)
-        self.assertEqual(os.listdir(self.path("build/bin")), ["shoal"])
+        self.assertEqual(sorted(os.listdir(self.path("build/bin"))), ["shoal", "shoald"])
         output = subprocess.check_output([self.path("build/bin/shoal")], text=True)
         self.assertEqual(output, "ran\n")
 

@@ -35,7 +35,8 @@ struct content_file {
     uint64_t durable; /* what settled falls back to */
     uint64_t known[CONTENTS_CLIENTS];
     uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
-    uint64_t stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
+    uint64_t
+        stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
     uint64_t stale_at[CONTENTS_CLIENTS]; /* when it did first; UINT64_MAX: not */
     uint64_t high;
     uint64_t high_before;    /* the last truncation */
@@ -47,7 +48,7 @@ struct content_file {
 
 struct contents {
     uint64_t now;
- uint64_t numbers;
+    uint64_t numbers;
     uint64_t atom_bytes;
     uint64_t power_at;     /* of any server, last; 0: never */
     uint64_t power_all_at; /* of all servers together */
@@ -184,8 +185,7 @@ static size_t segment_split(struct content_file *file, uint64_t offset) {
     }
     if (file->segment_count == file->segment_capacity) {
         file->segment_capacity *= 2;
-        file->segments =
-            realloc(file->segments, file->segment_capacity * sizeof *file->segments);
+        file->segments = realloc(file->segments, file->segment_capacity * sizeof *file->segments);
         if (!file->segments) {
             abort();
         }
@@ -338,8 +338,7 @@ static void write_end(struct content_write *write, enum content_end how) {
     write->end = file->contents->now;
     file->unsure_count--;
     write->overtaken |= is_overtaken(write);
-    write->ok =
-        how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
+    write->ok = how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -377,10 +376,9 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
             file->stale_at[i] = MIN(file->stale_at[i], file->contents->now);
         }
     }
-    return write_begin(file, &(struct content_write){.offset = size,
-                                                     .end_offset = UINT64_MAX,
-                                                     .client = client,
-                                                     .zeros = true});
+    return write_begin(
+        file, &(struct content_write){
+                  .offset = size, .end_offset = UINT64_MAX, .client = client, .zeros = true});
 }
 
 void contents_cut_end(struct content_write *cut, enum content_end how) {
@@ -485,8 +483,7 @@ static bool segment_check(struct content_file *file, size_t index, const struct 
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        if (candidate->gone_at > since &&
-            matches(candidate->write, part->offset, data, size)) {
+        if (candidate->gone_at > since && matches(candidate->write, part->offset, data, size)) {
             seen = candidate->gone_at > look->begin ? candidate->write : NULL;
             seen_count++;
         }
@@ -515,26 +512,28 @@ static void segment_tell(const struct content_file *file, size_t index,
     const struct segment *segment = &file->segments[index];
     char text[64];
     size_t used = (size_t)snprintf(
-        problem, CONTENTS_PROBLEM_BYTES, "ino %" PRIx64 " bytes %" PRIu64 "..%" PRIu64
-        " are of %s, may be of:", file->ino, part->offset, part->end_offset,
-        who_wrote(file, part, data, text));
+        problem, CONTENTS_PROBLEM_BYTES,
+        "ino %" PRIx64 " bytes %" PRIu64 "..%" PRIu64 " are of %s, may be of:", file->ino,
+        part->offset, part->end_offset, who_wrote(file, part, data, text));
 
     for (uint32_t i = 0; i < segment->count && used < CONTENTS_PROBLEM_BYTES; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        used += (size_t)snprintf(problem + used, CONTENTS_PROBLEM_BYTES - used,
-                                 " %s%" PRIu64 "%s%s",
-                                 candidate->write->zeros ? "cut " : "", candidate->write->number,
-                                 candidate->write->durable ? " (durable)" : "",
-                                 candidate->gone_at != UINT64_MAX ? " (gone)" : "");
+        used +=
+            (size_t)snprintf(problem + used, CONTENTS_PROBLEM_BYTES - used, " %s%" PRIu64 "%s%s",
+                             candidate->write->zeros ? "cut " : "", candidate->write->number,
+                             candidate->write->durable ? " (durable)" : "",
+                             candidate->gone_at != UINT64_MAX ? " (gone)" : "");
     }
 }
 
 static bool bytes_check(struct content_file *file, const struct content_look *look,
-                        struct content_write part, const uint8_t *data, char *problem) {
+                        const struct content_read *read, char *problem) {
+    struct content_write part = {.offset = read->offset, .client = read->client};
     uint64_t atom_bytes = file->contents->atom_bytes;
-    uint64_t offset = part.offset;
-    uint64_t end = part.end_offset;
+    uint64_t offset = read->offset;
+    uint64_t end = offset + read->got;
+    const uint8_t *data = read->data;
 
     for (; part.offset < end; part.offset = part.end_offset) {
         size_t i = segment_find(file, part.offset);
@@ -549,14 +548,15 @@ static bool bytes_check(struct content_file *file, const struct content_look *lo
     return true;
 }
 
-bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
-                       const struct content_write *range, const void *data, uint64_t got,
-                       char problem[CONTENTS_PROBLEM_BYTES]) {
+bool contents_read_end(struct content_file *file, struct content_look *look,
+                       const struct content_read *read, char problem[CONTENTS_PROBLEM_BYTES]) {
+    uint32_t client = read->client;
+    uint64_t got = read->got;
     uint64_t high = MAX(MAX(file->high, file->high_before), look->high);
-    uint64_t low = MIN(MAX(look->known, file->opened[client]),
-                       MAX(file->known[client], file->opened[client]));
-    uint64_t end = range->offset + got;
-    bool ends = end < range->end_offset;
+    uint64_t low =
+        MIN(MAX(look->known, file->opened[client]), MAX(file->known[client], file->opened[client]));
+    uint64_t end = read->offset + got;
+    bool ends = end < read->end_offset;
 
     list_remove(&look->node);
     file->contents->now++;
@@ -572,10 +572,7 @@ bool contents_read_end(struct content_file *file, uint32_t client, struct conten
                  file->ino, end, low);
         return false;
     }
-    return bytes_check(
-        file, look,
-        (struct content_write){.offset = range->offset, .end_offset = end, .client = client}, data,
-        problem);
+    return bytes_check(file, look, read, problem);
 }
 
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
@@ -628,8 +625,8 @@ void contents_settled(struct content_file *file, uint32_t client, struct content
     }
     if (look_is_plain(file, look)) {
         file->settled = MAX(file->settled, look->known);
-        file->durable = synced ? MAX(file->durable, MAX(look->settled, look->known))
-                               : file->durable;
+        file->durable =
+            synced ? MAX(file->durable, MAX(look->settled, look->known)) : file->durable;
         file->high_volatile = synced ? file->high : file->high_volatile;
     }
 }
@@ -658,7 +655,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->known[client] = 0;
     file->opened[client] = 0;
     file->stale[client] = 0;
-        file->stale_at[client] = UINT64_MAX;
+    file->stale_at[client] = UINT64_MAX;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {

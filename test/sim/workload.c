@@ -395,14 +395,16 @@ static bool take_data(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     const struct shoal_request *request = &question->request;
     uint32_t client = asker->node->index;
-    struct content_write range = {.offset = request->offset,
-                                  .end_offset = request->offset + request->size};
+    const struct content_read read = {.client = client,
+                                      .offset = request->offset,
+                                      .end_offset = request->offset + request->size,
+                                      .data = question->buffer,
+                                      .got = (uint64_t)request->result};
 
     switch (request->operation) {
     case SHOAL_READ:
         question->looking = false;
-        return contents_read_end(question->content, client, &question->look, &range,
-                                 question->buffer, (uint64_t)request->result, problem);
+        return contents_read_end(question->content, &question->look, &read, problem);
     case SHOAL_GETATTR:
         question->looking = false;
         return contents_size_end(question->content, client, &question->look,
@@ -431,12 +433,12 @@ static bool take_success(struct question *question, char *problem) {
 
     switch (request->operation) {
     case SHOAL_CREATE:
-        *handle = (struct handle){.file = request->file,
-                                  .ino = request->attributes.ino,
-                                  .flags = request->flags,
-                                  .busy = handle->busy,
-                                  .content = contents_file(workload->contents,
-                                                           request->attributes.ino)};
+        *handle =
+            (struct handle){.file = request->file,
+                            .ino = request->attributes.ino,
+                            .flags = request->flags,
+                            .busy = handle->busy,
+                            .content = contents_file(workload->contents, request->attributes.ino)};
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
 

@@ -57,11 +57,9 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     };
 }
 
-static void node_init(struct world *world, struct node *node, enum node_role role,
-                      uint32_t index) {
+static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
     static const char *const names[] = {"manager", "mdt", "ost", "client"};
-    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille,
-                                         1000};
+    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille, 1000};
     char name[32];
 
     snprintf(name, sizeof name, "%s%u", names[role], index);
@@ -209,7 +207,7 @@ void world_free(struct world *world) {
     for (uint32_t i = 0; i < world->node_count; i++) {
         kv_mem_store_free(world->nodes[i].store);
     }
-    /* Packets under way free themselves with the world's events, but need the network until then. */
+    /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
     sim_free(world->sim);
     sim_net_free(net);
@@ -252,16 +250,15 @@ static void life_schedule(struct worker *worker, struct actor *actor) {
     struct turn *turn = allocate(sizeof *turn);
 
     *turn = (struct turn){worker, actor};
-    sim_schedule_event(world->sim,
-                       &(struct sim_event){
-                           .process = life->node->process,
-                           .delay_ns =
-                               prng_below(sim_prng(world->sim), world->options.schedule_ns_max),
-                           .kind = "step",
-                           .run = turn_run,
-                           .drop = free,
-                           .context = turn,
-                       });
+    sim_schedule_event(world->sim, &(struct sim_event){
+                                       .process = life->node->process,
+                                       .delay_ns = prng_below(sim_prng(world->sim),
+                                                              world->options.schedule_ns_max),
+                                       .kind = "step",
+                                       .run = turn_run,
+                                       .drop = free,
+                                       .context = turn,
+                                   });
 }
 
 static void life_tick(struct env_tick *tick) {
@@ -290,12 +287,15 @@ static struct kv_options kv_options_of(const struct node *node) {
         .shared_name = "ring",
         .base = &kv_mem_ops,
         .base_store = node->store,
-        .ring_bytes = ost ? 448 * KIB : smallest ? 64 * KIB : 512 * KIB,
+        .ring_bytes = ost        ? 448 * KIB
+                      : smallest ? 64 * KIB
+                                 : 512 * KIB,
         .ring_data_bytes = ost ? (smallest ? 256 * KIB : 1 * MIB) : 0,
         .disk_log_bytes = smallest && !ost ? 512 * KIB : 4 * MIB,
         .changes_bytes_max = smallest ? 256 * KIB : 1 * MIB,
         .base_memory_bytes = 64 * MIB,
         .sync_interval_ns = world->sync_interval_ns,
+        .outcomes_max = 4096,
     };
 
     options.owner_id[0] = (uint8_t)node->target_id;

@@ -74,8 +74,8 @@ struct world {
     struct node *mdt;
     struct node *osts; /* options.ost_count */
     struct node *clients;
-    char failure[512]; /* what a node could not do */
-    char last_line[256]; /* that an OST has logged */
+    char failure[512];         /* what a node could not do */
+    char last_line[256];       /* that an OST has logged */
     struct kv_counters kv_sum; /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;

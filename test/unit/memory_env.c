@@ -284,9 +284,12 @@ static int shared_open(struct env *env, const char *name, size_t size_bytes,
     }
     if (*ret_created) {
         free(shared->data);
-        shared->data = calloc(1, size_bytes);
+        size_t whole = (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+
+        shared->data = aligned_alloc(BLOCK_BYTES, whole);
         shared->size = size_bytes;
         assert(shared->data);
+        memset(shared->data, 0, whole);
     }
     *ret_shared = shared;
     return 0;

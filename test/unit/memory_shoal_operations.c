@@ -106,6 +106,13 @@ static int64_t setattr_check(const struct shoal_request *request, const struct t
     return 0;
 }
 
+static void set_id_clear(struct tree_inode *inode) {
+    uint32_t *mode = &inode->attributes.mode;
+
+    if (S_ISREG(*mode))
+        *mode &= ~(uint32_t)(S_ISUID | (*mode & S_IXGRP ? S_ISGID : 0));
+}
+
 static void setattr_apply(struct tree *tree, struct shoal_request *request,
                           struct tree_inode *inode) {
     const struct shoal_attributes *from = &request->attributes;
@@ -120,8 +127,8 @@ static void setattr_apply(struct tree *tree, struct shoal_request *request,
         to->gid = from->gid;
     if (request->set & SHOAL_SET_SIZE)
         tree_resize(tree, inode, from->size);
-    if ((request->set & SHOAL_SET_KILL_SUID) && S_ISREG(to->mode))
-        to->mode &= ~(uint32_t)(S_ISUID | (to->mode & S_IXGRP ? S_ISGID : 0));
+    if (request->set & SHOAL_SET_KILL_SUID)
+        set_id_clear(inode);
     if (request->set & SHOAL_SET_ATIME)
         to->atime_ns = from->atime_ns;
     if (request->set & SHOAL_SET_MTIME)
@@ -250,6 +257,8 @@ static int64_t open_inode(struct tree *tree, struct shoal_request *request,
     if (request->flags & SHOAL_OPEN_TRUNCATE) {
         pthread_rwlock_wrlock(tree_data_lock(tree, inode));
         tree_resize(tree, inode, 0);
+        if (request->identity.uid != 0)
+            set_id_clear(inode);
         pthread_rwlock_unlock(tree_data_lock(tree, inode));
     }
     request->file = file_new(tree, inode, request->flags);

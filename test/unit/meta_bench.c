@@ -103,13 +103,15 @@ static void group_start(struct meta_bench *bench) {
                .ring_bytes = 256 * KIB,
                .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 1 * MIB,
-               .sync_interval_ns = NS_PER_S},
+               .sync_interval_ns = NS_PER_S,
+               .outcomes_max = 4096},
         .map = bench->map,
         .target = BENCH_MDT,
         .rpc = bench->rpc,
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
-        .opens_max = 256,
+        .sessions_max = BENCH_SESSIONS,
+        .opens_max = bench->opens_max,
         .gone_sessions_max = bench->gone_sessions_max,
         .name_hash_bits = bench->hash_bits,
     };
@@ -129,6 +131,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->seed = options->seed;
     bench->hash_bits = options->hash_bits;
     bench->gone_sessions_max = options->gone_sessions_max;
+    bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};
     assert_int_equal(memory_env_new(options->seed, &bench->world), 0);
@@ -150,7 +153,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->rpc = rpc_make(bench);
     group_start(bench);
     for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
-        bench->sessions[i].id = 100 + i;
+        bench->sessions[i].id = ++bench->next_session_id;
         bench->sessions[i].incarnation = 7;
         bench_attach(bench, i);
     }
@@ -182,18 +185,22 @@ void bench_restart(struct meta_bench *bench, bool power) {
 }
 
 static void stopped(void *context, int result) {
-    assert_int_equal(result, 0);
-    *(bool *)context = true;
+    *(int *)context = result;
+}
+
+int bench_stop(struct meta_bench *bench) {
+    int result = 1;
+
+    group_stop_start(bench->group, stopped, &result);
+    for (int i = 0; i < 100000 && result > 0; i++) {
+        bench_advance(bench, NS_PER_MS);
+    }
+    assert_true(result <= 0);
+    return result;
 }
 
 void bench_stop_and_start(struct meta_bench *bench) {
-    bool done = false;
-
-    group_stop_start(bench->group, stopped, &done);
-    for (int i = 0; !done; i++) {
-        assert_true(i < 100000);
-        bench_advance(bench, NS_PER_MS);
-    }
+    assert_int_equal(bench_stop(bench), 0);
     bench_restart(bench, false);
 }
 
@@ -240,7 +247,11 @@ void bench_post(struct meta_bench *bench, struct call *call) {
     actor_post(group_actor(bench->group), &call->message);
 }
 
-static void turn(struct meta_bench *bench) {
+bool bench_is_answered(const struct call *call) {
+    return call->stage == BENCH_ANSWERED;
+}
+
+void bench_turn(struct meta_bench *bench) {
     (void)memory_env_pump(bench->world, 1 + prng_below(&bench->prng, 3));
     while (worker_run_one(&bench->worker)) {
     }
@@ -257,7 +268,7 @@ int bench_finish(struct meta_bench *bench, struct call *call) {
             fail_msg("seed %llu: %s is never answered", (unsigned long long)bench->seed,
                      wire_name(call->header.opcode));
         }
-        turn(bench);
+        bench_turn(bench);
     }
     return call->result;
 }
@@ -271,7 +282,7 @@ void bench_advance(struct meta_bench *bench, uint64_t ns) {
     uint64_t end = env_now_ns(memory_env_env(bench->world)) + ns;
 
     do {
-        turn(bench);
+        bench_turn(bench);
     } while (env_now_ns(memory_env_env(bench->world)) < end);
 }
 
@@ -300,7 +311,11 @@ void bench_chunk_write(struct meta_bench *bench, const struct capability *capabi
                                         .generation = capability->generation,
                                         .truncate_seq = capability->truncate_seq};
     }
-    assert_false(chunks->deleted);
+    if (chunks->deleted) {
+        fail_msg("seed %llu: generation %u of %llx is written after its end",
+                 (unsigned long long)bench->seed, chunks->generation,
+                 (unsigned long long)chunks->ino);
+    }
     if (chunks->truncate_seq < capability->truncate_seq) {
         chunks->truncate_seq = capability->truncate_seq;
         chunks->length = MIN(chunks->length, capability->truncate_size);
@@ -320,6 +335,6 @@ void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats) {
     ret_stats->context = &done;
     group_stats_start(bench->group, ret_stats);
     while (!done) {
-        turn(bench);
+        bench_turn(bench);
     }
 }

@@ -47,6 +47,7 @@ struct meta_bench {
     struct worker worker;
     struct group *group;
     struct bench_session sessions[BENCH_SESSIONS];
+    uint64_t next_session_id;
     struct bench_ost osts[BENCH_OSTS];
     struct bench_chunks chunks[BENCH_CHUNKS];
     uint32_t chunks_count;
@@ -54,7 +55,7 @@ struct meta_bench {
     uint32_t fence_count;
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
-    bool order_before_sync; /* an order came whose record was not on disk */
+    uint32_t opens_max;
     uint8_t bulk[BENCH_BULK_BYTES];
 };
 
@@ -63,6 +64,7 @@ struct bench_options {
     uint32_t cold_per_mille; /* how often a read meets PENDING */
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
+    uint32_t opens_max; /* 0: 256 */
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */
@@ -70,6 +72,8 @@ struct meta_bench *bench_new(const struct bench_options *options);
 void bench_free(struct meta_bench *bench);
 /* The group dies and starts again on what is left; its sessions are known and not attached. */
 void bench_restart(struct meta_bench *bench, bool power);
+/* What the stop answers; the group is to be started again, or freed with the bench. */
+int bench_stop(struct meta_bench *bench);
 void bench_stop_and_start(struct meta_bench *bench);
 void bench_attach(struct meta_bench *bench, uint32_t session);
 
@@ -80,6 +84,9 @@ int bench_run(struct meta_bench *bench, struct call *call);
 /* Posts it; bench_finish runs the world until it is answered. */
 void bench_post(struct meta_bench *bench, struct call *call);
 int bench_finish(struct meta_bench *bench, struct call *call);
+bool bench_is_answered(const struct call *call);
+/* Runs the world a little. */
+void bench_turn(struct meta_bench *bench);
 /* Runs the world for so long. */
 void bench_advance(struct meta_bench *bench, uint64_t ns);
 

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/store_format.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static void log_line(void *context, const char *line) {
     struct ost_world *world = context;
 
     world->log_lines++;
-    strncpy(world->last_line, line, sizeof world->last_line - 1);
+    (void)snprintf(world->last_line, sizeof world->last_line, "%s", line);
 }
 
 struct ost_world *ost_world_new(uint64_t seed) {
@@ -48,7 +49,8 @@ struct ost_world *ost_world_new(uint64_t seed) {
                .ring_data_bytes = 512 * KIB,
                .disk_log_bytes = 4 * MIB,
                .changes_bytes_max = 1 * MIB,
-               .sync_interval_ns = NS_PER_S},
+               .sync_interval_ns = NS_PER_S,
+               .outcomes_max = 4096},
         .data_path = "data",
         .target = {5},
         .data_bytes_max = 8 * MIB,
@@ -255,6 +257,24 @@ const uint8_t *ost_call_data(const struct ost_call *call) {
     }
     assert_int_equal(at, body->size);
     return data;
+}
+
+int ost_world_write(struct ost_world *world, const struct ost_place *place, const uint8_t *data) {
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+
+    ost_call_write(call, place, data);
+    return ost_call_run(call);
+}
+
+int ost_world_read(struct ost_world *world, const struct ost_place *place, const void *want) {
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_READ);
+
+    ost_call_read(call, place);
+    int r = ost_call_run(call);
+    if (r == 0 && want) {
+        assert_memory_equal(ost_call_data(call), want, place->size);
+    }
+    return r;
 }
 
 void ost_world_attach(struct ost_world *world) {

@@ -70,6 +70,9 @@ void ost_call_write(struct ost_call *call, const struct ost_place *place, const 
 void ost_call_read(struct ost_call *call, const struct ost_place *place);
 /* The bytes of a read that was answered, checked against their checksums. */
 const uint8_t *ost_call_data(const struct ost_call *call);
+/* One write or read alone; the read's bytes are compared when want is not NULL. */
+int ost_world_write(struct ost_world *world, const struct ost_place *place, const uint8_t *data);
+int ost_world_read(struct ost_world *world, const struct ost_place *place, const void *want);
 /* Attaches the session; asserts that it works. */
 void ost_world_attach(struct ost_world *world);
 int ost_world_sync(struct ost_world *world);

@@ -49,6 +49,7 @@ static struct kv_options kv_options_of(struct cluster *cluster, uint32_t index,
         .changes_bytes_max = 16 * MIB,
         .base_memory_bytes = 64 * MIB,
         .sync_interval_ns = NS_PER_S,
+        .outcomes_max = 4096,
     };
 }
 

@@ -1,177 +1,6 @@
 /* The client core against toy servers: routing, cutting, what is overlaid, order within a file,
- * conversion, errors and what is done about them, limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "client/client.h"
-#include "toy_cluster.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct bench {
-    struct toy_cluster cluster;
-    struct shoal_client *client;
-    int started;
-    int stopped;
-};
-
-static void note_result(void *context, int result) {
-    *(int *)context = result;
-}
-
-static void bench_open(struct bench *bench, struct client_options options) {
-    memset(bench, 0, sizeof *bench);
-    toy_cluster_init(&bench->cluster);
-    options.env = bench->cluster.env;
-    options.rpc = bench->cluster.rpc;
-    options.manager = (struct target_id){TOY_MANAGER};
-    options.node = (struct node_id){7};
-    options.incarnation = 9;
-    options.origin = "/mnt";
-    options.request_timeout_ns = 10 * NS_PER_S;
-    assert_int_equal(client_new(&options, &bench->client), 0);
-    bench->started = 1;
-    client_start(bench->client, note_result, &bench->started);
-    assert_int_equal(bench->started, 0);
-    toy_cluster_pass(&bench->cluster, NS_PER_S);
-}
-
-static int setup(void **state) {
-    *state = malloc(sizeof(struct bench));
-    bench_open(*state, (struct client_options){.open_files_max = 640, .chunk_calls_max = 4096});
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct bench *bench = *state;
-
-    bench->stopped = 1;
-    client_stop(bench->client, note_result, &bench->stopped);
-    assert_int_equal(bench->stopped, 0);
-    client_free(bench->client);
-    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
-    toy_cluster_deinit(&bench->cluster);
-    free(bench);
-    return 0;
-}
-
-/* A request and whether it is done. */
-struct asked {
-    struct shoal_request request;
-    bool done;
-};
-
-static void asked_done(struct shoal_request *request) {
-    ((struct asked *)request)->done = true;
-}
-
-static void start(struct bench *bench, struct asked *asked, struct shoal_request request) {
-    asked->request = request;
-    asked->request.done = asked_done;
-    asked->done = false;
-    shoal_submit(bench->client, &asked->request);
-    while (worker_run_one(&bench->cluster.worker)) {
-    }
-}
-
-static int64_t run(struct bench *bench, struct shoal_request *request) {
-    struct asked asked;
-
-    start(bench, &asked, *request);
-    assert_true(asked.done);
-    *request = asked.request;
-    return request->result;
-}
-
-static void tick(struct bench *bench, uint64_t ns) {
-    toy_cluster_pass(&bench->cluster, ns);
-    client_tick(bench->client);
-    while (worker_run_one(&bench->cluster.worker)) {
-    }
-}
-
-static struct shoal_file *make(struct bench *bench, const char *name, uint32_t flags) {
-    struct shoal_request request = {.operation = SHOAL_CREATE,
-                                    .ino = SHOAL_INO_ROOT,
-                                    .name = name,
-                                    .name_bytes = strlen(name),
-                                    .mode = 0644,
-                                    .flags = flags};
-
-    assert_int_equal(run(bench, &request), 0);
-    return request.file;
-}
-
-static uint64_t ino_of(struct bench *bench, struct shoal_file *file) {
-    struct shoal_request request = {.operation = SHOAL_GETATTR, .file = file};
-
-    assert_int_equal(run(bench, &request), 0);
-    return request.attributes.ino;
-}
-
-static struct shoal_request write_of(struct shoal_file *file, uint64_t offset, const void *data,
-                                     size_t size) {
-    return (struct shoal_request){.operation = SHOAL_WRITE,
-                                  .file = file,
-                                  .offset = offset,
-                                  .data = (void *)(uintptr_t)data,
-                                  .size = size};
-}
-
-static int64_t put(struct bench *bench, struct shoal_file *file, uint64_t offset, const void *data,
-                   size_t size) {
-    struct shoal_request request = write_of(file, offset, data, size);
-
-    return run(bench, &request);
-}
-
-static int64_t get(struct bench *bench, struct shoal_file *file, uint64_t offset, void *data,
-                   size_t size) {
-    struct shoal_request request = {
-        .operation = SHOAL_READ, .file = file, .offset = offset, .data = data, .size = size};
-
-    return run(bench, &request);
-}
-
-static int64_t on_file(struct bench *bench, enum shoal_operation operation,
-                       struct shoal_file *file) {
-    struct shoal_request request = {.operation = operation, .file = file};
-
-    return run(bench, &request);
-}
-
-static int64_t cut(struct bench *bench, struct shoal_file *file, uint64_t size) {
-    struct shoal_request request = {.operation = SHOAL_SETATTR,
-                                    .file = file,
-                                    .set = SHOAL_SET_SIZE,
-                                    .attributes = {.size = size}};
-
-    return run(bench, &request);
-}
-
-static uint64_t size_by_lookup(struct bench *bench, const char *name) {
-    struct shoal_request request = {
-        .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = name, .name_bytes = strlen(name)};
-
-    assert_int_equal(run(bench, &request), 0);
-    return request.attributes.size;
-}
-
-/* Bytes that say where they belong. */
-static uint8_t *pattern(size_t size, uint32_t salt) {
-    uint8_t *data = malloc(size);
-
-    for (size_t i = 0; i < size; i++) {
-        data[i] = (uint8_t)((i * 2654435761U + salt) >> 13);
-    }
-    return data;
-}
-
-enum { RW = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE };
+ * conversion, limits. */
+#include "client_bench.h"
 
 static void test_session_begins_and_attaches_everywhere(void **state) {
     struct bench *bench = *state;
@@ -240,24 +69,6 @@ static void test_conversion_keeps_what_was_there(void **state) {
         assert_memory_equal(back + 3500, data, 6000);
         assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
     }
-    free(data);
-}
-
-/* Somebody changes the file between the two stages: the second is refused, all begins anew. */
-static void test_conversion_starts_again_after_a_conflict(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "conflict", RW);
-    uint8_t *data = pattern(5000, 2);
-    uint8_t back[5000];
-
-    assert_int_equal(put(bench, file, 0, "old", 3), 3);
-    bench->cluster.mdt.fail_opcode = OP_INLINE_CONVERT;
-    bench->cluster.mdt.fail_result = -ERR_CONFLICT;
-    bench->cluster.mdt.fail_count = 2;
-    assert_int_equal(put(bench, file, 0, data, 5000), 5000);
-    assert_int_equal(get(bench, file, 0, back, 5000), 5000);
-    assert_memory_equal(back, data, 5000);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
     free(data);
 }
 
@@ -552,136 +363,6 @@ static void test_sync_and_statfs_ask_everywhere(void **state) {
     assert_int_equal(statfs.statfs.files_total, 1000);
 }
 
-/* A storage target that has started anew does not know us. */
-static void test_storage_target_is_attached_again(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "again", RW);
-    uint8_t *data = pattern(300000, 10);
-    uint8_t *back = malloc(300000);
-
-    for (int i = 0; i < TOY_OSTS; i++) {
-        bench->cluster.osts[i].attached = false;
-    }
-    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
-    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 2 * TOY_OSTS);
-    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
-    assert_memory_equal(back, data, 300000);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    free(data);
-    free(back);
-}
-
-/* A metadata target that has started anew is shown every open file before it is attached again;
- * then what it refused is sent again as the same mutation. */
-static void test_metadata_target_is_shown_opens_again(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *files[20];
-    struct toy_server *mdt = &bench->cluster.mdt;
-    char name[16];
-
-    for (int i = 0; i < 20; i++) {
-        snprintf(name, sizeof name, "open%d", i);
-        files[i] = make(bench, name, i % 2 ? RW : SHOAL_OPEN_READ);
-    }
-    uint64_t sequence = mdt->sequences[OP_CREATE];
-    for (int kind = 0; kind < 2; kind++) {
-        uint32_t reopened = mdt->seen[OP_REOPEN];
-
-        mdt->attached = false;
-        mdt->term++;
-        mdt->detached_result = kind ? -ERR_UNKNOWN_SESSION : -ERR_STALE_TERM;
-        snprintf(name, sizeof name, "new%d", kind);
-        assert_int_equal(on_file(bench, SHOAL_RELEASE, make(bench, name, RW)), 0);
-        assert_int_equal(mdt->seen[OP_REOPEN] - reopened, 20);
-        /* The refused create and the answered one are one mutation; the close is the next. */
-        assert_int_equal(mdt->sequences[OP_CREATE], sequence + 1);
-        sequence = mdt->sequences[OP_SETTLE];
-    }
-    for (int i = 0; i < 20; i++) {
-        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
-    }
-}
-
-static void test_old_map_is_replaced(void **state) {
-    struct bench *bench = *state;
-    struct toy_server *mdt = &bench->cluster.mdt;
-    struct asked look;
-
-    on_file(bench, SHOAL_RELEASE, make(bench, "map", RW));
-    mdt->fail_opcode = OP_LOOKUP;
-    mdt->fail_result = -ERR_STALE_MAP;
-    mdt->fail_count = 1;
-    start(bench, &look,
-          (struct shoal_request){
-              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
-    assert_false(look.done); /* The manager has no newer one yet. */
-    tick(bench, NS_PER_S);
-    assert_false(look.done);
-    bench->cluster.map.version = 2;
-    tick(bench, NS_PER_S);
-    assert_true(look.done);
-    assert_int_equal(look.request.result, 0);
-    assert_int_equal(client_map(bench->client)->version, 2);
-    /* Many maps, one after the other: the old ones go. */
-    for (uint64_t version = 3; version < 60; version++) {
-        bench->cluster.map.version = version;
-        tick(bench, 3 * NS_PER_S);
-        assert_int_equal(client_map(bench->client)->version, version);
-    }
-}
-
-static void test_waiting_for_a_map_ends(void **state) {
-    struct bench *bench = *state;
-    struct toy_server *mdt = &bench->cluster.mdt;
-    struct asked look;
-
-    mdt->fail_opcode = OP_LOOKUP;
-    mdt->fail_result = -ERR_STALE_MAP;
-    mdt->fail_count = 1000;
-    start(bench, &look,
-          (struct shoal_request){
-              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
-    for (int i = 0; i < 20; i++) {
-        tick(bench, NS_PER_S);
-    }
-    assert_true(look.done);
-    assert_int_equal(look.request.result, -ETIMEDOUT);
-}
-
-/* Another client has truncated: our capability is refused, a new one is asked for. */
-static void test_stale_capability_is_renewed(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "stale", RW);
-    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
-    uint8_t *data = pattern(300000, 11);
-    uint8_t *back = malloc(300000);
-
-    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
-    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
-    toy->truncate_seq++;
-    toy->truncate_size = 1000;
-    toy->attributes.size = 1000;
-    toy->attributes.truncate_seq = toy->truncate_seq;
-    toy->attributes.epoch = ++bench->cluster.epoch;
-    assert_int_equal(get(bench, file, 0, back, 300000), 1000);
-    assert_memory_equal(back, data, 1000);
-    assert_int_equal(bench->cluster.mdt.seen[OP_REOPEN], 1);
-    toy->truncate_seq++;
-    toy->truncate_size = 0;
-    toy->attributes.size = 0;
-    toy->attributes.truncate_seq = toy->truncate_seq;
-    toy->attributes.epoch = ++bench->cluster.epoch;
-    assert_int_equal(put(bench, file, 100000, data, 100000), 100000);
-    assert_int_equal(get(bench, file, 0, back, 300000), 200000);
-    for (size_t i = 0; i < 100000; i++) {
-        assert_int_equal(back[i], 0);
-    }
-    assert_memory_equal(back + 100000, data, 100000);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    free(data);
-    free(back);
-}
-
 /* One piece for each shard: everything still gets through, in turns. */
 static void test_few_pieces_suffice(void **state) {
     struct bench *bench = *state;
@@ -717,133 +398,6 @@ static void test_few_pieces_suffice(void **state) {
     free(back);
 }
 
-static void fail_osts(struct bench *bench, uint16_t opcode, int result, uint32_t count) {
-    for (int i = 0; i < TOY_OSTS; i++) {
-        bench->cluster.osts[i].fail_opcode = opcode;
-        bench->cluster.osts[i].fail_result = result;
-        bench->cluster.osts[i].fail_count = count;
-    }
-}
-
-/* The part that did get through must not show up when the file grows over it later. */
-static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "failed", RW);
-    uint8_t *data = pattern(300000, 13);
-    uint8_t *back = malloc(300000);
-
-    assert_int_equal(put(bench, file, 0, data, 20000), 20000);
-    bench->cluster.osts[1].fail_opcode = OP_CHUNK_WRITE;
-    bench->cluster.osts[1].fail_result = -ERR_NO_SPACE;
-    bench->cluster.osts[1].fail_count = 100;
-    assert_int_equal(put(bench, file, 20000, data, 280000), -ENOSPC);
-    bench->cluster.osts[1].fail_count = 0;
-    assert_int_equal(size_by_lookup(bench, "failed"), 20000);
-    assert_int_equal(cut(bench, file, 300000), 0);
-    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
-    assert_memory_equal(back, data, 20000);
-    for (size_t i = 20000; i < 300000; i++) {
-        assert_int_equal(back[i], 0);
-    }
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    free(data);
-    free(back);
-}
-
-static void test_damaged_data_is_asked_for_twice(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "damaged", RW);
-    uint8_t *data = pattern(200000, 14);
-    uint8_t *back = malloc(200000);
-    static const size_t sizes[] = {10, 5000, 200000};
-
-    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
-    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-        bench->cluster.damage = 1;
-        assert_int_equal(get(bench, file, 0, back, sizes[i]), sizes[i]);
-        assert_memory_equal(back, data, sizes[i]);
-        bench->cluster.damage = 100;
-        assert_int_equal(get(bench, file, 0, back, sizes[i]), -EIO);
-        bench->cluster.damage = 0;
-    }
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    free(data);
-    free(back);
-}
-
-static void test_errors_are_told(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "errors", RW);
-    struct shoal_file *reader = make(bench, "errors", SHOAL_OPEN_READ);
-    struct shoal_file *writer = make(bench, "errors", SHOAL_OPEN_WRITE);
-    uint8_t *data = pattern(100000, 15);
-    char long_name[300];
-
-    memset(long_name, 'n', sizeof long_name);
-    const struct {
-        struct shoal_request request;
-        int64_t result;
-    } rows[] = {
-        {{.operation = (enum shoal_operation)0}, -EOPNOTSUPP},
-        {{.operation = (enum shoal_operation)99}, -EOPNOTSUPP},
-        {{.operation = SHOAL_READ}, -EBADF},
-        {{.operation = SHOAL_READ, .file = writer, .data = data, .size = 9}, -EBADF},
-        {{.operation = SHOAL_WRITE, .file = reader, .data = data, .size = 9}, -EBADF},
-        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 9, .offset = UINT64_MAX},
-         -EFBIG},
-        {{.operation = SHOAL_WRITE,
-          .file = file,
-          .data = data,
-          .size = 9,
-          .offset = FILE_BYTES_MAX - 8},
-         -EFBIG},
-        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 0, .offset = 5}, 0},
-        {{.operation = SHOAL_READ, .file = file, .data = data, .size = 9, .offset = UINT64_MAX}, 0},
-        {{.operation = SHOAL_READDIR, .file = file, .entry = find_size}, -EBADF},
-        {{.operation = SHOAL_ALLOCATE, .file = reader, .size = 9}, -EBADF},
-        {{.operation = SHOAL_ALLOCATE, .file = file, .size = 0}, -EINVAL},
-        {{.operation = SHOAL_ALLOCATE, .file = file, .offset = UINT64_MAX, .size = 2}, -EFBIG},
-        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = long_name, .name_bytes = 300},
-         -ENAMETOOLONG},
-        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = "none", .name_bytes = 4}, -ENOENT},
-        {{.operation = SHOAL_SYMLINK,
-          .ino = 1,
-          .name = "link",
-          .name_bytes = 4,
-          .data = data,
-          .size = 5000},
-         -ENAMETOOLONG},
-        {{.operation = SHOAL_GETATTR, .ino = 987654}, -ENOENT},
-        {{.operation = SHOAL_OPEN, .ino = 987654, .flags = RW}, -ENOENT},
-        {{.operation = SHOAL_SETATTR, .ino = 1, .set = 1U << 20}, -EINVAL},
-        {{.operation = SHOAL_SETATTR,
-          .file = file,
-          .set = SHOAL_SET_SIZE,
-          .attributes = {.size = UINT64_MAX}},
-         -EFBIG},
-        {{.operation = SHOAL_LAYOUT_SET, .ino = 1, .layout = {.chunk_bytes = 1}}, -EINVAL},
-        {{.operation = SHOAL_LOOKUP, .ino = 1, .identity = {.group_count = 2000}}, -EINVAL},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        struct shoal_request request = rows[i].request;
-
-        if (run(bench, &request) != rows[i].result) {
-            fail_msg("row %zu: %lld instead of %lld", i, (long long)request.result,
-                     (long long)rows[i].result);
-        }
-    }
-    fail_osts(bench, OP_CHUNK_WRITE, -ERR_IO, 100);
-    assert_int_equal(put(bench, file, 0, data, 100000), -EIO);
-    fail_osts(bench, 0, 0, 0);
-    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
-    fail_osts(bench, OP_CHUNK_READ, -ERR_IO, 100);
-    assert_int_equal(get(bench, file, 0, data, 100000), -EIO);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, reader), 0);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
-    free(data);
-}
-
 static void test_allocate_raises_the_size(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "allocate", RW);
@@ -860,42 +414,6 @@ static void test_allocate_raises_the_size(void **state) {
     assert_int_equal(size_by_lookup(bench, "allocate"), 100010);
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
     free(back);
-}
-
-/* Evicted: nothing that is open works any more, but handles go back. */
-static void test_evicted_client_says_so(void **state) {
-    struct bench *bench = *state;
-    struct shoal_file *file = make(bench, "evicted", RW);
-    char byte;
-
-    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
-    bench->cluster.manager.fail_result = -ERR_FENCED;
-    bench->cluster.manager.fail_count = 1;
-    tick(bench, 3 * NS_PER_S);
-    assert_true(client_is_fenced(bench->client));
-    assert_int_equal(get(bench, file, 0, &byte, 1), -ESTALE);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -ESTALE);
-    assert_int_equal(bench->cluster.mdt.seen[OP_SETTLE], 0);
-}
-
-static void test_open_files_have_a_limit(void **state) {
-    struct bench *bench = *state;
-    static struct shoal_file *files[5000];
-    int count = 0;
-    struct shoal_request open = {.operation = SHOAL_OPEN, .ino = 1, .flags = SHOAL_OPEN_READ};
-
-    while (run(bench, &open) == 0) {
-        assert_true(count < 5000);
-        files[count++] = open.file;
-    }
-    assert_int_equal(open.result, -ENFILE);
-    assert_true(count >= 640 / CLIENT_SHARDS);
-    for (int i = 0; i < count; i++) {
-        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
-    }
-    assert_int_equal(bench->cluster.files[0].read_opens, 0);
-    assert_int_equal(run(bench, &open), 0);
-    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
 }
 
 static void test_set_id_bits_go_with_a_write(void **state) {
@@ -920,15 +438,12 @@ static void test_set_id_bits_go_with_a_write(void **state) {
     free(data);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(session_begins_and_attaches_everywhere),
         TEST(small_file_stays_with_its_inode),
         TEST(inline_file_grown_by_truncation_reads_zeros),
         TEST(conversion_keeps_what_was_there),
-        TEST(conversion_starts_again_after_a_conflict),
         TEST(big_write_is_cut_at_chunks),
         TEST(holes_read_as_zeros),
         TEST(answers_are_overlaid_until_settled),
@@ -938,18 +453,8 @@ int main(void) {
         TEST(truncation_takes_its_turn),
         TEST(fsync_asks_only_where_something_was_written),
         TEST(sync_and_statfs_ask_everywhere),
-        TEST(storage_target_is_attached_again),
-        TEST(metadata_target_is_shown_opens_again),
-        TEST(old_map_is_replaced),
-        TEST(waiting_for_a_map_ends),
-        TEST(stale_capability_is_renewed),
         TEST(few_pieces_suffice),
-        TEST(failed_write_leaves_nothing_behind_the_end),
-        TEST(damaged_data_is_asked_for_twice),
-        TEST(errors_are_told),
         TEST(allocate_raises_the_size),
-        TEST(evicted_client_says_so),
-        TEST(open_files_have_a_limit),
         TEST(set_id_bits_go_with_a_write),
     };
 

@@ -158,6 +158,7 @@ static void test_forgetting_is_silent(void **state) {
         desk_run(desk, &(struct desk_request){.opcode = opcodes[i]});
     }
     assert_int_equal(desk->reply_count, 0);
+    assert_int_equal(desk->front.statistics[0][FORGET].count, 2);
     assert_int_equal(memory_shoal_count(desk->client, SHOAL_LOOKUP), 0);
 }
 

@@ -194,6 +194,15 @@ static void test_truncating_open_clears_set_id(void **state) {
     assert_int_equal(desk_run(desk, &request), 0);
     assert_int_equal(mode_of(desk, 2), 0755);
     assert_int_equal(memory_shoal_open_count(desk->client), 2);
+
+    /* A server that clears them itself: the kernel must not go on believing the old mode. */
+    chmod_file(desk, 2, 04777);
+    desk->uid = 1000;
+    desk->forget_count = 0;
+    assert_int_equal(desk_run(desk, &request), 0);
+    assert_int_equal(desk->forget_count, 1);
+    assert_int_equal(count(desk, SHOAL_SETATTR), 2 * DESK_HANDLES_MAX * 2 + 3);
+    assert_int_equal(mode_of(desk, 2), 0777);
 }
 
 static void test_chown_clears_set_id(void **state) {
@@ -276,6 +285,35 @@ static void test_groups_are_looked_up(void **state) {
     desk->pid = (uint32_t)getpid();
     for (int i = 0; i < 2 * DESK_HANDLES_MAX; i++)
         assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), -EACCES);
+    assert_int_equal(setgroups((size_t)before_count, before), 0);
+}
+
+/* More groups than a call of libshoal takes: those beyond don't count. */
+static void test_very_many_groups(void **state) {
+    enum { GROUPS = 1500 };
+    struct desk *desk = *state;
+    const struct abi_setattr_in chown = {.valid = ABI_SET_GID, .gid = GROUPS};
+    struct abi_open_out open;
+    gid_t many[GROUPS];
+    gid_t before[256];
+    int before_count = getgroups(256, before);
+    uint64_t handle;
+
+    for (unsigned i = 0; i < GROUPS; i++)
+        many[i] = i + 1;
+    if (geteuid() != 0 || before_count < 0 || setgroups(GROUPS, many) < 0)
+        skip();
+    assert_int_equal(desk_create(desk, "file", 0060, &handle), 0);
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 4,
+                                                           .nodeid = 2,
+                                                           .body = &chown,
+                                                           .body_bytes = sizeof(chown)}),
+                     0);
+    desk->uid = 1000;
+    desk->gid = 100000;
+    desk->pid = (uint32_t)getpid();
+    assert_int_equal(desk_open(desk, 2, READ_WRITE, &open), -EACCES);
+    assert_int_equal(count(desk, SHOAL_OPEN), 2);
     assert_int_equal(setgroups((size_t)before_count, before), 0);
 }
 
@@ -413,6 +451,7 @@ int main(void) {
         DESK_TEST(test_synchronous_writes),
         DESK_TEST(test_flush),
         DESK_TEST(test_groups_are_looked_up),
+        DESK_TEST(test_very_many_groups),
         DESK_TEST(test_handles_run_out_and_come_back),
         DESK_TEST(test_strange_errors_become_eio),
         DESK_TEST(test_rename_flags),

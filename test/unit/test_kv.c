@@ -78,6 +78,7 @@ static int open_kv(struct bench *bench, char problem[256]) {
         .disk_log_bytes = 512 * KIB,
         .changes_bytes_max = 512 * KIB,
         .sync_interval_ns = NS_PER_S,
+        .outcomes_max = 4096,
         .hooks = {.wake = wake, .data_sync = data_sync},
         .hook_context = bench,
     };

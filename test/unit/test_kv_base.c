@@ -519,7 +519,7 @@ static void test_foreign_file_is_refused(void **state) {
     check_refused(-ERR_CORRUPT);
 }
 
-/* Broken when a commit that the file system refuses halfway leaves a trace, or the base unusable. */
+/* Broken when a commit that the file system refuses halfway leaves a trace or breaks the base. */
 static void test_failed_commit_leaves_no_trace(void **state) {
     struct kv_base *base = open_base(&kv_lmdb_ops);
     struct kv_base_row rows[60];

@@ -68,7 +68,7 @@ struct model {
     struct event history[HISTORY_MAX];
     size_t history_count;
     uint32_t next_stamp;
-    bool may_fill; /* the target may be full */
+    bool may_fill;          /* the target may be full */
     uint64_t kept_sequence; /* of a write that is answered and may be sent again */
     struct ost_place kept_place;
     uint32_t kept_stamp;
@@ -197,7 +197,7 @@ static void write_answered(struct model *model, struct ost_call *call) {
     }
     if (call->user[2]) {
         /* A copy: the same answer, and no effect. */
-        assert_int_equal(version, call->user[3]);
+        assert_int_equal(version, (uint64_t)call->user[4] << 32 | call->user[3]);
         totals.copies++;
         return;
     }
@@ -373,6 +373,7 @@ static void copy_start(struct model *model) {
     call->call.header.floor = lowest_sequence(model);
     model->files[file].in_flight++;
     call->user[3] = (uint32_t)model->kept_version;
+    call->user[4] = (uint32_t)(model->kept_version >> 32);
     ost_call_start(call);
 }
 
@@ -387,10 +388,8 @@ static void read_start(struct model *model) {
     }
     draw_range(model, &place);
     reading = calloc(1, sizeof *reading);
-    *reading = (struct reading){.file = file,
-                                .chunk = (uint32_t)place.chunk,
-                                .offset = place.offset,
-                                .size = place.size};
+    *reading = (struct reading){
+        .file = file, .chunk = (uint32_t)place.chunk, .offset = place.offset, .size = place.size};
     candidate_add(model, reading);
     call->note = reading;
     call->shift = draw_shift(model);
@@ -559,8 +558,7 @@ static uint64_t limit_from(const struct model *model, uint32_t file, size_t from
     return limit;
 }
 
-static bool chunk_matches(const struct model *model, contents *state, uint32_t index,
-                          size_t from) {
+static bool chunk_matches(const struct model *model, contents *state, uint32_t index, size_t from) {
     uint32_t file = index / CHUNKS;
     uint32_t chunk = index % CHUNKS;
     const struct file *of = &model->files[file];

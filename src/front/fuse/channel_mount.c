@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
 #define FILE_SYSTEM_SOURCE "shoal"
@@ -98,31 +99,50 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
     }
 }
 
-int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem) {
+/* A killed server's connection lasts until the kernel has ended that process's I/O, up to a second,
+ * and until then what the kernel has cached is answered. It caches no statfs, so that waits. */
+static bool server_is_gone(const char *path) {
+    struct statfs space;
+
+    return statfs(path, &space) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+/* -ERR_CLOSED for a dead mount on top; else what mount_point_prepare answers. */
+static int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem) {
     _cleanup_(charp_freep) char *place = NULL;
     struct mount_found found;
     struct stat attributes;
-    int r;
 
-    for (int i = 0; stat(path, &attributes) < 0; i++) {
-        if (errno != ENOTCONN || i >= STALE_MOUNTS_MAX)
-            return refuse_unreachable(path, errno, problem);
-        r = stale_clear(path, problem);
-        if (r < 0)
-            return r;
-    }
+    if (stat(path, &attributes) < 0)
+        return errno == ENOTCONN ? -ERR_CLOSED : refuse_unreachable(path, errno, problem);
     if (!S_ISDIR(attributes.st_mode))
         return refuse_unreachable(path, ENOTDIR, problem);
     place = realpath(path, NULL);
     if (!place)
         return refuse_unreachable(path, errno, problem);
-    if (mount_find(place, &found))
+    if (mount_find(place, &found)) {
+        if (strcmp(found.type, FILE_SYSTEM_TYPE) == 0 && server_is_gone(place))
+            return -ERR_CLOSED;
         return problem_set(problem, -ERR_IN_USE,
                            "%s: a file system of type %s is mounted there already; unmount it, or "
                            "name another directory",
                            path, found.type);
+    }
     *ret_path = TAKE_PTR(place);
     return 0;
+}
+
+int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem) {
+    int r;
+
+    for (int i = 0; (r = mount_point_look(path, ret_path, problem)) == -ERR_CLOSED; i++) {
+        if (i >= STALE_MOUNTS_MAX)
+            return refuse_unreachable(path, ENOTCONN, problem);
+        r = stale_clear(path, problem);
+        if (r < 0)
+            return r;
+    }
+    return r;
 }
 
 int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,

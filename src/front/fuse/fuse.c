@@ -12,6 +12,8 @@
 enum {
     WRITE_BYTES_MIN = 64 << 10,
     WRITE_BYTES_MAX = 1 << 20,
+    WRITE_BYTES_MANY = 256 << 10, /* with more threads than */
+    THREADS_MANY = 32,
     REQUESTS_DEFAULT = 64,
     REQUESTS_MAX = 65535,
     HANDLES_DEFAULT = 1 << 20,
@@ -42,7 +44,8 @@ static void options_complete(struct fuse_options *options) {
     if (!options->thread_count)
         options->thread_count = channel_threads_default();
     if (!options->write_bytes_max)
-        options->write_bytes_max = WRITE_BYTES_MAX;
+        options->write_bytes_max =
+            options->thread_count > THREADS_MANY ? WRITE_BYTES_MANY : WRITE_BYTES_MAX;
     if (!options->requests_max)
         options->requests_max = MAX(options->thread_count * 2, (unsigned)REQUESTS_DEFAULT);
     if (!options->handles_max)

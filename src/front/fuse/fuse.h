@@ -19,9 +19,10 @@ struct fuse_options {
     struct env *env;         /* the real one (env_linux.h) */
     const char *mount_point; /* an existing directory; copied */
     unsigned thread_count;   /* [CPUs, at least 2] */
-    uint32_t
-        write_bytes_max; /* [1 MiB] the largest WRITE and READ; multiple of 4 KiB, 64 KiB..1 MiB */
-    uint32_t requests_max;          /* [64] in flight; more than threads */
+    /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
+     * to 1 MiB */
+    uint32_t write_bytes_max;
+    uint32_t requests_max;          /* [64, or twice the threads] in flight; more than threads */
     uint32_t handles_max;           /* [1,048,576] open files and directories */
     uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 s */
     uint64_t attributes_timeout_ns; /* likewise attributes */
@@ -46,8 +47,9 @@ struct fuse_problem {
  * -ERR_NO_MEMORY, -ERR_BUSY for threads. */
 MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
                                 struct fuse_problem *ret_problem);
-/* Whether a mount at path would be refused, and where it would be (absolute, without symbolic links,
- * for the caller to free); a mount that a killed Shoal left there is cleared. The errors of start. */
+/* Whether a mount at path would be refused, and where it would be (absolute, without symbolic
+ * links, for the caller to free); a mount that a killed Shoal left there is cleared. The errors of
+ * start. */
 MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
                                 struct fuse_problem *ret_problem);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */

@@ -120,26 +120,34 @@ static int reply_open(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
-/* What the open truncated for someone without privilege loses its set-id bits as well. */
-static bool must_clear_set_id(const struct fuse_request *request) {
+/* For someone without privilege, so that the file loses its set-id bits as well. */
+static bool is_truncated_by_others(const struct fuse_request *request) {
     uint32_t open_flags;
-    uint32_t linux_flags = linux_flags_of(request, &open_flags);
+    uint32_t linux_flags;
 
-    return (linux_flags & LINUX_TRUNCATE) && (open_flags & ABI_OPEN_KILL_SET_ID) &&
-           set_id_in_mode(request->shoal.attributes.mode);
+    if (request->op->start == fuse_op_opendir)
+        return false;
+    linux_flags = linux_flags_of(request, &open_flags);
+    return (linux_flags & LINUX_TRUNCATE) && (open_flags & ABI_OPEN_KILL_SET_ID);
 }
 
 static int opened(struct fuse_request *request) {
     const struct shoal_request *shoal = &request->shoal;
     struct handle *handle = request->handle;
+    struct front_channel *channel = request->front->channel;
     bool directory = request->op->start == fuse_op_opendir;
 
     handle->file = shoal->file;
     handle->ino = is_create(request) ? shoal->attributes.ino : request_header(request)->nodeid;
     handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);
     atomic_store(&handle->set_id, set_id_in_mode(shoal->attributes.mode) ? 0 : request->set_id);
-    if (!directory && must_clear_set_id(request))
-        return set_id_clear(request);
+    if (is_truncated_by_others(request)) {
+        if (set_id_in_mode(shoal->attributes.mode))
+            return set_id_clear(request);
+        /* The server may have cleared them with the truncation. A reply to OPEN can't tell. */
+        if (!is_create(request))
+            channel->forget_attributes(channel, handle->ino);
+    }
     return reply_open(request);
 }
 

@@ -109,16 +109,22 @@ bool request_learn_groups(struct fuse_request *request) {
     if (env_process_groups((int)header->pid, GROUPS_MAX,
                            (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
         return false;
-    request->group_count = (uint32_t)count;
+    request->group_count = (uint32_t)MIN(count, (size_t)GROUPS_MAX);
     request->with_groups = true;
     return request->group_count > 0;
+}
+
+static void request_account(struct fuse_request *request, bool failed) {
+    struct front *front = request->front;
+    uint64_t latency_ns = env_now_ns(front->env) - request->started_ns;
+    ptrdiff_t number = request->op == &fuse_op_none ? 0 : request->op - ops;
+
+    statistics_add(&front->statistics[request->thread_index][number], latency_ns, failed);
 }
 
 static void request_reply_send(struct fuse_request *request, int result) {
     struct front *front = request->front;
     struct abi_out_header *out = request_reply(request);
-    uint64_t latency_ns = env_now_ns(front->env) - request->started_ns;
-    ptrdiff_t number = request->op == &fuse_op_none ? 0 : request->op - ops;
 
     if (result < 0) {
         request->body_bytes = 0;
@@ -131,7 +137,6 @@ static void request_reply_send(struct fuse_request *request, int result) {
         .error = result,
         .unique = request_header(request)->unique,
     };
-    statistics_add(&front->statistics[request->thread_index][number], latency_ns, result < 0);
     front->channel->reply(front->channel, request);
 }
 
@@ -157,6 +162,7 @@ static void request_proceed(struct fuse_request *request, int verdict) {
     }
     if (verdict < 0 && request->handle && !handle_is_open(request->handle))
         handle_put(&request->front->handles, request->handle);
+    request_account(request, verdict < 0);
     if (verdict != VERDICT_SILENT)
         request_reply_send(request, verdict);
     request_end(request);

@@ -1,0 +1,28 @@
+/* Calls that met PENDING and will run again from their beginning.
+ *
+ * Those that wait for a row are tried when the engine wakes the group, oldest first, as theirs are
+ * the rows that were asked for first. Those that wait for the group itself (numbers, a size that is
+ * asked for, a cut under way) are tried when something of that kind has ended.
+ *
+ * Thread: the group's step.  Memory: none; calls are linked. */
+#pragma once
+#include "rpc/call.h"
+#include <assert.h>
+
+enum { PARKING_MARKS = 1024 };
+
+struct parking {
+    struct list rows[MESSAGE_CLASS_COUNT];
+    struct list group[MESSAGE_CLASS_COUNT];
+    uint32_t count;
+    uint16_t
+        marks[PARKING_MARKS]; /* how many mutations fall on each, so that most searches are 0 */
+};
+
+void parking_init(struct parking *parking);
+void parking_put(struct parking *parking, struct list *list, struct call *call);
+struct call *parking_take(struct parking *parking, struct list *list);
+/* Whether another copy of this mutation is parked. */
+bool parking_has(const struct parking *parking, const struct call *call);
+/* Puts all of `front`, which are parked, before those of the list, in order. */
+void parking_put_back(struct list *front, struct list *list);

@@ -1,0 +1,169 @@
+"""A cluster of its own for a test: in a new folder, small, gone afterwards, however the test ends.
+
+    with Cluster(shoal) as cluster:
+        cluster.start()
+        ...cluster.mount...
+        cluster.kill()
+        cluster.start()
+
+It prepares shoal.conf before the first start, so that logs and rings are small and a start is fast.
+Needs root and /dev/fuse; missing() says what there isn't.
+"""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+# Small, but large enough that no test but those of limits meets one.
+SIZES = {
+    "mdt_ring_bytes": 2 * MIB,
+    "ost_ring_bytes": 1 * MIB,
+    "ost_ring_data_bytes": 4 * MIB,
+    "disk_log_bytes": 32 * MIB,
+    "mdt_changes_bytes": 64 * MIB,
+    "ost_changes_bytes": 32 * MIB,
+    "base_memory_bytes": 256 * MIB,
+    "cache_bytes": 16 * MIB,
+    "data_bytes_max": 256 * MIB,
+}
+START_LIMIT_S = 120
+
+
+class Failed(Exception):
+    """What a test found, in one line."""
+
+
+def missing():
+    """Why no cluster can be mounted here, or None."""
+    if os.geteuid() != 0:
+        return "root, which mounts"
+    if not os.path.exists("/dev/fuse"):
+        return "/dev/fuse"
+    return None
+
+
+def configuration(osts, sizes):
+    """The text of a new cluster's shoal.conf."""
+    lines = ["[cluster]", "format = 1", f"osts = {osts}", f"id = {os.urandom(16).hex()}",
+             f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
+    lines += [f"{name} = {value}" for name, value in sizes.items()]
+    return "\n".join(lines) + "\n"
+
+
+def unmount(path):
+    """Takes away whatever is mounted there, also what a dead process left."""
+    while subprocess.run(["umount", "-l", path], capture_output=True, check=False).returncode == 0:
+        pass
+
+
+class Cluster:
+    """directory holds the data, mount is where it is mounted, top holds both and what else a test
+    wants to keep on the local disk."""
+
+    def __init__(self, shoal, osts=2, sizes=None):
+        self.shoal = os.path.abspath(shoal)
+        self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
+        self.regions = set()
+        self.directory = os.path.join(self.top, "data")
+        self.mount = os.path.join(self.top, "mount")
+        os.mkdir(self.directory)
+        os.mkdir(self.mount)
+        with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(configuration(osts, {**SIZES, **(sizes or {})}))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def run(self, *words, limit_s=START_LIMIT_S):
+        """`shoal WORDS`: its CompletedProcess."""
+        try:
+            return subprocess.run([self.shoal, *words], stdin=subprocess.DEVNULL, text=True,
+                                  capture_output=True, timeout=limit_s, check=False)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"shoal {words[0]} did not end in {limit_s} s") from None
+
+    def start(self):
+        """Starts and mounts."""
+        result = self.run("up", self.directory, "--mount", self.mount)
+        if result.returncode != 0:
+            raise Failed(f"up failed: {result.stderr.strip()}; the log ends: {self.log_end()}")
+        self.note_regions()
+
+    def note_regions(self):
+        """Remembers the daemon's shared memory, which a killed one leaves behind."""
+        try:
+            with open(f"/proc/{self.process()}/maps", encoding="utf-8") as file:
+                words = [line.split() for line in file]
+        except OSError:
+            return
+        self.regions |= {line[5] for line in words
+                         if len(line) > 5 and line[5].startswith("/dev/shm/shoal-")}
+
+    def stop(self):
+        """A clean end."""
+        result = self.run("down", self.directory)
+        if result.returncode != 0:
+            raise Failed(f"down failed: {result.stderr.strip()}; the log ends: {self.log_end()}")
+
+    def process(self):
+        """The daemon's process id, or None when none runs."""
+        try:
+            with open(self.path("lock"), encoding="ascii") as file:
+                process = int(file.read())
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                return process if self.directory.encode() in file.read() else None
+        except (OSError, ValueError):
+            return None
+
+    def kill(self):
+        """kill -9, and waits until the process is gone."""
+        process = self.process()
+        if process is None:
+            raise Failed(f"no daemon runs; the log ends: {self.log_end()}")
+        end_process(process)
+
+    def log_end(self):
+        """The last lines of the daemon's log, in one."""
+        try:
+            with open(self.path("shoal.log"), encoding="utf-8", errors="replace") as file:
+                return " | ".join(file.read().strip().split("\n")[-3:])
+        except OSError as error:
+            return error.strerror
+
+    def close(self):
+        self.note_regions()
+        process = self.process()
+        if process is not None:
+            end_process(process)
+        unmount(self.mount)
+        for path in self.regions:
+            if os.path.exists(path):
+                os.unlink(path)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+def end_process(process):
+    """SIGKILL, and waits for the end."""
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        select.select([handle], [], [], START_LIMIT_S)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)

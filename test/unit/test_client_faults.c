@@ -1,0 +1,385 @@
+/* The client core when something is wrong: servers that have started anew, old maps, capabilities
+ * that are of no use, damaged data, full disks, requests that make no sense. */
+#include "client_bench.h"
+
+/* Somebody changes the file between the two stages: the second is refused, all begins anew. */
+static void test_conversion_starts_again_after_a_conflict(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "conflict", RW);
+    uint8_t *data = pattern(5000, 2);
+    uint8_t back[5000];
+
+    assert_int_equal(put(bench, file, 0, "old", 3), 3);
+    bench->cluster.mdt.fail_opcode = OP_INLINE_CONVERT;
+    bench->cluster.mdt.fail_result = -ERR_CONFLICT;
+    bench->cluster.mdt.fail_count = 2;
+    assert_int_equal(put(bench, file, 0, data, 5000), 5000);
+    assert_int_equal(get(bench, file, 0, back, 5000), 5000);
+    assert_memory_equal(back, data, 5000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* A storage target that has started anew does not know us. */
+static void test_storage_target_is_attached_again(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "again", RW);
+    uint8_t *data = pattern(300000, 10);
+    uint8_t *back = malloc(300000);
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].attached = false;
+    }
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 2 * TOY_OSTS);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 300000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+/* A metadata target that has started anew is shown every open file before it is attached again;
+ * then what it refused is sent again as the same mutation. */
+static void test_metadata_target_is_shown_opens_again(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *files[20];
+    struct toy_server *mdt = &bench->cluster.mdt;
+    char name[16];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "open%d", i);
+        files[i] = make(bench, name, i % 2 ? RW : SHOAL_OPEN_READ);
+    }
+    uint64_t sequence = mdt->sequences[OP_CREATE];
+    for (int kind = 0; kind < 2; kind++) {
+        uint32_t reopened = mdt->seen[OP_REOPEN];
+
+        mdt->attached = false;
+        mdt->term++;
+        mdt->detached_result = kind ? -ERR_UNKNOWN_SESSION : -ERR_STALE_TERM;
+        snprintf(name, sizeof name, "new%d", kind);
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, make(bench, name, RW)), 0);
+        assert_int_equal(mdt->seen[OP_REOPEN] - reopened, 20);
+        /* The refused create and the answered one are one mutation; the close is the next. */
+        assert_int_equal(mdt->sequences[OP_CREATE], sequence + 1);
+        sequence = mdt->sequences[OP_SETTLE];
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
+    }
+}
+
+static void test_old_map_is_replaced(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct asked look;
+
+    on_file(bench, SHOAL_RELEASE, make(bench, "map", RW));
+    mdt->fail_opcode = OP_LOOKUP;
+    mdt->fail_result = -ERR_STALE_MAP;
+    mdt->fail_count = 1;
+    start(bench, &look,
+          (struct shoal_request){
+              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
+    assert_false(look.done); /* The manager has no newer one yet. */
+    tick(bench, NS_PER_S);
+    assert_false(look.done);
+    bench->cluster.map.version = 2;
+    tick(bench, NS_PER_S);
+    assert_true(look.done);
+    assert_int_equal(look.request.result, 0);
+    assert_int_equal(client_map(bench->client)->version, 2);
+    /* Many maps, one after the other: the old ones go. */
+    for (uint64_t version = 3; version < 60; version++) {
+        bench->cluster.map.version = version;
+        tick(bench, 3 * NS_PER_S);
+        assert_int_equal(client_map(bench->client)->version, version);
+    }
+}
+
+static void test_waiting_for_a_map_ends(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct asked look;
+
+    mdt->fail_opcode = OP_LOOKUP;
+    mdt->fail_result = -ERR_STALE_MAP;
+    mdt->fail_count = 1000;
+    start(bench, &look,
+          (struct shoal_request){
+              .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "map", .name_bytes = 3});
+    for (int i = 0; i < 20; i++) {
+        tick(bench, NS_PER_S);
+    }
+    assert_true(look.done);
+    assert_int_equal(look.request.result, -ETIMEDOUT);
+}
+
+/* Another client has truncated: our capability is refused, a new one is asked for. */
+static void test_stale_capability_is_renewed(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "stale", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(300000, 11);
+    uint8_t *back = malloc(300000);
+
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    toy->truncate_seq++;
+    toy->truncate_size = 1000;
+    toy->attributes.size = 1000;
+    toy->attributes.truncate_seq = toy->truncate_seq;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(get(bench, file, 0, back, 300000), 1000);
+    assert_memory_equal(back, data, 1000);
+    assert_int_equal(bench->cluster.mdt.seen[OP_REOPEN], 1);
+    toy->truncate_seq++;
+    toy->truncate_size = 0;
+    toy->attributes.size = 0;
+    toy->attributes.truncate_seq = toy->truncate_seq;
+    toy->attributes.epoch = ++bench->cluster.epoch;
+    assert_int_equal(put(bench, file, 100000, data, 100000), 100000);
+    assert_int_equal(get(bench, file, 0, back, 300000), 200000);
+    for (size_t i = 0; i < 100000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_memory_equal(back + 100000, data, 100000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void fail_osts(struct bench *bench, uint16_t opcode, int result, uint32_t count) {
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].fail_opcode = opcode;
+        bench->cluster.osts[i].fail_result = result;
+        bench->cluster.osts[i].fail_count = count;
+    }
+}
+
+/* The part that did get through must not show up when the file grows over it later. */
+static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "failed", RW);
+    uint8_t *data = pattern(300000, 13);
+    uint8_t *back = malloc(300000);
+
+    assert_int_equal(put(bench, file, 0, data, 20000), 20000);
+    bench->cluster.osts[1].fail_opcode = OP_CHUNK_WRITE;
+    bench->cluster.osts[1].fail_result = -ERR_NO_SPACE;
+    bench->cluster.osts[1].fail_count = 100;
+    assert_int_equal(put(bench, file, 20000, data, 280000), -ENOSPC);
+    bench->cluster.osts[1].fail_count = 0;
+    assert_int_equal(size_by_lookup(bench, "failed"), 20000);
+    assert_int_equal(cut(bench, file, 300000), 0);
+    assert_int_equal(get(bench, file, 0, back, 300000), 300000);
+    assert_memory_equal(back, data, 20000);
+    for (size_t i = 20000; i < 300000; i++) {
+        assert_int_equal(back[i], 0);
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+static void test_damaged_data_is_asked_for_twice(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "damaged", RW);
+    uint8_t *data = pattern(200000, 14);
+    uint8_t *back = malloc(200000);
+    static const size_t sizes[] = {10, 5000, 200000};
+
+    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        bench->cluster.damage = 1;
+        assert_int_equal(get(bench, file, 0, back, sizes[i]), sizes[i]);
+        assert_memory_equal(back, data, sizes[i]);
+        bench->cluster.damage = 100;
+        assert_int_equal(get(bench, file, 0, back, sizes[i]), -EIO);
+        bench->cluster.damage = 0;
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+/* A target that cannot be reached ends the start; what is under way elsewhere ends first. */
+static void test_start_fails_whole(void **state) {
+    struct bench *bench = *state;
+    struct shoal_client *other;
+    struct client_options options = {.env = bench->cluster.env,
+                                     .manager = {TOY_MANAGER},
+                                     .incarnation = 10,
+                                     .origin = "/other",
+                                     .request_timeout_ns = 2 * NS_PER_S};
+    struct rpc_options rpc = {.transport = &transport_inproc_ops,
+                              .transport_context = bench->cluster.transport,
+                              .env = bench->cluster.env,
+                              .resend_ns = NS_PER_S,
+                              .targets_max = 16};
+    int result = 1;
+    int stopped = 1;
+
+    assert_int_equal(rpc_new(&rpc, &options.rpc), 0);
+    assert_int_equal(client_new(&options, &other), 0);
+    bench->cluster.osts[0].fail_opcode = OP_SESSION_ATTACH;
+    bench->cluster.osts[0].fail_result = -ERR_IO;
+    bench->cluster.osts[0].fail_count = 1;
+    bench->cluster.osts[1].hold = true;
+    client_start(other, note_result, &result);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_int_equal(result, -ERR_IO);
+    client_stop(other, note_result, &stopped);
+    assert_int_equal(stopped, 1);
+    bench->cluster.osts[1].hold = false;
+    toy_release(&bench->cluster.osts[1], UINT32_MAX);
+    assert_int_equal(stopped, 0);
+    client_free(other);
+    rpc_free(options.rpc);
+}
+
+static int no_entry(void *context, const struct shoal_entry *entry) {
+    (void)context;
+    (void)entry;
+    return 0;
+}
+
+static void test_errors_are_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "errors", RW);
+    struct shoal_file *reader = make(bench, "errors", SHOAL_OPEN_READ);
+    struct shoal_file *writer = make(bench, "errors", SHOAL_OPEN_WRITE);
+    uint8_t *data = pattern(100000, 15);
+    char long_name[300];
+
+    memset(long_name, 'n', sizeof long_name);
+    const struct {
+        struct shoal_request request;
+        int64_t result;
+    } rows[] = {
+        {{.operation = (enum shoal_operation)0}, -EOPNOTSUPP},
+        {{.operation = (enum shoal_operation)99}, -EOPNOTSUPP},
+        {{.operation = SHOAL_READ}, -EBADF},
+        {{.operation = SHOAL_READ, .file = writer, .data = data, .size = 9}, -EBADF},
+        {{.operation = SHOAL_WRITE, .file = reader, .data = data, .size = 9}, -EBADF},
+        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 9, .offset = UINT64_MAX},
+         -EFBIG},
+        {{.operation = SHOAL_WRITE,
+          .file = file,
+          .data = data,
+          .size = 9,
+          .offset = FILE_BYTES_MAX - 8},
+         -EFBIG},
+        {{.operation = SHOAL_WRITE, .file = file, .data = data, .size = 0, .offset = 5}, 0},
+        {{.operation = SHOAL_READ, .file = file, .data = data, .size = 9, .offset = UINT64_MAX}, 0},
+        {{.operation = SHOAL_READDIR, .file = file, .entry = no_entry}, -EBADF},
+        {{.operation = SHOAL_ALLOCATE, .file = reader, .size = 9}, -EBADF},
+        {{.operation = SHOAL_ALLOCATE, .file = file, .size = 0}, -EINVAL},
+        {{.operation = SHOAL_ALLOCATE, .file = file, .offset = UINT64_MAX, .size = 2}, -EFBIG},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = long_name, .name_bytes = 300},
+         -ENAMETOOLONG},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .name = "none", .name_bytes = 4}, -ENOENT},
+        {{.operation = SHOAL_SYMLINK,
+          .ino = 1,
+          .name = "link",
+          .name_bytes = 4,
+          .data = data,
+          .size = 5000},
+         -ENAMETOOLONG},
+        {{.operation = SHOAL_GETATTR, .ino = 987654}, -ENOENT},
+        {{.operation = SHOAL_OPEN, .ino = 987654, .flags = RW}, -ENOENT},
+        {{.operation = SHOAL_SETATTR, .ino = 1, .set = 1U << 20}, -EINVAL},
+        {{.operation = SHOAL_SETATTR,
+          .file = file,
+          .set = SHOAL_SET_SIZE,
+          .attributes = {.size = UINT64_MAX}},
+         -EFBIG},
+        {{.operation = SHOAL_LAYOUT_SET, .ino = 1, .layout = {.chunk_bytes = 1}}, -EINVAL},
+        {{.operation = SHOAL_LOOKUP, .ino = 1, .identity = {.group_count = 2000}}, -EINVAL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct shoal_request request = rows[i].request;
+
+        if (run(bench, &request) != rows[i].result) {
+            fail_msg("row %zu: %lld instead of %lld", i, (long long)request.result,
+                     (long long)rows[i].result);
+        }
+    }
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, reader), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
+    free(data);
+}
+
+static void test_errors_of_storage_targets_are_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "io", RW);
+    uint8_t *data = pattern(100000, 17);
+
+    fail_osts(bench, OP_CHUNK_WRITE, -ERR_IO, 100);
+    assert_int_equal(put(bench, file, 0, data, 100000), -EIO);
+    fail_osts(bench, 0, 0, 0);
+    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    fail_osts(bench, OP_CHUNK_READ, -ERR_IO, 100);
+    assert_int_equal(get(bench, file, 0, data, 100000), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* Evicted: nothing that is open works any more, but handles go back. */
+static void test_evicted_client_says_so(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "evicted", RW);
+    char byte;
+
+    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
+    bench->cluster.manager.fail_result = -ERR_FENCED;
+    bench->cluster.manager.fail_count = 1;
+    tick(bench, 3 * NS_PER_S);
+    assert_true(client_is_fenced(bench->client));
+    assert_int_equal(get(bench, file, 0, &byte, 1), -ESTALE);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -ESTALE);
+    assert_int_equal(bench->cluster.mdt.seen[OP_SETTLE], 0);
+}
+
+static void test_open_files_have_a_limit(void **state) {
+    struct bench *bench = *state;
+    static struct shoal_file *files[5000];
+    int count = 0;
+    struct shoal_request open = {.operation = SHOAL_OPEN, .ino = 1, .flags = SHOAL_OPEN_READ};
+
+    while (run(bench, &open) == 0) {
+        assert_true(count < 5000);
+        files[count++] = open.file;
+    }
+    assert_int_equal(open.result, -ENFILE);
+    assert_true(count >= 640 / CLIENT_SHARDS);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(on_file(bench, SHOAL_RELEASE, files[i]), 0);
+    }
+    assert_int_equal(bench->cluster.files[0].read_opens, 0);
+    assert_int_equal(run(bench, &open), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(conversion_starts_again_after_a_conflict),
+        TEST(storage_target_is_attached_again),
+        TEST(metadata_target_is_shown_opens_again),
+        TEST(old_map_is_replaced),
+        TEST(waiting_for_a_map_ends),
+        TEST(stale_capability_is_renewed),
+        TEST(failed_write_leaves_nothing_behind_the_end),
+        TEST(damaged_data_is_asked_for_twice),
+        TEST(start_fails_whole),
+        TEST(errors_are_told),
+        TEST(errors_of_storage_targets_are_told),
+        TEST(evicted_client_says_so),
+        TEST(open_files_have_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

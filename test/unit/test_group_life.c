@@ -1,0 +1,501 @@
+/* A group in trouble: killed with calls in flight, a log that is full or fails, limits reached,
+ * rows that are damaged, a stop. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta/rows.h"
+#include "play.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEEDS = 30, LANE_STEPS = 150, LANE_NAMES = 5, BURST = 500 };
+
+enum lane_kind { LANE_CREATE, LANE_MKDIR, LANE_UNLINK, LANE_RMDIR, LANE_RENAME, LANE_CLOSE };
+
+/* One session at work in a directory of its own, one call at a time: so the model, told of each
+ * operation when it is answered, says exactly what the answer must be. */
+struct lane {
+    struct play *play;
+    uint32_t session;
+    struct model_inode *directory;
+    enum lane_kind kind;
+    struct model_place place;
+    struct model_place to;
+    struct model_inode *inode; /* to be closed */
+    struct call call;
+    struct call copy; /* a second copy of it, on its way at the same time */
+    bool busy;
+    bool copied;
+    uint32_t done_count;
+};
+
+static const struct model_who nobody_else = {0};
+
+static struct model_place lane_place(struct lane *lane) {
+    return (struct model_place){&nobody_else, lane->directory,
+                                lane->play->names[play_below(lane->play, LANE_NAMES)]};
+}
+
+static struct model_inode *lane_open_inode(struct lane *lane) {
+    for (struct model_inode *inode = model_first(lane->play->fs); inode; inode = inode->next) {
+        if (inode->write_opens[lane->session] > 0) {
+            return inode;
+        }
+    }
+    return NULL;
+}
+
+static void lane_fill(struct lane *lane) {
+    struct call *call = &lane->call;
+    struct ino parent = play_ino_of(lane->directory);
+    static const uint16_t opcodes[] = {OP_CREATE, OP_MKDIR,  OP_UNLINK,
+                                       OP_RMDIR,  OP_RENAME, OP_SETTLE};
+
+    bench_prepare(lane->play->bench, lane->session, opcodes[lane->kind], call);
+    switch (lane->kind) {
+    case LANE_CREATE:
+        call->request.create.parent = parent;
+        call->request.create.name = lane->place.name;
+        call->request.create.mode = 0644;
+        call->request.create.open_flags = OPEN_WRITE;
+        break;
+    case LANE_MKDIR:
+        call->request.mkdir.parent = parent;
+        call->request.mkdir.name = lane->place.name;
+        call->request.mkdir.mode = 0755;
+        break;
+    case LANE_UNLINK:
+        call->request.unlink.parent = parent;
+        call->request.unlink.name = lane->place.name;
+        break;
+    case LANE_RMDIR:
+        call->request.rmdir.parent = parent;
+        call->request.rmdir.name = lane->place.name;
+        break;
+    case LANE_RENAME:
+        call->request.rename.parent = parent;
+        call->request.rename.name = lane->place.name;
+        call->request.rename.new_parent = parent;
+        call->request.rename.new_name = lane->to.name;
+        break;
+    case LANE_CLOSE:
+        call->request.settle.ino = play_ino_of(lane->inode);
+        call->request.settle.close = 1;
+        call->request.settle.open_flags = OPEN_WRITE;
+        break;
+    }
+}
+
+static void lane_begin(struct lane *lane) {
+    lane->kind = (enum lane_kind)play_below(lane->play, 6);
+    lane->inode = lane_open_inode(lane);
+    if (lane->kind == LANE_CLOSE && !lane->inode) {
+        lane->kind = LANE_CREATE;
+    }
+    lane->place = lane_place(lane);
+    lane->to = lane_place(lane);
+    lane_fill(lane);
+    lane->busy = true;
+    lane->copied = play_below(lane->play, 3) == 0;
+    lane->copy = lane->call;
+    bench_post(lane->play->bench, &lane->call);
+    if (lane->copied) {
+        bench_post(lane->play->bench, &lane->copy);
+    }
+}
+
+static int lane_model(struct lane *lane) {
+    struct model_fs *fs = lane->play->fs;
+    const struct model_open open = {.session = lane->session, .flags = MODEL_WRITE, .mode = 0644};
+    const struct model_new_inode directory = {.mode = 0040755};
+    struct model_inode *inode = NULL;
+    bool created = false;
+    int r = 0;
+
+    switch (lane->kind) {
+    case LANE_CREATE:
+        r = model_create(fs, &lane->place, &open, &inode, &created);
+        if (created) {
+            inode->ino = lane->call.reply.create.attributes.ino.value;
+        }
+        return r;
+    case LANE_MKDIR:
+        r = model_make(fs, &lane->place, &directory, &inode);
+        if (r == 0) {
+            inode->ino = lane->call.reply.mkdir.attributes.ino.value;
+        }
+        return r;
+    case LANE_UNLINK:
+        return model_unlink(fs, &lane->place);
+    case LANE_RMDIR:
+        return model_rmdir(fs, &lane->place);
+    case LANE_RENAME:
+        return model_rename(fs, &lane->place, &lane->to, 0);
+    default:
+        return model_close(fs, lane->inode, lane->session, OPEN_WRITE);
+    }
+}
+
+static void lane_look(struct lane *lane) {
+    if (!lane->busy || !bench_is_answered(&lane->call) ||
+        (lane->copied && !bench_is_answered(&lane->copy))) {
+        return;
+    }
+    int result = lane->call.result;
+    if (lane->copied && lane->copy.result != CALL_DISCARDED) {
+        assert_int_equal(lane->copy.result, result);
+    }
+    int wanted = lane_model(lane);
+    if (result != wanted) {
+        fail_msg("seed %llu: %s answers %s, the model %s",
+                 (unsigned long long)lane->play->bench->seed, wire_name(lane->call.header.opcode),
+                 err_name(result), err_name(wanted));
+    }
+    lane->busy = false;
+    lane->done_count++;
+}
+
+/* What was in flight is sent again, same sequence, once the session is attached anew. */
+static void lanes_restart(struct play *play, struct lane *lanes) {
+    if (play_below(play, 2)) {
+        bench_restart(play->bench, false);
+    } else {
+        bench_stop_and_start(play->bench);
+    }
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        play_present(play, i, lanes[i].busy && lanes[i].kind == LANE_CLOSE ? lanes[i].inode : NULL);
+        bench_attach(play->bench, i);
+    }
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        struct lane *lane = &lanes[i];
+
+        if (!lane->busy) {
+            continue;
+        }
+        lane->call.header.term = play->bench->sessions[i].term;
+        lane->copied = false;
+        bench_post(play->bench, &lane->call);
+    }
+}
+
+static void lanes_start(struct play *play, struct lane *lanes) {
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        const struct model_new_inode what = {.mode = 0040755};
+        struct model_place place = {&nobody_else, model_root(play->fs), play->names[i]};
+        struct call call;
+
+        lanes[i] = (struct lane){.play = play, .session = i};
+        bench_prepare(play->bench, i, OP_MKDIR, &call);
+        call.request.mkdir.parent = INO_ROOT;
+        call.request.mkdir.name = place.name;
+        call.request.mkdir.mode = 0755;
+        assert_int_equal(bench_run(play->bench, &call), 0);
+        assert_int_equal(model_make(play->fs, &place, &what, &lanes[i].directory), 0);
+        lanes[i].directory->ino = call.reply.mkdir.attributes.ino.value;
+    }
+}
+
+static bool lanes_done(const struct lane *lanes) {
+    bool done = true;
+
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        done = done && !lanes[i].busy && lanes[i].done_count >= LANE_STEPS;
+    }
+    return done;
+}
+
+/* Kills and stops with calls of four sessions in flight: each mutation takes effect just once. */
+static void test_kill_in_flight(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct bench_options options = {.seed = seed, .cold_per_mille = 300};
+        static struct lane lanes[BENCH_SESSIONS];
+        struct group_stats stats;
+        struct play play;
+
+        play_new(&play, &options);
+        lanes_start(&play, lanes);
+        while (!lanes_done(lanes)) {
+            for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+                if (!lanes[i].busy && lanes[i].done_count < LANE_STEPS) {
+                    lane_begin(&lanes[i]);
+                }
+            }
+            if (play_below(&play, 120) == 0) {
+                lanes_restart(&play, lanes);
+            }
+            bench_turn(play.bench);
+            for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+                lane_look(&lanes[i]);
+            }
+        }
+        for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+            play_list(&play, lanes[i].directory, 4000, true);
+        }
+        bench_stats(play.bench, &stats);
+        assert_int_equal(stats.inode_count, model_inode_count(play.fs));
+        for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+            play_evict(&play, i);
+        }
+        bench_stats(play.bench, &stats);
+        assert_int_equal(stats.inode_count, model_inode_count(play.fs));
+        assert_int_equal(stats.open_count, 0);
+        play_free(&play);
+    }
+}
+
+static void create_prepare(struct meta_bench *bench, uint32_t number, struct call *call,
+                           uint8_t name[4]) {
+    name[0] = 'f';
+    name[1] = (uint8_t)('0' + number / 100);
+    name[2] = (uint8_t)('0' + number / 10 % 10);
+    name[3] = (uint8_t)('0' + number % 10);
+    bench_prepare(bench, number % BENCH_SESSIONS, OP_CREATE, call);
+    call->request.create.parent = INO_ROOT;
+    call->request.create.name = (struct bytes){name, 4};
+    call->request.create.mode = 0644;
+    call->request.create.open_flags = OPEN_WRITE;
+}
+
+/* More at once than the log takes: some wait, all are answered. */
+static void test_full_log(void **state) {
+    static struct call calls[BURST];
+    static uint8_t names[BURST][4];
+    const struct bench_options options = {.seed = 3, .opens_max = BURST};
+    struct meta_bench *bench = bench_new(&options);
+    struct group_stats stats;
+
+    (void)state;
+    for (uint32_t i = 0; i < BURST; i++) {
+        create_prepare(bench, i, &calls[i], names[i]);
+        bench_post(bench, &calls[i]);
+    }
+    for (uint32_t i = 0; i < BURST; i++) {
+        assert_int_equal(bench_finish(bench, &calls[i]), 0);
+    }
+    bench_stats(bench, &stats);
+    assert_true(stats.totals.waited > 0);
+    assert_int_equal(stats.inode_count, BURST + 1);
+    assert_int_equal(stats.open_count, BURST);
+    bench_free(bench);
+}
+
+/* The medium fails at the n-th operation: every call is answered, and so is the stop. */
+static void test_failing_log(void **state) {
+    (void)state;
+    for (uint64_t countdown = 0; countdown < 12; countdown++) {
+        const struct bench_options options = {.seed = countdown + 1, .cold_per_mille = 100};
+        struct meta_bench *bench = bench_new(&options);
+        uint8_t name[4];
+        struct call call;
+        int r = 0;
+
+        memory_env_crash_after(bench->world, countdown);
+        for (uint32_t i = 0; r == 0; i++) {
+            assert_true(i < 1000);
+            create_prepare(bench, i % 1000, &call, name);
+            r = bench_run(bench, &call);
+            if (r == 0) {
+                bench_prepare(bench, 0, OP_SYNC, &call);
+                r = bench_run(bench, &call);
+            }
+        }
+        bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
+        call.request.session_evict =
+            (struct session_evict_request){bench->sessions[1].id, bench->sessions[1].incarnation};
+        assert_true(bench_run(bench, &call) < 0);
+        bench_prepare(bench, 0, OP_GETATTR, &call);
+        call.request.getattr.ino = INO_ROOT;
+        assert_true(bench_run(bench, &call) < 0);
+        assert_true(bench_stop(bench) < 0);
+        bench_free(bench);
+    }
+}
+
+static void test_limits(void **state) {
+    const struct bench_options options = {.seed = 5, .opens_max = 10};
+    struct meta_bench *bench = bench_new(&options);
+    uint8_t name[4];
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++) {
+        create_prepare(bench, i, &call, name);
+        assert_int_equal(bench_run(bench, &call), 0);
+    }
+    create_prepare(bench, 10, &call, name);
+    assert_int_equal(bench_run(bench, &call), -ERR_TOO_MANY_OPEN);
+    /* It has had no effect: the name is free. */
+    bench_prepare(bench, 0, OP_LOOKUP, &call);
+    call.request.lookup.parent = INO_ROOT;
+    call.request.lookup.name = (struct bytes){name, 4};
+    assert_int_equal(bench_run(bench, &call), -ERR_NOT_FOUND);
+    bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
+    call.request.session_attach = (struct session_attach_request){900, 1, 1};
+    assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
+    bench_prepare(bench, 0, OP_CHUNK_READ, &call);
+    assert_int_equal(bench_run(bench, &call), -ERR_NOT_SUPPORTED);
+    bench_free(bench);
+}
+
+/* A damaged inode or entry answers -ERR_CORRUPT, and all else goes on. */
+static void test_damaged_rows(void **state) {
+    const struct bench_options options = {.seed = 6};
+    struct meta_bench *bench = bench_new(&options);
+    uint8_t name[4];
+    struct ino inos[2];
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        create_prepare(bench, i, &call, name);
+        assert_int_equal(bench_run(bench, &call), 0);
+        inos[i] = call.reply.create.attributes.ino;
+    }
+    assert_int_equal(bench_stop(bench), 0);
+    struct kv_key key = key_inode(inos[0]);
+    assert_int_equal(kv_mem_store_damage(bench->store, &key), 0);
+    bench_restart(bench, false);
+    bench_attach(bench, 2);
+    bench_prepare(bench, 2, OP_GETATTR, &call);
+    call.request.getattr.ino = inos[0];
+    assert_int_equal(bench_run(bench, &call), -ERR_CORRUPT);
+    bench_prepare(bench, 2, OP_GETATTR, &call);
+    call.request.getattr.ino = inos[1];
+    assert_int_equal(bench_run(bench, &call), 0);
+    create_prepare(bench, 2, &call, name);
+    assert_int_equal(bench_run(bench, &call), 0);
+    /* The session that has it open can still be ended. */
+    bench_prepare(bench, 2, OP_SESSION_EVICT, &call);
+    call.request.session_evict =
+        (struct session_evict_request){bench->sessions[0].id, bench->sessions[0].incarnation};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_free(bench);
+}
+
+/* A file of 5,000 bytes in chunks, closed and on disk. */
+static struct ino chunked_file(struct meta_bench *bench, struct bench_chunks **ret_chunks) {
+    uint8_t name[4];
+    struct call call;
+
+    create_prepare(bench, 0, &call, name);
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, 0, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert.ino = ino;
+    call.request.inline_convert.stage = INLINE_CONVERT_BEGIN;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    *ret_chunks =
+        bench_chunks_find(bench, ino.value, call.reply.inline_convert.capability.generation);
+    bench_prepare(bench, 0, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = ino, .size = 5000, .wrote = 1, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    return ino;
+}
+
+static uint64_t size_of(struct meta_bench *bench, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, 1, OP_GETATTR, &call);
+    call.request.getattr.ino = ino;
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.getattr.attributes.size;
+}
+
+static void power_cut(struct meta_bench *bench) {
+    bench_restart(bench, true);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+}
+
+/* An unlink that power loss takes back has not destroyed what was synced; one that is on disk frees
+ * the chunks. */
+static void test_unlink_on_disk_first(void **state) {
+    const struct bench_options options = {.seed = 8};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct call call;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        bench_prepare(bench, 1, OP_UNLINK, &call);
+        call.request.unlink.parent = INO_ROOT;
+        call.request.unlink.name = (struct bytes){(const uint8_t *)"f000", 4};
+        assert_int_equal(bench_run(bench, &call), 0);
+        (void)size_of(bench, INO_ROOT);
+        assert_false(chunks->deleted);
+        if (round == 0) {
+            power_cut(bench);
+            assert_int_equal(size_of(bench, ino), 5000);
+            assert_false(chunks->deleted);
+        }
+    }
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    power_cut(bench);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_true(chunks->deleted);
+    bench_free(bench);
+}
+
+/* Nothing tells of a truncation before it is on disk: not its answer, not another's open. */
+static void test_truncate_on_disk_first(void **state) {
+    const struct bench_options options = {.seed = 9};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct call truncate;
+    struct call opened;
+    struct call stat;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        bench_prepare(bench, 1, OP_SETATTR, &truncate);
+        truncate.request.setattr =
+            (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 10};
+        bench_post(bench, &truncate);
+        bench_prepare(bench, 2, OP_OPEN, &opened);
+        opened.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+        bench_post(bench, &opened);
+        bench_prepare(bench, 3, OP_GETATTR, &stat);
+        stat.request.getattr.ino = ino;
+        bench_post(bench, &stat);
+        assert_false(bench_is_answered(&truncate));
+        assert_false(bench_is_answered(&opened));
+        assert_true(bench_is_answered(&stat));
+        assert_int_equal(chunks->length, 5000);
+        if (round == 0) {
+            power_cut(bench);
+            assert_int_equal(size_of(bench, ino), 5000);
+        }
+    }
+    assert_int_equal(bench_finish(bench, &truncate), 0);
+    assert_int_equal(bench_finish(bench, &opened), 0);
+    assert_int_equal(opened.reply.open.capability.truncate_seq, 1);
+    assert_int_equal(size_of(bench, ino), 10);
+    bench_advance(bench, 10 * NS_PER_S);
+    assert_int_equal(chunks->length, 10);
+    bench_free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kill_in_flight),
+        cmocka_unit_test(test_full_log),
+        cmocka_unit_test(test_failing_log),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_damaged_rows),
+        cmocka_unit_test(test_unlink_on_disk_first),
+        cmocka_unit_test(test_truncate_on_disk_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/* The manager against targets that only count what they are told: sessions begin, renew and end,
+ * predecessors and the silent are evicted, and a restart goes on where it was cut off. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "env/env_sim.h"
+#include "kv/kv_mem.h"
+#include "manager/manager.h"
+#include "rpc/transport_inproc.h"
+#include "rpc/worker.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8 };
+
+struct target {
+    struct actor actor; /* first */
+    uint32_t told;
+    uint64_t session; /* of the last one */
+    uint64_t incarnation;
+    int result;
+    bool hold;
+    struct call *held[HELD];
+    uint32_t held_count;
+};
+
+struct bench {
+    struct sim *sim;
+    struct sim_process *process;
+    struct env *env;
+    struct worker worker;
+    struct transport_inproc *transport;
+    struct rpc *rpc; /* the manager's */
+    struct rpc *client_rpc;
+    struct actor origin;
+    struct kv_mem_store *store;
+    struct prng prng;
+    struct cluster_map map;
+    struct manager *manager;
+    struct target targets[TARGETS];
+};
+
+/* A call of a client. */
+struct asked {
+    struct call call; /* first */
+    bool done;
+};
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        call_done_message(message);
+    }
+}
+
+static void target_answer(struct target *target, struct call *call) {
+    target->told++;
+    target->session = call->request.session_evict.session;
+    target->incarnation = call->request.session_evict.incarnation;
+    call_reply(call, target->result);
+}
+
+static void target_step(struct actor *actor, struct message *first) {
+    struct target *target = CONTAINER_OF(actor, struct target, actor);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        assert_int_equal(call->header.opcode, OP_SESSION_EVICT);
+        if (target->hold) {
+            assert_true(target->held_count < HELD);
+            target->held[target->held_count++] = call;
+        } else {
+            target_answer(target, call);
+        }
+    }
+}
+
+static void target_release(struct target *target) {
+    target->hold = false;
+    while (target->held_count > 0) {
+        target_answer(target, target->held[--target->held_count]);
+    }
+}
+
+static struct rpc *rpc_make(struct bench *bench) {
+    struct rpc_options options = {
+        .transport = &transport_inproc_ops,
+        .transport_context = bench->transport,
+        .env = bench->env,
+        .resend_ns = 10 * NS_PER_MS,
+        .targets_max = 16,
+    };
+    struct rpc *rpc;
+
+    assert_int_equal(rpc_new(&options, &rpc), 0);
+    return rpc;
+}
+
+static void manager_begins(struct bench *bench) {
+    struct manager_options options = {
+        .env = bench->env,
+        .kv = {.env = bench->env,
+               .directory = "manager",
+               .shared_name = "manager",
+               .base = &kv_mem_ops,
+               .base_store = bench->store,
+               .owner_id = {1},
+               .ring_bytes = 128 * KIB,
+               .disk_log_bytes = 2 * MIB,
+               .changes_bytes_max = 16 * MIB,
+               .base_memory_bytes = MIB,
+               .sync_interval_ns = NS_PER_S},
+        .rpc = bench->rpc,
+        .map = &bench->map,
+        .target = {MANAGER},
+        .sessions_max = 8,
+    };
+    char problem[256];
+
+    if (manager_open(&options, &bench->manager, problem)) {
+        fail_msg("%s", problem);
+    }
+    assert_int_equal(transport_inproc_add(bench->transport, (struct target_id){MANAGER},
+                                          manager_actor(bench->manager)),
+                     0);
+}
+
+static int setup(void **state) {
+    struct bench *bench = calloc(1, sizeof *bench);
+    static const uint32_t ids[TARGETS] = {MDT, OST, OST + 1};
+    struct target_id osts[2] = {{OST}, {OST + 1}};
+    struct kv_mem_options store = {&bench->prng, 30, 100};
+
+    prng_init(&bench->prng, 1);
+    bench->sim = sim_new(1);
+    bench->process = sim_process_new(bench->sim, "manager");
+    bench->env = sim_process_env(bench->process);
+    worker_init(&bench->worker);
+    worker_bind(&bench->worker);
+    actor_init(&bench->origin, "origin", origin_step);
+    assert_int_equal(transport_inproc_new(16, &bench->transport), 0);
+    bench->rpc = rpc_make(bench);
+    bench->client_rpc = rpc_make(bench);
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(bench->env->ops->directory_make(bench->env, "manager"), 0);
+    for (int i = 0; i < TARGETS; i++) {
+        actor_init(&bench->targets[i].actor, "target", target_step);
+        assert_int_equal(transport_inproc_add(bench->transport, (struct target_id){ids[i]},
+                                              &bench->targets[i].actor),
+                         0);
+    }
+    cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
+    bench->map.version = 5;
+    manager_begins(bench);
+    *state = bench;
+    return 0;
+}
+
+static void note_flag(void *context) {
+    *(bool *)context = true;
+}
+
+static bool is_set(void *context) {
+    return *(bool *)context;
+}
+
+/* Lets time pass, with ticks. */
+static void pass(struct bench *bench, uint64_t ns) {
+    for (uint64_t done = 0; done < ns; done += 100 * NS_PER_MS) {
+        bool flag = false;
+
+        sim_schedule(bench->sim, NULL, 100 * NS_PER_MS, note_flag, &flag);
+        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+        if (bench->manager) {
+            manager_tick(bench->manager);
+        }
+        while (worker_run_one(&bench->worker)) {
+        }
+    }
+}
+
+static void note_stopped(void *context, int result) {
+    *(int *)context = result;
+}
+
+static int manager_ends(struct bench *bench) {
+    int result = 1;
+
+    manager_stop_start(bench->manager, note_stopped, &result);
+    pass(bench, 5 * NS_PER_S);
+    transport_inproc_remove(bench->transport, (struct target_id){MANAGER});
+    manager_close(bench->manager);
+    bench->manager = NULL;
+    return result;
+}
+
+static int teardown(void **state) {
+    struct bench *bench = *state;
+
+    if (bench->manager) {
+        assert_int_equal(manager_ends(bench), 0);
+    }
+    rpc_free(bench->rpc);
+    rpc_free(bench->client_rpc);
+    transport_inproc_free(bench->transport);
+    worker_bind(NULL);
+    sim_free(bench->sim);
+    kv_mem_store_free(bench->store);
+    free(bench);
+    return 0;
+}
+
+static void asked_done(struct call *call) {
+    ((struct asked *)call)->done = true;
+}
+
+static void start(struct bench *bench, struct asked *asked, uint16_t opcode,
+                  union request_body request) {
+    *asked = (struct asked){.call = {.header = {.opcode = opcode, .target = {MANAGER}},
+                                     .request = request,
+                                     .origin = &bench->origin,
+                                     .done = asked_done}};
+    call_start(bench->client_rpc, &asked->call);
+}
+
+static union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
+    return (union request_body){
+        .session_begin = {node, incarnation, {(const uint8_t *)origin, strlen(origin)}}};
+}
+
+static int ask(struct bench *bench, struct asked *asked, uint16_t opcode,
+               union request_body request) {
+    start(bench, asked, opcode, request);
+    for (int i = 0; i < 100 && !asked->done; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_true(asked->done);
+    return asked->call.result;
+}
+
+static uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation,
+                      const char *origin) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(node, incarnation, origin)), 0);
+    assert_int_equal(asked.call.reply.session_begin.map_version, 5);
+    return asked.call.reply.session_begin.session;
+}
+
+static int renew(struct bench *bench, uint64_t session, uint64_t incarnation) {
+    struct asked asked;
+
+    return ask(bench, &asked, OP_SESSION_RENEW,
+               (union request_body){.session_renew = {session, incarnation}});
+}
+
+static uint32_t told(const struct bench *bench) {
+    uint32_t sum = 0;
+
+    for (int i = 0; i < TARGETS; i++) {
+        sum += bench->targets[i].told;
+    }
+    return sum;
+}
+
+static void test_sessions_begin_renew_and_end(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+    uint64_t first = begin(bench, 1, 100, "/mnt");
+    uint64_t second = begin(bench, 2, 100, "/mnt");
+
+    assert_true(first > 0 && second > first);
+    assert_int_equal(manager_session_count(bench->manager), 2);
+    assert_int_equal(renew(bench, first, 100), 0);
+    assert_int_equal(renew(bench, first, 99), -ERR_FENCED);
+    assert_int_equal(renew(bench, 999, 100), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(
+        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 99}}),
+        -ERR_FENCED);
+    assert_int_equal(told(bench), 0);
+    assert_int_equal(
+        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}), 0);
+    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(bench->targets[2].session, first);
+    assert_int_equal(bench->targets[2].incarnation, 100);
+    assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(renew(bench, second, 100), 0);
+    assert_int_equal(manager_session_count(bench->manager), 1);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(3, 0, "/mnt")), -ERR_INVALID);
+    assert_int_equal(ask(bench, &asked, OP_LOOKUP, (union request_body){0}), -ERR_NOT_SUPPORTED);
+}
+
+/* The second copy of a beginning is the same session; a new life is another, and the old one is
+ * told to every target before it starts. */
+static void test_predecessor_goes_first(void **state) {
+    struct bench *bench = *state;
+    uint64_t first = begin(bench, 1, 100, "/mnt");
+    struct asked asked;
+
+    assert_int_equal(begin(bench, 1, 100, "/mnt"), first);
+    assert_int_not_equal(begin(bench, 1, 100, "/other"), first);
+    assert_int_equal(told(bench), 0);
+    bench->targets[1].hold = true;
+    start(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 101, "/mnt"));
+    pass(bench, 3 * NS_PER_S);
+    assert_false(asked.done);
+    assert_int_equal(renew(bench, first, 100), -ERR_FENCED);
+    target_release(&bench->targets[1]);
+    pass(bench, 3 * NS_PER_S);
+    assert_true(asked.done);
+    assert_int_equal(asked.call.result, 0);
+    assert_true(asked.call.reply.session_begin.session > first);
+    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
+}
+
+static void test_silence_ends_a_session(void **state) {
+    struct bench *bench = *state;
+    uint64_t quiet = begin(bench, 1, 100, "/mnt");
+    uint64_t lively = begin(bench, 2, 100, "/mnt");
+
+    for (int i = 0; i < 18; i++) {
+        pass(bench, 2 * NS_PER_S);
+        assert_int_equal(renew(bench, lively, 100), 0);
+        if (i < 12) {
+            assert_int_equal(told(bench), 0);
+        }
+    }
+    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(bench->targets[0].session, quiet);
+    assert_int_equal(manager_session_count(bench->manager), 1);
+}
+
+/* A target that cannot be told is told again, at the pace of ticks. */
+static void test_unreachable_target_is_told_again(void **state) {
+    struct bench *bench = *state;
+    uint64_t session = begin(bench, 1, 100, "/mnt");
+    struct asked asked;
+
+    bench->targets[1].result = -ERR_IO;
+    start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {session, 100}});
+    pass(bench, 2 * NS_PER_S);
+    assert_false(asked.done);
+    assert_in_range(bench->targets[1].told, 2, 30);
+    bench->targets[1].result = -ERR_UNKNOWN_SESSION;
+    pass(bench, 2 * NS_PER_S);
+    assert_true(asked.done);
+    assert_int_equal(asked.call.result, 0);
+}
+
+static void test_sessions_have_a_limit(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    for (uint32_t i = 0; i < 8; i++) {
+        begin(bench, i + 1, 100, "/mnt");
+    }
+    /* Busy: tried again until there is room. */
+    start(bench, &asked, OP_SESSION_BEGIN, begin_of(9, 100, "/mnt"));
+    rpc_tick(bench->client_rpc);
+    pass(bench, NS_PER_S);
+    assert_false(asked.done);
+    uint64_t again = begin(bench, 3, 101, "/mnt");
+    assert_int_equal(renew(bench, again, 101), 0);
+    /* All the others fall silent, so the ninth gets its place. */
+    for (int i = 0; i < 40; i++) {
+        pass(bench, NS_PER_S);
+        rpc_tick(bench->client_rpc);
+        if (!asked.done) {
+            assert_int_equal(renew(bench, again, 101), 0);
+        }
+    }
+    assert_true(asked.done);
+    assert_int_equal(asked.call.result, 0);
+}
+
+static void test_map_is_handed_out(void **state) {
+    struct bench *bench = *state;
+    size_t size = cluster_map_size(&bench->map);
+    struct cluster_map *map = calloc(1, sizeof *map);
+    uint8_t *bytes = malloc(size);
+    struct asked asked;
+
+    for (uint64_t known = 4; known <= 5; known++) {
+        asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .target = {MANAGER}},
+                                        .request.map_get.known_version = known,
+                                        .bulk_in = {bytes, 0, size},
+                                        .origin = &bench->origin,
+                                        .done = asked_done}};
+        call_start(bench->client_rpc, &asked.call);
+        pass(bench, NS_PER_S);
+        assert_true(asked.done);
+        assert_int_equal(asked.call.result, 0);
+        assert_int_equal(asked.call.reply.map_get.version, 5);
+        assert_int_equal(asked.call.bulk_in.size, known < 5 ? size : 0);
+    }
+    assert_int_equal(cluster_map_decode((struct bytes){bytes, size}, map), 0);
+    assert_memory_equal(map, &bench->map, sizeof *map);
+    asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .target = {MANAGER}},
+                                    .bulk_in = {bytes, 0, size - 1},
+                                    .origin = &bench->origin,
+                                    .done = asked_done}};
+    call_start(bench->client_rpc, &asked.call);
+    pass(bench, NS_PER_S);
+    assert_int_equal(asked.call.result, -ERR_TOO_SMALL);
+    free(bytes);
+    free(map);
+}
+
+/* Sessions, numbers, the map and an eviction that was under way outlive the manager: after a clean
+ * stop, after a kill, and after a power failure. */
+static void test_restarts_forget_nothing(void **state) {
+    struct bench *bench = *state;
+    uint64_t newest = 0;
+
+    for (uint64_t round = 1; round <= 6; round++) {
+        uint64_t kept = begin(bench, 1, round, "/kept");
+        uint64_t going = begin(bench, 2, round, "/going");
+        struct asked asked;
+
+        assert_true(kept > newest && going > kept);
+        newest = going;
+        bench->targets[2].result = -ERR_IO; /* So that the end does not come to its end. */
+        start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {going, round}});
+        pass(bench, 2 * NS_PER_S);
+        assert_false(asked.done);
+        if (round % 3 == 0) {
+            assert_int_equal(manager_ends(bench), 0);
+            assert_true(asked.done);
+            assert_int_equal(asked.call.result, -ERR_CLOSED);
+        } else {
+            transport_inproc_remove(bench->transport, (struct target_id){MANAGER});
+            if (round % 3 == 1) {
+                sim_kill(bench->process);
+            } else {
+                sim_power(bench->process);
+            }
+            manager_close(bench->manager);
+            bench->manager = NULL;
+            bench->env = sim_restart(bench->process);
+        }
+        bench->targets[2].result = 0;
+        uint32_t before = bench->targets[2].told;
+        manager_begins(bench);
+        pass(bench, 3 * NS_PER_S);
+        assert_int_equal(bench->targets[2].told, before + 1);
+        assert_int_equal(bench->targets[2].session, going);
+        assert_int_equal(renew(bench, kept, round), 0);
+        assert_int_equal(renew(bench, going, round), -ERR_UNKNOWN_SESSION);
+    }
+}
+
+/* When the log cannot be written nobody is told of a session. */
+static void test_failed_log_is_told(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    begin(bench, 1, 100, "/mnt");
+    sim_process_faults(bench->process)->error_per_million = 1000000;
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(2, 100, "/mnt")), -ERR_IO);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(3, 100, "/mnt")), -ERR_IO);
+    assert_int_equal(manager_ends(bench), -ERR_IO);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(sessions_begin_renew_and_end), TEST(predecessor_goes_first),
+        TEST(silence_ends_a_session),       TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),        TEST(map_is_handed_out),
+        TEST(restarts_forget_nothing),      TEST(failed_log_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* Listing while names come and go: what stays is seen exactly once, nothing is seen twice, and
+ * names of one hash keep their places. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta_bench.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STAYING = 150, GOING = 60, SEEDS = 24 };
+
+struct listing {
+    struct meta_bench *bench;
+    struct ino directory;
+    uint32_t seen[STAYING];
+    bool gone[GOING];
+    uint32_t made;
+    uint64_t last_cookie;
+};
+
+static int name_call(struct listing *listing, uint16_t opcode, const char *kind, uint32_t number) {
+    char text[32];
+    int size = snprintf(text, sizeof text, "%s-%u", kind, number);
+    struct bytes name = {(const uint8_t *)text, (size_t)size};
+    struct call call;
+
+    bench_prepare(listing->bench, 0, opcode, &call);
+    if (opcode == OP_MKNOD) {
+        call.request.mknod.parent = listing->directory;
+        call.request.mknod.name = name;
+        call.request.mknod.mode = 0100644;
+    } else {
+        call.request.unlink.parent = listing->directory;
+        call.request.unlink.name = name;
+    }
+    return bench_run(listing->bench, &call);
+}
+
+static void listing_fill(struct listing *listing) {
+    struct call call;
+
+    bench_prepare(listing->bench, 0, OP_MKDIR, &call);
+    call.request.mkdir.parent = INO_ROOT;
+    call.request.mkdir.name = (struct bytes){(const uint8_t *)"d", 1};
+    call.request.mkdir.mode = 0755;
+    assert_int_equal(bench_run(listing->bench, &call), 0);
+    listing->directory = call.reply.mkdir.attributes.ino;
+    for (uint32_t i = 0; i < STAYING; i++) {
+        assert_int_equal(name_call(listing, OP_MKNOD, "stay", i), 0);
+        if (i < GOING) {
+            assert_int_equal(name_call(listing, OP_MKNOD, "go", i), 0);
+        }
+    }
+}
+
+static void listing_change(struct listing *listing) {
+    struct prng *prng = &listing->bench->prng;
+
+    for (uint64_t i = prng_below(prng, 6); i > 0; i--) {
+        uint32_t victim = (uint32_t)prng_below(prng, GOING);
+
+        if (prng_chance(prng, 1, 2) && !listing->gone[victim]) {
+            listing->gone[victim] = true;
+            assert_int_equal(name_call(listing, OP_UNLINK, "go", victim), 0);
+        } else {
+            assert_int_equal(name_call(listing, OP_MKNOD, "new", listing->made++), 0);
+        }
+    }
+}
+
+static void entry_see(struct listing *listing, const struct wire_dirent *dirent,
+                      const uint8_t *name) {
+    char text[NAME_BYTES_MAX + 1] = {0};
+
+    assert_true(dirent->cookie > listing->last_cookie);
+    listing->last_cookie = dirent->cookie;
+    memcpy(text, name, dirent->name_bytes);
+    if (strncmp(text, "stay-", 5) == 0) {
+        listing->seen[strtoul(text + 5, NULL, 10)]++;
+    }
+}
+
+static bool listing_page(struct listing *listing) {
+    struct call call;
+
+    bench_prepare(listing->bench, 0, OP_READDIR, &call);
+    call.request.readdir.ino = listing->directory;
+    call.request.readdir.cookie = listing->last_cookie;
+    call.request.readdir.bytes_max = 300;
+    assert_int_equal(bench_run(listing->bench, &call), 0);
+    for (size_t at = 0; at < call.bulk_in.size;) {
+        struct wire_dirent dirent;
+
+        memcpy(&dirent, call.bulk_in.data + at, sizeof dirent);
+        entry_see(listing, &dirent, call.bulk_in.data + at + sizeof dirent);
+        at += dirent.entry_bytes;
+    }
+    return call.reply.readdir.end;
+}
+
+static void test_concurrent_change(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct bench_options options = {
+            .seed = seed, .cold_per_mille = seed % 2 ? 100 : 0, .hash_bits = seed % 4 ? 4 : 0};
+        struct listing listing = {.bench = bench_new(&options)};
+
+        listing_fill(&listing);
+        while (!listing_page(&listing)) {
+            listing_change(&listing);
+        }
+        for (uint32_t i = 0; i < STAYING; i++) {
+            if (listing.seen[i] != 1) {
+                fail_msg("seed %llu: stay-%u is seen %u times", (unsigned long long)seed, i,
+                         listing.seen[i]);
+            }
+        }
+        bench_free(listing.bench);
+    }
+}
+
+/* What can never be listed is refused, and an entry that has no room does not end the listing. */
+static void test_bad_requests(void **state) {
+    const struct bench_options options = {.seed = 1};
+    struct meta_bench *bench = bench_new(&options);
+    struct call call;
+
+    (void)state;
+    bench_prepare(bench, 0, OP_READDIR, &call);
+    call.request.readdir.ino = INO_ROOT;
+    call.request.readdir.bytes_max = 30;
+    assert_int_equal(bench_run(bench, &call), -ERR_TOO_SMALL);
+    bench_prepare(bench, 0, OP_READDIR, &call);
+    call.request.readdir.ino = INO_ROOT;
+    call.request.readdir.bytes_max = 4096;
+    call.request.readdir.cookie = UINT64_C(1) << 63;
+    assert_int_equal(bench_run(bench, &call), -ERR_INVALID);
+    bench_prepare(bench, 0, OP_READDIR, &call);
+    call.request.readdir.ino = INO_ROOT;
+    call.request.readdir.bytes_max = 4096;
+    call.request.readdir.cookie = (UINT64_C(1) << 63) - 1;
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.reply.readdir.end, 1);
+    bench_free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_concurrent_change),
+        cmocka_unit_test(test_bad_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
