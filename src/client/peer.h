@@ -5,13 +5,13 @@
 #include "rpc/call.h"
 #include <stdatomic.h>
 
-/*     NEW --> ATTACHING ------------------------------------> ATTACHED
- *                ^   \--- it did not know us: ---> REOPENING -->  |
- *                |                                                |
- *                '---- REOPENING <--- it has started anew --------'
+/*     NEW --> ATTACHING ----------------------------------------------------> ATTACHED
+ *              ^     ^ `-- it wants our opens --> REOPENING --> ATTACHING -->  |
+ *              |     `---- it has started anew meanwhile <----------'          |
+ *              `----------------- it has started anew <------------------------'
  *
  * A metadata target that comes back frees what nobody has open once all have attached, so opens
- * are presented before. */
+ * are presented before, all in one term. */
 enum peer_stage { PEER_NEW, PEER_ATTACHING, PEER_REOPENING, PEER_ATTACHED };
 
 struct peer {
@@ -20,8 +20,6 @@ struct peer {
     _Atomic uint64_t term;       /* as told by its last attachment */
     _Atomic uint64_t generation; /* attachments that succeeded */
     enum peer_stage stage;
-    bool attached;  /* in this round of mending */
-    bool presented; /* likewise: the opens */
     int present_result;
     uint32_t shards_left; /* that have not presented theirs yet */
     struct list stalled;  /* errands that go on when we are attached */

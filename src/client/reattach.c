@@ -2,7 +2,7 @@
 #include "client/client_internal.h"
 #include <assert.h>
 
-static void peer_attach(struct session *session, struct peer *peer);
+static void peer_attach(struct session *session, struct peer *peer, uint64_t term);
 static void peer_present(struct session *session, struct peer *peer);
 
 static void peer_give_back(struct peer *peer, int result) {
@@ -13,18 +13,11 @@ static void peer_give_back(struct peer *peer, int result) {
     }
 }
 
-/* The next thing to do for a peer whose round is not complete. */
-static void peer_go_on(struct session *session, struct peer *peer) {
-    if (!peer->attached) {
-        peer_attach(session, peer);
-    } else if (!peer->presented) {
-        peer_present(session, peer);
-    } else {
-        peer->stage = PEER_ATTACHED;
-        atomic_fetch_add_explicit(&peer->generation, 1, memory_order_release);
-        peer_give_back(peer, 0);
-        client_session_attached(session, 0);
-    }
+static void peer_attached(struct session *session, struct peer *peer) {
+    peer->stage = PEER_ATTACHED;
+    atomic_fetch_add_explicit(&peer->generation, 1, memory_order_release);
+    peer_give_back(peer, 0);
+    client_session_attached(session, 0);
 }
 
 static void peer_fail(struct session *session, struct peer *peer, int result) {
@@ -40,18 +33,23 @@ static void attach_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, call);
     struct session *session = call->context;
 
-    if (call->result) {
-        peer_fail(session, peer, call->result);
-        session_over(session);
-        return;
+    if (call->result == 0) {
+        atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_relaxed);
     }
-    atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_relaxed);
-    peer->attached = true;
-    peer_go_on(session, peer);
+    if (call->result == -ERR_STALE_TERM) {
+        peer_attach(session, peer, 0);
+    } else if (call->result) {
+        peer_fail(session, peer, call->result);
+    } else if (call->reply.session_attach.wants_opens) {
+        peer_present(session, peer);
+    } else {
+        peer_attached(session, peer);
+    }
     session_over(session);
 }
 
-static void peer_attach(struct session *session, struct peer *peer) {
+/* term: in which all opens were presented; 0: none was, and we ask whether they are wanted. */
+static void peer_attach(struct session *session, struct peer *peer, uint64_t term) {
     const struct client_options *options = &session->client->options;
     struct call *call = &peer->call;
 
@@ -63,6 +61,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .session = atomic_load(&session->id),
         .incarnation = options->incarnation,
         .node = options->node.value,
+        .term = term,
     };
     call->origin = &session->actor;
     call->done = attach_answered;
@@ -71,23 +70,14 @@ static void peer_attach(struct session *session, struct peer *peer) {
     call_start(options->rpc, call);
 }
 
-/* why: -ERR_UNKNOWN_SESSION: it does not know us, so there is nothing to present to before we are
- * attached; -ERR_STALE_TERM: it does, and waits for our opens. Before the first map nothing is
- * open. */
-void peer_mend(struct session *session, struct peer *peer, int why) {
+void peer_mend(struct session *session, struct peer *peer) {
     if (peer->stage != PEER_NEW && peer->stage != PEER_ATTACHED) {
         return;
     }
-    peer->attached = false;
-    peer->presented = peer->kind != TARGET_MDT || session->stage != SESSION_RUNNING;
     if (session->stage == SESSION_RUNNING) {
         atomic_fetch_add_explicit(&session->reattachments, 1, memory_order_relaxed);
     }
-    if (why == -ERR_STALE_TERM && !peer->presented) {
-        peer_present(session, peer);
-    } else {
-        peer_attach(session, peer);
-    }
+    peer_attach(session, peer, 0);
 }
 
 void peer_stall(struct session *session, struct errand *errand) {
@@ -99,7 +89,7 @@ void peer_stall(struct session *session, struct errand *errand) {
         session_give_back(errand, 0); /* Mended since it was sent. */
     } else {
         list_push_back(&peer->stalled, &errand->node);
-        peer_mend(session, peer, errand->call.result);
+        peer_mend(session, peer);
     }
 }
 
@@ -156,7 +146,7 @@ static void peer_present(struct session *session, struct peer *peer) {
     }
 }
 
-/* A peer that did not know us after all is attached first, then told. */
+/* One that has started anew meanwhile must be told all again. */
 void peer_presented(struct session *session, struct message *message) {
     struct reopening *reopening = CONTAINER_OF(message, struct reopening, message);
     struct router *router = &session->client->router;
@@ -172,9 +162,8 @@ void peer_presented(struct session *session, struct message *message) {
 
     peer->present_result = 0;
     session->presenting = NULL;
-    if (r == 0 || (r == -ERR_UNKNOWN_SESSION && !peer->attached)) {
-        peer->presented = r == 0;
-        peer_go_on(session, peer);
+    if (r == 0 || r == -ERR_STALE_TERM || r == -ERR_UNKNOWN_SESSION) {
+        peer_attach(session, peer, r ? 0 : atomic_load_explicit(&peer->term, memory_order_relaxed));
     } else {
         peer_fail(session, peer, r);
     }
@@ -224,8 +213,8 @@ static void reopening_answered(struct errand *errand) {
         file_see_capability(reopening->file, &errand->call.reply.reopen.capability);
         atomic_fetch_add_explicit(&shard->reopened, 1, memory_order_relaxed);
     }
-    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT ||
-        r == -ERR_STALE_MAP) {
+    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_STALE_TERM || r == -ERR_FENCED ||
+        r == -ERR_TIMED_OUT || r == -ERR_STALE_MAP) {
         reopening->result = r;
         file_unpin(reopening->file);
         reopening->file = NULL;

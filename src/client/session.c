@@ -82,7 +82,7 @@ static void session_attach_all(struct session *session) {
 
     session->stage = SESSION_ATTACHING;
     for (uint32_t i = 0; i < router->peer_count; i++) {
-        peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
+        peer_mend(session, &router->peers[i]);
     }
     client_session_attached(session, 0);
 }

@@ -71,7 +71,7 @@ void session_over(struct session *session);
 void client_session_attached(struct session *session, int result);
 
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
-void peer_mend(struct session *session, struct peer *peer, int why);
+void peer_mend(struct session *session, struct peer *peer);
 void peer_stall(struct session *session, struct errand *errand);
 void peer_presented(struct session *session, struct message *message);
 /* An attachment, or the showing of opens, is under way. */

@@ -29,6 +29,9 @@ static int attach_new(struct transaction *transaction,
     return transaction_put(transaction, &key, &row, sizeof row);
 }
 
+/* A session that was attached in an earlier term presents its opens in this one, all of them, and
+ * then says so: what it told an earlier life of this target counts for nothing here, nor does a
+ * late copy of its first attachment. */
 int op_session_attach(struct transaction *transaction, struct call *call) {
     const struct session_attach_request *request = &call->request.session_attach;
     struct group *group = transaction->group;
@@ -47,10 +50,14 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
+    call->reply.session_attach.term = group->term;
+    if (session && !session->attached && request->term != group->term) {
+        call->reply.session_attach.wants_opens = 1;
+        return request->term == 0 ? 0 : -ERR_STALE_TERM;
+    }
     transaction_effect(transaction,
                        (struct effect){.kind = EFFECT_ATTACH, .ino = {request->session}});
     transaction->after_sync = true;
-    call->reply.session_attach.term = group->term;
     return 0;
 }
 

@@ -254,8 +254,7 @@ static int session_part(struct group *group, const struct operation *operation, 
             return r;
         }
     }
-    bool stale = call->header.term != 0 && call->header.term != group->term && !reopening;
-    return stale ? -ERR_STALE_TERM : 0;
+    return call->header.term != 0 && call->header.term != group->term ? -ERR_STALE_TERM : 0;
 }
 
 static enum run_result run_call(struct group *group, struct call *call) {

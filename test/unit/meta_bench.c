@@ -204,18 +204,25 @@ void bench_stop_and_start(struct meta_bench *bench) {
     bench_restart(bench, false);
 }
 
-void bench_attach(struct meta_bench *bench, uint32_t session) {
+bool bench_greet(struct meta_bench *bench, uint32_t session, uint64_t term) {
     struct bench_session *who = &bench->sessions[session];
     struct call call;
 
     bench_prepare(bench, session, OP_SESSION_ATTACH, &call);
-    call.request.session_attach =
-        (struct session_attach_request){.session = who->id, .incarnation = who->incarnation};
+    call.request.session_attach = (struct session_attach_request){
+        .session = who->id, .incarnation = who->incarnation, .term = term};
     int r = bench_run(bench, &call);
     if (r < 0) {
         fail_msg("seed %llu: attach answers %s", (unsigned long long)bench->seed, err_name(r));
     }
     who->term = call.reply.session_attach.term;
+    return call.reply.session_attach.wants_opens;
+}
+
+void bench_attach(struct meta_bench *bench, uint32_t session) {
+    if (bench_greet(bench, session, 0)) {
+        assert_false(bench_greet(bench, session, bench->sessions[session].term));
+    }
 }
 
 void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call) {

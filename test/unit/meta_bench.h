@@ -76,6 +76,8 @@ void bench_restart(struct meta_bench *bench, bool power);
 int bench_stop(struct meta_bench *bench);
 void bench_stop_and_start(struct meta_bench *bench);
 void bench_attach(struct meta_bench *bench, uint32_t session);
+/* The first half of it, with term 0: learns the term; true when opens are to be presented first. */
+bool bench_greet(struct meta_bench *bench, uint32_t session, uint64_t term);
 
 /* Prepares a call of the session; a mutation gets the next sequence. */
 void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call);

@@ -280,8 +280,8 @@ int ost_world_read(struct ost_world *world, const struct ost_place *place, const
 void ost_world_attach(struct ost_world *world) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
-    call->call.request.session_attach =
-        (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1};
+    call->call.request.session_attach = (struct session_attach_request){
+        .session = OST_SESSION, .incarnation = OST_INCARNATION, .node = 1};
     assert_int_equal(ost_call_run(call), 0);
 }
 

@@ -334,7 +334,7 @@ static void test_limits(void **state) {
     call.request.lookup.name = (struct bytes){name, 4};
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_FOUND);
     bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
-    call.request.session_attach = (struct session_attach_request){900, 1, 1};
+    call.request.session_attach = (struct session_attach_request){.session = 900, .incarnation = 1};
     assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
     bench_prepare(bench, 0, OP_CHUNK_READ, &call);
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_SUPPORTED);

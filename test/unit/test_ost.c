@@ -173,7 +173,8 @@ static int evict(struct ost_world *world, uint64_t session, uint64_t incarnation
 static int attach(struct ost_world *world, uint64_t session, uint64_t incarnation) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
-    call->call.request.session_attach = (struct session_attach_request){session, incarnation, 1};
+    call->call.request.session_attach =
+        (struct session_attach_request){.session = session, .incarnation = incarnation, .node = 1};
     return ost_call_run(call);
 }
 

@@ -397,8 +397,14 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
 
     switch (call->header.opcode) {
     case OP_SESSION_ATTACH:
-        server->attached = true;
         call->reply.session_attach.term = server->term;
+        /* It knows the session, from before it started anew. */
+        if (!server->attached && server->detached_result == -ERR_STALE_TERM &&
+            asked->session_attach.term != server->term) {
+            call->reply.session_attach.wants_opens = 1;
+            return asked->session_attach.term == 0 ? 0 : -ERR_STALE_TERM;
+        }
+        server->attached = true;
         return 0;
     case OP_SYNC:
         return 0;
