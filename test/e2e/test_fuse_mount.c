@@ -5,12 +5,16 @@
 #include <stdint.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -145,6 +149,81 @@ static void test_killed_server_is_cleared(void **state) {
     assert_int_equal(stat_of(server.path).st_ino, 1);
     fuse_server_stop(&second);
     assert_int_equal(stat(server.path, &attributes), -1);
+}
+
+/* The server's channel, as descriptor of ours. */
+static int channel_borrow(pid_t process) {
+    int handle = (int)syscall(SYS_pidfd_open, process, 0);
+    int copy = -1;
+
+    for (int fd = 3; fd < 256 && copy < 0; fd++) {
+        char path[64];
+        char target[64] = "";
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, fd);
+        if (readlink(path, target, sizeof(target) - 1) > 0 && strcmp(target, "/dev/fuse") == 0)
+            copy = (int)syscall(SYS_pidfd_getfd, handle, fd, 0);
+    }
+    return copy;
+}
+
+/* Until somebody has asked what only a server can answer, or the mount is gone. */
+static void channel_watch(int fd) {
+    enum { REQUEST_BYTES_MAX = 2 << 20 };
+    struct fuse_in_header *request = malloc(REQUEST_BYTES_MAX);
+    struct pollfd waiting = {.fd = fd, .events = POLLIN};
+
+    while (request && poll(&waiting, 1, -1) == 1) {
+        ssize_t got = read(fd, request, REQUEST_BYTES_MAX);
+
+        if (got < 0 ? errno != EAGAIN
+                    : request->opcode == FUSE_STATFS || request->opcode == FUSE_GETATTR)
+            break;
+    }
+    free(request);
+}
+
+/* A process that holds the server's channel, as the kernel does until I/O of a killed process has
+ * ended. Returns when it has it. */
+static pid_t holder_start(pid_t process) {
+    int pair[2];
+    char got = 0;
+    pid_t holder;
+
+    assert_int_equal(pipe(pair), 0);
+    holder = fork();
+    assert_true(holder >= 0);
+    if (holder == 0) {
+        int fd = channel_borrow(process);
+
+        got = fd >= 0;
+        if (write(pair[1], &got, 1) == 1 && got)
+            channel_watch(fd);
+        _exit(0);
+    }
+    assert_int_equal(read(pair[0], &got, 1), 1);
+    assert_int_equal(close(pair[0]), 0);
+    assert_int_equal(close(pair[1]), 0);
+    assert_int_equal(got, 1);
+    return holder;
+}
+
+/* A killed server's mount answers from the kernel's cache for a while; it is dead all the same. */
+static void test_server_that_dies_late_is_cleared(void **state) {
+    struct fuse_server_options cached = plain;
+    struct fuse_server second;
+    pid_t holder;
+
+    (void)state;
+    cached.timeout_ns = NS_PER_S;
+    server = fuse_server_start(&cached, NULL);
+    holder = holder_start(server.process);
+    (void)stat_of(server.path);
+    fuse_server_kill(&server);
+    second = fuse_server_start(&plain, server.path);
+    assert_int_equal(waitpid(holder, NULL, 0), holder);
+    assert_int_equal(stat_of(server.path).st_ino, 1);
+    fuse_server_stop(&second);
 }
 
 /* Names with what mountinfo escapes. */
@@ -342,11 +421,17 @@ static void test_stop_under_a_crowd(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        LIFE_TEST(test_mount_and_unmount),        LIFE_TEST(test_detach_while_in_use),
-        LIFE_TEST(test_stop_while_in_use),        LIFE_TEST(test_stop_after_lazy_unmount),
-        LIFE_TEST(test_stop_under_another_mount), LIFE_TEST(test_killed_server_is_cleared),
-        LIFE_TEST(test_strange_mount_point),      LIFE_TEST(test_refusals),
-        LIFE_TEST(test_busy_mount_point),         LIFE_TEST(test_crowd_with_few_requests),
+        LIFE_TEST(test_mount_and_unmount),
+        LIFE_TEST(test_detach_while_in_use),
+        LIFE_TEST(test_stop_while_in_use),
+        LIFE_TEST(test_stop_after_lazy_unmount),
+        LIFE_TEST(test_stop_under_another_mount),
+        LIFE_TEST(test_killed_server_is_cleared),
+        LIFE_TEST(test_server_that_dies_late_is_cleared),
+        LIFE_TEST(test_strange_mount_point),
+        LIFE_TEST(test_refusals),
+        LIFE_TEST(test_busy_mount_point),
+        LIFE_TEST(test_crowd_with_few_requests),
         LIFE_TEST(test_stop_under_a_crowd),
     };
     const char *missing = fuse_server_missing();

@@ -45,10 +45,6 @@ static bool idle_now(void *context) {
     return workload_is_idle(run->load) || workload_failure(run->load);
 }
 
-static void nothing(void *context) {
-    (void)context;
-}
-
 static void node_gone(struct run *run, struct node *node) {
     if (node->role == NODE_CLIENT) {
         workload_client_gone(run->load, node);
@@ -149,6 +145,10 @@ static void crashed(struct run *run) {
     }
 }
 
+static void nothing(void *context) {
+    (void)context;
+}
+
 static void play(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t next = sim_now_ns(sim) + 20 * NS_PER_MS;
@@ -156,8 +156,6 @@ static void play(struct run *run) {
     restart(run, true);
     faults_begin(&run->plan, run->world);
     while (!is_over(run)) {
-        /* Time must pass even while nothing is up. */
-        sim_schedule(sim, NULL, next - sim_now_ns(sim) + 1, nothing, NULL);
         enum sim_stop stop = sim_run_until(sim, next, stop_now, run);
 
         if (stop == SIM_CRASHED) {
@@ -173,6 +171,9 @@ static void play(struct run *run) {
             }
             restart(run, false);
             next = sim_now_ns(sim) + prng_between(&run->prng, NS_PER_MS, 10 * NS_PER_MS);
+        } else if (stop == SIM_IDLE) {
+            /* All nodes are down: time passes until one of them starts. */
+            sim_schedule(sim, NULL, next - sim_now_ns(sim) + 1, nothing, NULL);
         }
         if (sim_now_ns(sim) > DEADLINE_S * NS_PER_S) {
             snprintf(run->failure, sizeof run->failure, "not done after %d s", DEADLINE_S);
