@@ -536,10 +536,16 @@ static bool bytes_check(struct content_file *file, const struct content_look *lo
     const uint8_t *data = read->data;
 
     for (; part.offset < end; part.offset = part.end_offset) {
+        uint64_t atom = part.offset / atom_bytes * atom_bytes;
         size_t i = segment_find(file, part.offset);
-        uint64_t atom_end = (part.offset / atom_bytes + 1) * atom_bytes;
 
-        part.end_offset = MIN(MIN(end, segment_end(file, i)), atom_end);
+        /* What is seen of one piece says nothing of another. */
+        if (file->segments[i].count > 1) {
+            (void)segment_split(file, MAX(atom, file->segments[i].start));
+            i = segment_find(file, part.offset);
+            (void)segment_split(file, MIN(atom + atom_bytes, segment_end(file, i)));
+        }
+        part.end_offset = MIN(MIN(end, segment_end(file, i)), atom + atom_bytes);
         if (!segment_check(file, i, look, &part, data + (part.offset - offset))) {
             segment_tell(file, i, &part, data + (part.offset - offset), problem);
             return false;

@@ -1,6 +1,7 @@
 /* The life of a seed: all start, work and crash, until the work is done; then everything is up,
  * nothing crashes any more, and every call must be answered within ANSWERS_S of simulated time. */
 #include "run.h"
+#include "faults.h"
 #include "workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,8 +13,6 @@ enum {
     FILE_BYTES_MAX_HERE = 300000,
     DEADLINE_S = 600, /* of simulated time, for the work */
     ANSWERS_S = 60,   /* for what is open when faults have ended */
-    RESTART_MS_MAX = 100,
-    FAULT_MS_MAX = 20,
 };
 
 struct run {
@@ -21,7 +20,10 @@ struct run {
     struct workload *load;
     struct prng prng;
     uint64_t restart_ns[WORLD_NODES_MAX];
-    bool power_on; /* power may fail in this seed, not only processes */
+    struct fault_plan plan;
+    uint64_t act_ns;  /* when the next fault is due */
+    uint64_t heal_ns; /* when the partition ends */
+    uint64_t partitions;
     uint64_t crashes;
     char failure[600];
 };
@@ -63,7 +65,7 @@ static void down(struct run *run, struct node *node, bool power) {
         workload_power(run->load, false);
     }
     run->restart_ns[index] =
-        sim_now_ns(run->world->sim) + prng_between(&run->prng, 1, RESTART_MS_MAX) * NS_PER_MS;
+        sim_now_ns(run->world->sim) + prng_between(&run->prng, NS_PER_MS, run->plan.down_ns_max);
 }
 
 static void all_down(struct run *run) {
@@ -75,18 +77,32 @@ static void all_down(struct run *run) {
     workload_power(run->load, true);
 }
 
+/* Most end before anybody is evicted for it. */
+static uint64_t partition_ns(struct run *run) {
+    uint64_t most_ns = prng_chance(&run->prng, 1, 8) ? 2 * run->world->options.session_timeout_ns
+                                                     : 300 * NS_PER_MS;
+
+    return prng_between(&run->prng, NS_PER_MS, most_ns);
+}
+
 /* One fault: a process dies, a machine loses power, all do, or one will die at a disk operation. */
 static void act(struct run *run) {
     uint64_t pick = prng_below(&run->prng, 10);
+    const struct fault_plan *plan = &run->plan;
+    struct sim *sim = run->world->sim;
     struct node *node = &run->world->nodes[prng_below(&run->prng, run->world->node_count)];
 
-    if (pick == 6 && run->power_on) {
+    if (pick == 0 && plan->power_all) {
         all_down(run);
-    } else if (node_is_up(node) && pick < 4) {
+    } else if (pick == 1 && plan->partitions && run->heal_ns == 0) {
+        faults_cut(&run->prng, run->world);
+        run->partitions++;
+        run->heal_ns = sim_now_ns(sim) + partition_ns(run);
+    } else if (node_is_up(node) && pick < 5 && plan->kills) {
         down(run, node, false);
-    } else if (node_is_up(node) && pick < 6 && run->power_on) {
+    } else if (node_is_up(node) && pick < 7 && plan->powers) {
         down(run, node, true);
-    } else if (node_is_up(node)) {
+    } else if (node_is_up(node) && plan->countdowns) {
         sim_crash_after(node->process, prng_below(&run->prng, 100));
     }
 }
@@ -103,8 +119,10 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
     if (node_is_up(node) || (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
-    uint64_t countdown =
-        !all && prng_chance(&run->prng, 1, 6) ? prng_below(&run->prng, 60) : UINT64_MAX;
+    uint64_t countdown = !all && run->plan.countdowns && prng_chance(&run->prng, 1, 4)
+                             ? prng_below(&run->prng, 60)
+                             : UINT64_MAX;
+    faults_clock(&run->plan, &run->prng, node);
     if (!node_start(node, countdown)) {
         snprintf(run->failure, sizeof run->failure, "%s", run->world->failure);
     }
@@ -121,7 +139,8 @@ static void crashed(struct run *run) {
 
     for (uint32_t i = 0; i < run->world->node_count; i++) {
         if (run->world->nodes[i].process == process) {
-            down(run, &run->world->nodes[i], run->power_on && prng_chance(&run->prng, 1, 2));
+            down(run, &run->world->nodes[i],
+                 (run->plan.powers || !run->plan.kills) && prng_chance(&run->prng, 1, 2));
         }
     }
 }
@@ -132,20 +151,26 @@ static void nothing(void *context) {
 
 static void play(struct run *run) {
     struct sim *sim = run->world->sim;
-    uint64_t next = sim_now_ns(sim) + FAULT_MS_MAX * NS_PER_MS;
+    uint64_t next = sim_now_ns(sim) + 20 * NS_PER_MS;
 
     restart(run, true);
+    faults_begin(&run->plan, run->world);
     while (!is_over(run)) {
         enum sim_stop stop = sim_run_until(sim, next, stop_now, run);
 
         if (stop == SIM_CRASHED) {
             crashed(run);
         } else if (stop == SIM_DEADLINE) {
-            if (prng_chance(&run->prng, 1, 3)) {
+            if (run->heal_ns && sim_now_ns(sim) >= run->heal_ns) {
+                sim_net_heal(run->world->net);
+                run->heal_ns = 0;
+            }
+            if (sim_now_ns(sim) >= run->act_ns) {
                 act(run);
+                run->act_ns = sim_now_ns(sim) + prng_below(&run->prng, run->plan.gap_ns_max);
             }
             restart(run, false);
-            next = sim_now_ns(sim) + prng_between(&run->prng, 1, FAULT_MS_MAX) * NS_PER_MS;
+            next = sim_now_ns(sim) + prng_between(&run->prng, NS_PER_MS, 10 * NS_PER_MS);
         } else if (stop == SIM_IDLE) {
             /* All nodes are down: time passes until one of them starts. */
             sim_schedule(sim, NULL, next - sim_now_ns(sim) + 1, nothing, NULL);
@@ -167,6 +192,7 @@ static void mend(struct run *run) {
     if (run->failure[0] || workload_failure(run->load)) {
         return;
     }
+    faults_end(run->world);
     restart(run, true);
     uint64_t end = sim_now_ns(sim) + ANSWERS_S * NS_PER_S;
     if (sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
@@ -198,8 +224,9 @@ bool run_seed(uint64_t seed, FILE *trace, struct run_totals *totals, uint64_t *r
     struct world_options options;
 
     world_draw(seed, &options);
+    options.tell = trace;
     prng_init(&run.prng, seed ^ 12345);
-    run.power_on = prng_chance(&run.prng, 1, 2);
+    faults_draw(&run.prng, &run.plan);
     run.world = world_new(&options);
     if (trace) {
         sim_trace_to(run.world->sim, trace);

@@ -10,6 +10,9 @@ enum { HANDLES_MAX = 12, DEPTH_MAX = 8, FILES_MAX = 512, NAME_BYTES = 32 };
 
 struct known_file {
     uint64_t ino;
+    uint64_t created; /* when that was answered */
+    bool durable;
+    bool doubtful; /* a power failure may have undone its creation */
     char name[NAME_BYTES];
 };
 
@@ -367,11 +370,33 @@ static bool is_lost(const struct question *question) {
     return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
 }
 
+static bool is_doubtful(const struct question *question) {
+    const struct workload *workload = question->asker->workload;
+    const struct handle *handle = question->handle;
+    uint64_t ino = handle && handle->ino ? handle->ino : question->request.ino;
+
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        if (workload->files[i].ino == ino) {
+            return workload->files[i].doubtful;
+        }
+    }
+    return false;
+}
+
+/* A sync point of the metadata target covers all that had been answered when it was asked for. */
+static void files_synced(struct workload *workload, uint64_t begin) {
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        struct known_file *file = &workload->files[i];
+
+        file->durable = file->durable || (!file->doubtful && file->created < begin);
+    }
+}
+
 static void take_failure(struct question *question) {
     struct workload *workload = question->asker->workload;
     int64_t result = question->request.result;
     enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
-    bool expected = how == CONTENT_LOST || (result == -EIO && workload->io_errors) ||
+    bool expected = how == CONTENT_LOST || (result == -ESTALE && is_doubtful(question)) || (result == -EIO && workload->io_errors) ||
                     (result == -ENOSPC && workload->no_space);
     char text[64];
 
@@ -417,6 +442,9 @@ static bool take_data(struct question *question, char *problem) {
         break;
     default:
         question->looking = false;
+        if (request->operation == SHOAL_FSYNC) {
+            files_synced(asker->workload, question->look.begin);
+        }
         contents_settled(question->content, client, &question->look,
                          request->operation == SHOAL_FSYNC);
         break;
@@ -443,6 +471,7 @@ static bool take_success(struct question *question, char *problem) {
             struct known_file *file = &workload->files[workload->file_count++];
 
             file->ino = request->attributes.ino;
+            file->created = contents_now(workload->contents);
             memcpy(file->name, question->name, sizeof file->name);
         }
         return true;
@@ -530,6 +559,9 @@ void workload_client_gone(struct workload *workload, struct node *node) {
 }
 
 void workload_power(struct workload *workload, bool all) {
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        workload->files[i].doubtful |= !workload->files[i].durable;
+    }
     contents_power(workload->contents, all);
 }
 
