@@ -37,6 +37,7 @@ struct content_file {
     uint64_t opened[CONTENTS_CLIENTS]; /* what was settled when the client opened it */
     uint64_t
         stale[CONTENTS_CLIENTS]; /* + 1: where another client cut the file since it was opened */
+    uint64_t stale_at[CONTENTS_CLIENTS]; /* when it did first; UINT64_MAX: not */
     uint64_t high;
     uint64_t high_before;    /* the last truncation */
     uint64_t high_volatile;  /* the most since all was durable */
@@ -48,6 +49,7 @@ struct content_file {
 struct contents {
     uint64_t now;
     uint64_t numbers;
+    uint64_t atom_bytes;
     uint64_t power_at;     /* of any server, last; 0: never */
     uint64_t power_all_at; /* of all servers together */
     struct content_file *buckets[FILE_BUCKETS];
@@ -62,9 +64,10 @@ static void *allocate(size_t size_bytes) {
     return memory;
 }
 
-struct contents *contents_new(void) {
+struct contents *contents_new(uint64_t atom_bytes) {
     struct contents *contents = allocate(sizeof *contents);
 
+    contents->atom_bytes = atom_bytes;
     contents->now = 1;
     return contents;
 }
@@ -137,6 +140,9 @@ struct content_file *contents_file(struct contents *contents, uint64_t ino) {
     file->nothing = (struct content_write){
         .end_offset = UINT64_MAX, .zeros = true, .ok = true, .durable = true, .file = file};
     list_init(&file->looks);
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        file->stale_at[i] = UINT64_MAX;
+    }
     file->segment_capacity = 8;
     file->segments = allocate(file->segment_capacity * sizeof *file->segments);
     file->segment_count = 1;
@@ -216,8 +222,12 @@ static bool is_buried(const struct segment *segment, const struct content_write 
 
 static uint64_t oldest_look(const struct content_file *file) {
     const struct list_node *node = list_first(&file->looks);
+    uint64_t oldest = node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
 
-    return node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        oldest = MIN(oldest, file->stale_at[i]);
+    }
+    return oldest;
 }
 
 /* Forgets candidates that neither a read under way nor a power failure can bring back. */
@@ -250,6 +260,14 @@ static void segment_apply(struct content_file *file, struct segment *segment,
     }
 }
 
+/* A file that is open since before another client's truncation is written with a capability from
+ * then: such a write may count as before it. Opening anew ends that (close-to-open). */
+static bool is_overtaken(const struct content_write *write) {
+    uint64_t stale = write->file->stale[write->client];
+
+    return !write->zeros && stale > 0 && write->end_offset >= stale;
+}
+
 static struct content_write *write_begin(struct content_file *file,
                                          const struct content_write *what) {
     struct content_write *write = allocate(sizeof *write);
@@ -262,6 +280,7 @@ static struct content_write *write_begin(struct content_file *file,
     write->file = file;
     write->next = file->writes;
     write->cut_before = file->cuts;
+    write->overtaken = is_overtaken(write);
     file->writes = write;
     file->unsure_count++;
     first = segment_split(file, write->offset);
@@ -309,14 +328,6 @@ void contents_fill(const struct content_write *write, void *data) {
     bytes_make(write, write->offset, data, (size_t)(write->end_offset - write->offset));
 }
 
-/* A file that is open since before another client's truncation is written with a capability from
- * then: such a write may count as before it. Opening anew ends that (close-to-open). */
-static bool is_overtaken(const struct content_write *write) {
-    uint64_t stale = write->file->stale[write->client];
-
-    return !write->zeros && stale > 0 && write->end_offset >= stale;
-}
-
 static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
@@ -326,8 +337,8 @@ static void write_end(struct content_write *write, enum content_end how) {
     }
     write->end = file->contents->now;
     file->unsure_count--;
-    write->ok =
-        how == CONTENT_OK && write->begin > file->contents->power_at && !is_overtaken(write);
+    write->overtaken |= is_overtaken(write);
+    write->ok = how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
 
@@ -362,6 +373,7 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
         file->opened[i] = MIN(file->opened[i], size);
         if (i != client) {
             file->stale[i] = MIN(file->stale[i] - 1, size) + 1;
+            file->stale_at[i] = MIN(file->stale_at[i], file->contents->now);
         }
     }
     return write_begin(
@@ -384,6 +396,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
         file->high = file->unsure_count == 0 ? cut->offset : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
         file->stale[cut->client] = 0;
+        file->stale_at[cut->client] = UINT64_MAX;
     }
 }
 
@@ -432,7 +445,7 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     uint64_t power_at = file->contents->power_at;
     uint32_t kept = 0;
 
-    if (look->begin < power_at) {
+    if (look->begin < power_at || seen->overtaken) {
         return;
     }
     for (uint32_t i = 0; i < segment->count; i++) {
@@ -451,9 +464,18 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     segment_apply(file, segment, seen);
 }
 
+/* Who has the file open since before another client's truncation may still see what was cut. */
+static uint64_t look_since(const struct content_file *file, const struct content_look *look,
+                           const struct content_write *part) {
+    bool stale = part->end_offset >= file->stale[part->client];
+
+    return stale ? MIN(look->begin, file->stale_at[part->client]) : look->begin;
+}
+
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
                           const struct content_write *part, const uint8_t *data) {
     struct segment *segment = &file->segments[index];
+    uint64_t since = look_since(file, look, part);
     size_t size = (size_t)(part->end_offset - part->offset);
     struct content_write *seen = NULL;
     uint32_t seen_count = 0;
@@ -461,13 +483,12 @@ static bool segment_check(struct content_file *file, size_t index, const struct 
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        if (candidate->gone_at > look->begin &&
-            matches(candidate->write, part->offset, data, size)) {
-            seen = candidate->write;
+        if (candidate->gone_at > since && matches(candidate->write, part->offset, data, size)) {
+            seen = candidate->gone_at > look->begin ? candidate->write : NULL;
             seen_count++;
         }
     }
-    if (seen_count == 1 && size >= WORD_BYTES) {
+    if (seen && seen_count == 1 && size >= WORD_BYTES) {
         segment_settle(file, segment, seen, look);
     }
     return seen_count > 0;
@@ -508,15 +529,17 @@ static void segment_tell(const struct content_file *file, size_t index,
 
 static bool bytes_check(struct content_file *file, const struct content_look *look,
                         const struct content_read *read, char *problem) {
+    struct content_write part = {.offset = read->offset, .client = read->client};
+    uint64_t atom_bytes = file->contents->atom_bytes;
     uint64_t offset = read->offset;
     uint64_t end = offset + read->got;
     const uint8_t *data = read->data;
 
-    for (size_t i = segment_find(file, offset);
-         i < file->segment_count && file->segments[i].start < end; i++) {
-        struct content_write part = {.offset = MAX(offset, file->segments[i].start),
-                                     .end_offset = MIN(end, segment_end(file, i))};
+    for (; part.offset < end; part.offset = part.end_offset) {
+        size_t i = segment_find(file, part.offset);
+        uint64_t atom_end = (part.offset / atom_bytes + 1) * atom_bytes;
 
+        part.end_offset = MIN(MIN(end, segment_end(file, i)), atom_end);
         if (!segment_check(file, i, look, &part, data + (part.offset - offset))) {
             segment_tell(file, i, &part, data + (part.offset - offset), problem);
             return false;
@@ -525,8 +548,9 @@ static bool bytes_check(struct content_file *file, const struct content_look *lo
     return true;
 }
 
-bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
+bool contents_read_end(struct content_file *file, struct content_look *look,
                        const struct content_read *read, char problem[CONTENTS_PROBLEM_BYTES]) {
+    uint32_t client = read->client;
     uint64_t got = read->got;
     uint64_t high = MAX(MAX(file->high, file->high_before), look->high);
     uint64_t low =
@@ -536,7 +560,7 @@ bool contents_read_end(struct content_file *file, uint32_t client, struct conten
 
     list_remove(&look->node);
     file->contents->now++;
-    if (got > 0 && end > high) {
+    if (got > 0 && end > high && file->stale[client] == 0) {
         snprintf(problem, CONTENTS_PROBLEM_BYTES,
                  "ino %" PRIx64 " read to %" PRIu64 ", but it is at most %" PRIu64 " bytes",
                  file->ino, end, high);
@@ -576,6 +600,7 @@ void contents_opened(struct content_file *file, uint32_t client, struct content_
     if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
         file->opened[client] = MIN(look->settled, file->settled);
         file->stale[client] = 0;
+        file->stale_at[client] = UINT64_MAX;
     }
 }
 
@@ -630,6 +655,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->known[client] = 0;
     file->opened[client] = 0;
     file->stale[client] = 0;
+    file->stale_at[client] = UINT64_MAX;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {

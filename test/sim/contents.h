@@ -28,15 +28,17 @@ struct content_write {
     uint64_t begin;
     uint64_t end; /* UINT64_MAX: it may still take effect */
     uint32_t client;
-    bool zeros;   /* a truncation: zeros from offset on */
-    bool ok;      /* acknowledged, and not overtaken by a power failure */
-    bool durable; /* no power failure takes it back */
+    bool zeros;     /* a truncation: zeros from offset on */
+    bool ok;        /* acknowledged, and not overtaken by a power failure */
+    bool overtaken; /* may count as before a truncation that had ended when it began */
+    bool durable;   /* no power failure takes it back */
     struct content_file *file;
     struct content_write *next; /* of the file */
     uint64_t cut_before;        /* file's cut count when it began */
 };
 
-struct contents *contents_new(void);
+/* Reads and writes are atomic within aligned pieces of so many bytes. */
+struct contents *contents_new(uint64_t atom_bytes);
 void contents_free(struct contents *contents);
 uint64_t contents_now(const struct contents *contents);
 
@@ -70,12 +72,13 @@ void contents_look_drop(struct content_file *file, struct content_look *look);
 /* Each ends the look; false with a line in problem when what was seen cannot be. */
 /* got bytes came of [offset, end_offset). */
 struct content_read {
+    uint32_t client;
     uint64_t offset;
     uint64_t end_offset;
     const uint8_t *data;
     uint64_t got;
 };
-bool contents_read_end(struct content_file *file, uint32_t client, struct content_look *look,
+bool contents_read_end(struct content_file *file, struct content_look *look,
                        const struct content_read *read, char problem[CONTENTS_PROBLEM_BYTES]);
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
                        uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]);

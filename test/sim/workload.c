@@ -79,7 +79,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     }
     workload->world = world;
     workload->options = *options;
-    workload->contents = contents_new();
+    workload->contents = contents_new(WORLD_CALL_BYTES);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
@@ -136,7 +136,7 @@ static void tell(const struct question *question, const char *what) {
                 (double)sim_now_ns(workload->world->sim) / 1e6,
                 sim_process_name(question->asker->node->process), what,
                 question - question->asker->questions, request->operation,
-                question->handle ? question->handle->ino : request->ino,
+                question->handle && question->handle->ino ? question->handle->ino : request->ino,
                 question->write ? question->write->number : 0, request->offset, request->size,
                 request->attributes.size, request->flags, request->name ? request->name : "-",
                 request->result);
@@ -395,7 +395,8 @@ static bool take_data(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     const struct shoal_request *request = &question->request;
     uint32_t client = asker->node->index;
-    const struct content_read read = {.offset = request->offset,
+    const struct content_read read = {.client = client,
+                                      .offset = request->offset,
                                       .end_offset = request->offset + request->size,
                                       .data = question->buffer,
                                       .got = (uint64_t)request->result};
@@ -403,7 +404,7 @@ static bool take_data(struct question *question, char *problem) {
     switch (request->operation) {
     case SHOAL_READ:
         question->looking = false;
-        return contents_read_end(question->content, client, &question->look, &read, problem);
+        return contents_read_end(question->content, &question->look, &read, problem);
     case SHOAL_GETATTR:
         question->looking = false;
         return contents_size_end(question->content, client, &question->look,
@@ -428,6 +429,7 @@ static bool take_success(struct question *question, char *problem) {
     struct workload *workload = asker->workload;
     const struct shoal_request *request = &question->request;
     struct handle *handle = question->handle;
+    bool wrote;
 
     switch (request->operation) {
     case SHOAL_CREATE:
@@ -454,7 +456,12 @@ static bool take_success(struct question *question, char *problem) {
                                   .content = question->content};
         return true;
     case SHOAL_RELEASE:
+        wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
         *handle = (struct handle){.busy = handle->busy};
+        if (!wrote) {
+            unlook(question);
+            return true;
+        }
         return take_data(question, problem);
     default:
         return take_data(question, problem);

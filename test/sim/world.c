@@ -2,7 +2,7 @@
 #include "world.h"
 #include "kv/kv_mem.h"
 #include "rpc/worker.h"
-#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,7 +362,7 @@ static int open_ost(struct life *life, char problem[256]) {
         .requests_max = smallest ? 6 : 32,
         .io_max = smallest ? 36 : 64,
         .bounce_max = smallest ? 2 : 8,
-        .request_bytes_max = 64 * KIB,
+        .request_bytes_max = WORLD_CALL_BYTES,
         .sessions_max = 64,
         .verify_on_arrival = true,
         .unsigned_allowed = true,
@@ -386,7 +386,7 @@ static int open_client(struct life *life) {
         .origin = origin,
         .open_files_max = 512,
         .chunk_calls_max = world->smallest ? 1 : 256,
-        .call_bytes_max = 64 * KIB,
+        .call_bytes_max = WORLD_CALL_BYTES,
         .readdir_buffers_max = 1,
         .request_timeout_ns = world->request_timeout_ns,
         .renew_ns = world->session_timeout_ns / 4,
@@ -421,10 +421,35 @@ static int life_serve(struct life *life) {
     return transport_sim_serve(&options, &life->server);
 }
 
+/* The transport, which is told of each call as it leaves. */
+static void told_send(void *context, struct call *call) {
+    struct life *life = context;
+    struct world *world = life->node->world;
+
+    if (world->options.tell) {
+        char text[256];
+
+        wire_print_request(call->header.opcode, &call->request, text, sizeof text);
+        fprintf(world->options.tell,
+                "%12.6f ms %-10s -> target %u #%" PRIu64 " term %" PRIu64 " session %" PRIu64
+                " attempt %u: %s\n",
+                (double)sim_now_ns(world->sim) / 1e6, sim_process_name(life->node->process),
+                call->header.target.value, call->header.sequence, call->header.term,
+                call->header.session.value, call->attempts, text);
+    }
+    transport_sim_ops.send(life->transport, call);
+}
+
+static void told_forget(void *context, struct call *call) {
+    transport_sim_ops.forget(((struct life *)context)->transport, call);
+}
+
+static const struct transport_ops told_ops = {.send = told_send, .forget = told_forget};
+
 static int life_rpc(struct life *life) {
     const struct rpc_options options = {
-        .transport = &transport_sim_ops,
-        .transport_context = life->transport,
+        .transport = &told_ops,
+        .transport_context = life,
         .env = life->env,
         .resend_ns = 20 * NS_PER_MS,
         .targets_max = 8,

@@ -16,6 +16,7 @@
 #include "meta/group.h"
 #include "rpc/transport_sim.h"
 #include "store/ost.h"
+#include <stdio.h>
 
 enum {
     WORLD_OSTS_MAX = 4,
@@ -24,7 +25,8 @@ enum {
     MANAGER_TARGET = 1,
     MDT_TARGET = 2,
     OST_TARGET_FIRST = 3,
-    CLIENT_NODE_FIRST = 100
+    CLIENT_NODE_FIRST = 100,
+    WORLD_CALL_BYTES = 65536 /* of one read or write at an OST */
 };
 
 enum node_role { NODE_MANAGER, NODE_MDT, NODE_OST, NODE_CLIENT };
@@ -44,6 +46,7 @@ struct world_options {
     uint64_t session_timeout_ns;
     uint64_t request_timeout_ns;
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
+    FILE *tell;               /* each call; or NULL */
 };
 
 struct life;

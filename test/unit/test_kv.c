@@ -36,7 +36,13 @@ struct bench {
     uint64_t next_sequence;
     uint64_t outcome_positions[HISTORY_MAX];
     bool data_pending;
-    uint64_t notes;
+    struct list waits;
+};
+
+struct sync_wait {
+    struct list_node node; /* of those that are not answered */
+    struct kv_waiter waiter;
+    struct bench *bench;
 };
 
 static void wake(void *context) {
@@ -145,17 +151,13 @@ static void seal(struct bench *bench) {
     bench->sealed = kv_seal(bench->kv);
 }
 
-struct sync_wait {
-    struct kv_waiter waiter;
-    struct bench *bench;
-};
-
 static void sync_done(struct kv_waiter *waiter, int result) {
     struct sync_wait *wait = CONTAINER_OF(waiter, struct sync_wait, waiter);
 
     if (result == 0) {
         wait->bench->synced = MAX(wait->bench->synced, waiter->position);
     }
+    list_remove(&wait->node);
     free(wait);
 }
 
@@ -297,6 +299,10 @@ static void reopen(struct bench *bench, bool power) {
         }
         kv_close(bench->kv);
         bench->kv = NULL;
+        /* Nobody will answer them any more. */
+        while (!list_is_empty(&bench->waits)) {
+            free(CONTAINER_OF(list_pop_front(&bench->waits), struct sync_wait, node));
+        }
         if (prng_chance(&bench->prng, 1, 2)) {
             memory_env_crash_after(bench->world, 1 + prng_below(&bench->prng, 40));
         }
@@ -332,6 +338,7 @@ static void one_step(struct bench *bench) {
         assert_non_null(wait);
         seal(bench);
         wait->bench = bench;
+        list_push_back(&bench->waits, &wait->node);
         wait->waiter.done = sync_done;
         kv_sync(bench->kv, &wait->waiter, bench->sealed);
     } else if (dice < 82) {
@@ -358,6 +365,7 @@ static void run_seed(uint64_t seed, uint64_t cold) {
     bench->history = calloc(HISTORY_MAX, sizeof *bench->history);
     bench->next_stamp = 1;
     bench->next_sequence = 1;
+    list_init(&bench->waits);
     prng_init(&bench->prng, seed);
     const struct kv_mem_options store = {
         .prng = &bench->prng, .cold_numerator = cold, .cold_denominator = 10};
@@ -396,6 +404,7 @@ static void test_clean_stop(void **state) {
     bench->history = calloc(HISTORY_MAX, sizeof *bench->history);
     bench->next_stamp = 1;
     bench->next_sequence = 1;
+    list_init(&bench->waits);
     prng_init(&bench->prng, 5);
     assert_int_equal(memory_env_new(5, &bench->world), 0);
     const struct kv_mem_options store = {0};
