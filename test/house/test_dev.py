@@ -30,6 +30,9 @@ esac
 """
 NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-}" ]\n'
 
+# Programs that count by their last line.
+COUNTED = '#!/bin/sh\necho "$0 $*" >>"$CALLS"\necho "${COUNTED:-2 passed, 0 failed}"\n'
+
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
 ALL_COUNT = 10  # The debug build's two are run by three steps.
 
