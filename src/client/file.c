@@ -258,7 +258,9 @@ static void file_reopened(struct errand *errand) {
 }
 
 bool file_is_old(const struct open_file *file, uint64_t now_ns) {
-    return now_ns > file->seen_ns && now_ns - file->seen_ns > FILE_OLD_NS;
+    bool truncated = file->capability.truncate_seq > file->attributes.truncate_seq;
+
+    return truncated || (now_ns > file->seen_ns && now_ns - file->seen_ns > FILE_OLD_NS);
 }
 
 bool file_needs_renewal(const struct open_file *file) {

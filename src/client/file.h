@@ -83,8 +83,9 @@ void file_enter(struct open_file *file, struct operation *operation, uint32_t ne
 void file_enter_alone(struct open_file *file, struct operation *operation);
 /* The operation needs it no more; others start. */
 void file_leave(struct open_file *file, struct operation *operation);
-/* The server was not asked for so long that another mount's truncation may have been missed:
- * before a request that began at now_ns uses the file, it asks (getattr, then file_see). */
+/* The server was not asked for so long that another mount's truncation may have been missed, or a
+ * capability has told of one: before a request that began at now_ns uses the file, it asks
+ * (getattr, then file_see). */
 bool file_is_old(const struct open_file *file, uint64_t now_ns);
 /* The capability is from before the file had chunks, or from before its last truncation. */
 bool file_needs_renewal(const struct open_file *file);

@@ -15,10 +15,12 @@ void settle_fill(struct operation *operation, struct call *call, uint32_t open_f
     const struct open_file *file = operation->file;
     bool tells = open_flags == 0 || (open_flags & OPEN_WRITE) != 0;
 
+    /* The size is as it was under the truncation that our attributes know; a capability may have
+     * heard of a later one. */
     operation->write_count = file->write_count;
     call->request.settle = (struct settle_request){
         .ino = file->ino,
-        .truncate_seq = file->capability.truncate_seq,
+        .truncate_seq = file->attributes.truncate_seq,
         .size = tells && file->size_owed ? file->size : 0,
         .mtime_ns = file->write_ns,
         .close = open_flags != 0,
