@@ -1,6 +1,6 @@
-"""The two places that are compared, a cluster's mount and a folder of the local file system, and the
-programs that the demo runs on them. Whatever is started here is ended by Programs.end or Cluster.end,
-by its own process id."""
+"""The two places that are compared, a cluster's mount and a folder of the local file system, and
+the programs that the demo runs on them. Whatever is started here is ended by Programs.end or
+Cluster.end, by its own process id."""
 
 import fcntl
 import json

@@ -3,10 +3,10 @@
 
 Usage: quickstart.py PAGE...
 
-The lines of all blocks marked ```sh are run, in order, by one shell for each page, from the root of the
-repository; each has to succeed. The default folders become ones of our own, so that a cluster which
-somebody runs there is left alone. What takes minutes, and is a step of ./dev test itself, is told to be
-left out. The last line counts.
+The lines of all blocks marked ```sh are run, in order, by one shell for each page, from the root of
+the repository; each has to succeed. The default folders become ones of our own, so that a cluster
+which somebody runs there is left alone. LEFT_OUT are steps of ./dev test themselves. The last line
+counts.
 """
 
 import os

@@ -98,7 +98,8 @@ class Images(unittest.TestCase):
         with open(os.path.join(self.root, "train", "more"), "wb"):
             pass
         found = self.verify()
-        self.assertEqual((found["wrong"], found["examples"]), (1, ["train/more: was never written"]))
+        self.assertEqual((found["wrong"], found["examples"]),
+                         (1, ["train/more: was never written"]))
 
     def test_nothing_is_overwritten(self):
         self.write()
