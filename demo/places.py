@@ -1,6 +1,6 @@
-"""The two places that are compared, a cluster's mount and a folder of the local file system, and the
-programs that the demo runs on them. Whatever is started here is ended by Programs.end or Cluster.end,
-by its own process id."""
+"""The two places that are compared, a cluster's mount and a folder of the local file system, and
+the programs that the demo runs on them. Whatever is started here is ended by Programs.end or
+Cluster.end, by its own process id."""
 
 import fcntl
 import json
@@ -113,6 +113,7 @@ class Cluster:
         self.folder = folder
         self.root = mount_point
         self.log = os.path.join(log_folder, "cluster.log")
+        self.regions = set()
 
     def verb(self, *words, wait_s=60):
         """What `shoal ...` prints; its failure is ours."""
@@ -132,7 +133,9 @@ class Cluster:
         started_s = time.monotonic()
         self.verb("up", self.folder, "--mount", self.root, wait_s=UP_WAIT_S)
         os.listdir(self.root)
-        return time.monotonic() - started_s
+        seconds = time.monotonic() - started_s
+        self.regions |= shared_regions(self.process_id())
+        return seconds
 
     def down(self):
         self.verb("down", self.folder, wait_s=DOWN_WAIT_S)
@@ -170,17 +173,28 @@ class Cluster:
 
     def end(self):
         """Leaves nothing running and nothing mounted, whatever state it was in."""
-        try:
-            if self.process_id():
+        process_id = self.process_id()
+        if process_id:
+            self.regions |= shared_regions(process_id)
+            try:
                 self.down()
-        except Failed:
-            self.kill()
+            except Failed:
+                self.kill()
         if is_mounted(self.root):
             subprocess.run(["umount", "--lazy", self.root], capture_output=True, check=False)
+        for region in filter(os.path.exists, self.regions):
+            os.unlink(region)
         try:
             shutil.copy(os.path.join(self.folder, "shoal.log"), os.path.dirname(self.log))
         except OSError:
             pass
+
+
+def shared_regions(process_id):
+    """The daemon's rings, which outlive it when it is killed."""
+    with open(f"/proc/{process_id}/maps", encoding="utf-8", errors="surrogateescape") as file:
+        paths = {line.split(maxsplit=5)[-1].strip() for line in file}
+    return {path for path in paths if path.startswith(("/dev/shm/shoal-", "/run/shoal-"))}
 
 
 def kill_process(process_id):

@@ -5,11 +5,11 @@ Usage: prepare.py write ROOT MANIFEST [--part N] [--processes N]
        prepare.py verify ROOT MANIFEST [--processes N]
 
 The idx files of Debian's dataset-fashion-mnist hold 60,000 images for training and 10,000 for the
-test, 28x28 grey. Each becomes a PPM of 128x128 RGB (a pixel becomes 4x4, with a margin of 8), 48 KiB
-and a header, at ROOT/{train,test}/LABEL-NAME/NUMBER.ppm. --part N takes one image in N.
+test, 28x28 grey. Each becomes a PPM of 128x128 RGB (a pixel becomes 4x4, with a margin of 8), a
+header and 48 KiB, at ROOT/{train,test}/LABEL-NAME/NUMBER.ppm. --part N takes one image in N.
 
-MANIFEST has a line "SHA256  PATH" for each file, as sha256sum prints and checks them; the sums are of
-what was to be written, never of what was read back. Both commands print one line of JSON.
+MANIFEST has a line "SHA256  PATH" for each file, as sha256sum prints and checks them; the sums are
+of what was to be written, never of what was read back. Both commands print one line of JSON.
 """
 
 import argparse

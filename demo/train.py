@@ -7,8 +7,8 @@ Usage: train.py epoch DATA CHECKPOINTS [options]     the epoch after the last wh
 DATA is a folder as prepare.py writes it. The files are opened one by one, in random order, by the
 workers of an ordinary DataLoader. After the epoch and its test a checkpoint of everything that
 training needs is written under a temporary name, synced and renamed; a temporary one that was left
-behind is removed at the next start. With the same seed and number of threads each run gives the same
-weights, however often it was interrupted. What happens is told in lines of JSON.
+behind is removed at the next start. With the same seed and number of threads each run gives the
+same weights, however often it was interrupted. What happens is told in lines of JSON.
 """
 
 import argparse

@@ -2,12 +2,14 @@
 #include "cmd/local_directory.h"
 #include "cmd/daemon.h"
 #include "cmd/local_cluster.h"
+#include "env/env_control.h"
+#include "env/env_process.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_BYTES_MAX = 65536 };
+enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5 };
 
 struct seen {
     bool anything;
@@ -118,6 +120,40 @@ static int format(struct env *env, const struct config *planned, char problem[51
     return r;
 }
 
+static void ignore(void *context, const char *text, size_t size) {
+    (void)context;
+    (void)text;
+    (void)size;
+}
+
+static bool daemon_answers(const char *directory) {
+    const char *const arguments[] = {"mount-point"};
+    const struct env_control_request request = {.directory = directory,
+                                                .name = DAEMON_CONTROL_NAME,
+                                                .argument_count = 1,
+                                                .arguments = arguments,
+                                                .silence_ms_max = 1000,
+                                                .output = ignore};
+    int status;
+
+    return env_control_call(&request, &status) == 0;
+}
+
+/* A killed daemon keeps its lock until the kernel has taken it apart, and one that comes up answers
+ * soon: whoever does neither is waited for. */
+static bool lock_stays(struct env *env, const char *directory, int *ret_holder) {
+    uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
+    int signal_number;
+
+    while (env_lock_holder(env, "lock", ret_holder) == 0) {
+        if (daemon_answers(directory) || env_now_ns(env) > end_ns) {
+            return true;
+        }
+        (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
+    }
+    return false;
+}
+
 static void say_in_use(const char *directory, int holder, char problem[512]) {
     snprintf(problem, 512, "%s is in use by process %d: stop it with `shoal down %s`", directory,
              holder, directory);
@@ -140,7 +176,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
                         : plan(env, options, &config, problem);
     }
     int holder;
-    if (r == 0 && seen.config && env_lock_holder(env, "lock", &holder) == 0) {
+    if (r == 0 && seen.config && lock_stays(env, options->directory, &holder)) {
         say_in_use(options->directory, holder, problem);
         r = -ERR_IN_USE;
     }

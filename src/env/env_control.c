@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -306,6 +307,10 @@ int env_control_call(const struct env_control_request *request, int *ret_status)
     if (r < 0) {
         return r;
     }
+    const struct timeval limit = {.tv_sec = request->silence_ms_max / 1000,
+                                  .tv_usec = request->silence_ms_max % 1000 * 1000};
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     r = send_request(fd, request);
     if (r == 0) {
         r = receive_answer(fd, request, ret_status);

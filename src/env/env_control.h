@@ -38,12 +38,13 @@ void env_control_stop(struct env_control_server *server);
 void env_control_write(struct env_control_connection *connection, const char *text, size_t size);
 
 /* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
- * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle. */
+ * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle, or fell silent. */
 struct env_control_request {
     const char *directory;
     const char *name;
     size_t argument_count;
     const char *const *arguments;
+    uint32_t silence_ms_max; /* 0: as long as it takes */
     void (*output)(void *context, const char *text, size_t size);
     void *context;
 };

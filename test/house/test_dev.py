@@ -30,8 +30,21 @@ esac
 """
 NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-}" ]\n'
 
+# Programs that count by their last line.
+DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
+QUICKSTART = 'print("3 passed, 0 failed")\n'
+
+# Runs from `up` on.
+SHOAL = """#!/bin/sh
+echo "shoal $*" >>"$CALLS"
+case $1 in
+up) touch "$RUNS" ;;
+status) [ -e "$RUNS" ] ;;
+esac
+"""
+
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-ALL_COUNT = 10  # The debug build's two are run by three steps.
+ALL_COUNT = 15  # The debug build's two are run by three steps, the demo has five.
 
 
 class Dev(unittest.TestCase):
@@ -43,6 +56,11 @@ class Dev(unittest.TestCase):
         self.program("meson", MESON)
         self.program("ninja", NINJA)
         self.results(ALL_GOOD)
+        os.mkdir(self.path("demo"))
+        self.write("demo/demo", DEMO)
+        os.chmod(self.path("demo/demo"), 0o755)
+        os.makedirs(self.path("test/e2e"))
+        self.write("test/e2e/quickstart.py", QUICKSTART)
 
     def path(self, name):
         return os.path.join(self.root, name)
@@ -90,6 +108,42 @@ class Dev(unittest.TestCase):
     def test_a_build_that_fails_is_one_failure_and_the_rest_still_runs(self):
         self.assertEqual(self.last_line(NINJA_FAILS="clang"),
                          (1, f"{ALL_COUNT - 1} passed, 1 failed"))
+
+    def test_a_program_counts_by_its_last_line(self):
+        for said, want in (("words\n1 passed, 1 failed", 1), ("1 passed, 1 failed\nwords", 1),
+                           ("words", 1), ("9 passed, 0 failed", 0)):
+            with self.subTest(said=said):
+                _, line = self.last_line(DEMO=said)
+                self.assertIn(f" {want} failed", line)
+
+    def test_demo_is_told_where_things_are(self):
+        self.assertEqual(self.dev("demo", "--quick")[0], 0)
+        programs = self.path("build")
+        self.assertIn(f"demo --quick {programs}/bin/shoal {programs}/demo\n", self.calls())
+
+    def test_up_starts_what_does_not_run_and_shows_what_does(self):
+        self.program("id", "#!/bin/sh\necho 0\n")
+        self.dev("build")
+        os.mkdir(self.path("build/release/bin"))
+        self.write("build/release/bin/shoal", SHOAL)
+        os.chmod(self.path("build/release/bin/shoal"), 0o755)
+        runs = self.path("runs")
+        data, mount = self.path("some data"), self.path("some mount")
+        status, output, _ = self.dev("up", data, mount, RUNS=runs)
+        self.assertEqual(status, 0)
+        self.assertIn(f"shoal up {data} --mount {mount}\n", self.calls())
+        self.assertEqual(output.count("shoal stat"), 2)
+        self.assertTrue(os.path.isdir(mount))
+        status, output, _ = self.dev("up", data, mount, RUNS=runs)
+        self.assertEqual((status, output), (0, ""))
+        self.assertEqual(self.calls().count("shoal up"), 1)
+
+    def test_up_needs_root(self):
+        self.program("id", "#!/bin/sh\necho 1000\n")
+        status, _, error = self.dev("up", self.path("data"))
+        self.assertEqual((status, error.count("\n")), (1, 1))
+        self.assertIn(f"run: sudo ./dev up {self.path('data')} /mnt/shoal", error)
+        self.assertFalse(os.path.exists(self.path("data")))
 
     def test_a_step_without_tests_fails(self):
         self.results(ALL_GOOD.replace("tsan OK\n", ""))

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""Runs the commands that pages tell people to type.
+
+Usage: quickstart.py PAGE...
+
+The lines of all blocks marked ```sh are run, in order, by one shell for each page, from the root of
+the repository; each has to succeed. The default folders become ones of our own, so that a cluster
+which somebody runs there is left alone. LEFT_OUT are steps of ./dev test themselves. The last line
+counts.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick")
+DEFAULT_FOLDERS = {"/var/lib/shoal": "data", "/mnt/shoal": "mount"}
+LIMIT_S = 900
+
+
+def commands_of(page):
+    """(line number, command), comments at the end of the line cut off."""
+    inside = False
+    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.startswith("```"):
+                inside = line.strip() == "```sh"
+            elif inside and line.strip():
+                yield number, re.sub(r"\s+# .*", "", line.strip())
+
+
+def script_of(commands, top):
+    """A shell's input that tells the status of each command on descriptor 3."""
+    lines = []
+    for number, command in commands:
+        if command == "./dev up":
+            command = "./dev up /var/lib/shoal /mnt/shoal"
+        for folder, ours in DEFAULT_FOLDERS.items():
+            command = command.replace(folder, os.path.join(top, ours))
+        lines.append(f"echo '$' {shlex.quote(command)}\n{command} </dev/null\n"
+                     f"echo {number} $? >&3\n")
+    return "".join(lines)
+
+
+def run_page(page, top):
+    """How many commands there were, and which failed, as text."""
+    commands = [row for row in commands_of(page) if row[1] not in LEFT_OUT]
+    reader, writer = os.pipe()
+    shell = subprocess.Popen(["sh", "-c", f"exec 3>&{writer}; exec sh"], cwd=ROOT, text=True,
+                             stdin=subprocess.PIPE, pass_fds=[writer])
+    os.close(writer)
+    shell.communicate(script_of(commands, top), timeout=LIMIT_S)
+    with open(reader, encoding="ascii") as told:
+        statuses = dict(map(int, line.split()) for line in told)
+    return len(commands), [f"{page}:{number}: {command}: "
+                           + (f"status {statuses[number]}" if number in statuses else "not run")
+                           for number, command in commands if statuses.get(number) != 0]
+
+
+def end_cluster(top):
+    """Whatever the page has left running."""
+    data, mount = (os.path.join(top, ours) for ours in DEFAULT_FOLDERS.values())
+    if os.path.exists(os.path.join(data, "shoal.conf")):
+        subprocess.run([os.path.join(ROOT, "build", "bin", "shoal"), "down", data],
+                       capture_output=True, check=False)
+    subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def main():
+    if len(sys.argv) < 2:
+        print("usage: quickstart.py PAGE...", file=sys.stderr)
+        return 2
+    passed = 0
+    failed = []
+    for page in sys.argv[1:]:
+        top = tempfile.mkdtemp(prefix="shoal-quickstart-")
+        try:
+            count, wrong = run_page(page, top)
+        finally:
+            end_cluster(top)
+        if count == 0:
+            wrong = [f"{page}: has no command"]
+        passed += count - len(wrong)
+        failed += wrong
+    for line in failed:
+        print(line)
+    print(f"{passed} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
