@@ -95,7 +95,9 @@ static int search_one(void *context, const struct env_entry *entry) {
         env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size) < 0) {
         return 0;
     }
-    if (!search->path || is_mounted_above(directory, search->path)) {
+    /* A killed daemon leaves its entry, and its number may be somebody else's by now. */
+    bool again = search->count > 0 && strcmp(directory, search->directory) == 0;
+    if (!again && (!search->path || is_mounted_above(directory, search->path))) {
         memcpy(search->directory, directory, size + 1);
         search->count++;
     }
