@@ -11,7 +11,8 @@
  *     child:  enter returns .. starts up .. report .. runs on
  *
  * The child has no terminal, stands in "/" (resolve paths before), reads nothing, and its output
- * is appended to the log. It has the calling thread only: no env may exist yet. */
+ * is appended to the log; of the caller's descriptors it keeps none. It has the calling thread
+ * only: no env may exist yet. */
 enum { ENV_BACKGROUND_MESSAGE_BYTES = 1024 };
 struct env_background {
     bool is_parent;

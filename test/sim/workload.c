@@ -396,7 +396,8 @@ static void take_failure(struct question *question) {
     struct workload *workload = question->asker->workload;
     int64_t result = question->request.result;
     enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
-    bool expected = how == CONTENT_LOST || (result == -ESTALE && is_doubtful(question)) || (result == -EIO && workload->io_errors) ||
+    bool expected = how == CONTENT_LOST || (result == -ESTALE && is_doubtful(question)) ||
+                    (result == -EIO && workload->io_errors) ||
                     (result == -ENOSPC && workload->no_space);
     char text[64];
 
