@@ -62,6 +62,7 @@ static const struct {
     {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
     {"status", control_status}, {"df", control_df},         {"stats", control_stats},
     {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
+    {"fsck", control_fsck},
 };
 
 static int handle(void *context, struct env_control_connection *connection, size_t argument_count,

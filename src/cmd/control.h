@@ -25,4 +25,5 @@ __attribute__((format(printf, 2, 3))) void control_print(struct env_control_conn
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct env_control_connection *connection,
                        size_t argument_count, char **arguments);
-control_fn control_status, control_df, control_stats, control_sync, control_stat, control_stripe;
+control_fn control_fsck, control_status, control_df, control_stats, control_sync, control_stat,
+    control_stripe;
