@@ -12,7 +12,8 @@ struct control {
     const char *mount_point;
     struct env_control_server *server;
     atomic_bool stop_wanted;
-    atomic_bool stopped; /* the last sync point is taken: `down` may return */
+    atomic_bool checking; /* a check of the cluster runs */
+    atomic_bool stopped;  /* the last sync point is taken: `down` may return */
     int stop_result;
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -81,11 +81,22 @@ void local_cluster_thread_enter(void *context) {
     worker_bind(worker);
 }
 
+bool local_cluster_thread_go_on(void *context) {
+    struct local_cluster *cluster = context;
+
+    (void)local_cluster_thread_idle(cluster);
+    if (env_loop_pending(cluster->env) == 0) {
+        return false;
+    }
+    (void)env_loop_wait(cluster->env, -1, GO_ON_MS * NS_PER_MS);
+    return true;
+}
+
+/* Actors that ran here have I/O under way for anyone's requests: it ends here, too. */
 void local_cluster_thread_leave(void *context) {
     struct worker *worker = worker_current();
 
-    (void)context;
-    while (worker_run_one(worker)) {
+    while (local_cluster_thread_go_on(context)) {
     }
     worker_bind(NULL);
     free(worker);

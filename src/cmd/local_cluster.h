@@ -56,3 +56,6 @@ void local_cluster_rest(struct local_cluster *cluster);
 void local_cluster_thread_enter(void *cluster);
 void local_cluster_thread_leave(void *cluster);
 bool local_cluster_thread_idle(void *cluster);
+/* For threads that wait for something else than their loop: runs what is due, waits a millisecond
+ * at most; false when nothing is under way here. */
+bool local_cluster_thread_go_on(void *cluster);
