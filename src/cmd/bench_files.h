@@ -1,5 +1,6 @@
 /* The files that a workload uses: those of any mounted file system, or libshoal's in the daemon.
- * Calls block, from any thread; one that makes many stands between thread_enter and thread_leave. */
+ * Calls block, from any thread; one that makes many does so between thread_enter and
+ * thread_leave. */
 #pragma once
 #include "base/types.h"
 #include "env/env_host.h"

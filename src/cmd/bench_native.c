@@ -1,7 +1,7 @@
 /* A workload's files through libshoal's path layer, in the process that has the client. */
 #include "cmd/bench_files.h"
 #include "env/errno_map.h"
-#include "shoal/path.h"
+#include <shoal/path.h>
 
 static struct shoal_place place_of(void *context) {
     return (struct shoal_place){.client = context};
