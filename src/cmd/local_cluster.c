@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -20,6 +20,8 @@ struct local_cluster {
     struct rpc *manager_rpc;
     struct rpc *group_rpc;
     struct rpc *client_rpc;
+    struct rpc *asker_rpc;
+    struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
@@ -79,11 +81,22 @@ void local_cluster_thread_enter(void *context) {
     worker_bind(worker);
 }
 
+bool local_cluster_thread_go_on(void *context) {
+    struct local_cluster *cluster = context;
+
+    (void)local_cluster_thread_idle(cluster);
+    if (env_loop_pending(cluster->env) == 0) {
+        return false;
+    }
+    (void)env_loop_wait(cluster->env, -1, GO_ON_MS * NS_PER_MS);
+    return true;
+}
+
+/* Actors that ran here have I/O under way for anyone's requests: it ends here, too. */
 void local_cluster_thread_leave(void *context) {
     struct worker *worker = worker_current();
 
-    (void)context;
-    while (worker_run_one(worker)) {
+    while (local_cluster_thread_go_on(context)) {
     }
     worker_bind(NULL);
     free(worker);
@@ -112,6 +125,7 @@ static void tick_fire(struct env_tick *tick) {
         ost_tick(cluster->osts[i]);
     }
     client_tick(cluster->client);
+    rpc_tick(cluster->asker_rpc);
     if (slow) {
         manager_tick(cluster->manager);
         group_tick(cluster->group);
@@ -145,6 +159,20 @@ static struct kv_options kv_options_of(const struct local_cluster *cluster, uint
         options.owner_id[i] ^= (uint8_t)(target >> (8 * i));
     }
     return options;
+}
+
+static void asker_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
+}
+
+static void asked(struct call *call) {
+    waiting_done(call->context, call->result);
 }
 
 static int make_map(struct local_cluster *cluster) {
@@ -251,6 +279,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     r = r < 0 ? r : make_rpc(cluster, &cluster->manager_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->group_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->client_rpc);
+    r = r < 0 ? r : make_rpc(cluster, &cluster->asker_rpc);
     r = r < 0 ? r : open_manager(cluster, problem);
     r = r < 0 ? r : open_group(cluster, problem);
     for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
@@ -315,6 +344,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     r = open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);
+    /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
+    while (r == 0 && local_cluster_thread_go_on(cluster)) {
+    }
     if (r < 0 && !problem[0]) {
         snprintf(problem, 512, "%s cannot be started: %s", options->directory,
                  detail[0] ? detail : err_text(r));
@@ -331,6 +363,7 @@ int local_cluster_open(const struct local_cluster_options *options,
         return -ERR_NO_MEMORY;
     }
     cluster->log = options->log;
+    actor_init(&cluster->asker, "asker", asker_step);
     cluster->root = strdup(options->directory);
     int r = cluster->root ? open_all(cluster, options, problem) : -ERR_NO_MEMORY;
     if (r < 0) {
@@ -399,6 +432,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     group_close(cluster->group);
     manager_close(cluster->manager);
+    rpc_free(cluster->asker_rpc);
     rpc_free(cluster->client_rpc);
     rpc_free(cluster->group_rpc);
     rpc_free(cluster->manager_rpc);
@@ -428,4 +462,24 @@ struct group *local_cluster_group(struct local_cluster *cluster) {
 
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
     return cluster->osts[index];
+}
+
+const struct cluster_map *local_cluster_map(const struct local_cluster *cluster) {
+    return cluster->map;
+}
+
+int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    call->origin = &cluster->asker;
+    call->done = asked;
+    call->context = &waiting;
+    call_start(cluster->asker_rpc, call);
+    return wait_for(cluster, &waiting);
+}
+
+void local_cluster_rest(struct local_cluster *cluster) {
+    while (worker_run_one(worker_current())) {
+    }
+    (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
 }
