@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -37,10 +37,13 @@ struct local_cluster {
     void (*log)(const char *line);
 };
 
-/* A step's answer for the thread that waits. */
+/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
+ * its stack and its loop with it. */
+enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
+
 struct waiting {
     struct env_loop *loop;
-    atomic_bool finished;
+    atomic_uint state; /* enum waiting_state */
     int result;
 };
 
@@ -49,16 +52,19 @@ static void waiting_done(void *context, int result) {
     struct env_loop *loop = waiting->loop;
 
     waiting->result = result;
-    atomic_store(&waiting->finished, true);
+    atomic_store(&waiting->state, WAITING_DONE);
     env_loop_wake(loop);
+    atomic_store(&waiting->state, WAITING_GONE);
 }
 
 static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    while (!atomic_load(&waiting->finished)) {
+    unsigned state;
+
+    while ((state = atomic_load(&waiting->state)) != WAITING_GONE) {
         while (worker_run_one(worker_current())) {
         }
-        if (!atomic_load(&waiting->finished)) {
-            (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
+        if (atomic_load(&waiting->state) != WAITING_GONE) {
+            (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
         }
     }
     return waiting->result;
@@ -466,6 +472,33 @@ struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
 
 const struct cluster_map *local_cluster_map(const struct local_cluster *cluster) {
     return cluster->map;
+}
+
+static void group_stats_done(struct group_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = group_stats_done;
+    ret_stats->context = &waiting;
+    group_stats_start(cluster->group, ret_stats);
+    (void)wait_for(cluster, &waiting);
+}
+
+static void ost_stats_done(struct ost_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = ost_stats_done;
+    ret_stats->context = &waiting;
+    ost_stats_start(cluster->osts[index], ret_stats);
+    (void)wait_for(cluster, &waiting);
 }
 
 int local_cluster_ask(struct local_cluster *cluster, struct call *call) {

@@ -46,6 +46,12 @@ struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
 
+/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them. For a
+ * thread that has entered. */
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats);
+
 /* Asks a target and waits for its answer; for one thread at a time that has entered. The caller
  * has filled opcode, target, request and bulk. The call's result. */
 MUST_CHECK int local_cluster_ask(struct local_cluster *cluster, struct call *call);
