@@ -11,8 +11,8 @@ enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
 /* What a target's files are marked with. */
 void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]);
 /* Looks and changes nothing: 0 when no targets were made yet, or all are there in a format that
- * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_CORRUPT
- * with a line in problem. */
+ * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or
+ * -ERR_CORRUPT with a line in problem. */
 MUST_CHECK int local_targets_check(struct env *env, const struct config *config, char problem[256]);
 /* Notes that all targets are open; does nothing when that is known. */
 MUST_CHECK int local_targets_note(struct env *env, const struct config *config);
