@@ -160,10 +160,7 @@ static struct kv_options kv_options_of(const struct local_cluster *cluster, uint
         .sync_interval_ns = NS_PER_S,
     };
 
-    memcpy(options.owner_id, config->cluster_id, sizeof options.owner_id);
-    for (size_t i = 0; i < sizeof target; i++) {
-        options.owner_id[i] ^= (uint8_t)(target >> (8 * i));
-    }
+    local_target_owner(config, target, options.owner_id);
     return options;
 }
 
@@ -220,7 +217,7 @@ static int open_manager(struct local_cluster *cluster, char problem[256]) {
     };
 
     options.kv.ring_bytes = 256 * KIB;
-    options.kv.disk_log_bytes = 8 * MIB;
+    options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = 16 * MIB;
     int r = manager_open(&options, &cluster->manager, problem);
     return r < 0 ? r
@@ -291,7 +288,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
         r = open_ost(cluster, i, problem);
     }
-    return r;
+    return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
 static int open_client(struct local_cluster *cluster, const char *origin) {
