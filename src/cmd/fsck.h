@@ -44,6 +44,7 @@ struct fsck_counts {
     uint64_t blocks;
     uint64_t problems;
     uint64_t unsettled; /* changed at each look */
+    uint64_t beyond;    /* files (for each OST) with data behind their ends */
 };
 
 /* A chunk that seems to belong to nobody. */

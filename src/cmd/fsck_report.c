@@ -80,6 +80,10 @@ static void tell_summary(const struct telling *telling, const struct fsck_counts
     } else {
         tell(telling, "%" PRIu64 " problem%s", counts->problems, counts->problems == 1 ? "" : "s");
     }
+    if (counts->beyond > 0) {
+        tell(telling, "; %" PRIu64 " file%s data behind the end, as a power loss may leave",
+             counts->beyond, counts->beyond == 1 ? " has" : "s have");
+    }
     if (counts->unsettled > 0) {
         tell(telling, "; %" PRIu64 " changed at each look and %s not judged: check again",
              counts->unsettled, counts->unsettled == 1 ? "was" : "were");
@@ -92,10 +96,10 @@ static void tell_json_summary(const struct telling *telling, const struct fsck_c
     tell(telling,
          "  ],\n  \"files\": %" PRIu64 ",\n  \"directories\": %" PRIu64 ",\n  \"chunks\": %" PRIu64
          ",\n  \"blocks\": %" PRIu64 ",\n  \"problem_count\": %" PRIu64
-         ",\n  \"unsettled\": %" PRIu64
+         ",\n  \"unsettled\": %" PRIu64 ",\n  \"data_behind_end\": %" PRIu64
          ",\n  \"with_data\": %s,\n  \"finished\": %s,\n  \"clean\": %s\n}\n",
          counts->files, counts->directories, counts->chunks, counts->blocks, counts->problems,
-         counts->unsettled, telling->output->with_data ? "true" : "false",
+         counts->unsettled, counts->beyond, telling->output->with_data ? "true" : "false",
          result < 0 ? "false" : "true", result == 0 && counts->problems == 0 ? "true" : "false");
 }
 
