@@ -193,7 +193,8 @@ class Metrics(unittest.TestCase):
         stats = text_of("src/cmd/control_stats.c")
         operations = re.findall(r"^OP\((\w+),", text_of("src/front/fuse/ops.def"), flags=re.M)
         messages = re.findall(r"\bM\(([a-z_]+), [A-Z_]+, \d+", text_of("src/wire/messages.def"))
-        counters = re.findall(r"\b[A-Z]+_COUNTER\(\"?([a-z_]+)\b(?!\) counter_add|, value\))", stats)
+        macro = r"\b[A-Z]+_COUNTER\(\"?([a-z_]+)\b(?!\) counter_add|, value\))"
+        counters = re.findall(macro, stats)
         counters += re.findall(r"counter_add\(answer, target, \"(\w+)\"", stats)
         self.assertGreater(min(len(operations), len(messages), len(counters)), 30)
         self.assertEqual(sorted(set(operations + messages + counters)),
