@@ -46,6 +46,10 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
 static int resolve(const struct verb *verb, const char *path, char **ret_path) {
     int r = env_path_resolve(path, ret_path);
 
+    if (r == -ERR_NOT_FOUND) {
+        return verb_fail(verb, "the directory %s does not exist: create it with `mkdir -p %s`",
+                         path, path);
+    }
     return r == 0 ? EXIT_OK
            : r == -ERR_NOT_FOUND
                ? verb_fail(verb, "there is no directory %s: make it with `mkdir -p %s`", path, path)

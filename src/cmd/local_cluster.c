@@ -25,7 +25,8 @@ struct local_cluster {
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* used as long as they are open */
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
     struct env_tick tick;
@@ -246,11 +247,11 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
 
 static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
     char *name = cluster->ost_names[index];
-    char data[32];
+    char *data = cluster->ost_data_paths[index];
     struct target_id target = {LOCAL_OST_ID_FIRST + index};
 
     snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
-    snprintf(data, sizeof data, "ost%u/data", index);
+    snprintf(data, sizeof cluster->ost_data_paths[index], "ost%u/data", index);
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(cluster, target.value, name),
