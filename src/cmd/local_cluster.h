@@ -1,7 +1,7 @@
 /* A whole cluster in this process: manager, one metadata target, storage targets, a session of
  * libshoal, all on the in-process transport and the real outside.
  *
- *     directory/shoal.conf  lock  control.sock  log/  manager/  mdt0/  ost0/ ost1/ ...
+ *     directory/shoal.conf  lock  in-use  control.sock  manager/  mdt0/  ost0/ ost1/ ...
  *
  * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
 #pragma once
