@@ -19,14 +19,7 @@ void control_print(struct env_control_connection *connection, const char *format
 }
 
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
-static int control_umount(struct control *control, struct env_control_connection *connection,
-                          size_t argument_count, char **arguments) {
-    (void)argument_count;
-    (void)arguments;
-    if (!control->mount) {
-        control_print(connection, "%s is not mounted\n", control->directory);
-        return EXIT_FAILED;
-    }
+static int detach(struct control *control, struct env_control_connection *connection) {
     int r = fuse_mount_detach(control->mount);
     if (r < 0) {
         control_print(connection, "%s is in use: end what uses it (fuser -m %s), then try again\n",
@@ -36,10 +29,26 @@ static int control_umount(struct control *control, struct env_control_connection
     return EXIT_OK;
 }
 
+/* umount PATH */
+static int control_umount(struct control *control, struct env_control_connection *connection,
+                          size_t argument_count, char **arguments) {
+    if (!control->mount) {
+        control_print(connection, "%s is not mounted\n", control->directory);
+        return EXIT_FAILED;
+    }
+    if (argument_count < 2 || strcmp(arguments[1], control->mount_point) != 0) {
+        control_print(connection, "%s is not the mount point, %s is\n",
+                      argument_count < 2 ? "that" : arguments[1], control->mount_point);
+        return EXIT_FAILED;
+    }
+    return detach(control, connection);
+}
+
 static int control_down(struct control *control, struct env_control_connection *connection,
                         size_t argument_count, char **arguments) {
-    if (control->mount &&
-        control_umount(control, connection, argument_count, arguments) != EXIT_OK) {
+    (void)argument_count;
+    (void)arguments;
+    if (control->mount && detach(control, connection) != EXIT_OK) {
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);

@@ -41,6 +41,25 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
     };
 }
 
+static bool lies_within(const char *path, const char *folder) {
+    size_t size = strlen(folder);
+
+    return strncmp(path, folder, size) == 0 &&
+           (path[size] == '/' || path[size] == '\0' || size == 1);
+}
+
+/* What is mounted over the data would hide it. */
+static int check_apart(const struct daemon_options *options, const char *mount_point,
+                       char problem[512]) {
+    if (lies_within(mount_point, options->directory) ||
+        lies_within(options->directory, mount_point)) {
+        snprintf(problem, 512, "--mount %s and the data in %s must not lie within each other",
+                 mount_point, options->directory);
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
 int daemon_check(const struct daemon_options *options, char **ret_mount_point, char problem[512]) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
     struct fuse_problem fuse_problem = {""};
@@ -50,6 +69,8 @@ int daemon_check(const struct daemon_options *options, char **ret_mount_point, c
         r = fuse_mount_check(options->mount_point, ret_mount_point, &fuse_problem);
         if (r < 0) {
             snprintf(problem, 512, "%s", fuse_problem.text);
+        } else {
+            r = check_apart(options, *ret_mount_point, problem);
         }
     }
     return r;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -25,7 +25,8 @@ struct local_cluster {
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* used as long as they are open */
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
     struct env_tick tick;
@@ -37,10 +38,13 @@ struct local_cluster {
     void (*log)(const char *line);
 };
 
-/* A step's answer for the thread that waits. */
+/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
+ * its stack and its loop with it. */
+enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
+
 struct waiting {
     struct env_loop *loop;
-    atomic_bool finished;
+    atomic_uint state; /* enum waiting_state */
     int result;
 };
 
@@ -49,16 +53,19 @@ static void waiting_done(void *context, int result) {
     struct env_loop *loop = waiting->loop;
 
     waiting->result = result;
-    atomic_store(&waiting->finished, true);
+    atomic_store(&waiting->state, WAITING_DONE);
     env_loop_wake(loop);
+    atomic_store(&waiting->state, WAITING_GONE);
 }
 
 static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    while (!atomic_load(&waiting->finished)) {
+    unsigned state;
+
+    while ((state = atomic_load(&waiting->state)) != WAITING_GONE) {
         while (worker_run_one(worker_current())) {
         }
-        if (!atomic_load(&waiting->finished)) {
-            (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
+        if (atomic_load(&waiting->state) != WAITING_GONE) {
+            (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
         }
     }
     return waiting->result;
@@ -154,10 +161,7 @@ static struct kv_options kv_options_of(const struct local_cluster *cluster, uint
         .sync_interval_ns = NS_PER_S,
     };
 
-    memcpy(options.owner_id, config->cluster_id, sizeof options.owner_id);
-    for (size_t i = 0; i < sizeof target; i++) {
-        options.owner_id[i] ^= (uint8_t)(target >> (8 * i));
-    }
+    local_target_owner(config, target, options.owner_id);
     return options;
 }
 
@@ -214,7 +218,7 @@ static int open_manager(struct local_cluster *cluster, char problem[256]) {
     };
 
     options.kv.ring_bytes = 256 * KIB;
-    options.kv.disk_log_bytes = 8 * MIB;
+    options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = 16 * MIB;
     int r = manager_open(&options, &cluster->manager, problem);
     return r < 0 ? r
@@ -243,11 +247,11 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
 
 static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
     char *name = cluster->ost_names[index];
-    char data[32];
+    char *data = cluster->ost_data_paths[index];
     struct target_id target = {LOCAL_OST_ID_FIRST + index};
 
     snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
-    snprintf(data, sizeof data, "ost%u/data", index);
+    snprintf(data, sizeof cluster->ost_data_paths[index], "ost%u/data", index);
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(cluster, target.value, name),
@@ -285,7 +289,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
         r = open_ost(cluster, i, problem);
     }
-    return r;
+    return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
 static int open_client(struct local_cluster *cluster, const char *origin) {
@@ -466,6 +470,33 @@ struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
 
 const struct cluster_map *local_cluster_map(const struct local_cluster *cluster) {
     return cluster->map;
+}
+
+static void group_stats_done(struct group_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = group_stats_done;
+    ret_stats->context = &waiting;
+    group_stats_start(cluster->group, ret_stats);
+    (void)wait_for(cluster, &waiting);
+}
+
+static void ost_stats_done(struct ost_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = ost_stats_done;
+    ret_stats->context = &waiting;
+    ost_stats_start(cluster->osts[index], ret_stats);
+    (void)wait_for(cluster, &waiting);
 }
 
 int local_cluster_ask(struct local_cluster *cluster, struct call *call) {

@@ -33,7 +33,6 @@ enum {
 };
 #define MAP_BYTES_MAX (1024 * GIB)
 #define MAP_BYTES_MIN (16 * GIB)
-#define BASE_FILE "base.mdb"
 
 static const uint8_t format_key[FORMAT_KEY_BYTES] = {
     0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
@@ -310,7 +309,7 @@ static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret
     }
     base->env = options->env;
     base->memory_bytes = options->memory_bytes;
-    r = snprintf(base->path, sizeof base->path, "%s/%s/" BASE_FILE, options->root,
+    r = snprintf(base->path, sizeof base->path, "%s/%s/" KV_LMDB_NAME, options->root,
                  options->directory);
     if (r < 0 || (size_t)r >= sizeof base->path) {
         lmdb_close(base);

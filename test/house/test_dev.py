@@ -32,7 +32,7 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 
 # Programs that count by their last line.
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
-DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1}
+DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "refusals": 6, "programs": 7}
 
 # Runs from `up` on.
 SHOAL = """#!/bin/sh
