@@ -70,10 +70,19 @@ void file_overlay(const struct open_file *file, struct attributes *attributes) {
     }
 }
 
+void chunk_range_add(struct chunk_range *range, struct chunk_range other) {
+    if (range->from == range->to) {
+        *range = other;
+    } else if (other.from < other.to) {
+        range->from = MIN(range->from, other.from);
+        range->to = MAX(range->to, other.to);
+    }
+}
+
 /* A write that went with a capability older than the last truncation counts as before it. */
 void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq) {
-    uint64_t from = offset / file->layout.chunk_bytes;
-    uint64_t to = (end - 1) / file->layout.chunk_bytes + 1;
+    struct chunk_range written = {offset / file->layout.chunk_bytes,
+                                  (end - 1) / file->layout.chunk_bytes + 1};
 
     file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
     file->write_count++;
@@ -82,13 +91,7 @@ void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t 
         file->size = end;
         file->size_owed = true;
     }
-    if (file->unsynced_from == file->unsynced_to) {
-        file->unsynced_from = from;
-        file->unsynced_to = to;
-    } else {
-        file->unsynced_from = MIN(file->unsynced_from, from);
-        file->unsynced_to = MAX(file->unsynced_to, to);
-    }
+    chunk_range_add(&file->unsynced, written);
 }
 
 void file_handle_added(struct open_file *file, uint32_t flags) {

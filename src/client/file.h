@@ -12,6 +12,12 @@
 #include "client/operation.h"
 #include <shoal/shoal.h>
 
+/* Chunks [from, to); none when they are equal. */
+struct chunk_range {
+    uint64_t from;
+    uint64_t to;
+};
+
 struct open_file {
     struct open_file *next; /* of its bucket, or free */
     struct shard *shard;
@@ -30,9 +36,11 @@ struct open_file {
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
     bool times_owed;
-    uint64_t write_count;   /* rises with each write that ended */
-    uint64_t unsynced_from; /* chunks written since the last fsync: [from, to) */
-    uint64_t unsynced_to;
+    uint64_t write_count;        /* rises with each write that ended */
+    struct chunk_range unsynced; /* written since the last fsync */
+    struct chunk_range syncing;  /* of the fsyncs at work */
+    uint32_t syncs_in_flight;
+    bool old_synced; /* one was about what was written before this open, here or elsewhere */
 
     uint32_t reads_in_flight;
     uint32_t writes_in_flight;
@@ -70,6 +78,8 @@ void file_overlay(const struct open_file *file, struct attributes *attributes);
 /* A write of [offset, end) was acknowledged. */
 void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq);
 bool file_is_owed(const struct open_file *file);
+/* Makes the range one that holds the other, too. */
+void chunk_range_add(struct chunk_range *range, struct chunk_range other);
 
 /* A handle of these flags exists from now on; no longer does. */
 void file_handle_added(struct open_file *file, uint32_t flags);

@@ -13,11 +13,13 @@ static void fsync_finish(struct operation *operation, int result) {
     struct open_file *file = operation->file;
 
     /* What is not known to be on disk is owed to the next one. */
-    if (result && operation->start < operation->reached) {
-        bool none = file->unsynced_from == file->unsynced_to;
-
-        file->unsynced_from = none ? operation->start : MIN(file->unsynced_from, operation->start);
-        file->unsynced_to = none ? operation->reached : MAX(file->unsynced_to, operation->reached);
+    if (result) {
+        chunk_range_add(&file->unsynced,
+                        (struct chunk_range){operation->start, operation->reached});
+    }
+    file->syncs_in_flight--;
+    if (file->syncs_in_flight == 0) {
+        file->syncing = (struct chunk_range){0};
     }
     operation_finish(operation, result);
 }
@@ -60,16 +62,33 @@ static void fsync_chunks(struct operation *operation) {
     }
 }
 
+/* Who wrote the file, and closed it, may not have synced it: so the first one after an open is
+ * about all of it. One that another overtakes is about what that has not finished, too. */
+static struct chunk_range fsync_range(struct open_file *file) {
+    struct chunk_range range = file->unsynced;
+
+    if (!file->old_synced && file->attributes.data_state == DATA_CHUNKED && file->size > 0) {
+        uint64_t count = (file->size - 1) / file->layout.chunk_bytes + 1;
+
+        chunk_range_add(&range, (struct chunk_range){0, count});
+    }
+    chunk_range_add(&range, file->syncing);
+    return range;
+}
+
 /* Neighbouring chunks lie on different chains, so no more chunks than chains need to be named. */
 static void fsync_start(struct operation *operation) {
     const struct cluster_map *map = router_map(&operation->client->router);
     struct open_file *file = operation->file;
-    uint64_t count = file->unsynced_to - file->unsynced_from;
+    struct chunk_range range = fsync_range(file);
+    uint64_t count = range.to - range.from;
 
-    operation->start = file->unsynced_from;
-    operation->reached = file->unsynced_to;
-    file->unsynced_from = 0;
-    file->unsynced_to = 0;
+    operation->start = range.from;
+    operation->reached = range.to;
+    file->old_synced = true; /* or owed to the next one */
+    file->unsynced = (struct chunk_range){0};
+    file->syncing = range;
+    file->syncs_in_flight++;
     if (count == 0) {
         file_leave(file, operation);
         fsync_settle(operation);

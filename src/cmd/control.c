@@ -71,6 +71,7 @@ static const struct {
     {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
     {"status", control_status}, {"df", control_df},         {"stats", control_stats},
     {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
+    {"bench", control_bench},   {"fsck", control_fsck},
 };
 
 static int handle(void *context, struct env_control_connection *connection, size_t argument_count,
@@ -84,6 +85,10 @@ static int handle(void *context, struct env_control_connection *connection, size
     return EXIT_USAGE;
 }
 
+static bool is_long(const char *verb) {
+    return strcmp(verb, "fsck") == 0 || strcmp(verb, "bench") == 0;
+}
+
 static void thread_enter(void *context) {
     struct control *control = context;
 
@@ -91,6 +96,12 @@ static void thread_enter(void *context) {
         return;
     }
     local_cluster_thread_enter(control->cluster);
+}
+
+static bool go_on(void *context) {
+    struct control *control = context;
+
+    return local_cluster_thread_go_on(control->cluster);
 }
 
 static void thread_leave(void *context) {
@@ -105,8 +116,10 @@ int control_start(struct control *control, char problem[512]) {
         .directory = control->directory,
         .name = DAEMON_CONTROL_NAME,
         .handle = handle,
+        .is_long = is_long,
         .thread_enter = thread_enter,
         .thread_leave = thread_leave,
+        .go_on = go_on,
         .context = control,
     };
     int r = env_control_start(&options, &control->server);

@@ -12,7 +12,8 @@ struct control {
     const char *mount_point;
     struct env_control_server *server;
     atomic_bool stop_wanted;
-    atomic_bool stopped; /* the last sync point is taken: `down` may return */
+    atomic_bool checking; /* a check of the cluster runs */
+    atomic_bool stopped;  /* the last sync point is taken: `down` may return */
     int stop_result;
 };
 
@@ -25,4 +26,5 @@ __attribute__((format(printf, 2, 3))) void control_print(struct env_control_conn
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct env_control_connection *connection,
                        size_t argument_count, char **arguments);
-control_fn control_status, control_df, control_stats, control_sync, control_stat, control_stripe;
+control_fn control_bench, control_fsck, control_status, control_df, control_stats, control_sync,
+    control_stat, control_stripe;

@@ -147,6 +147,7 @@ static void serve(struct control *control) {
 static int stop(const struct daemon_options *options, struct control *control) {
     fuse_mount_stop(control->mount);
     control->mount = NULL;
+    env_control_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
         fprintf(stderr, "shoal: %s stopped with an error: %s\n", options->directory, err_text(r));

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A daemon that is asked for its mount only, and does not say it by then, is passed over. */
+enum { SILENCE_MS = 2000 };
+
 struct text {
     char *data;
     size_t size;
@@ -75,6 +78,7 @@ static bool is_mounted_above(const char *directory, const char *path) {
                                                 .name = DAEMON_CONTROL_NAME,
                                                 .argument_count = 1,
                                                 .arguments = arguments,
+                                                .silence_ms_max = SILENCE_MS,
                                                 .output = collect,
                                                 .context = &text};
     int status = EXIT_FAILED;

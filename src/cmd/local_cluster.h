@@ -43,8 +43,24 @@ struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
 struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
+const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
+
+/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them. For a
+ * thread that has entered. */
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats);
+
+/* Asks a target and waits for its answer; for one thread at a time that has entered. The caller
+ * has filled opcode, target, request and bulk. The call's result. */
+MUST_CHECK int local_cluster_ask(struct local_cluster *cluster, struct call *call);
+/* Lets the others go on for a tenth of a second at most. Likewise. */
+void local_cluster_rest(struct local_cluster *cluster);
 
 /* For threads that run actors, as hooks with the cluster as context. */
 void local_cluster_thread_enter(void *cluster);
 void local_cluster_thread_leave(void *cluster);
 bool local_cluster_thread_idle(void *cluster);
+/* For threads that wait for something else than their loop: runs what is due, waits a millisecond
+ * at most; false when nothing is under way here. */
+bool local_cluster_thread_go_on(void *cluster);
