@@ -12,14 +12,25 @@ __attribute__((format(printf, 2, 0))) static void complain(const struct verb *ve
     vfprintf(stderr, format, arguments);
 }
 
+/* Lines that are laid out for the help, in one, word by word. */
+static void print_folded(const char *text) {
+    while (*(text += strspn(text, " \n"))) {
+        size_t size = strcspn(text, " \n");
+
+        fprintf(stderr, " %.*s", (int)size, text);
+        text += size;
+    }
+}
+
 int verb_usage(const struct verb *verb, const char *format, ...) {
     va_list arguments;
 
     va_start(arguments, format);
     complain(verb, format, arguments);
     va_end(arguments);
-    fprintf(stderr, " (usage: shoal %s%s%s)\n", verb->name, verb->arguments[0] ? " " : "",
-            verb->arguments);
+    fprintf(stderr, " (usage: shoal %s", verb->name);
+    print_folded(verb->arguments);
+    fputs(")\n", stderr);
     return EXIT_USAGE;
 }
 

@@ -242,9 +242,8 @@ def fio(place):
             place.timed(name, "fio", "--name=job", f"--directory={place.here}", "--numjobs=3",
                         "--size=64m" if place.full else "--size=16m", f"--rw={pattern}", *blocks,
                         f"--direct={direct}", "--ioengine=libaio", "--iodepth=8",
-                        "--fallocate=none", "--verify=crc32c",
-                        "--do_verify=1", "--verify_fatal=1", "--end_fsync=1",
-                        "--invalidate=1", "--output-format=terse")
+                        "--fallocate=none", "--verify=crc32c", "--do_verify=1", "--verify_fatal=1",
+                        "--end_fsync=1", "--invalidate=1", "--output-format=terse")
             for path in glob.glob(place.path("job*")):
                 os.unlink(path)
 

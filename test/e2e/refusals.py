@@ -598,9 +598,9 @@ for _value in ("0", "1M", "-5G", "x", "", "16m", "16MB", "99999999T", "1e9",
                "18446744073709551615T"):
     usage(f"up-size={_value}", ["up", "DIR", "--size", _value], "--size", "16M")
 usage("up-size-nothing", ["up", "DIR", "--size"], "--size", "usage")
-for _verb in ("down", "status", "df", "stats", "sync", "stat", "umount", "version"):
+for _verb in ("down", "status", "df", "stats", "sync", "stat", "umount", "fsck", "version"):
     usage(f"{_verb}-option", [_verb, "--frob"], "--frob", "usage")
-for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat"):
+for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck"):
     usage(f"{_verb}-two", [_verb, "DIR", "MNT"], "usage")
 usage("version-word", ["version", "now"], "now", "usage")
 usage("umount-nothing", ["umount"], "mount point", "usage")
@@ -619,9 +619,36 @@ usage("stripe-count-nothing", ["stripe", "set", "MNT", "--count"], "--count", "u
 usage("stripe-set-nothing", ["stripe", "set", "MNT"], "--count", "usage")
 
 
+usage("bench-nothing", ["bench"], "meta, small, big or checkpoint", "usage")
+usage("bench-unknown", ["bench", "fast", "MNT"], "meta, small, big or checkpoint", "usage")
+usage("bench-no-path", ["bench", "meta"], "directory", "usage")
+usage("bench-two", ["bench", "meta", "MNT", "DIR"], "one path", "usage")
+usage("bench-option", ["bench", "meta", "MNT", "--frob", "1"], "--frob", "usage")
+usage("bench-phases", ["bench", "meta", "MNT", "--phases", "fly"], "fly", "usage")
+usage("bench-direct-native", ["bench", "big", "MNT", "--direct", "--native"], "--direct", "usage")
+for _option in ("--threads", "--files", "--dirs", "--seconds", "--size"):
+    usage(f"bench{_option}-nothing", ["bench", "small", "MNT", _option], _option, "usage")
+    for _value in ("0", "x", "-1", "", "99999999999999999999"):
+        usage(f"bench{_option}={_value}", ["bench", "small", "MNT", _option, _value], _option,
+              "usage")
+usage("bench-size-small", ["bench", "big", "MNT", "--size", "100K"], "--size", "usage")
+
+
+@row("bench-absent", 1, "no such")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "absent")
+    return ["bench", "meta", scene.must_name]
+
+
+@row("bench-native-outside", 1, "neither a Shoal directory nor in a Shoal mount")
+def _(scene):
+    scene.start()
+    return ["bench", "meta", "/etc", "--native"]
+
+
 # Verbs that find no cluster.
 
-CLUSTER_VERBS = (["down"], ["status"], ["df"], ["stats"], ["sync"])
+CLUSTER_VERBS = (["down"], ["status"], ["df"], ["stats"], ["sync"], ["fsck"])
 PATH_VERBS = (["stat"], ["stripe", "get"], ["umount"])
 
 
@@ -676,8 +703,10 @@ def several(words):
 
 for _words in CLUSTER_VERBS:
     none_runs(_words)
-    not_running(_words)
     several(_words)
+    # fsck checks one that is stopped.
+    if _words != ["fsck"]:
+        not_running(_words)
 for _words in CLUSTER_VERBS + PATH_VERBS:
     outside(_words)
     absent(_words)
