@@ -192,8 +192,9 @@ def run_cluster(shoal, layer, seeds):
                 kept = Round(cluster, seed).run(kept)
                 passed += 1
         except (Failed, OSError) as failure:
-            print(f"FAILED: seed {seeds[passed]} of those from {seeds[0]}: {failure}; "
-                  "the log ends: " + cluster.log_end().replace("\0", ""), flush=True)
+            # A log that the cut took a part of holds zeros.
+            text = f"{failure}; the log ends: {cluster.log_end()}".replace("\0", "")
+            print(f"FAILED: seed {seeds[passed]} of those from {seeds[0]}: {text}", flush=True)
     return passed
 
 
