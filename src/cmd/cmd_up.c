@@ -68,8 +68,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         return verb_fail(verb, "%s", problem);
     }
     options->mount_point = mount_point;
-    env_signals_block();
     if (foreground) {
+        env_signals_block();
         return daemon_run(options);
     }
     snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
@@ -86,6 +86,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
                          background.message[0] ? background.message
                                                : "the daemon died at its start");
     }
+    /* Not before: who waits for the daemon to be ready may give up. */
+    env_signals_block();
     options->background = &background;
     exit(daemon_run(options));
 }

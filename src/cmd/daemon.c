@@ -251,6 +251,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
         fprintf(stderr, "shoal: %s stopped with an error: %s\n", options->directory, err_text(r));
     }
     control->stop_result = r;
+    atomic_store(&control->stopped, true);
     if (r == 0) {
         mark_end(control);
     }
