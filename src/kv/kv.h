@@ -10,8 +10,7 @@
  *
  * Keys are 24 bytes and sort by memcmp (kv_key.h). Values are up to KV_VALUE_BYTES_MAX.
  *
- * Thread: belongs to one actor; all calls come from its step. Completions of I/O call
- * options.wake (from any thread), whose owner then calls kv_step from its step.
+ * Thread: one actor's step. Completions of I/O call options.wake from any thread; then kv_step.
  * Memory: taken at open from options; values returned stay valid until the next kv_commit,
  * kv_abort, kv_seal or kv_step. */
 #pragma once
@@ -98,8 +97,7 @@ MUST_CHECK int kv_put(struct kv *kv, const struct kv_key *key, struct bytes valu
  * nothing). The row must have been read in this step. */
 MUST_CHECK int kv_patch(struct kv *kv, const struct kv_key *key, size_t offset, struct bytes patch);
 MUST_CHECK int kv_delete(struct kv *kv, const struct kv_key *key);
-/* Comes back through replay_note while its record is in the log. */
-MUST_CHECK int kv_note(struct kv *kv, struct bytes note);
+MUST_CHECK int kv_note(struct kv *kv, struct bytes note); /* comes back by replay_note */
 MUST_CHECK int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome);
 /* Answers the position of the record that will hold it. */
 uint64_t kv_commit(struct kv *kv);
@@ -110,7 +108,7 @@ uint64_t kv_seal(struct kv *kv);
 /* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
-/* Forgets those of an ended session, in the open transaction. */
+/* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
 
 /* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
@@ -122,6 +120,9 @@ bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, s
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */
+/* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
+ * many have been since; UINT64_MAX: none. */
+uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
 /* 0, or the error that stopped the log: nothing committed since the last kv_seal has happened. */
 int kv_failure(const struct kv *kv);
 
@@ -140,8 +141,7 @@ void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
 
-/* Progress. Call on wake and on every tick. */
-void kv_step(struct kv *kv);
+void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;

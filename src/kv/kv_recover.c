@@ -264,5 +264,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     kv->synced = kv->log.last_position;
     kv->term++;
     kv->log.superblock.term = kv->term;
+    kv->log.superblock.starts[kv->term % LOG_STARTS] =
+        (struct log_start){.term = kv->term, .position = kv->ring.position};
     return disk_log_write_superblock(&kv->log);
 }
