@@ -12,7 +12,10 @@ bool file_is_owed(const struct open_file *file) {
 
 /* Ours counts as long as the server was not told: nothing but a truncation makes a file shorter. */
 bool file_see(struct open_file *file, const struct attributes *attributes) {
-    bool owed = file->size_owed || file->writes_in_flight > 0;
+    /* Never back to the inode, but when a power failure took the way out of it back. */
+    bool back = file->seen && file->attributes.data_state == DATA_CHUNKED &&
+                attributes->data_state != DATA_CHUNKED;
+    bool owed = !back && (file->size_owed || file->writes_in_flight > 0);
 
     /* Of a directory that is closed nothing is said. */
     if (attributes->ino.value != file->ino.value) {
@@ -51,6 +54,10 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
 void file_restarted(struct open_file *file, const struct capability *capability) {
     file->attributes.epoch = 0;
     file->seen_ns = 0;
+    /* What it was told of the size may be among what it has lost. */
+    if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
+        file->size_owed = true;
+    }
     if (capability->ino.value == file->ino.value) {
         file->capability = *capability;
     }

@@ -57,19 +57,20 @@ struct kv_options {
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
+    void (*log)(void *context, const char *line); /* or NULL */
+    void *log_context;
     struct kv_hooks hooks;
     void *hook_context;
 };
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
- * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
- * broken: the log below a later durable_upto, or the base. -ERR_NEWER_FORMAT likewise. */
+ * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
+ * durable_upto, or the base. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
 /* Takes a sync point and a checkpoint and removes the ring, asynchronously; done from kv_step.
  * No mutation may follow. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
-/* Frees memory and closes files, durable or not; takes NULL. */
-void kv_close(struct kv *kv);
+void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
 /* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO.
  * Sees what the open transaction has staged. */
@@ -84,7 +85,7 @@ struct kv_cursor {
 };
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to);
 MUST_CHECK int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value);
-/* The last row of [from, to). -ERR_NOT_FOUND, -ERR_PENDING. Not what the transaction staged. */
+/* The last row of [from, to), likewise. -ERR_NOT_FOUND, -ERR_PENDING. */
 MUST_CHECK int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
                        struct kv_key *ret_key, struct bytes *ret_value);
 
@@ -102,10 +103,10 @@ MUST_CHECK int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome);
 /* Answers the position of the record that will hold it. */
 uint64_t kv_commit(struct kv *kv);
 void kv_abort(struct kv *kv);
-/* Closes the open record, if any, into the ring: from here on its transactions survive kill -9
- * and replies that depend on them may leave. Answers the newest position. */
+/* Closes the open record, if any, into the ring: now its transactions survive kill -9 and replies
+ * that depend on them may leave. Answers the newest position. */
 uint64_t kv_seal(struct kv *kv);
-/* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
+/* -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets an ended session's. */
@@ -123,8 +124,7 @@ uint64_t kv_term(const struct kv *kv);            /* rises at each open */
 /* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
  * many have been since; UINT64_MAX: none. */
 uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
-/* 0, or the error that stopped the log: nothing committed since the last kv_seal has happened. */
-int kv_failure(const struct kv *kv);
+int kv_failure(const struct kv *kv); /* 0, or what stopped it: all since kv_seal did not happen */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */
@@ -135,8 +135,8 @@ struct kv_waiter {
 };
 void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 
-/* Space for a small write in the ring's data area, freed by the sync point that covers the open
- * record. NULL when full. *ret_offset names it in a note; kv_data_at finds it after recovery. */
+/* Space in the ring's data area, freed by the sync point that covers the open record; NULL: full.
+ * *ret_offset names it in a note; kv_data_at finds it after recovery. */
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);

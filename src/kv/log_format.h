@@ -11,7 +11,8 @@ enum {
     LOG_BATCH_MAGIC = 0x54414253,  /* "SBAT" */
     LOG_ALIGN = 8,
     LOG_OWNER_BYTES = 16,
-    LOG_STARTS = 16, /* that a superblock remembers */
+    LOG_ID_BYTES = 16, /* drawn when a log is made: its ring bears the same */
+    LOG_STARTS = 16,   /* that a superblock remembers */
     DISK_LOG_REGION_START = 2 * BLOCK_BYTES,
 };
 
@@ -74,6 +75,7 @@ struct ring_header {
     uint32_t crc; /* of the fields up to data_bytes, this one 0 */
     uint8_t owner_id[LOG_OWNER_BYTES];
     uint8_t boot_id[16];
+    uint8_t log_id[LOG_ID_BYTES];
     uint64_t record_bytes;
     uint64_t data_bytes;
     struct ring_start starts[2];
@@ -101,8 +103,9 @@ struct log_superblock {
     uint32_t tail_previous_crc;
     uint32_t reserved;
     struct log_start starts[LOG_STARTS]; /* that of a term is at term % LOG_STARTS */
+    uint8_t log_id[LOG_ID_BYTES];
 };
-_Static_assert(sizeof(struct log_superblock) == 88 + 16 * LOG_STARTS, "no padding");
+_Static_assert(sizeof(struct log_superblock) == 88 + 16 * LOG_STARTS + LOG_ID_BYTES, "no padding");
 
 /* offset is the batch's own place as a running total, so that one of an earlier lap is known. */
 struct log_batch {

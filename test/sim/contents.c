@@ -384,6 +384,19 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
                   .offset = size, .end_offset = UINT64_MAX, .client = client, .zeros = true});
 }
 
+/* The most that there may be behind a truncation: writes that went on beside it may count as after
+ * it. */
+static uint64_t high_after(const struct content_file *file, const struct content_write *cut) {
+    uint64_t high = cut->offset;
+
+    for (const struct content_write *write = file->writes; write; write = write->next) {
+        if (!write->zeros && write->end > cut->begin) {
+            high = MAX(high, write->end_offset);
+        }
+    }
+    return high;
+}
+
 void contents_cut_end(struct content_write *cut, enum content_end how) {
     struct content_file *file = cut->file;
 
@@ -396,7 +409,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
     if (cut->ok && file->cuts_in_flight == 0 && cut->cut_before + 1 == file->cuts) {
         file->settled = cut->offset;
         file->high_before = file->high;
-        file->high = file->unsure_count == 0 ? cut->offset : file->high;
+        file->high = file->unsure_count == 0 ? high_after(file, cut) : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
         file->stale[cut->client] = 0;
         file->stale_at[cut->client] = UINT64_MAX;
