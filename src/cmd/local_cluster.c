@@ -139,7 +139,7 @@ static void tick_fire(struct env_tick *tick) {
     }
 }
 
-static void ost_log(void *context, const char *line) {
+static void cluster_log(void *context, const char *line) {
     struct local_cluster *cluster = context;
 
     if (cluster->log) {
@@ -147,7 +147,7 @@ static void ost_log(void *context, const char *line) {
     }
 }
 
-static struct kv_options kv_options_of(const struct local_cluster *cluster, uint32_t target,
+static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t target,
                                        const char *name) {
     const struct config *config = &cluster->config;
     struct kv_options options = {
@@ -159,6 +159,8 @@ static struct kv_options kv_options_of(const struct local_cluster *cluster, uint
         .disk_log_bytes = config->disk_log_bytes,
         .base_memory_bytes = config->base_memory_bytes,
         .sync_interval_ns = NS_PER_S,
+        .log = cluster_log,
+        .log_context = cluster,
     };
 
     local_target_owner(config, target, options.owner_id);
@@ -260,7 +262,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .data_bytes_max = cluster->config.data_bytes_max,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
-        .log = ost_log,
+        .log = cluster_log,
         .log_context = cluster,
     };
 
