@@ -45,8 +45,8 @@ esac
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-# The debug build's two are run by three steps, the demo has two and the drivers theirs; power is run
-# twice, with the log's flush and without.
+# The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
+# run twice, with the log's flush and without.
 ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"]
 
 
