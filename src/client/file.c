@@ -12,7 +12,10 @@ bool file_is_owed(const struct open_file *file) {
 
 /* Ours counts as long as the server was not told: nothing but a truncation makes a file shorter. */
 bool file_see(struct open_file *file, const struct attributes *attributes) {
-    bool owed = file->size_owed || file->writes_in_flight > 0;
+    /* Never back to the inode, but when a power failure took the way out of it back. */
+    bool back = file->seen && file->attributes.data_state == DATA_CHUNKED &&
+                attributes->data_state != DATA_CHUNKED;
+    bool owed = !back && (file->size_owed || file->writes_in_flight > 0);
 
     /* Of a directory that is closed nothing is said. */
     if (attributes->ino.value != file->ino.value) {
@@ -48,6 +51,18 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
     }
 }
 
+void file_restarted(struct open_file *file, const struct capability *capability) {
+    file->attributes.epoch = 0;
+    file->seen_ns = 0;
+    /* What it was told of the size may be among what it has lost. */
+    if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
+        file->size_owed = true;
+    }
+    if (capability->ino.value == file->ino.value) {
+        file->capability = *capability;
+    }
+}
+
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability) {
     if (file->seen && attributes->epoch < file->attributes.epoch) {
@@ -70,20 +85,8 @@ void file_overlay(const struct open_file *file, struct attributes *attributes) {
     }
 }
 
-void chunk_range_add(struct chunk_range *range, struct chunk_range other) {
-    if (range->from == range->to) {
-        *range = other;
-    } else if (other.from < other.to) {
-        range->from = MIN(range->from, other.from);
-        range->to = MAX(range->to, other.to);
-    }
-}
-
 /* A write that went with a capability older than the last truncation counts as before it. */
-void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq) {
-    struct chunk_range written = {offset / file->layout.chunk_bytes,
-                                  (end - 1) / file->layout.chunk_bytes + 1};
-
+void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
     file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
     file->write_count++;
     file->times_owed = true;
@@ -91,7 +94,6 @@ void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t 
         file->size = end;
         file->size_owed = true;
     }
-    chunk_range_add(&file->unsynced, written);
 }
 
 void file_handle_added(struct open_file *file, uint32_t flags) {

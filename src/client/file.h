@@ -12,12 +12,6 @@
 #include "client/operation.h"
 #include <shoal/shoal.h>
 
-/* Chunks [from, to); none when they are equal. */
-struct chunk_range {
-    uint64_t from;
-    uint64_t to;
-};
-
 struct open_file {
     struct open_file *next; /* of its bucket, or free */
     struct shard *shard;
@@ -27,6 +21,7 @@ struct open_file {
     uint32_t reader_count;
     bool seen;     /* attributes and layout are known */
     bool overlaid; /* counted in the shard's overlay_count */
+    bool gone;     /* the server that has started anew does not know it any more */
 
     struct attributes attributes; /* the newest of the server's */
     struct layout layout;
@@ -36,11 +31,7 @@ struct open_file {
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
     bool times_owed;
-    uint64_t write_count;        /* rises with each write that ended */
-    struct chunk_range unsynced; /* written since the last fsync */
-    struct chunk_range syncing;  /* of the fsyncs at work */
-    uint32_t syncs_in_flight;
-    bool old_synced; /* one was about what was written before this open, here or elsewhere */
+    uint64_t write_count; /* rises with each write that ended */
 
     uint32_t reads_in_flight;
     uint32_t writes_in_flight;
@@ -56,7 +47,10 @@ struct open_file {
 struct shoal_file {
     struct open_file *file;
     struct shoal_file *next_free;
-    uint32_t flags; /* enum shoal_open_flag */
+    uint32_t flags;  /* enum shoal_open_flag */
+    bool synced;     /* by an fsync of this handle, or made through it */
+    uint64_t opened; /* the client's count of losses when it was opened */
+    uint64_t seen;   /* up to which it was told of losses */
 };
 
 enum file_need {
@@ -73,13 +67,14 @@ bool file_see(struct open_file *file, const struct attributes *attributes);
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability);
 void file_see_capability(struct open_file *file, const struct capability *capability);
+/* The server has started anew and given this capability. It may have lost what we know of the file,
+ * so anything that it says counts as newer, and it is asked before the file is used. */
+void file_restarted(struct open_file *file, const struct capability *capability);
 /* Replaces in an answer what the server cannot know yet. */
 void file_overlay(const struct open_file *file, struct attributes *attributes);
-/* A write of [offset, end) was acknowledged. */
-void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq);
+/* A write up to end was acknowledged. */
+void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq);
 bool file_is_owed(const struct open_file *file);
-/* Makes the range one that holds the other, too. */
-void chunk_range_add(struct chunk_range *range, struct chunk_range other);
 
 /* A handle of these flags exists from now on; no longer does. */
 void file_handle_added(struct open_file *file, uint32_t flags);

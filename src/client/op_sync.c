@@ -1,25 +1,33 @@
 /* fsync: what was written is on disk, with the size that makes it visible.
  *
- *     storage targets of the chunks written since the last one -> settle -> the group
+ *     storage targets that have something of the file -> settle -> the group -> was anything lost?
  *
- * In this order, so that after a power loss the size never speaks of bytes that are not there. */
+ * In this order, so that after a power loss the size never speaks of bytes that are not there. A
+ * target that has started anew since it acknowledged something says so before it answers the sync;
+ * so at the end all losses are known.
+ *
+ * The first fsync of a handle asks every target of the file, for others may have written it and
+ * closed it before. The next ones ask where this client has something that is not on disk. */
 #include "client/client_internal.h"
 #include "client/fan.h"
+#include "client/loss.h"
 #include "client/settle.h"
 
 enum { FSYNC_ENTER, FSYNC_START, FSYNC_CHUNKS, FSYNC_SETTLED, FSYNC_GROUP };
 
-static void fsync_finish(struct operation *operation, int result) {
-    struct open_file *file = operation->file;
+static struct shoal_file *fsync_handle(struct operation *operation) {
+    return operation_request(operation)->file;
+}
 
-    /* What is not known to be on disk is owed to the next one. */
-    if (result) {
-        chunk_range_add(&file->unsynced,
-                        (struct chunk_range){operation->start, operation->reached});
+static void fsync_finish(struct operation *operation, int result) {
+    struct shoal_file *handle = fsync_handle(operation);
+
+    if (result == 0 && operation->file->gone) {
+        result = -ERR_STALE;
     }
-    file->syncs_in_flight--;
-    if (file->syncs_in_flight == 0) {
-        file->syncing = (struct chunk_range){0};
+    if (result == 0) {
+        handle->synced = true;
+        result = loss_check(handle, true);
     }
     operation_finish(operation, result);
 }
@@ -40,15 +48,23 @@ static void fsync_settle(struct operation *operation) {
     operation_call(operation, OP_SETTLE, operation->ino);
 }
 
-static void fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
+/* A chain that the map does not name waits for a map that does. */
+static bool fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
     const struct open_file *file = operation->file;
+    const struct peer *peer = loss_chunk_peer(file, number);
+    uint64_t position = peer ? ledger_unsynced(&peer->ledger, file->ino) : 0;
+    bool all = !fsync_handle(operation)->synced;
     uint32_t chain;
 
-    if (router_chunk(&operation->client->router, &file->layout, operation->start + number,
-                     &chain)) {
-        chain = UINT32_MAX; /* Which no map has: it waits for a map that knows the file's pool. */
+    if (peer && position == 0 && !all) {
+        return false;
     }
+    if (router_chunk(&operation->client->router, &file->layout, number, &chain)) {
+        chain = UINT32_MAX;
+    }
+    errand->call.request.sync.position = all ? 0 : position;
     errand_start_chain(errand, OP_SYNC, ino_slot(file->ino), chain);
+    return true;
 }
 
 static void fsync_chunks(struct operation *operation) {
@@ -62,41 +78,10 @@ static void fsync_chunks(struct operation *operation) {
     }
 }
 
-/* Who wrote the file, and closed it, may not have synced it: so the first one after an open is
- * about all of it. One that another overtakes is about what that has not finished, too. */
-static struct chunk_range fsync_range(struct open_file *file) {
-    struct chunk_range range = file->unsynced;
-
-    if (!file->old_synced && file->attributes.data_state == DATA_CHUNKED && file->size > 0) {
-        uint64_t count = (file->size - 1) / file->layout.chunk_bytes + 1;
-
-        chunk_range_add(&range, (struct chunk_range){0, count});
-    }
-    chunk_range_add(&range, file->syncing);
-    return range;
-}
-
-/* Neighbouring chunks lie on different chains, so no more chunks than chains need to be named. */
 static void fsync_start(struct operation *operation) {
-    const struct cluster_map *map = router_map(&operation->client->router);
-    struct open_file *file = operation->file;
-    struct chunk_range range = fsync_range(file);
-    uint64_t count = range.to - range.from;
-
-    operation->start = range.from;
-    operation->reached = range.to;
-    file->old_synced = true; /* or owed to the next one */
-    file->unsynced = (struct chunk_range){0};
-    file->syncing = range;
-    file->syncs_in_flight++;
-    if (count == 0) {
-        file_leave(file, operation);
-        fsync_settle(operation);
-        return;
-    }
     operation->stage = FSYNC_CHUNKS;
-    fan_start(operation, (uint32_t)MIN(count, layout_width(&file->layout, &map->pool)));
-    file_leave(file, operation);
+    fan_start(operation, loss_chunk_count(operation->file));
+    file_leave(operation->file, operation);
     fsync_chunks(operation);
 }
 

@@ -111,7 +111,7 @@ const struct verb verb_stat = {"stat",
 const struct verb verb_stripe = {
     "stripe",
     "get|set PATH [--count N] [--size BYTES] [--json]",
-    "Shows or sets the layout of new files in a directory, or of an empty file.",
+    "Shows or sets the layout of new files in a directory, or of a new file.",
     "  --count N     storage targets that a file is spread over; -1: all\n"
     "  --size BYTES  chunk size, a multiple of 64K up to 64M\n",
     "shoal stripe set /mnt/shoal/checkpoints --count -1 --size 4M",

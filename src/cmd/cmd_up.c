@@ -46,6 +46,10 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
 static int resolve(const struct verb *verb, const char *path, char **ret_path) {
     int r = env_path_resolve(path, ret_path);
 
+    if (r == -ERR_NOT_FOUND) {
+        return verb_fail(verb, "the directory %s does not exist: create it with `mkdir -p %s`",
+                         path, path);
+    }
     return r == 0 ? EXIT_OK
            : r == -ERR_NOT_FOUND
                ? verb_fail(verb, "there is no directory %s: make it with `mkdir -p %s`", path, path)
@@ -64,8 +68,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         return verb_fail(verb, "%s", problem);
     }
     options->mount_point = mount_point;
-    env_signals_block();
     if (foreground) {
+        env_signals_block();
         return daemon_run(options);
     }
     snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
@@ -82,6 +86,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
                          background.message[0] ? background.message
                                                : "the daemon died at its start");
     }
+    /* Not before: who waits for the daemon to be ready may give up. */
+    env_signals_block();
     options->background = &background;
     exit(daemon_run(options));
 }

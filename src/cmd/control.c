@@ -52,6 +52,17 @@ static int control_down(struct control *control, struct env_control_connection *
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);
+    while (!atomic_load(&control->stopped)) {
+        local_cluster_rest(control->cluster);
+    }
+    if (control->stop_result < 0) {
+        control_print(connection,
+                      "%s stopped with an error: %s; what was acknowledged is kept for the next "
+                      "start, %s/%s tells more\n",
+                      control->directory, err_text(control->stop_result), control->directory,
+                      DAEMON_LOG_NAME);
+        return EXIT_FAILED;
+    }
     return EXIT_OK;
 }
 

@@ -12,8 +12,10 @@ struct control {
     const char *mount_point;
     struct env_control_server *server;
     atomic_bool stop_wanted;
-    atomic_bool checking; /* a check of the cluster runs */
-    atomic_bool stopped;  /* the last sync point is taken: `down` may return */
+    atomic_bool checking;  /* a check of the cluster runs, or a pass of the scrub */
+    atomic_bool scrubbing; /* a pass of the scrub runs, or waits for a check to end */
+    atomic_bool stopped;   /* the last sync point is taken: `down` may return */
+    bool unclean; /* the last end was, and no scrub has come to its end since; the main thread's */
     int stop_result;
 };
 

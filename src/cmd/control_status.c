@@ -18,7 +18,7 @@ static bool has_word(size_t argument_count, char **arguments, const char *word) 
 }
 
 static void print_json(struct env_control_connection *connection, json_t *json) {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
 
     if (text) {
         env_control_write(connection, text, strlen(text));

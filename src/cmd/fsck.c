@@ -131,26 +131,42 @@ static int run(struct fsck *fsck, bool with_data) {
     return r < 0 ? r : fsck_strays(fsck);
 }
 
-int fsck_run_all(struct local_cluster *cluster, const struct fsck_report *report, bool with_data,
-                 struct fsck_counts *ret_counts) {
+struct fsck *fsck_new(struct local_cluster *cluster, const struct fsck_report *report) {
     struct fsck *fsck = calloc(1, sizeof *fsck);
-    int r = -ERR_NO_MEMORY;
 
-    *ret_counts = (struct fsck_counts){0};
     if (!fsck) {
-        return r;
+        return NULL;
     }
     fsck->cluster = cluster;
     fsck->map = local_cluster_map(cluster);
     fsck->report = report;
     fsck->list_memory = malloc(FSCK_LIST_BYTES);
     fsck->strays = calloc(FSCK_SUSPECTS_MAX, sizeof *fsck->strays);
-    if (fsck->list_memory && fsck->strays) {
-        r = run(fsck, with_data);
+    if (!fsck->list_memory || !fsck->strays) {
+        fsck_free(fsck);
+        return NULL;
     }
+    return fsck;
+}
+
+void fsck_free(struct fsck *fsck) {
+    if (fsck) {
+        free(fsck->strays);
+        free(fsck->list_memory);
+        free(fsck);
+    }
+}
+
+int fsck_run_all(struct local_cluster *cluster, const struct fsck_report *report, bool with_data,
+                 struct fsck_counts *ret_counts) {
+    struct fsck *fsck = fsck_new(cluster, report);
+
+    *ret_counts = (struct fsck_counts){0};
+    if (!fsck) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = run(fsck, with_data);
     *ret_counts = fsck->counts;
-    free(fsck->strays);
-    free(fsck->list_memory);
-    free(fsck);
+    fsck_free(fsck);
     return r;
 }

@@ -73,7 +73,11 @@ struct fsck {
 MUST_CHECK int fsck_run_all(struct local_cluster *cluster, const struct fsck_report *report,
                             bool with_data, struct fsck_counts *ret_counts);
 
-/* The rest is shared by the files of fsck. */
+/* The rest is shared by the files of fsck, and scrub. */
+
+/* NULL: no memory. free takes NULL. */
+struct fsck *fsck_new(struct local_cluster *cluster, const struct fsck_report *report);
+void fsck_free(struct fsck *fsck);
 
 struct fsck_row {
     struct kv_key key;
@@ -122,6 +126,10 @@ MUST_CHECK int fsck_inline(struct fsck *fsck);
 MUST_CHECK int fsck_chunks(struct fsck *fsck, uint32_t ost);
 /* Chunks that seemed stray: those that still are. */
 MUST_CHECK int fsck_strays(struct fsck *fsck);
+/* *ret_reason: what is wrong with it as it is now; NULL when it belongs to its inode, is about to
+ * be deleted, or is gone. */
+MUST_CHECK int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray,
+                               const char **ret_reason);
 MUST_CHECK int fsck_blocks(struct fsck *fsck, uint32_t ost);
 MUST_CHECK int fsck_data(struct fsck *fsck, uint32_t ost);
 

@@ -297,9 +297,8 @@ static int is_queued(struct fsck *fsck, uint64_t ino, bool *ret_queued) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* *ret_reason: NULL when it belongs to its inode, is about to be deleted, or is gone. In this
- * order: an inode that is gone has its order until the chunk is gone. */
-static int stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
+/* In this order: an inode that is gone has its order until the chunk is gone. */
+int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
     struct walk walk = {.fsck = fsck, .ost = stray->ost};
     struct inode_row inode;
     bool queued = false;
@@ -331,7 +330,7 @@ int fsck_strays(struct fsck *fsck) {
         char where[FSCK_WHERE_BYTES];
         const char *reason;
 
-        int r = stray_look(fsck, stray, &reason);
+        int r = fsck_stray_look(fsck, stray, &reason);
         if (r < 0) {
             return r;
         }

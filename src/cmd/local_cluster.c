@@ -25,7 +25,8 @@ struct local_cluster {
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* used as long as they are open */
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
     struct env_tick tick;
@@ -138,7 +139,7 @@ static void tick_fire(struct env_tick *tick) {
     }
 }
 
-static void ost_log(void *context, const char *line) {
+static void cluster_log(void *context, const char *line) {
     struct local_cluster *cluster = context;
 
     if (cluster->log) {
@@ -146,7 +147,7 @@ static void ost_log(void *context, const char *line) {
     }
 }
 
-static struct kv_options kv_options_of(const struct local_cluster *cluster, uint32_t target,
+static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t target,
                                        const char *name) {
     const struct config *config = &cluster->config;
     struct kv_options options = {
@@ -158,6 +159,8 @@ static struct kv_options kv_options_of(const struct local_cluster *cluster, uint
         .disk_log_bytes = config->disk_log_bytes,
         .base_memory_bytes = config->base_memory_bytes,
         .sync_interval_ns = NS_PER_S,
+        .log = cluster_log,
+        .log_context = cluster,
     };
 
     local_target_owner(config, target, options.owner_id);
@@ -246,11 +249,11 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
 
 static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
     char *name = cluster->ost_names[index];
-    char data[32];
+    char *data = cluster->ost_data_paths[index];
     struct target_id target = {LOCAL_OST_ID_FIRST + index};
 
     snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
-    snprintf(data, sizeof data, "ost%u/data", index);
+    snprintf(data, sizeof cluster->ost_data_paths[index], "ost%u/data", index);
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(cluster, target.value, name),
@@ -259,7 +262,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .data_bytes_max = cluster->config.data_bytes_max,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
-        .log = ost_log,
+        .log = cluster_log,
         .log_context = cluster,
     };
 

@@ -1,7 +1,8 @@
 /* A whole cluster in this process: manager, one metadata target, storage targets, a session of
  * libshoal, all on the in-process transport and the real outside.
  *
- *     directory/shoal.conf  targets  lock  control.sock  shoal.log  manager/  mdt0/  ost0/ ...
+ *     directory/shoal.conf  targets  lock  in-use  control.sock  shoal.log
+ *               manager/  mdt0/  ost0/ ...
  *
  * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
 #pragma once

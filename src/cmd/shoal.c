@@ -25,8 +25,9 @@ int main(int argc, char **argv) {
         print_verbs();
         return EXIT_OK;
     }
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(argv[1], verbs[i]->name) == 0) {
+        if (strcmp(name, verbs[i]->name) == 0) {
             for (int at = 2; at < argc; at++) {
                 if (strcmp(argv[at], "--help") == 0) {
                     verb_help(verbs[i]);

@@ -65,6 +65,7 @@ static int format(struct disk_log *log, const struct disk_log_options *options) 
                                               .tail_position = 1,
                                               .written_bytes = end - DISK_LOG_REGION_START};
     memcpy(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES);
+    log->env->ops->random(log->env, log->superblock.log_id, LOG_ID_BYTES);
     r = disk_log_write_superblock(log);
     return r < 0 ? r : disk_log_write_superblock(log);
 }

@@ -334,6 +334,22 @@ uint64_t kv_term(const struct kv *kv) {
     return kv->term;
 }
 
+uint64_t kv_survived_position(const struct kv *kv, uint64_t term) {
+    uint64_t least = UINT64_MAX;
+
+    if (term + LOG_STARTS < kv->term) {
+        return 0;
+    }
+    for (size_t i = 0; i < LOG_STARTS; i++) {
+        const struct log_start *start = &kv->log.superblock.starts[i];
+
+        if (start->term > term) {
+            least = MIN(least, start->position);
+        }
+    }
+    return least;
+}
+
 int kv_failure(const struct kv *kv) {
     return kv->failed;
 }

@@ -206,6 +206,12 @@ static void set_links(struct edit *edit) {
     store_le32(row.value + offsetof(struct inode_row, nlink), (uint32_t)edit->number);
     row_put(edit, &row);
 }
+static void set_generation(struct edit *edit) {
+    struct row row = row_find(edit, is_inode);
+
+    store_le32(row.value + offsetof(struct inode_row, chunk_generation), (uint32_t)edit->number);
+    row_put(edit, &row);
+}
 static void set_size(struct edit *edit) {
     struct row row = row_find(edit, is_inode);
 
@@ -253,6 +259,7 @@ static const struct {
     {"drop-partition", drop_partition},
     {"links", set_links},
     {"size", set_size},
+    {"generation", set_generation},
     {"count", set_count},
     {"parent", set_parent},
     {"inline", add_inline},
