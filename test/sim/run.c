@@ -176,8 +176,8 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
     if (node_is_up(node) || (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
-    uint64_t countdown = !all && run->plan.has[FAULT_COUNTDOWN] && prng_chance(&run->prng, 1, 4)
-                             ? prng_below(&run->prng, 60)
+    uint64_t countdown = !all && run->plan.has[FAULT_COUNTDOWN] && prng_chance(&run->prng, 1, 3)
+                             ? prng_below(&run->prng, 30)
                              : UINT64_MAX;
     faults_clock(&run->plan, &run->prng, node);
     if (!node_start(node, countdown)) {

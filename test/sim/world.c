@@ -29,7 +29,7 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
         .smallest = seed % 3 == 0,
         .cold_per_mille = (uint32_t)prng_below(&prng, 4) * 50,
         .sync_interval_ns = prng_between(&prng, 20, 500) * NS_PER_MS,
-        .checkpoint_ns = prng_between(&prng, 30, 2000) * NS_PER_MS,
+        .checkpoint_ns = prng_between(&prng, 10, 500) * NS_PER_MS,
         .ring_bytes = seed % 3 == 0 ? 64 * KIB : (uint32_t)prng_between(&prng, 16, 64) * 8 * KIB,
         .log_rings = seed % 3 == 0 ? 8 : (uint32_t)prng_between(&prng, 8, 16),
         .data_bytes_max = prng_between(&prng, 16, 64) * MIB,
