@@ -11,6 +11,7 @@ struct shoal_client {
     struct router router;
     struct session session;
     _Atomic uint64_t close_stamp; /* written files that went */
+    _Atomic uint64_t losses_told; /* by syncs of everything */
     struct shard *shards;         /* CLIENT_SHARDS of them */
 };
 

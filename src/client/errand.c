@@ -1,6 +1,7 @@
 /* Sending, and what an error asks for; the picture is in errand.h. */
 #include "client/errand.h"
 #include "client/client_internal.h"
+#include "client/loss.h"
 #include <string.h>
 
 static void errand_answered(struct call *call);
@@ -41,7 +42,7 @@ static void errand_send(struct errand *errand) {
     }
     errand->generation = atomic_load_explicit(&errand->peer->generation, memory_order_acquire);
     header->target = errand->peer->id;
-    header->term = atomic_load_explicit(&errand->peer->term, memory_order_relaxed);
+    header->term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
     header->map_version = errand->map_version;
     call_start(client->options.rpc, &errand->call);
 }
@@ -49,6 +50,25 @@ static void errand_send(struct errand *errand) {
 static void errand_finish(struct errand *errand) {
     call_abandon(&errand->call);
     errand->done(errand);
+}
+
+bool errand_is_over(const struct errand *errand) {
+    uint64_t term = errand->call.header.term;
+
+    return errand->call.result == 0 && term > 0 &&
+           term <= atomic_load_explicit(&errand->peer->over_term, memory_order_acquire);
+}
+
+static void errand_resume(struct errand *errand);
+
+/* What a metadata target said before it started anew may have been lost since, and looks newer than
+ * what it says now. */
+static bool errand_is_overtaken(const struct errand *errand) {
+    const struct call *call = &errand->call;
+    uint64_t term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
+
+    return call->result == 0 && !errand->plain && errand->peer->kind == TARGET_MDT &&
+           call->header.term != term && !wire_is_mutation(call->header.opcode);
 }
 
 /* What is worth another try at once, as -ERR_BUSY, the call has tried again by itself. */
@@ -59,10 +79,14 @@ static void errand_answered(struct call *call) {
     bool mends = action == ERR_ACTION_REFRESH ||
                  (action == ERR_ACTION_REOPEN && call->result != -ERR_BAD_CAPABILITY);
 
+    loss_note(&errand->peer->ledger, call);
     if (call->result == -ERR_FENCED) {
         client_session_fence(&client->session);
     }
-    if (mends && !errand->plain) {
+    if (errand_is_overtaken(errand)) {
+        call->bulk_in.size = 0;
+        errand_resume(errand);
+    } else if (mends && !errand->plain) {
         session_stall(&client->session, errand);
     } else {
         errand_finish(errand);

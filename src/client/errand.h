@@ -37,6 +37,9 @@ void errand_init(struct errand *errand, struct shard *shard, void (*done)(struct
 void errand_start_slot(struct errand *errand, uint16_t opcode, struct slot slot);
 void errand_start_chain(struct errand *errand, uint16_t opcode, struct slot slot, uint32_t chain);
 void errand_start_peer(struct errand *errand, uint16_t opcode, struct peer *peer);
+/* An answer about opening or closing is of a term that is over: what was presented since has not
+ * counted it, so it must be asked for anew. */
+bool errand_is_over(const struct errand *errand);
 /* In the shard's step, when the session has posted it back: goes on when call.result is 0, ends
  * with it otherwise. */
 void errand_return(struct errand *errand);

@@ -2,7 +2,8 @@
 #pragma once
 #include "client/file.h"
 
-typedef void fan_send_fn(struct operation *operation, struct errand *errand, uint32_t number);
+/* False: that one need not be asked. */
+typedef bool fan_send_fn(struct operation *operation, struct errand *errand, uint32_t number);
 typedef void fan_take_fn(struct operation *operation, const struct call *call);
 
 void fan_start(struct operation *operation, uint32_t count);

@@ -12,7 +12,10 @@ bool file_is_owed(const struct open_file *file) {
 
 /* Ours counts as long as the server was not told: nothing but a truncation makes a file shorter. */
 bool file_see(struct open_file *file, const struct attributes *attributes) {
-    bool owed = file->size_owed || file->writes_in_flight > 0;
+    /* Never back to the inode, but when a power failure took the way out of it back. */
+    bool back = file->seen && file->attributes.data_state == DATA_CHUNKED &&
+                attributes->data_state != DATA_CHUNKED;
+    bool owed = !back && (file->size_owed || file->writes_in_flight > 0);
 
     /* Of a directory that is closed nothing is said. */
     if (attributes->ino.value != file->ino.value) {
@@ -48,6 +51,18 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
     }
 }
 
+void file_restarted(struct open_file *file, const struct capability *capability) {
+    file->attributes.epoch = 0;
+    file->seen_ns = 0;
+    /* What it was told of the size may be among what it has lost. */
+    if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
+        file->size_owed = true;
+    }
+    if (capability->ino.value == file->ino.value) {
+        file->capability = *capability;
+    }
+}
+
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability) {
     if (file->seen && attributes->epoch < file->attributes.epoch) {
@@ -71,23 +86,13 @@ void file_overlay(const struct open_file *file, struct attributes *attributes) {
 }
 
 /* A write that went with a capability older than the last truncation counts as before it. */
-void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq) {
-    uint64_t from = offset / file->layout.chunk_bytes;
-    uint64_t to = (end - 1) / file->layout.chunk_bytes + 1;
-
+void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
     file->write_ns = (int64_t)env_wall_ns(file->shard->client->options.env);
     file->write_count++;
     file->times_owed = true;
     if (truncate_seq >= file->attributes.truncate_seq && end > file->size) {
         file->size = end;
         file->size_owed = true;
-    }
-    if (file->unsynced_from == file->unsynced_to) {
-        file->unsynced_from = from;
-        file->unsynced_to = to;
-    } else {
-        file->unsynced_from = MIN(file->unsynced_from, from);
-        file->unsynced_to = MAX(file->unsynced_to, to);
     }
 }
 

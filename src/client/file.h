@@ -21,6 +21,7 @@ struct open_file {
     uint32_t reader_count;
     bool seen;     /* attributes and layout are known */
     bool overlaid; /* counted in the shard's overlay_count */
+    bool gone;     /* the server that has started anew does not know it any more */
 
     struct attributes attributes; /* the newest of the server's */
     struct layout layout;
@@ -30,9 +31,7 @@ struct open_file {
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
     bool times_owed;
-    uint64_t write_count;   /* rises with each write that ended */
-    uint64_t unsynced_from; /* chunks written since the last fsync: [from, to) */
-    uint64_t unsynced_to;
+    uint64_t write_count; /* rises with each write that ended */
 
     uint32_t reads_in_flight;
     uint32_t writes_in_flight;
@@ -48,7 +47,10 @@ struct open_file {
 struct shoal_file {
     struct open_file *file;
     struct shoal_file *next_free;
-    uint32_t flags; /* enum shoal_open_flag */
+    uint32_t flags;  /* enum shoal_open_flag */
+    bool synced;     /* by an fsync of this handle, or made through it */
+    uint64_t opened; /* the client's count of losses when it was opened */
+    uint64_t seen;   /* up to which it was told of losses */
 };
 
 enum file_need {
@@ -65,10 +67,13 @@ bool file_see(struct open_file *file, const struct attributes *attributes);
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability);
 void file_see_capability(struct open_file *file, const struct capability *capability);
+/* The server has started anew and given this capability. It may have lost what we know of the file,
+ * so anything that it says counts as newer, and it is asked before the file is used. */
+void file_restarted(struct open_file *file, const struct capability *capability);
 /* Replaces in an answer what the server cannot know yet. */
 void file_overlay(const struct open_file *file, struct attributes *attributes);
-/* A write of [offset, end) was acknowledged. */
-void file_wrote(struct open_file *file, uint64_t offset, uint64_t end, uint32_t truncate_seq);
+/* A write up to end was acknowledged. */
+void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq);
 bool file_is_owed(const struct open_file *file);
 
 /* A handle of these flags exists from now on; no longer does. */

@@ -1,6 +1,7 @@
 /* What every target is asked: a sync point, and how much room there is. */
 #include "client/client_internal.h"
 #include "client/fan.h"
+#include "client/loss.h"
 
 void fan_start(struct operation *operation, uint32_t count) {
     operation->next = 0;
@@ -41,16 +42,20 @@ bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *ta
         piece->take = take;
         errand_init(&piece->errand, operation->shard, fan_done, operation->deadline_ns);
         operation->in_flight++;
-        send(operation, &piece->errand, (uint32_t)operation->next++);
+        if (!send(operation, &piece->errand, (uint32_t)operation->next++)) {
+            piece_put(&operation->shard->pieces, piece);
+            operation->in_flight--;
+        }
     }
     return operation->in_flight == 0;
 }
 
-static void everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
+static bool everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
     bool statfs = operation_request(operation)->operation == SHOAL_STATFS;
     struct peer *peer = router_target(&operation->client->router, number);
 
     errand_start_peer(errand, statfs ? OP_STATFS : OP_SYNC, peer);
+    return true;
 }
 
 /* Storage targets have the bytes, metadata targets the files. */
@@ -74,6 +79,8 @@ void op_everywhere_step(struct operation *operation) {
         fan_start(operation, router_map(&operation->client->router)->target_count);
     }
     if (fan_advance(operation, everywhere_send, statfs ? everywhere_take : NULL)) {
-        operation_finish(operation, operation->result);
+        int lost = statfs || operation->result ? 0 : loss_tell_all(operation);
+
+        operation_finish(operation, operation->result ? operation->result : lost);
     }
 }

@@ -1,5 +1,6 @@
 /* Open files come and go: create, open, flush, release. */
 #include "client/client_internal.h"
+#include "client/loss.h"
 #include "client/settle.h"
 
 _Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
@@ -55,6 +56,9 @@ static void open_handle(struct operation *operation, struct shoal_file *handle,
     file_see_capability(file, capability);
     handle->file = file;
     handle->flags = asked->flags;
+    handle->synced = false;
+    handle->seen = 0;
+    handle->opened = atomic_load(&operation->client->router.losses);
     file_pin(file);
     file_handle_added(file, asked->flags);
     asked->file = handle;
@@ -68,7 +72,7 @@ static void open_finish(struct operation *operation) {
     operation_finish(operation, 0);
 }
 
-enum { CREATE_SEND, CREATE_ANSWERED, CREATE_ENTER, CREATE_ASKED, CREATE_CLOSED };
+enum { CREATE_SEND, CREATE_ANSWERED, CREATE_ENTER, CREATE_OPENED, CREATE_ASKED, CREATE_CLOSED };
 
 static void create_send(struct operation *operation) {
     const struct shoal_request *asked = operation_request(operation);
@@ -99,11 +103,46 @@ static void create_undo(struct operation *operation, struct ino ino, int why) {
     operation_call(operation, OP_SETTLE, ino);
 }
 
+static void create_enter(struct operation *operation);
+
+/* Made, but not open any more for the server that has started anew since: so it is opened. */
+static void create_open(struct operation *operation, struct ino ino) {
+    struct call *call = operation_prepare(operation);
+
+    operation->stage = CREATE_OPENED;
+    call->request.open = (struct open_request){
+        .ino = ino,
+        .who = operation_who(operation),
+        .open_flags = operation_request(operation)->flags & OPEN_FLAGS_OF_SERVERS,
+    };
+    operation_call(operation, OP_OPEN, ino);
+}
+
+static void create_opened(struct operation *operation) {
+    const struct open_reply opened = operation->errand.call.reply.open;
+
+    if (errand_is_over(&operation->errand)) {
+        create_open(operation, operation->errand.call.request.open.ino);
+    } else if (operation->result) {
+        operation_finish(operation, operation->result);
+    } else {
+        operation->errand.call.reply.create =
+            (struct create_reply){opened.attributes, opened.layout, opened.capability, 0};
+        operation->stage = CREATE_ENTER;
+        create_enter(operation);
+    }
+}
+
 /* In the shard of the new file, which may be open here already. */
 static void create_enter(struct operation *operation) {
     struct create_reply *reply = &operation->errand.call.reply.create;
     struct shoal_file *handle;
     struct open_file *file = NULL;
+
+    if (errand_is_over(&operation->errand)) {
+        create_open(operation, reply->attributes.ino);
+        return;
+    }
     int r = layout_is_usable(&reply->attributes, &reply->layout) ? 0 : -ERR_MALFORMED;
 
     r = r ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
@@ -119,6 +158,7 @@ static void create_enter(struct operation *operation) {
         file_see(file, &reply->attributes);
     }
     open_handle(operation, handle, &reply->layout, &reply->capability);
+    handle->synced = reply->created != 0;
     if (fresh) {
         open_finish(operation);
         return;
@@ -146,6 +186,9 @@ void op_create_step(struct operation *operation) {
         break;
     case CREATE_ENTER:
         create_enter(operation);
+        break;
+    case CREATE_OPENED:
+        create_opened(operation);
         break;
     case CREATE_ASKED:
         if (operation->result == 0) {
@@ -195,6 +238,10 @@ static void open_answered(struct operation *operation) {
     const struct open_reply *reply = &operation->errand.call.reply.open;
     int r = operation->result;
 
+    if (errand_is_over(&operation->errand)) {
+        open_send(operation);
+        return;
+    }
     if (r == 0 && !layout_is_usable(&reply->attributes, &reply->layout)) {
         r = -ERR_MALFORMED;
     }
@@ -242,6 +289,14 @@ static void release_finish(struct operation *operation, int result) {
     operation_finish(operation, result);
 }
 
+static void release_send(struct operation *operation) {
+    const struct shoal_file *handle = operation_request(operation)->file;
+
+    operation->stage = RELEASE_ANSWERED;
+    settle_fill(operation, operation_prepare(operation), handle->flags & OPEN_FLAGS_THAT_STAY);
+    operation_call(operation, OP_SETTLE, operation->ino);
+}
+
 void op_release_step(struct operation *operation) {
     struct shoal_file *handle = operation_request(operation)->file;
 
@@ -250,25 +305,31 @@ void op_release_step(struct operation *operation) {
         file_pin(operation->file);
         if (client_is_fenced(operation->client)) {
             release_finish(operation, -ERR_FENCED);
-            return;
+        } else if (operation->file->gone) {
+            release_finish(operation, -ERR_STALE);
+        } else {
+            release_send(operation);
         }
-        operation->stage = RELEASE_ANSWERED;
-        settle_fill(operation, operation_prepare(operation), handle->flags & OPEN_FLAGS_THAT_STAY);
-        operation_call(operation, OP_SETTLE, operation->ino);
+        return;
+    }
+    if (errand_is_over(&operation->errand)) {
+        release_send(operation);
         return;
     }
     if (operation->result == 0) {
         settle_done(operation);
     }
-    release_finish(operation, operation->result);
+    release_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);
 }
 
 void op_flush_step(struct operation *operation) {
+    struct shoal_file *handle = operation_request(operation)->file;
+
     if (operation->stage == 0) {
-        operation->file = operation_request(operation)->file->file;
+        operation->file = handle->file;
         file_pin(operation->file);
         if (!file_is_owed(operation->file)) {
-            operation_finish(operation, 0);
+            operation_finish(operation, loss_check(handle, false));
             return;
         }
         operation->stage = 1;
@@ -278,6 +339,7 @@ void op_flush_step(struct operation *operation) {
     }
     if (operation->result == 0) {
         settle_done(operation);
+        operation->result = loss_check(handle, false);
     }
     operation_finish(operation, operation->result);
 }

@@ -127,8 +127,8 @@ static void read_start(struct operation *operation) {
                        ? asked->offset + MIN(space, file->size - asked->offset)
                        : asked->offset;
 
-    if (operation->result) {
-        read_finish(operation, operation->result);
+    if (operation->result || file->gone) {
+        read_finish(operation, operation->result ? operation->result : -ERR_STALE);
     } else if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
         read_ask(operation);
     } else if (end == asked->offset) {

@@ -1,23 +1,33 @@
 /* fsync: what was written is on disk, with the size that makes it visible.
  *
- *     storage targets of the chunks written since the last one -> settle -> the group
+ *     storage targets that have something of the file -> settle -> the group -> was anything lost?
  *
- * In this order, so that after a power loss the size never speaks of bytes that are not there. */
+ * In this order, so that after a power loss the size never speaks of bytes that are not there. A
+ * target that has started anew since it acknowledged something says so before it answers the sync;
+ * so at the end all losses are known.
+ *
+ * The first fsync of a handle asks every target of the file, for others may have written it and
+ * closed it before. The next ones ask where this client has something that is not on disk. */
 #include "client/client_internal.h"
 #include "client/fan.h"
+#include "client/loss.h"
 #include "client/settle.h"
 
 enum { FSYNC_ENTER, FSYNC_START, FSYNC_CHUNKS, FSYNC_SETTLED, FSYNC_GROUP };
 
+static struct shoal_file *fsync_handle(struct operation *operation) {
+    return operation_request(operation)->file;
+}
+
 static void fsync_finish(struct operation *operation, int result) {
-    struct open_file *file = operation->file;
+    struct shoal_file *handle = fsync_handle(operation);
 
-    /* What is not known to be on disk is owed to the next one. */
-    if (result && operation->start < operation->reached) {
-        bool none = file->unsynced_from == file->unsynced_to;
-
-        file->unsynced_from = none ? operation->start : MIN(file->unsynced_from, operation->start);
-        file->unsynced_to = none ? operation->reached : MAX(file->unsynced_to, operation->reached);
+    if (result == 0 && operation->file->gone) {
+        result = -ERR_STALE;
+    }
+    if (result == 0) {
+        handle->synced = true;
+        result = loss_check(handle, true);
     }
     operation_finish(operation, result);
 }
@@ -38,15 +48,23 @@ static void fsync_settle(struct operation *operation) {
     operation_call(operation, OP_SETTLE, operation->ino);
 }
 
-static void fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
+/* A chain that the map does not name waits for a map that does. */
+static bool fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
     const struct open_file *file = operation->file;
+    const struct peer *peer = loss_chunk_peer(file, number);
+    uint64_t position = peer ? ledger_unsynced(&peer->ledger, file->ino) : 0;
+    bool all = !fsync_handle(operation)->synced;
     uint32_t chain;
 
-    if (router_chunk(&operation->client->router, &file->layout, operation->start + number,
-                     &chain)) {
-        chain = UINT32_MAX; /* Which no map has: it waits for a map that knows the file's pool. */
+    if (peer && position == 0 && !all) {
+        return false;
     }
+    if (router_chunk(&operation->client->router, &file->layout, number, &chain)) {
+        chain = UINT32_MAX;
+    }
+    errand->call.request.sync.position = all ? 0 : position;
     errand_start_chain(errand, OP_SYNC, ino_slot(file->ino), chain);
+    return true;
 }
 
 static void fsync_chunks(struct operation *operation) {
@@ -60,24 +78,10 @@ static void fsync_chunks(struct operation *operation) {
     }
 }
 
-/* Neighbouring chunks lie on different chains, so no more chunks than chains need to be named. */
 static void fsync_start(struct operation *operation) {
-    const struct cluster_map *map = router_map(&operation->client->router);
-    struct open_file *file = operation->file;
-    uint64_t count = file->unsynced_to - file->unsynced_from;
-
-    operation->start = file->unsynced_from;
-    operation->reached = file->unsynced_to;
-    file->unsynced_from = 0;
-    file->unsynced_to = 0;
-    if (count == 0) {
-        file_leave(file, operation);
-        fsync_settle(operation);
-        return;
-    }
     operation->stage = FSYNC_CHUNKS;
-    fan_start(operation, (uint32_t)MIN(count, layout_width(&file->layout, &map->pool)));
-    file_leave(file, operation);
+    fan_start(operation, loss_chunk_count(operation->file));
+    file_leave(operation->file, operation);
     fsync_chunks(operation);
 }
 

@@ -160,7 +160,7 @@ static void write_chunks(struct operation *operation) {
     } else if (operation->result) {
         write_fail(operation, operation->result);
     } else {
-        file_wrote(operation->file, operation->start, operation->end, operation->truncate_seq);
+        file_wrote(operation->file, operation->end, operation->truncate_seq);
         write_finish(operation, (int64_t)(operation->end - operation->start));
     }
 }
@@ -180,8 +180,8 @@ static void write_start(struct operation *operation) {
     bool append = (asked->file->flags & SHOAL_OPEN_APPEND) != 0;
     uint64_t offset = append ? file->size : asked->offset;
 
-    if (operation->result) {
-        write_fail(operation, operation->result);
+    if (operation->result || file->gone) {
+        write_fail(operation, operation->result ? operation->result : -ERR_STALE);
         return;
     }
     if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {

@@ -2,6 +2,7 @@
  *
  * Thread: the session's actor, but term and state, which anybody reads. */
 #pragma once
+#include "client/ledger.h"
 #include "rpc/call.h"
 #include <stdatomic.h>
 
@@ -19,9 +20,12 @@ struct peer {
     uint8_t kind;                /* enum target_kind */
     _Atomic uint64_t term;       /* as told by its last attachment */
     _Atomic uint64_t generation; /* attachments that succeeded */
+    _Atomic uint64_t over_term;  /* our opens are presented to a later one, or were */
+    struct ledger ledger;        /* what we were answered that may not be on disk yet */
     enum peer_stage stage;
-    bool attached;  /* in this round of mending */
-    bool presented; /* likewise: the opens */
+    bool attached;        /* in this round of mending */
+    bool presented;       /* likewise: the opens */
+    uint64_t mended_term; /* that this round of mending began with */
     int present_result;
     uint64_t present_term; /* of the server, to which they were presented; 0: there were none */
     uint32_t shards_left;  /* that have not presented theirs yet */

@@ -42,6 +42,7 @@ static void attach_answered(struct call *call) {
 
     if (call->result == -ERR_STALE_TERM) {
         /* It has started anew since it was told of our opens. */
+        peer->mended_term = atomic_load(&peer->term);
         peer_present(session, peer);
         return;
     }
@@ -50,7 +51,10 @@ static void attach_answered(struct call *call) {
         session_over(session);
         return;
     }
-    atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_relaxed);
+    /* What the start has cost is known before anything is sent to the new term. */
+    ledger_restart(&peer->ledger, call->reply.session_attach.term,
+                   call->reply.session_attach.recovered_position);
+    atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_release);
     peer->attached = true;
     peer_go_on(session, peer);
     session_over(session);
@@ -69,6 +73,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .session = atomic_load(&session->id),
         .incarnation = options->incarnation,
         .node = options->node.value,
+        .known_term = atomic_load(&peer->ledger.term),
     };
     call->origin = &session->actor;
     call->done = attach_answered;
@@ -85,6 +90,7 @@ void peer_mend(struct session *session, struct peer *peer, int why) {
         return;
     }
     peer->attached = false;
+    peer->mended_term = atomic_load(&peer->term);
     peer->presented = peer->kind != TARGET_MDT || session->stage != SESSION_RUNNING;
     if (session->stage == SESSION_RUNNING) {
         atomic_fetch_add_explicit(&session->reattachments, 1, memory_order_relaxed);
@@ -149,6 +155,7 @@ static void peer_present(struct session *session, struct peer *peer) {
         return;
     }
     session->presenting = peer;
+    atomic_store_explicit(&peer->over_term, peer->mended_term, memory_order_release);
     peer->present_term = 0;
     peer->shards_left = CLIENT_SHARDS;
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
@@ -196,6 +203,7 @@ void peer_presented(struct session *session, struct message *message) {
         peer_go_on(session, peer);
     } else if (r == -ERR_STALE_TERM) {
         peer->stage = PEER_REOPENING; /* once more from the beginning, below */
+        peer->mended_term = atomic_load(&peer->term);
     } else {
         peer_fail(session, peer, r);
     }
@@ -234,17 +242,20 @@ static void reopening_end(struct shard *shard) {
     actor_post(&shard->client->session.actor, &shard->reopening.message);
 }
 
-/* What the server says of one file that it has not got any more, that file's own requests will be
- * told as well. */
+/* The requests of a file that the server has not got any more are answered with -ERR_STALE: a
+ * storage target does not know better, and would take what nobody ever removes. */
 static void reopening_answered(struct errand *errand) {
     struct shard *shard = errand->shard;
     struct reopening *reopening = &shard->reopening;
     int r = errand->call.result;
 
     if (r == 0) {
-        file_see_capability(reopening->file, &errand->call.reply.reopen.capability);
+        file_restarted(reopening->file, &errand->call.reply.reopen.capability);
         atomic_fetch_add_explicit(&shard->reopened, 1, memory_order_relaxed);
         r = term_is_one(&reopening->term, errand->call.reply.reopen.term) ? 0 : -ERR_STALE_TERM;
+    }
+    if (r == -ERR_STALE) {
+        reopening->file->gone = true; /* Its creation was lost. */
     }
     if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT ||
         r == -ERR_STALE_MAP || r == -ERR_STALE_TERM) {

@@ -13,6 +13,9 @@ void router_deinit(struct router *router) {
         free(router->retired[i].map);
     }
     free((void *)(uintptr_t)atomic_load(&router->newest));
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        ledger_deinit(&router->peers[i].ledger);
+    }
     free(router->peers);
     *router = (struct router){.peers = NULL};
 }
@@ -94,7 +97,7 @@ static int router_peer_add(struct router *router, const struct map_target *targe
     *peer = (struct peer){.id = target->id, .kind = target->kind};
     list_init(&peer->stalled);
     router->peer_count++;
-    return 0;
+    return ledger_init(&peer->ledger, &router->losses);
 }
 
 static uint32_t chain_bucket(uint32_t chain) {

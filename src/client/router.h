@@ -38,7 +38,8 @@ struct router {
         struct route_map *map;
         uint32_t epoch;
     } retired[ROUTER_RETIRED_MAX];
-    struct peer *peers; /* MAP_TARGETS_MAX of them; never removed */
+    _Atomic uint64_t losses; /* starts of servers that have lost something of ours */
+    struct peer *peers;      /* MAP_TARGETS_MAX of them; never removed */
     uint32_t peer_count;
 };
 

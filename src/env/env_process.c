@@ -16,6 +16,17 @@ struct report {
     char message[ENV_BACKGROUND_MESSAGE_BYTES];
 };
 
+/* What the caller's shell had open is not the child's: a pipe that it kept would never end. */
+static int others_close(int report_fd, int *ret_report_fd) {
+    int fd = 3;
+
+    if (report_fd != fd && dup3(report_fd, fd, O_CLOEXEC) < 0) {
+        return err_from_errno(errno);
+    }
+    *ret_report_fd = fd;
+    return close_range((unsigned)fd + 1, ~0U, 0) == 0 ? 0 : err_from_errno(errno);
+}
+
 /* The child's descriptors 0 to 2. */
 static int output_redirect(const char *log_path) {
     int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -80,16 +91,18 @@ int env_background_enter(struct env_background *background, const char *log_path
         parent_wait(background, ends[0]);
         return 0;
     }
-    close(ends[0]);
-    background->report_fd = ends[1];
     (void)setsid();
-    int r = output_redirect(log_path);
+    int r = others_close(ends[1], &background->report_fd);
+    if (!r) {
+        r = output_redirect(log_path);
+    }
     if (!r && chdir("/") != 0) {
         r = err_from_errno(errno);
     }
     if (r) {
         char message[256];
 
+        background->report_fd = background->report_fd > 0 ? background->report_fd : ends[1];
         snprintf(message, sizeof message, "%s: %s", log_path, err_text(r));
         env_background_report(background, 1, message);
         _exit(1);
@@ -146,6 +159,10 @@ int env_signal_wait(uint64_t timeout_ns, int *ret_signal) {
     }
     *ret_signal = signal_number;
     return 0;
+}
+
+bool env_is_terminal(FILE *file) {
+    return isatty(fileno(file)) == 1;
 }
 
 int env_process_id(void) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
+#include <stdio.h>
 
 /* Going into the background. The parent waits until the child reports, so that a command returns
  * when what it started works, with its exit status and its words.
@@ -11,7 +12,8 @@
  *     child:  enter returns .. starts up .. report .. runs on
  *
  * The child has no terminal, stands in "/" (resolve paths before), reads nothing, and its output
- * is appended to the log. It has the calling thread only: no env may exist yet. */
+ * is appended to the log; of the caller's descriptors it keeps none. It has the calling thread
+ * only: no env may exist yet. */
 enum { ENV_BACKGROUND_MESSAGE_BYTES = 1024 };
 struct env_background {
     bool is_parent;
@@ -28,6 +30,9 @@ void env_background_report(struct env_background *background, int status, const 
 void env_signals_block(void);
 /* The next of those three; -ERR_TIMED_OUT after timeout_ns (UINT64_MAX: never). */
 MUST_CHECK int env_signal_wait(uint64_t timeout_ns, int *ret_signal);
+
+/* Whether what is written there is read by a person. */
+bool env_is_terminal(FILE *file);
 
 int env_process_id(void);
 bool env_process_is_alive(int process_id);

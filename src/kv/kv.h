@@ -10,8 +10,7 @@
  *
  * Keys are 24 bytes and sort by memcmp (kv_key.h). Values are up to KV_VALUE_BYTES_MAX.
  *
- * Thread: belongs to one actor; all calls come from its step. Completions of I/O call
- * options.wake (from any thread), whose owner then calls kv_step from its step.
+ * Thread: one actor's step. Completions of I/O call options.wake from any thread; then kv_step.
  * Memory: taken at open from options; values returned stay valid until the next kv_commit,
  * kv_abort, kv_seal or kv_step. */
 #pragma once
@@ -59,26 +58,27 @@ struct kv_options {
     uint64_t sync_interval_ns;  /* 1 s by default */
     uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
+    void (*log)(void *context, const char *line); /* or NULL */
+    void *log_context;
     struct kv_hooks hooks;
     void *hook_context;
 };
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
- * -ERR_CORRUPT names in *ret_problem (static or owned by kv's caller-visible buffer) what is
- * broken: the log below a later durable_upto, or the base. -ERR_NEWER_FORMAT likewise. */
+ * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
+ * durable_upto, or the base. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
 /* Takes a sync point and a checkpoint and removes the ring, asynchronously; done from kv_step.
  * No mutation may follow. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
-/* Frees memory and closes files, durable or not; takes NULL. */
-void kv_close(struct kv *kv);
+void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
 /* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO.
  * Sees what the open transaction has staged. */
 MUST_CHECK int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value);
 
-/* Ascending walk over [from, to): first call with cursor->key = from. Fills key and value and
- * moves on; -ERR_NOT_FOUND at the end. Does not see what the open transaction staged. */
+/* Ascending walk over [from, to), not of what is staged: first call with cursor->key = from. Moves
+ * on; -ERR_NOT_FOUND at the end, -ERR_CORRUPT when it has moved past a row of wrong checksum. */
 struct kv_cursor {
     struct kv_key key;
     struct kv_key end;
@@ -86,7 +86,7 @@ struct kv_cursor {
 };
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to);
 MUST_CHECK int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value);
-/* The last row of [from, to). -ERR_NOT_FOUND, -ERR_PENDING. Not what the transaction staged. */
+/* The last row of [from, to), likewise. -ERR_NOT_FOUND, -ERR_PENDING. */
 MUST_CHECK int kv_last(struct kv *kv, const struct kv_key *from, const struct kv_key *to,
                        struct kv_key *ret_key, struct bytes *ret_value);
 
@@ -99,19 +99,18 @@ MUST_CHECK int kv_put(struct kv *kv, const struct kv_key *key, struct bytes valu
  * nothing). The row must have been read in this step. */
 MUST_CHECK int kv_patch(struct kv *kv, const struct kv_key *key, size_t offset, struct bytes patch);
 MUST_CHECK int kv_delete(struct kv *kv, const struct kv_key *key);
-/* Comes back through replay_note while its record is in the log. */
-MUST_CHECK int kv_note(struct kv *kv, struct bytes note);
+MUST_CHECK int kv_note(struct kv *kv, struct bytes note); /* comes back by replay_note */
 MUST_CHECK int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome);
 /* Answers the position of the record that will hold it. */
 uint64_t kv_commit(struct kv *kv);
 void kv_abort(struct kv *kv);
-/* Closes the open record, if any, into the ring: from here on its transactions survive kill -9
- * and replies that depend on them may leave. Answers the newest position. */
+/* Closes the open record, if any, into the ring: now its transactions survive kill -9 and replies
+ * that depend on them may leave. Answers the newest position. */
 uint64_t kv_seal(struct kv *kv);
-/* 0 with the outcome; -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
+/* -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
-/* Forgets those of an ended session, in the open transaction. */
+/* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
 
 /* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
@@ -123,8 +122,10 @@ bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, s
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */
-/* 0, or the error that stopped the log: nothing committed since the last kv_seal has happened. */
-int kv_failure(const struct kv *kv);
+/* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
+ * many have been since; UINT64_MAX: none. */
+uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
+int kv_failure(const struct kv *kv); /* 0, or what stopped it: all since kv_seal did not happen */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */
@@ -135,13 +136,13 @@ struct kv_waiter {
 };
 void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 
-/* Space for a small write in the ring's data area, freed by the sync point that covers the open
- * record. NULL when full. *ret_offset names it in a note; kv_data_at finds it after recovery. */
+/* Space in the ring's data area, freed by the sync point that covers the open record; NULL: full.
+ * *ret_offset names it in a note; kv_data_at finds it after recovery. */
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
 
-void kv_step(struct kv *kv); /* progress: call it on wake and on every tick */
+void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;

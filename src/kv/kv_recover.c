@@ -148,6 +148,13 @@ static int open_log(struct kv *kv, struct replay *replay) {
     if (r < 0) {
         return r;
     }
+    if (kv->applied + 1 < kv->log.superblock.tail_position) {
+        snprintf(replay->problem, 256,
+                 "%s: the base holds records up to %" PRIu64 ", the disk log begins at %" PRIu64
+                 ": some are missing",
+                 kv->options.directory, kv->applied, kv->log.superblock.tail_position);
+        return -ERR_CORRUPT;
+    }
     uint64_t applied_term = kv->term;
     kv->term = 0;
     r = disk_log_replay(&kv->log, kv->options.ring_bytes, replay_record, replay, replay->problem);
@@ -155,8 +162,8 @@ static int open_log(struct kv *kv, struct replay *replay) {
     kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
         snprintf(replay->problem, 256,
-                 "the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
-                 kv->log.last_position, kv->applied);
+                 "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
+                 kv->options.directory, kv->log.last_position, kv->applied);
         r = -ERR_CORRUPT;
     }
     return r;
@@ -221,17 +228,26 @@ static int open_ring(struct kv *kv, struct replay *replay) {
                                    .name = kv->options.shared_name,
                                    .record_bytes = kv->options.ring_bytes,
                                    .data_bytes = kv->options.ring_data_bytes};
-    bool usable;
+    enum ring_found found;
 
     memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
-    int r = ring_open(&kv->ring, &options, &usable);
+    memcpy(options.log_id, kv->log.superblock.log_id, sizeof options.log_id);
+    int r = ring_open(&kv->ring, &options, &found);
     if (r < 0) {
         snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", kv->options.shared_name,
                  err_text(r));
         return r;
     }
-    r = usable ? walk_ring(kv, replay) : 0;
-    if (r == 0 && (!usable || kv->ring.position < kv->log.last_position)) {
+    r = found == RING_USABLE ? walk_ring(kv, replay) : 0;
+    if (found == RING_FOREIGN && kv->options.log) {
+        char line[256];
+
+        snprintf(line, sizeof line,
+                 "the ring %s is of another log or an earlier boot, and is ignored",
+                 kv->options.shared_name);
+        kv->options.log(kv->options.log_context, line);
+    }
+    if (r == 0 && (found != RING_USABLE || kv->ring.position < kv->log.last_position)) {
         /* Nothing in it that the disk log lacks. */
         ring_reset(&kv->ring, kv->log.last_position, kv->log.last_crc);
     }
@@ -260,5 +276,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     kv->synced = kv->log.last_position;
     kv->term++;
     kv->log.superblock.term = kv->term;
+    kv->log.superblock.starts[kv->term % LOG_STARTS] =
+        (struct log_start){.term = kv->term, .position = kv->ring.position};
     return disk_log_write_superblock(&kv->log);
 }

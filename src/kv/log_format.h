@@ -11,6 +11,8 @@ enum {
     LOG_BATCH_MAGIC = 0x54414253,  /* "SBAT" */
     LOG_ALIGN = 8,
     LOG_OWNER_BYTES = 16,
+    LOG_ID_BYTES = 16, /* drawn when a log is made: its ring bears the same */
+    LOG_STARTS = 16,   /* that a superblock remembers */
     DISK_LOG_REGION_START = 2 * BLOCK_BYTES,
 };
 
@@ -73,11 +75,19 @@ struct ring_header {
     uint32_t crc; /* of the fields up to data_bytes, this one 0 */
     uint8_t owner_id[LOG_OWNER_BYTES];
     uint8_t boot_id[16];
+    uint8_t log_id[LOG_ID_BYTES];
     uint64_t record_bytes;
     uint64_t data_bytes;
     struct ring_start starts[2];
 };
 _Static_assert(sizeof(struct ring_header) <= BLOCK_BYTES, "the header has a page");
+
+/* A term, and the newest record that there was when it began: of the term before it the records up
+ * to this one were left. */
+struct log_start {
+    uint64_t term;
+    uint64_t position;
+};
 
 struct log_superblock {
     uint64_t magic;
@@ -92,8 +102,10 @@ struct log_superblock {
     uint64_t written_bytes; /* of the region, once written through */
     uint32_t tail_previous_crc;
     uint32_t reserved;
+    struct log_start starts[LOG_STARTS]; /* that of a term is at term % LOG_STARTS */
+    uint8_t log_id[LOG_ID_BYTES];
 };
-_Static_assert(sizeof(struct log_superblock) == 88, "no padding");
+_Static_assert(sizeof(struct log_superblock) == 88 + 16 * LOG_STARTS + LOG_ID_BYTES, "no padding");
 
 /* offset is the batch's own place as a running total, so that one of an earlier lap is known. */
 struct log_batch {

@@ -37,11 +37,12 @@ static bool header_fits(const struct ring *ring, const struct ring_options *opti
            header->crc == header_crc(header) &&
            memcmp(header->owner_id, options->owner_id, sizeof header->owner_id) == 0 &&
            memcmp(header->boot_id, boot_id, sizeof boot_id) == 0 &&
+           memcmp(header->log_id, options->log_id, sizeof header->log_id) == 0 &&
            header->record_bytes == options->record_bytes &&
            header->data_bytes == options->data_bytes && newest_start(header) != NULL;
 }
 
-int ring_open(struct ring *ring, const struct ring_options *options, bool *ret_usable) {
+int ring_open(struct ring *ring, const struct ring_options *options, enum ring_found *ret_found) {
     struct env *env = options->env;
     bool created;
 
@@ -59,6 +60,9 @@ int ring_open(struct ring *ring, const struct ring_options *options, bool *ret_u
     ring->records = (uint8_t *)ring->header + BLOCK_BYTES;
     ring->data = ring->records + ring->record_bytes;
     bool usable = !created && header_fits(ring, options);
+    *ret_found = usable                                              ? RING_USABLE
+                 : !created && ring->header->magic == LOG_RING_MAGIC ? RING_FOREIGN
+                                                                     : RING_NEW;
     if (usable) {
         ring->start = *newest_start(ring->header);
     } else {
@@ -69,10 +73,10 @@ int ring_open(struct ring *ring, const struct ring_options *options, bool *ret_u
                                        .record_bytes = ring->record_bytes,
                                        .data_bytes = ring->data_bytes};
         memcpy(header->owner_id, options->owner_id, sizeof header->owner_id);
+        memcpy(header->log_id, options->log_id, sizeof header->log_id);
         env->ops->boot_id(env, header->boot_id);
         header->crc = header_crc(header);
     }
-    *ret_usable = usable;
     return 0;
 }
 

@@ -15,6 +15,7 @@ struct ring_options {
     struct env *env;
     const char *name;
     uint8_t owner_id[LOG_OWNER_BYTES];
+    uint8_t log_id[LOG_ID_BYTES];
     size_t record_bytes; /* a multiple of 4096 */
     size_t data_bytes;   /* a multiple of 4096, or 0 */
 };
@@ -37,9 +38,11 @@ struct ring {
     uint32_t open_operations;
 };
 
-/* (start) ret_usable: what was found belongs to this owner and this boot, so walk it with
- * ring_walk; otherwise call ring_reset. */
-MUST_CHECK int ring_open(struct ring *ring, const struct ring_options *options, bool *ret_usable);
+enum ring_found { RING_NEW, RING_USABLE, RING_FOREIGN };
+/* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk; or
+ * something else. If it is not usable, call ring_reset. */
+MUST_CHECK int ring_open(struct ring *ring, const struct ring_options *options,
+                         enum ring_found *ret_found);
 void ring_close(struct ring *ring);
 /* Empties it: the next record is `position` + 1, behind one with this crc. */
 void ring_reset(struct ring *ring, uint64_t position, uint32_t crc);

@@ -53,7 +53,10 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
     transaction_effect(transaction,
                        (struct effect){.kind = EFFECT_ATTACH, .ino = {request->session}});
     transaction->after_sync = true;
-    call->reply.session_attach.term = group->term;
+    call->reply.session_attach = (struct session_attach_reply){
+        .term = group->term,
+        .recovered_position = kv_survived_position(group->kv, request->known_term),
+    };
     return 0;
 }
 

@@ -6,6 +6,10 @@ int op_sync(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
     uint64_t position = call->request.sync.position;
 
+    /* Whoever has seen an earlier term is to hear first what our new start has cost. */
+    if (call->header.term != 0 && call->header.term != group->term) {
+        return -ERR_STALE_TERM;
+    }
     if (position > 0 && position <= kv_synced_position(group->kv)) {
         call->reply.sync.synced_position = kv_synced_position(group->kv);
         return 0;

@@ -242,6 +242,10 @@ static int session_part(struct group *group, const struct operation *operation, 
     }
     session->floor = MAX(session->floor, call->header.floor);
     *ret_session = session;
+    /* Before its outcome is looked for: an answer is of the term that it was asked in. */
+    if (call->header.term != 0 && call->header.term != group->term && !reopening) {
+        return -ERR_STALE_TERM;
+    }
     if (wire_is_mutation(call->header.opcode)) {
         if (call->header.sequence == 0) {
             return -ERR_INVALID;
@@ -250,12 +254,8 @@ static int session_part(struct group *group, const struct operation *operation, 
             return -ERR_OUTDATED;
         }
         r = outcome_answer(group, session, call);
-        if (r != 0) {
-            return r;
-        }
     }
-    bool stale = call->header.term != 0 && call->header.term != group->term && !reopening;
-    return stale ? -ERR_STALE_TERM : 0;
+    return r;
 }
 
 static enum run_result run_call(struct group *group, struct call *call) {

@@ -68,7 +68,7 @@ struct call {
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
     struct list_node server_node; /* the server's, from its step until call_reply */
-    uint64_t server_position;     /* log position that the reply depends on */
+    uint64_t server_position;     /* log position that the reply depends on; in done: as told */
     uint64_t started_ns;          /* when the server first saw it */
 
     /* rpc's own. */

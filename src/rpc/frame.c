@@ -72,6 +72,7 @@ int frame_encode_reply(const struct call *call, uint64_t id, struct buffer *out)
     wire_give_number(out, call->header.opcode, 2);
     wire_give_number(out, 0, 2);
     wire_give_number(out, (uint32_t)call->result, 4);
+    wire_give_number(out, call->server_position, 8);
     wire_give_number(out, call->bulk_in.size, 8);
     wire_give_number(out, with_checksums ? call->checksum_count : 0, 4);
     wire_give_number(out, with_checksums, 4);
@@ -179,6 +180,7 @@ int frame_decode_reply(struct bytes head, struct frame_reply *ret_frame) {
     frame.opcode = (uint16_t)wire_take_number(&cursor, 2);
     reserved = (uint16_t)wire_take_number(&cursor, 2);
     frame.result = (int32_t)wire_take_number(&cursor, 4);
+    frame.position = wire_take_number(&cursor, 8);
     frame.bulk_bytes = wire_take_number(&cursor, 8);
     r = take_rest(&cursor, &checksum_count, &frame.checksums, &frame.body);
     if (r < 0) {
@@ -208,6 +210,7 @@ int frame_apply_reply(const struct frame_reply *frame, struct call *call) {
         return r;
     }
     call->reply = reply;
+    call->server_position = frame->position;
     if (checksum_count > 0) {
         for (size_t i = 0; i < checksum_count; i++) {
             call->checksums[i] = load_le32(frame->checksums.data + 4 * i);

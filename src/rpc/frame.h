@@ -3,7 +3,8 @@
  *     request:  u64 id, u16 opcode, u16 slot, u32 target, u64 session, incarnation, sequence,
  *               floor, map_version, trace_id, term; u64 bulk bytes that follow, u64 space for the
  *               reply's bulk; u32 checksum count, u32 0 or 1: checksums follow, u32 each; body
- *     reply:    u64 id, u16 opcode, u16 0, i32 result; u64 bulk bytes that follow;
+ *     reply:    u64 id, u16 opcode, u16 0, i32 result; u64 log position that it depends on;
+ *               u64 bulk bytes that follow;
  *               u32 checksum count, u32 0 or 1: checksums follow; body
  *
  * Little-endian, unaligned. The id is the client's own and comes back as it was.
@@ -24,6 +25,7 @@ struct frame_reply {
     uint64_t id;
     uint16_t opcode;
     int result;
+    uint64_t position;
     uint64_t bulk_bytes;
     struct bytes checksums;
     struct bytes body;

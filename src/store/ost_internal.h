@@ -10,6 +10,7 @@
 enum {
     OST_MESSAGE_WAKE = 1,
     OST_MESSAGE_IO,
+    OST_MESSAGE_STATS,
     OST_BOUNCE_BYTES = 128 * 1024,
     OST_ACTIVE_BUCKETS = 256,
     OST_DIRECT_BYTES_MIN = 64 * 1024, /* less goes through the ring */
@@ -103,7 +104,6 @@ struct ost {
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */
     bool was_empty;
-    uint64_t recovered_position; /* the newest record at open */
     uint64_t recovered; /* records that were not on disk at open: no block before they are */
     struct ost_io grow_io;
     bool growing, grow_failed;
@@ -124,4 +124,5 @@ struct ost {
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct ost_counters counters;
+    struct operation_counters operations[OPCODE_COUNT];
 };

@@ -193,7 +193,6 @@ static int open_kv(struct ost *ost, char problem[256]) {
 
     if (r == 0) {
         ost->small.kv = ost->kv;
-        ost->recovered_position = kv_position(ost->kv);
         if (kv_position(ost->kv) > kv_synced_position(ost->kv)) {
             ost->recovered = kv_position(ost->kv);
         }

@@ -192,8 +192,10 @@ void attach_run(struct ost *ost, struct request *request) {
     int r = attach(ost, request);
 
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        uint64_t known = request->call->request.session_attach.known_term;
+
         request->call->reply.session_attach = (struct session_attach_reply){
-            .term = kv_term(ost->kv), .recovered_position = ost->recovered_position};
+            .term = kv_term(ost->kv), .recovered_position = kv_survived_position(ost->kv, known)};
         request_finish(ost, request, 0);
     }
 }

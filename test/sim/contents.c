@@ -50,8 +50,10 @@ struct contents {
     uint64_t now;
     uint64_t numbers;
     uint64_t atom_bytes;
-    uint64_t power_at;     /* of any server, last; 0: never */
-    uint64_t power_all_at; /* of all servers together */
+    uint64_t power_at;                     /* of any server, last; 0: never */
+    uint64_t power_all_at;                 /* of all servers together */
+    uint64_t session_at[CONTENTS_CLIENTS]; /* when the client's session began */
+    uint32_t powers[CONTENTS_CLIENTS];     /* power failures since then */
     struct content_file *buckets[FILE_BUCKETS];
 };
 
@@ -338,6 +340,7 @@ static void write_end(struct content_write *write, enum content_end how) {
     write->end = file->contents->now;
     file->unsure_count--;
     write->overtaken |= is_overtaken(write);
+    write->answered = how == CONTENT_OK;
     write->ok = how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
@@ -381,6 +384,19 @@ struct content_write *contents_cut_begin(struct content_file *file, uint32_t cli
                   .offset = size, .end_offset = UINT64_MAX, .client = client, .zeros = true});
 }
 
+/* The most that there may be behind a truncation: writes that went on beside it may count as after
+ * it. */
+static uint64_t high_after(const struct content_file *file, const struct content_write *cut) {
+    uint64_t high = cut->offset;
+
+    for (const struct content_write *write = file->writes; write; write = write->next) {
+        if (!write->zeros && write->end > cut->begin) {
+            high = MAX(high, write->end_offset);
+        }
+    }
+    return high;
+}
+
 void contents_cut_end(struct content_write *cut, enum content_end how) {
     struct content_file *file = cut->file;
 
@@ -393,7 +409,7 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
     if (cut->ok && file->cuts_in_flight == 0 && cut->cut_before + 1 == file->cuts) {
         file->settled = cut->offset;
         file->high_before = file->high;
-        file->high = file->unsure_count == 0 ? cut->offset : file->high;
+        file->high = file->unsure_count == 0 ? high_after(file, cut) : file->high;
         file->known[cut->client] = MAX(file->known[cut->client], cut->offset);
         file->stale[cut->client] = 0;
         file->stale_at[cut->client] = UINT64_MAX;
@@ -404,6 +420,7 @@ void contents_look_begin(struct content_file *file, uint32_t client, struct cont
     *look = (struct content_look){.begin = ++file->contents->now,
                                   .settled = file->settled,
                                   .known = file->known[client],
+                                  .opened = file->opened[client],
                                   .high = file->high,
                                   .cuts = file->cuts};
     if (file->cuts_in_flight > 0) {
@@ -560,7 +577,7 @@ bool contents_read_end(struct content_file *file, struct content_look *look,
     uint64_t got = read->got;
     uint64_t high = MAX(MAX(file->high, file->high_before), look->high);
     uint64_t low =
-        MIN(MAX(look->known, file->opened[client]), MAX(file->known[client], file->opened[client]));
+        MIN(MAX(look->known, look->opened), MAX(file->known[client], file->opened[client]));
     uint64_t end = read->offset + got;
     bool ends = end < read->end_offset;
 
@@ -610,24 +627,54 @@ void contents_opened(struct content_file *file, uint32_t client, struct content_
     }
 }
 
-static void durable_mark(struct content_file *file, uint64_t begin, uint32_t client) {
+static void durable_make(struct content_file *file, struct content_write *write) {
+    size_t first = segment_find(file, write->offset);
+
+    write->durable = true;
+    if (write->ok) {
+        return;
+    }
+    write->ok = true;
+    for (size_t i = first; i < file->segment_count && file->segments[i].start < write->end_offset;
+         i++) {
+        segment_apply(file, &file->segments[i], write);
+    }
+}
+
+/* What the client wrote in this session is durable unless the handle may have been told of its loss
+ * (errseq). Of what others wrote, what had come about when the handle was opened: close-to-open. */
+static bool sync_covers(const struct content_file *file, const struct content_write *write,
+                        uint32_t client, const struct content_sync *sync) {
+    const struct contents *contents = file->contents;
+
+    if (write->client == client && write->begin > contents->session_at[client]) {
+        return write->power == 0 || write->power > sync->sure;
+    }
+    return write->power == 0 && write->end < sync->opened &&
+           write->end_offset <= file->opened[client];
+}
+
+static void durable_mark(struct content_file *file, uint64_t begin, uint32_t client,
+                         const struct content_sync *sync) {
     for (struct content_write *write = file->writes; write; write = write->next) {
-        if (write->ok && write->end < begin && write->begin > file->contents->power_at &&
-            (client == UINT32_MAX || write->client == client)) {
-            write->durable = true;
+        if (write->answered && !write->overtaken && !write->durable && write->end < begin &&
+            sync_covers(file, write, client, sync)) {
+            durable_make(file, write);
         }
     }
 }
 
 void contents_settled(struct content_file *file, uint32_t client, struct content_look *look,
-                      bool synced) {
+                      const struct content_sync *sync) {
+    bool synced = sync != NULL;
+
     list_remove(&look->node);
     file->contents->now++;
     if (look->begin < file->contents->power_at) {
         return;
     }
-    if (synced) {
-        durable_mark(file, look->begin, client);
+    if (sync) {
+        durable_mark(file, look->begin, client, sync);
     }
     if (look_is_plain(file, look)) {
         file->settled = MAX(file->settled, look->known);
@@ -644,7 +691,9 @@ void contents_synced_all(struct contents *contents, uint64_t begin) {
     }
     for (size_t i = 0; i < FILE_BUCKETS; i++) {
         for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
-            durable_mark(file, begin, UINT32_MAX);
+            for (struct content_write *write = file->writes; write; write = write->next) {
+                write->durable |= write->ok && write->end < begin && write->power == 0;
+            }
         }
     }
 }
@@ -666,6 +715,8 @@ static void file_session_over(struct content_file *file, uint32_t client) {
 
 void contents_session_over(struct contents *contents, uint32_t client) {
     contents->now++;
+    contents->session_at[client] = contents->now;
+    contents->powers[client] = 0;
     for (size_t i = 0; i < FILE_BUCKETS; i++) {
         for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
             file_session_over(file, client);
@@ -674,6 +725,9 @@ void contents_session_over(struct contents *contents, uint32_t client) {
 }
 
 static void file_power(struct content_file *file) {
+    for (struct content_write *write = file->writes; write; write = write->next) {
+        write->power = write->power ? write->power : file->contents->now;
+    }
     for (size_t i = 0; i < file->segment_count; i++) {
         struct segment *segment = &file->segments[i];
 
@@ -694,11 +748,18 @@ static void file_power(struct content_file *file) {
 void contents_power(struct contents *contents, bool all) {
     contents->power_at = ++contents->now;
     contents->power_all_at = all ? contents->now : contents->power_all_at;
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        contents->powers[i]++;
+    }
     for (size_t i = 0; i < FILE_BUCKETS; i++) {
         for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
             file_power(file);
         }
     }
+}
+
+uint32_t contents_powers(const struct contents *contents, uint32_t client) {
+    return contents->powers[client];
 }
 
 bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size) {

@@ -32,6 +32,8 @@ struct content_write {
     bool ok;        /* acknowledged, and not overtaken by a power failure */
     bool overtaken; /* may count as before a truncation that had ended when it began */
     bool durable;   /* no power failure takes it back */
+    bool answered;  /* acknowledged, whatever has been since */
+    uint64_t power; /* the first power failure since it began; 0: none */
     struct content_file *file;
     struct content_write *next; /* of the file */
     uint64_t cut_before;        /* file's cut count when it began */
@@ -63,6 +65,7 @@ struct content_look {
     uint64_t begin;
     uint64_t settled; /* what must be seen at least, as of the beginning */
     uint64_t known;
+    uint64_t opened; /* what was settled when the client had opened the file last */
     uint64_t high;
     uint64_t cuts;
     struct list_node node;
@@ -84,9 +87,15 @@ bool contents_size_end(struct content_file *file, uint32_t client, struct conten
                        uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]);
 /* An open began at look's time and has succeeded. */
 void contents_opened(struct content_file *file, uint32_t client, struct content_look *look);
-/* A flush, close or fsync of the client that began at look's time has succeeded. */
+/* Who syncs: a handle that was opened at some time, and was not told of what power failures up to
+ * `sure` have taken; it is told of all after. */
+struct content_sync {
+    uint64_t opened;
+    uint64_t sure;
+};
+/* A flush, close or fsync (sync not NULL) of the client that began at look's time has succeeded. */
 void contents_settled(struct content_file *file, uint32_t client, struct content_look *look,
-                      bool synced);
+                      const struct content_sync *sync);
 /* All that had ended before `begin` is on disk everywhere. */
 void contents_synced_all(struct contents *contents, uint64_t begin);
 /* A session has ended for good: nothing of it takes effect any more, and what it had written is
@@ -94,6 +103,8 @@ void contents_synced_all(struct contents *contents, uint64_t begin);
 void contents_session_over(struct contents *contents, uint32_t client);
 /* A server, or all of them together, lost what was not synced. */
 void contents_power(struct contents *contents, bool all);
+/* How many power failures there were; since the client's session began. */
+uint32_t contents_powers(const struct contents *contents, uint32_t client);
 /* What is known for sure: true with the size when only one is possible. */
 bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size);
 uint64_t contents_high(const struct content_file *file);

@@ -12,7 +12,7 @@ struct known_file {
     uint64_t ino;
     uint64_t created; /* when that was answered */
     bool durable;
-    bool doubtful; /* a power failure may have undone its creation */
+    uint64_t doubted; /* when a power failure may have undone its creation; 0: it has not */
     char name[NAME_BYTES];
 };
 
@@ -22,6 +22,8 @@ struct handle {
     uint64_t ino;
     uint32_t flags;
     uint32_t busy;
+    uint32_t told; /* how often of a loss */
+    struct content_sync sync;
     bool closing;
 };
 
@@ -39,6 +41,7 @@ struct question {
     bool looking;
     char name[NAME_BYTES];
     uint8_t *buffer;
+    uint64_t begin;
 };
 
 /* One client. */
@@ -147,6 +150,7 @@ static void submit(struct question *question) {
     struct asker *asker = question->asker;
 
     question->open = true;
+    question->begin = contents_now(asker->workload->contents);
     question->request.done = answered;
     question->request.context = question;
     asker->busy++;
@@ -373,24 +377,56 @@ static uint64_t ino_of(const struct question *question) {
     return handle && handle->ino ? handle->ino : question->request.ino;
 }
 
-static bool is_doubtful(const struct question *question) {
-    const struct workload *workload = question->asker->workload;
+static struct known_file *file_of(const struct question *question) {
+    struct workload *workload = question->asker->workload;
     uint64_t ino = ino_of(question);
 
     for (uint32_t i = 0; i < workload->file_count; i++) {
         if (workload->files[i].ino == ino) {
-            return workload->files[i].doubtful;
+            return &workload->files[i];
         }
     }
-    return false;
+    return NULL;
 }
 
-/* A sync point of the metadata target covers all that had been answered when it was asked for. */
-static void files_synced(struct workload *workload, uint64_t begin) {
+/* A create is as good as its record: until a sync point a power failure may undo it. */
+static bool may_be_gone(const struct question *question) {
+    const struct known_file *file = file_of(question);
+
+    return file && file->doubted > 0;
+}
+
+/* Each power failure may have cost something that was acknowledged, of which each handle is told
+ * once. */
+static bool may_be_told(const struct question *question) {
+    const struct asker *asker = question->asker;
+
+    return question->request.operation == SHOAL_FSYNC &&
+           question->handle->told < contents_powers(asker->workload->contents, asker->node->index);
+}
+
+/* The metadata target has answered for it since. */
+static void file_seen(const struct question *question) {
+    struct known_file *file = file_of(question);
+
+    if (file && file->doubted < question->begin) {
+        file->doubted = 0;
+    }
+}
+
+/* A sync point of the metadata target covers all that had been answered when it was asked for. A
+ * handle that is told of losses since before the file came in doubt would have been told of its. */
+static void files_synced(const struct question *question) {
+    struct workload *workload = question->asker->workload;
+    struct known_file *own = file_of(question);
+
+    if (own && question->handle->sync.sure < own->doubted) {
+        own->doubted = 0;
+    }
     for (uint32_t i = 0; i < workload->file_count; i++) {
         struct known_file *file = &workload->files[i];
 
-        file->durable = file->durable || (!file->doubtful && file->created < begin);
+        file->durable |= file->doubted == 0 && file->created < question->begin;
     }
 }
 
@@ -399,7 +435,8 @@ static void take_failure(struct question *question) {
     int64_t result = question->request.result;
     enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
     bool expected =
-        how == CONTENT_LOST || (result == -ESTALE && is_doubtful(question)) ||
+        how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
+        (result == -EIO && may_be_told(question)) ||
         excuses_explain(workload->options.excuses, &question->request, ino_of(question));
     char text[64];
 
@@ -411,6 +448,10 @@ static void take_failure(struct question *question) {
     }
     if (question->request.operation == SHOAL_RELEASE) {
         *question->handle = (struct handle){.busy = question->handle->busy};
+    }
+    if (question->request.operation == SHOAL_FSYNC && result == -EIO) {
+        question->handle->told++;
+        question->handle->sync.sure = contents_now(workload->contents);
     }
     workload->counters.lost += how == CONTENT_LOST;
     if (!expected) {
@@ -441,15 +482,16 @@ static bool take_data(struct question *question, char *problem) {
         contents_write_end(question->write, CONTENT_OK);
         break;
     case SHOAL_SETATTR:
+        file_seen(question);
         contents_cut_end(question->write, CONTENT_OK);
         break;
     default:
         question->looking = false;
         if (request->operation == SHOAL_FSYNC) {
-            files_synced(asker->workload, question->look.begin);
+            files_synced(question);
         }
         contents_settled(question->content, client, &question->look,
-                         request->operation == SHOAL_FSYNC);
+                         request->operation == SHOAL_FSYNC ? &question->handle->sync : NULL);
         break;
     }
     return true;
@@ -460,6 +502,8 @@ static bool take_success(struct question *question, char *problem) {
     struct workload *workload = asker->workload;
     const struct shoal_request *request = &question->request;
     struct handle *handle = question->handle;
+    struct content_sync sync = {.opened = question->begin,
+                                .sure = contents_now(workload->contents)};
     bool wrote;
 
     switch (request->operation) {
@@ -469,6 +513,7 @@ static bool take_success(struct question *question, char *problem) {
                             .ino = request->attributes.ino,
                             .flags = request->flags,
                             .busy = handle->busy,
+                            .sync = sync,
                             .content = contents_file(workload->contents, request->attributes.ino)};
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
@@ -485,7 +530,9 @@ static bool take_success(struct question *question, char *problem) {
                                   .ino = request->ino,
                                   .flags = request->flags,
                                   .busy = handle->busy,
+                                  .sync = sync,
                                   .content = question->content};
+        file_seen(question);
         return true;
     case SHOAL_RELEASE:
         wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
@@ -562,10 +609,12 @@ void workload_client_gone(struct workload *workload, struct node *node) {
 }
 
 void workload_power(struct workload *workload, bool all) {
-    for (uint32_t i = 0; i < workload->file_count; i++) {
-        workload->files[i].doubtful |= !workload->files[i].durable;
-    }
     contents_power(workload->contents, all);
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        if (!workload->files[i].durable && workload->files[i].doubted == 0) {
+            workload->files[i].doubted = contents_now(workload->contents);
+        }
+    }
 }
 
 const char *workload_failure(const struct workload *workload) {

@@ -282,7 +282,7 @@ void ost_world_attach(struct ost_world *world) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
     call->call.request.session_attach =
-        (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1};
+        (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1, 0};
     assert_int_equal(ost_call_run(call), 0);
 }
 

@@ -182,13 +182,16 @@ static void test_space_and_paths(void **state) {
 }
 
 /* The part of the child that goes into the background; it never comes back here. */
+enum { CALLERS_FD = 77 };
+
 static void background_child(struct env_background *background, bool reports) {
     char letter = 'x';
 
     printf("words for the log\n");
     fflush(stdout);
-    /* No terminal, nothing to read, and standing in "/". */
-    bool right = read(0, &letter, 1) == 0 && getsid(0) == getpid() && access("proc", F_OK) == 0;
+    /* No terminal, nothing to read, standing in "/", and nothing of the caller's open. */
+    bool right = read(0, &letter, 1) == 0 && getsid(0) == getpid() && access("proc", F_OK) == 0 &&
+                 fcntl(CALLERS_FD, F_GETFD) < 0;
     if (reports) {
         env_background_report(background, right ? 7 : 8, "it works");
     }
@@ -212,7 +215,9 @@ static void test_background(void **state) {
     char *log = NULL;
     size_t size_bytes;
 
+    assert_int_equal(dup2(0, CALLERS_FD), CALLERS_FD);
     background_round(place, true, &background);
+    close(CALLERS_FD);
     assert_int_equal(background.status, 7);
     assert_string_equal(background.message, "it works");
     background_round(place, false, &background);

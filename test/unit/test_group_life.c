@@ -334,7 +334,7 @@ static void test_limits(void **state) {
     call.request.lookup.name = (struct bytes){name, 4};
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_FOUND);
     bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
-    call.request.session_attach = (struct session_attach_request){900, 1, 1};
+    call.request.session_attach = (struct session_attach_request){900, 1, 1, 0};
     assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
     bench_prepare(bench, 0, OP_CHUNK_READ, &call);
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_SUPPORTED);
@@ -504,7 +504,8 @@ static void test_attach_to_another_term(void **state) {
         bench_restart(bench, false);
         bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
         call.header.term = presented;
-        call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0};
+        call.request.session_attach =
+            (struct session_attach_request){who->id, who->incarnation, 0, 0};
         if (round == 1) {
             assert_int_equal(bench_run(bench, &call), -ERR_STALE_TERM);
         }
@@ -517,7 +518,7 @@ static void test_attach_to_another_term(void **state) {
     }
     bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
     call.header.term = presented;
-    call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0};
+    call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0, 0};
     assert_int_equal(bench_run(bench, &call), 0);
     bench_free(bench);
 }

@@ -37,6 +37,7 @@ struct bench {
     uint64_t outcome_positions[HISTORY_MAX];
     bool data_pending;
     struct list waits;
+    uint32_t lines; /* that were logged */
 };
 
 struct sync_wait {
@@ -71,6 +72,11 @@ static size_t value_make(uint32_t key, uint32_t stamp, uint8_t *value) {
     return size;
 }
 
+static void log_line(void *context, const char *line) {
+    assert_non_null(strstr(line, "ring"));
+    ((struct bench *)context)->lines++;
+}
+
 static int open_kv(struct bench *bench, char problem[256]) {
     const struct kv_options options = {
         .env = memory_env_env(bench->world),
@@ -87,6 +93,8 @@ static int open_kv(struct bench *bench, char problem[256]) {
         .outcomes_max = 4096,
         .hooks = {.wake = wake, .data_sync = data_sync},
         .hook_context = bench,
+        .log = log_line,
+        .log_context = bench,
     };
 
     bench->data_pending = false;
@@ -288,6 +296,8 @@ static void forget_lost(struct bench *bench) {
 }
 
 static void reopen(struct bench *bench, bool power) {
+    uint64_t term = kv_term(bench->kv);
+    uint32_t starts = 0;
     char problem[256];
     int r = -ERR_CLOSED;
 
@@ -307,6 +317,7 @@ static void reopen(struct bench *bench, bool power) {
             memory_env_crash_after(bench->world, 1 + prng_below(&bench->prng, 40));
         }
         r = open_kv(bench, problem);
+        starts++;
         if (r < 0 && r != -ERR_CLOSED) {
             fail_msg("seed %llu: open answers %s: %s", (unsigned long long)bench->seed, err_name(r),
                      problem);
@@ -318,6 +329,11 @@ static void reopen(struct bench *bench, bool power) {
         assert_true(position >= bench->sealed);
     }
     assert_true(position >= bench->synced);
+    /* Of the term before so much is left, however many starts were cut since. */
+    if (starts <= 16) {
+        assert_int_equal(kv_survived_position(bench->kv, term), position);
+    }
+    assert_true(kv_survived_position(bench->kv, kv_term(bench->kv)) == UINT64_MAX);
     forget_lost(bench);
     bench->sealed = position;
     check_all(bench);
@@ -356,7 +372,7 @@ static void one_step(struct bench *bench) {
     }
 }
 
-static void run_seed(uint64_t seed, uint64_t cold) {
+static struct bench *bench_new(uint64_t seed, uint64_t cold) {
     char problem[256];
     struct bench *bench = calloc(1, sizeof *bench);
 
@@ -372,15 +388,25 @@ static void run_seed(uint64_t seed, uint64_t cold) {
     assert_int_equal(memory_env_new(seed, &bench->world), 0);
     assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
     assert_int_equal(open_kv(bench, problem), 0);
-    for (int step = 0; step < STEPS; step++) {
-        one_step(bench);
-    }
-    reopen(bench, false);
+    return bench;
+}
+
+static void bench_free(struct bench *bench) {
     kv_close(bench->kv);
     kv_mem_store_free(bench->store);
     memory_env_free(bench->world);
     free(bench->history);
     free(bench);
+}
+
+static void run_seed(uint64_t seed, uint64_t cold) {
+    struct bench *bench = bench_new(seed, cold);
+
+    for (int step = 0; step < STEPS; step++) {
+        one_step(bench);
+    }
+    reopen(bench, false);
+    bench_free(bench);
 }
 
 static void test_model(void **state) {
@@ -396,20 +422,10 @@ static void stop_done(void *context, int result) {
 
 /* A clean stop leaves no ring, and everything in the base. */
 static void test_clean_stop(void **state) {
-    (void)state;
-    char problem[256];
-    struct bench *bench = calloc(1, sizeof *bench);
+    struct bench *bench = bench_new(5, 0);
     int stopped = 1;
 
-    bench->history = calloc(HISTORY_MAX, sizeof *bench->history);
-    bench->next_stamp = 1;
-    bench->next_sequence = 1;
-    list_init(&bench->waits);
-    prng_init(&bench->prng, 5);
-    assert_int_equal(memory_env_new(5, &bench->world), 0);
-    const struct kv_mem_options store = {0};
-    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
-    assert_int_equal(open_kv(bench, problem), 0);
+    (void)state;
     for (int i = 0; i < 50; i++) {
         transaction(bench);
         turn(bench);
@@ -425,17 +441,58 @@ static void test_clean_stop(void **state) {
     struct kv_counters counters;
     kv_counters_get(bench->kv, &counters);
     assert_int_equal(counters.replayed_records, 0);
-    kv_close(bench->kv);
-    kv_mem_store_free(bench->store);
-    memory_env_free(bench->world);
-    free(bench->history);
-    free(bench);
+    bench_free(bench);
+}
+
+/* The files are wiped and made anew by the same owner, but the ring in shared memory is still
+ * there, with records that no sync point has taken, or whose start is behind one: what it holds is
+ * of a log that is gone, and joins no other. */
+static void test_ring_of_another_log(void **state) {
+    (void)state;
+    for (int synced = 0; synced < 2; synced++) {
+        struct bench *bench = bench_new(7, 0);
+        struct env *env = memory_env_env(bench->world);
+        char problem[256];
+
+        for (int i = 0; i < 20; i++) {
+            transaction(bench);
+            seal(bench);
+            for (int k = 0; synced && k < 50; k++) {
+                memory_env_advance(bench->world, NS_PER_S);
+                turn(bench);
+            }
+        }
+        assert_true(synced == (kv_synced_position(bench->kv) > 0));
+        memory_env_kill(bench->world);
+        kv_close(bench->kv);
+        kv_mem_store_free(bench->store);
+        assert_int_equal(env->ops->file_remove(env, "t/log"), 0);
+        const struct kv_mem_options store = {.prng = &bench->prng, .cold_denominator = 10};
+        assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(bench->lines, 1);
+        assert_int_equal(kv_position(bench->kv), 0);
+        bench->history_count = 0;
+        bench->sealed = 0;
+        bench->synced = 0;
+        bench->next_sequence = 1;
+        check_all(bench);
+        /* From now on it is this log's. */
+        for (int i = 0; i < 20; i++) {
+            transaction(bench);
+            seal(bench);
+        }
+        reopen(bench, false);
+        assert_int_equal(bench->lines, 1);
+        bench_free(bench);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_clean_stop),
+        cmocka_unit_test(test_ring_of_another_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ static int toy_result(struct toy_server *server, struct call *call) {
         return server->detached_result;
     }
     memset(&call->reply, 0, sizeof call->reply);
+    call->server_position = ++server->position;
     return server->handle(server, call);
 }
 
@@ -390,6 +391,14 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
     }
 }
 
+/* What was answered in the term that the client knew has survived up to `survived`. */
+static void attach_answer(struct toy_server *server, struct call *call) {
+    bool same = call->request.session_attach.known_term == server->term;
+
+    call->reply.session_attach = (struct session_attach_reply){
+        .term = server->term, .recovered_position = same ? UINT64_MAX : server->survived};
+}
+
 static int mdt_handle(struct toy_server *server, struct call *call) {
     struct toy_cluster *cluster = server->cluster;
     const union request_body *asked = &call->request;
@@ -398,9 +407,10 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
     switch (call->header.opcode) {
     case OP_SESSION_ATTACH:
         server->attached = true;
-        call->reply.session_attach.term = server->term;
+        attach_answer(server, call);
         return 0;
     case OP_SYNC:
+        call->reply.sync.synced_position = server->position;
         return 0;
     case OP_STATFS:
         call->reply.statfs.files_total = 1000;
@@ -465,6 +475,7 @@ static int ost_write(struct toy_server *server, struct call *call) {
     chunk->target = server->id;
     memcpy(chunk->data + asked->offset, call->bulk_out[0].data, asked->size);
     chunk->length = MAX(chunk->length, asked->offset + asked->size);
+    call->reply.chunk_write.position = server->position;
     return 0;
 }
 
@@ -504,9 +515,10 @@ static int ost_handle(struct toy_server *server, struct call *call) {
     switch (call->header.opcode) {
     case OP_SESSION_ATTACH:
         server->attached = true;
-        call->reply.session_attach.term = server->term;
+        attach_answer(server, call);
         return 0;
     case OP_SYNC:
+        call->reply.sync.synced_position = server->position;
         return 0;
     case OP_STATFS:
         call->reply.statfs.bytes_total = 1 << 20;
@@ -530,6 +542,8 @@ static void server_init(struct toy_cluster *cluster, struct toy_server *server, 
     server->id.value = id;
     server->handle = handle;
     server->detached_result = -ERR_UNKNOWN_SESSION;
+    server->term = 1;
+    server->survived = UINT64_MAX;
     actor_init(&server->actor, "toy", toy_step);
     int r = transport_inproc_add(cluster->transport, server->id, &server->actor);
     assert(r == 0);
