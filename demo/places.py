@@ -163,7 +163,8 @@ class Cluster:
     def operation_counts(self):
         """How many requests of each kind the mount has answered since it began."""
         rows = json.loads(self.verb("stats", self.folder, "--json"))
-        return {row["operation"]: row["count"] for row in rows}
+        return {row["operation"]: row["count"] for row in rows["operations"]
+                if row["target"] == "mount"}
 
     def kill(self):
         """kill -9 of the daemon; returns when it is gone."""

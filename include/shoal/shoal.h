@@ -90,25 +90,16 @@ enum shoal_operation {
     SHOAL_RELEASE,    /* file: closes it; always takes it */
     SHOAL_READ,       /* file, offset, data (space), size -> result = bytes */
     SHOAL_WRITE,      /* file, offset, data, size -> result = bytes (all, or an error) */
-    SHOAL_FSYNC,      /* file; of the root directory: as SHOAL_SYNC. See below */
+    SHOAL_FSYNC,      /* file; root: as SHOAL_SYNC. -EIO once a handle: a power cut undid changes */
     SHOAL_FLUSH,      /* file: settles size and times, as close does */
     SHOAL_READDIR,    /* file, offset (cookie, 0 = start), entry, entry_context */
     SHOAL_STATFS,     /* -> statfs */
     SHOAL_ACCESS,     /* ino, mode (mask of 4 2 1) */
     SHOAL_LAYOUT_GET, /* ino -> layout */
     SHOAL_LAYOUT_SET, /* ino (directory or empty file), layout */
-    SHOAL_SYNC,       /* a sync point on every target. See below */
+    SHOAL_SYNC,       /* a sync point on every target; -EIO once: any change of ours was undone */
     SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
 };
-
-/* A server that loses power loses what it acknowledged since its last sync point. Of what this
- * client had changed there, the next fsync of each handle of that file or directory tells by -EIO,
- * once a handle, as Linux does of a failed write-back; a flush (close) tells too. A handle that is
- * opened later is told as long as nobody was. SHOAL_SYNC, and fsync of the root, tell of any loss
- * of this client, once and once a handle. A file whose creation was lost answers -ESTALE. So 0 from
- * an fsync says that everything of this client before it is on disk, or was told of. Data: also
- * what others had written and closed before the handle was opened. In rare cases a file is told of
- * a loss that only others have had. */
 
 /* One entry of a directory; attributes can be NULL, and is without plus. Non-zero stops
  * before the entry. Called inside the library: no calls back into it. */

@@ -81,7 +81,8 @@ struct bytes {
     size_t size;
 };
 
-/* Space that the callee fills: size bytes of capacity are used. */
+/* Space that the callee fills: size bytes of capacity are used; what the rest holds then is not
+ * said. */
 struct buffer {
     uint8_t *data;
     size_t size;

@@ -91,7 +91,11 @@ static void data_fill(struct operation *operation, struct call *call, const stru
     } else {
         call->request.chunk_read = (struct chunk_read_request){
             file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size};
-        call->bulk_in = (struct buffer){.data = data, .capacity = part->size};
+        /* Behind the last piece, what the caller has room for takes the rest of a block. */
+        bool last = part->at + part->size == operation->end;
+        size_t before = (size_t)(part->at - operation->start);
+        call->bulk_in =
+            (struct buffer){.data = data, .capacity = last ? asked->size - before : part->size};
     }
 }
 

@@ -66,6 +66,11 @@ static int parse_stripe(const struct verb *verb, int argc, char **argv,
     if (!words->path) {
         return verb_usage(verb, "a path in a mount is missing");
     }
+    bool set = strcmp(words->count, "-") != 0 || strcmp(words->size, "-") != 0;
+    if (set != (strcmp(argv[1], "set") == 0)) {
+        return verb_usage(verb, set ? "get takes neither --count nor --size"
+                                    : "set takes --count, --size or both");
+    }
     if (strcmp(words->count, "-") != 0 && strcmp(words->count, "all") != 0 &&
         (!verb_parse_count(words->count, &number) || number == 0 || number > 65534)) {
         return verb_usage(verb, "--count takes 1 to 65534, or -1 for all targets, not %s",
@@ -106,7 +111,7 @@ const struct verb verb_stat = {"stat",
 const struct verb verb_stripe = {
     "stripe",
     "get|set PATH [--count N] [--size BYTES] [--json]",
-    "Shows or sets the layout of new files in a directory, or of an empty file.",
+    "Shows or sets the layout of new files in a directory, or of a new file.",
     "  --count N     storage targets that a file is spread over; -1: all\n"
     "  --size BYTES  chunk size, a multiple of 64K up to 64M\n",
     "shoal stripe set /mnt/shoal/checkpoints --count -1 --size 4M",

@@ -34,8 +34,8 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 << 20) {
                 return verb_usage(verb, "--size takes 16M or more, not %s", argv[i]);
             }
-        } else if (argv[i][0] == '-' || words->directory) {
-            return verb_usage(verb, "%s is not understood", argv[i]);
+        } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
+            return verb_usage(verb, "\"%s\" is not understood", argv[i]);
         } else {
             words->directory = argv[i];
         }
@@ -46,8 +46,14 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
 static int resolve(const struct verb *verb, const char *path, char **ret_path) {
     int r = env_path_resolve(path, ret_path);
 
+    if (r == -ERR_NOT_FOUND) {
+        return verb_fail(verb, "the directory %s does not exist: create it with `mkdir -p %s`",
+                         path, path);
+    }
     return r == 0 ? EXIT_OK
-                  : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
+           : r == -ERR_NOT_FOUND
+               ? verb_fail(verb, "there is no directory %s: make it with `mkdir -p %s`", path, path)
+               : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
@@ -62,8 +68,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         return verb_fail(verb, "%s", problem);
     }
     options->mount_point = mount_point;
-    env_signals_block();
     if (foreground) {
+        env_signals_block();
         return daemon_run(options);
     }
     snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
@@ -80,6 +86,8 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
                          background.message[0] ? background.message
                                                : "the daemon died at its start");
     }
+    /* Not before: who waits for the daemon to be ready may give up. */
+    env_signals_block();
     options->background = &background;
     exit(daemon_run(options));
 }
@@ -138,13 +146,27 @@ static int run_down(const struct verb *verb, int argc, char **argv) {
     return status != EXIT_OK ? status : wait_for_end(verb, directory);
 }
 
+/* The path goes along: one within the mount, or the data's directory, is no mount point. */
 static int run_umount(const struct verb *verb, int argc, char **argv) {
-    const char *const arguments[] = {"umount"};
+    char directory[FIND_PATH_BYTES];
+    char *path = NULL;
 
-    if (argc != 2 || argv[1][0] == '-') {
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-' || i > 1) {
+            return verb_usage(verb, "%s is not understood", argv[i]);
+        }
+    }
+    if (argc < 2) {
         return verb_usage(verb, "a mount point is missing");
     }
-    return find_and_call(verb, argv[1], 1, arguments);
+    int status = find_cluster(verb, argv[1], directory);
+    if (status == EXIT_OK && env_path_resolve(argv[1], &path) < 0) {
+        status = verb_fail(verb, "%s: there is no such file or directory", argv[1]);
+    }
+    const char *const arguments[] = {"umount", path};
+    status = status != EXIT_OK ? status : call_daemon(verb, directory, 2, arguments);
+    free(path);
+    return status;
 }
 
 static int run_version(const struct verb *verb, int argc, char **argv) {

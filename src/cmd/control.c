@@ -19,14 +19,7 @@ void control_print(struct env_control_connection *connection, const char *format
 }
 
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
-static int control_umount(struct control *control, struct env_control_connection *connection,
-                          size_t argument_count, char **arguments) {
-    (void)argument_count;
-    (void)arguments;
-    if (!control->mount) {
-        control_print(connection, "%s is not mounted\n", control->directory);
-        return EXIT_FAILED;
-    }
+static int detach(struct control *control, struct env_control_connection *connection) {
     int r = fuse_mount_detach(control->mount);
     if (r < 0) {
         control_print(connection, "%s is in use: end what uses it (fuser -m %s), then try again\n",
@@ -36,13 +29,40 @@ static int control_umount(struct control *control, struct env_control_connection
     return EXIT_OK;
 }
 
+/* umount PATH */
+static int control_umount(struct control *control, struct env_control_connection *connection,
+                          size_t argument_count, char **arguments) {
+    if (!control->mount) {
+        control_print(connection, "%s is not mounted\n", control->directory);
+        return EXIT_FAILED;
+    }
+    if (argument_count < 2 || strcmp(arguments[1], control->mount_point) != 0) {
+        control_print(connection, "%s is not the mount point, %s is\n",
+                      argument_count < 2 ? "that" : arguments[1], control->mount_point);
+        return EXIT_FAILED;
+    }
+    return detach(control, connection);
+}
+
 static int control_down(struct control *control, struct env_control_connection *connection,
                         size_t argument_count, char **arguments) {
-    if (control->mount &&
-        control_umount(control, connection, argument_count, arguments) != EXIT_OK) {
+    (void)argument_count;
+    (void)arguments;
+    if (control->mount && detach(control, connection) != EXIT_OK) {
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);
+    while (!atomic_load(&control->stopped)) {
+        local_cluster_rest(control->cluster);
+    }
+    if (control->stop_result < 0) {
+        control_print(connection,
+                      "%s stopped with an error: %s; what was acknowledged is kept for the next "
+                      "start, %s/%s tells more\n",
+                      control->directory, err_text(control->stop_result), control->directory,
+                      DAEMON_LOG_NAME);
+        return EXIT_FAILED;
+    }
     return EXIT_OK;
 }
 
@@ -62,6 +82,7 @@ static const struct {
     {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
     {"status", control_status}, {"df", control_df},         {"stats", control_stats},
     {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
+    {"bench", control_bench},   {"fsck", control_fsck},
 };
 
 static int handle(void *context, struct env_control_connection *connection, size_t argument_count,
@@ -75,6 +96,10 @@ static int handle(void *context, struct env_control_connection *connection, size
     return EXIT_USAGE;
 }
 
+static bool is_long(const char *verb) {
+    return strcmp(verb, "fsck") == 0 || strcmp(verb, "bench") == 0;
+}
+
 static void thread_enter(void *context) {
     struct control *control = context;
 
@@ -82,6 +107,12 @@ static void thread_enter(void *context) {
         return;
     }
     local_cluster_thread_enter(control->cluster);
+}
+
+static bool go_on(void *context) {
+    struct control *control = context;
+
+    return local_cluster_thread_go_on(control->cluster);
 }
 
 static void thread_leave(void *context) {
@@ -96,8 +127,10 @@ int control_start(struct control *control, char problem[512]) {
         .directory = control->directory,
         .name = DAEMON_CONTROL_NAME,
         .handle = handle,
+        .is_long = is_long,
         .thread_enter = thread_enter,
         .thread_leave = thread_leave,
+        .go_on = go_on,
         .context = control,
     };
     int r = env_control_start(&options, &control->server);

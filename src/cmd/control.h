@@ -12,7 +12,10 @@ struct control {
     const char *mount_point;
     struct env_control_server *server;
     atomic_bool stop_wanted;
-    atomic_bool stopped; /* the last sync point is taken: `down` may return */
+    atomic_bool checking;  /* a check of the cluster runs, or a pass of the scrub */
+    atomic_bool scrubbing; /* a pass of the scrub runs, or waits for a check to end */
+    atomic_bool stopped;   /* the last sync point is taken: `down` may return */
+    bool unclean; /* the last end was, and no scrub has come to its end since; the main thread's */
     int stop_result;
 };
 
@@ -25,4 +28,5 @@ __attribute__((format(printf, 2, 3))) void control_print(struct env_control_conn
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct env_control_connection *connection,
                        size_t argument_count, char **arguments);
-control_fn control_status, control_df, control_stats, control_sync, control_stat, control_stripe;
+control_fn control_bench, control_fsck, control_status, control_df, control_stats, control_sync,
+    control_stat, control_stripe;

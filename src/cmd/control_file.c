@@ -113,6 +113,15 @@ int control_stripe(struct control *control, struct env_control_connection *conne
             request.layout.chunk_bytes = (uint32_t)MIN(number, (unsigned long long)UINT32_MAX);
         }
         r = shoal_run(client, &request);
+        if (err_from_errno((int)-r) == -ERR_INVALID) {
+            control_print(connection, "what has chunks keeps its layout, links have none: name a "
+                                      "directory or a new file\n");
+            return EXIT_FAILED;
+        }
+    }
+    if (r < 0 && err_from_errno((int)-r) == -ERR_INVALID) {
+        control_print(connection, "a layout is set on a directory, or on a file without data\n");
+        return EXIT_FAILED;
     }
     if (r < 0) {
         return refuse(connection, r);

@@ -18,7 +18,7 @@ static bool has_word(size_t argument_count, char **arguments, const char *word) 
 }
 
 static void print_json(struct env_control_connection *connection, json_t *json) {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
 
     if (text) {
         env_control_write(connection, text, strlen(text));
@@ -129,43 +129,6 @@ int control_df(struct control *control, struct env_control_connection *connectio
                       "total MiB", "used MiB", "free MiB", "used", space->bytes_total / MIB,
                       used / MIB, space->bytes_available / MIB,
                       space->bytes_total > 0 ? used * 100 / space->bytes_total : 0);
-    }
-    return EXIT_OK;
-}
-
-/* Latencies per kind of request of the mount, since it began. */
-int control_stats(struct control *control, struct env_control_connection *connection,
-                  size_t argument_count, char **arguments) {
-    static struct fuse_operation_statistics rows[FUSE_OPERATIONS_MAX];
-    unsigned count = control->mount ? fuse_mount_statistics(control->mount, rows) : 0;
-    bool as_json = has_word(argument_count, arguments, "--json");
-    json_t *json = json_array();
-
-    if (!as_json) {
-        control_print(connection, "%-14s %12s %8s %9s %9s %9s %9s\n", "operation", "count",
-                      "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
-    }
-    for (unsigned i = 0; i < count; i++) {
-        const struct fuse_operation_statistics *row = &rows[i];
-
-        if (as_json) {
-            json_array_append_new(
-                json,
-                json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "operation", row->name, "count",
-                          (json_int_t)row->count, "errors", (json_int_t)row->error_count, "mean_us",
-                          (double)row->mean_ns / 1e3, "p50_us", (double)row->p50_ns / 1e3, "p99_us",
-                          (double)row->p99_ns / 1e3, "p999_us", (double)row->p999_ns / 1e3));
-        } else {
-            control_print(connection, "%-14s %12" PRIu64 " %8" PRIu64 " %9.1f %9.1f %9.1f %9.1f\n",
-                          row->name, row->count, row->error_count, (double)row->mean_ns / 1e3,
-                          (double)row->p50_ns / 1e3, (double)row->p99_ns / 1e3,
-                          (double)row->p999_ns / 1e3);
-        }
-    }
-    if (as_json) {
-        print_json(connection, json);
-    } else {
-        json_decref(json);
     }
     return EXIT_OK;
 }

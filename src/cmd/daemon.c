@@ -3,6 +3,7 @@
 #include "cmd/control.h"
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
+#include "cmd/scrub.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
 #include <inttypes.h>
@@ -11,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_TIMEOUT_NS = 1000000000 };
+enum { ENTRY_TIMEOUT_NS = 1000000000, MARK_BYTES_MAX = 16 };
+#define STOP_POLL_NS (NS_PER_S / 5)
+/* In the directory while it is in use: the next start then knows of an unclean end. */
+#define MARK_NAME "in-use"
 
 static void log_line(const char *line) {
     fprintf(stderr, "shoal: %s\n", line);
@@ -37,6 +41,25 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
     };
 }
 
+static bool lies_within(const char *path, const char *folder) {
+    size_t size = strlen(folder);
+
+    return strncmp(path, folder, size) == 0 &&
+           (path[size] == '/' || path[size] == '\0' || size == 1);
+}
+
+/* What is mounted over the data would hide it. */
+static int check_apart(const struct daemon_options *options, const char *mount_point,
+                       char problem[512]) {
+    if (lies_within(mount_point, options->directory) ||
+        lies_within(options->directory, mount_point)) {
+        snprintf(problem, 512, "--mount %s and the data in %s must not lie within each other",
+                 mount_point, options->directory);
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
 int daemon_check(const struct daemon_options *options, char **ret_mount_point, char problem[512]) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
     struct fuse_problem fuse_problem = {""};
@@ -46,6 +69,8 @@ int daemon_check(const struct daemon_options *options, char **ret_mount_point, c
         r = fuse_mount_check(options->mount_point, ret_mount_point, &fuse_problem);
         if (r < 0) {
             snprintf(problem, 512, "%s", fuse_problem.text);
+        } else {
+            r = check_apart(options, *ret_mount_point, problem);
         }
     }
     return r;
@@ -112,25 +137,124 @@ static void report_ready(const struct daemon_options *options, const struct cont
     }
 }
 
-/* Serves until a signal, `shoal down`, or the end of the mount says stop. */
-static void serve(struct control *control) {
+/* Whether a signal, `shoal down`, or the end of the mount has said stop, until the timeout. */
+static bool stop_came(struct control *control, uint64_t timeout_ns) {
     int signal_number;
 
-    while (!atomic_load(&control->stop_wanted)) {
-        if (env_signal_wait(NS_PER_S / 5, &signal_number) == 0) {
-            atomic_store(&control->stop_wanted, true);
+    if (env_signal_wait(timeout_ns, &signal_number) == 0) {
+        atomic_store(&control->stop_wanted, true);
+    }
+    return atomic_load(&control->stop_wanted);
+}
+
+/* Likewise; what was begun on this thread goes on before. */
+static bool stop_comes(struct control *control, uint64_t timeout_ns) {
+    bool more = local_cluster_thread_go_on(control->cluster);
+
+    return stop_came(control, more ? 0 : timeout_ns);
+}
+
+static bool scrub_stopped(void *context) {
+    return stop_came(context, 0);
+}
+
+/* One pass, when no check runs. */
+static int scrub_pass(struct control *control, struct scrub *scrub,
+                      int (*pass)(struct scrub *scrub)) {
+    int r = 0;
+
+    atomic_store(&control->scrubbing, true);
+    while (r == 0 && atomic_exchange(&control->checking, true)) {
+        r = stop_comes(control, STOP_POLL_NS) ? -ERR_CLOSED : 0;
+    }
+    if (r == 0) {
+        r = pass(scrub);
+        atomic_store(&control->checking, false);
+    }
+    atomic_store(&control->scrubbing, false);
+    return r;
+}
+
+/* After an unclean end. False: it has to be done again after the next start. */
+static bool scrub(struct control *control) {
+    struct env *env = local_cluster_env(control->cluster);
+    struct scrub scrub = {
+        .cluster = control->cluster, .stopped = scrub_stopped, .context = control};
+    int r = -ERR_NO_MEMORY;
+
+    scrub.later = calloc(SCRUB_LATER_MAX, sizeof *scrub.later);
+    if (scrub.later) {
+        r = scrub_pass(control, &scrub, scrub_first);
+    }
+    if (r == 0 && scrub.later_count > 0) {
+        uint64_t end_ns = env_now_ns(env) + SCRUB_WAIT_S * NS_PER_S;
+
+        while (r == 0 && env_now_ns(env) < end_ns) {
+            r = stop_comes(control, STOP_POLL_NS) ? -ERR_CLOSED : 0;
         }
+        r = r < 0 ? r : scrub_pass(control, &scrub, scrub_second);
+    }
+    if (scrub.removed > 0) {
+        fprintf(stderr, "shoal: %" PRIu64 " sets of chunks that belonged to no file are removed\n",
+                scrub.removed);
+    }
+    if (r < 0 && r != -ERR_CLOSED) {
+        fprintf(stderr, "shoal: looking for chunks that belong to no file: %s\n", err_text(r));
+    }
+    free(scrub.later);
+    return r == 0;
+}
+
+/* Serves until told to stop. */
+static void serve(struct control *control) {
+    if (control->unclean) {
+        control->unclean = !scrub(control);
+    }
+    while (!stop_comes(control, STOP_POLL_NS)) {
+    }
+}
+
+/* A file is there from before the mount answers to a clean end. */
+static int mark_begin(struct control *control, char problem[512]) {
+    struct env *env = local_cluster_env(control->cluster);
+    char *text;
+    size_t size;
+    int r = env_file_read(env, MARK_NAME, MARK_BYTES_MAX, &text, &size);
+
+    if (r == 0) {
+        free(text);
+        control->unclean = true;
+        return 0;
+    }
+    r = env_file_write(env, MARK_NAME, "", 0);
+    if (r < 0) {
+        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, MARK_NAME,
+                 err_text(r));
+    }
+    return r;
+}
+
+static void mark_end(struct control *control) {
+    struct env *env = local_cluster_env(control->cluster);
+
+    if (!control->unclean) {
+        (void)!env->ops->file_remove(env, MARK_NAME);
     }
 }
 
 static int stop(const struct daemon_options *options, struct control *control) {
     fuse_mount_stop(control->mount);
     control->mount = NULL;
+    env_control_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
         fprintf(stderr, "shoal: %s stopped with an error: %s\n", options->directory, err_text(r));
     }
     control->stop_result = r;
+    atomic_store(&control->stopped, true);
+    if (r == 0) {
+        mark_end(control);
+    }
     control_stop(control);
     local_cluster_close(control->cluster);
     return r < 0 ? EXIT_FAILED : EXIT_OK;
@@ -145,7 +269,8 @@ int daemon_run(const struct daemon_options *options) {
     if (r < 0) {
         return give_up(options, problem);
     }
-    if (options->mount_point) {
+    r = mark_begin(&control, problem);
+    if (r == 0 && options->mount_point) {
         r = start_mount(options, &control, problem);
     }
     if (r == 0) {
@@ -153,7 +278,9 @@ int daemon_run(const struct daemon_options *options) {
     }
     if (r < 0) {
         fuse_mount_stop(control.mount);
-        (void)!local_cluster_stop(control.cluster);
+        if (local_cluster_stop(control.cluster) == 0) {
+            mark_end(&control);
+        }
         local_cluster_close(control.cluster);
         return give_up(options, problem);
     }

@@ -5,9 +5,13 @@
 #include "env/env_control.h"
 #include "env/env_linux.h"
 #include "env/env_system.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A daemon that is asked for its mount only, and does not say it by then, is passed over. */
+enum { SILENCE_MS = 2000 };
 
 struct text {
     char *data;
@@ -74,6 +78,7 @@ static bool is_mounted_above(const char *directory, const char *path) {
                                                 .name = DAEMON_CONTROL_NAME,
                                                 .argument_count = 1,
                                                 .arguments = arguments,
+                                                .silence_ms_max = SILENCE_MS,
                                                 .output = collect,
                                                 .context = &text};
     int status = EXIT_FAILED;
@@ -85,17 +90,33 @@ static bool is_mounted_above(const char *directory, const char *path) {
     return above;
 }
 
+/* A killed daemon leaves its entry, and its number may have become somebody else's; the lock on its
+ * directory went with it. */
+static bool runs_on(const char *directory, int process) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    int holder = 0;
+
+    if (env_linux_new(&options, &env) < 0) {
+        return false;
+    }
+    bool runs = env_lock_holder(env, "lock", &holder) == 0 && holder == process;
+    env_linux_free(env);
+    return runs;
+}
+
 static int search_one(void *context, const struct env_entry *entry) {
     struct search *search = context;
     unsigned long long process;
     char *directory;
     size_t size;
 
-    if (!verb_parse_count(entry->name, &process) || !env_process_is_alive((int)process) ||
+    if (!verb_parse_count(entry->name, &process) || process > INT_MAX ||
         env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size) < 0) {
         return 0;
     }
-    if (!search->path || is_mounted_above(directory, search->path)) {
+    if (runs_on(directory, (int)process) &&
+        (!search->path || is_mounted_above(directory, search->path))) {
         memcpy(search->directory, directory, size + 1);
         search->count++;
     }

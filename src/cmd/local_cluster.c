@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -20,10 +20,13 @@ struct local_cluster {
     struct rpc *manager_rpc;
     struct rpc *group_rpc;
     struct rpc *client_rpc;
+    struct rpc *asker_rpc;
+    struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* used as long as they are open */
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
     struct env_tick tick;
@@ -35,10 +38,13 @@ struct local_cluster {
     void (*log)(const char *line);
 };
 
-/* A step's answer for the thread that waits. */
+/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
+ * its stack and its loop with it. */
+enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
+
 struct waiting {
     struct env_loop *loop;
-    atomic_bool finished;
+    atomic_uint state; /* enum waiting_state */
     int result;
 };
 
@@ -47,16 +53,19 @@ static void waiting_done(void *context, int result) {
     struct env_loop *loop = waiting->loop;
 
     waiting->result = result;
-    atomic_store(&waiting->finished, true);
+    atomic_store(&waiting->state, WAITING_DONE);
     env_loop_wake(loop);
+    atomic_store(&waiting->state, WAITING_GONE);
 }
 
 static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    while (!atomic_load(&waiting->finished)) {
+    unsigned state;
+
+    while ((state = atomic_load(&waiting->state)) != WAITING_GONE) {
         while (worker_run_one(worker_current())) {
         }
-        if (!atomic_load(&waiting->finished)) {
-            (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
+        if (atomic_load(&waiting->state) != WAITING_GONE) {
+            (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
         }
     }
     return waiting->result;
@@ -79,11 +88,22 @@ void local_cluster_thread_enter(void *context) {
     worker_bind(worker);
 }
 
+bool local_cluster_thread_go_on(void *context) {
+    struct local_cluster *cluster = context;
+
+    (void)local_cluster_thread_idle(cluster);
+    if (env_loop_pending(cluster->env) == 0) {
+        return false;
+    }
+    (void)env_loop_wait(cluster->env, -1, GO_ON_MS * NS_PER_MS);
+    return true;
+}
+
+/* Actors that ran here have I/O under way for anyone's requests: it ends here, too. */
 void local_cluster_thread_leave(void *context) {
     struct worker *worker = worker_current();
 
-    (void)context;
-    while (worker_run_one(worker)) {
+    while (local_cluster_thread_go_on(context)) {
     }
     worker_bind(NULL);
     free(worker);
@@ -112,6 +132,7 @@ static void tick_fire(struct env_tick *tick) {
         ost_tick(cluster->osts[i]);
     }
     client_tick(cluster->client);
+    rpc_tick(cluster->asker_rpc);
     if (slow) {
         manager_tick(cluster->manager);
         group_tick(cluster->group);
@@ -142,11 +163,22 @@ static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t t
         .log_context = cluster,
     };
 
-    memcpy(options.owner_id, config->cluster_id, sizeof options.owner_id);
-    for (size_t i = 0; i < sizeof target; i++) {
-        options.owner_id[i] ^= (uint8_t)(target >> (8 * i));
-    }
+    local_target_owner(config, target, options.owner_id);
     return options;
+}
+
+static void asker_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
+}
+
+static void asked(struct call *call) {
+    waiting_done(call->context, call->result);
 }
 
 static int make_map(struct local_cluster *cluster) {
@@ -188,7 +220,7 @@ static int open_manager(struct local_cluster *cluster, char problem[256]) {
     };
 
     options.kv.ring_bytes = 256 * KIB;
-    options.kv.disk_log_bytes = 8 * MIB;
+    options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = 16 * MIB;
     int r = manager_open(&options, &cluster->manager, problem);
     return r < 0 ? r
@@ -217,11 +249,11 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
 
 static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
     char *name = cluster->ost_names[index];
-    char data[32];
+    char *data = cluster->ost_data_paths[index];
     struct target_id target = {LOCAL_OST_ID_FIRST + index};
 
     snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
-    snprintf(data, sizeof data, "ost%u/data", index);
+    snprintf(data, sizeof cluster->ost_data_paths[index], "ost%u/data", index);
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(cluster, target.value, name),
@@ -253,12 +285,13 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     r = r < 0 ? r : make_rpc(cluster, &cluster->manager_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->group_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->client_rpc);
+    r = r < 0 ? r : make_rpc(cluster, &cluster->asker_rpc);
     r = r < 0 ? r : open_manager(cluster, problem);
     r = r < 0 ? r : open_group(cluster, problem);
     for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
         r = open_ost(cluster, i, problem);
     }
-    return r;
+    return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
 static int open_client(struct local_cluster *cluster, const char *origin) {
@@ -317,6 +350,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     r = open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);
+    /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
+    while (r == 0 && local_cluster_thread_go_on(cluster)) {
+    }
     if (r < 0 && !problem[0]) {
         snprintf(problem, 512, "%s cannot be started: %s", options->directory,
                  detail[0] ? detail : err_text(r));
@@ -333,6 +369,7 @@ int local_cluster_open(const struct local_cluster_options *options,
         return -ERR_NO_MEMORY;
     }
     cluster->log = options->log;
+    actor_init(&cluster->asker, "asker", asker_step);
     cluster->root = strdup(options->directory);
     int r = cluster->root ? open_all(cluster, options, problem) : -ERR_NO_MEMORY;
     if (r < 0) {
@@ -401,6 +438,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     group_close(cluster->group);
     manager_close(cluster->manager);
+    rpc_free(cluster->asker_rpc);
     rpc_free(cluster->client_rpc);
     rpc_free(cluster->group_rpc);
     rpc_free(cluster->manager_rpc);
@@ -430,4 +468,51 @@ struct group *local_cluster_group(struct local_cluster *cluster) {
 
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
     return cluster->osts[index];
+}
+
+const struct cluster_map *local_cluster_map(const struct local_cluster *cluster) {
+    return cluster->map;
+}
+
+static void group_stats_done(struct group_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = group_stats_done;
+    ret_stats->context = &waiting;
+    group_stats_start(cluster->group, ret_stats);
+    (void)wait_for(cluster, &waiting);
+}
+
+static void ost_stats_done(struct ost_stats *stats) {
+    waiting_done(stats->context, 0);
+}
+
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    ret_stats->done = ost_stats_done;
+    ret_stats->context = &waiting;
+    ost_stats_start(cluster->osts[index], ret_stats);
+    (void)wait_for(cluster, &waiting);
+}
+
+int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    call->origin = &cluster->asker;
+    call->done = asked;
+    call->context = &waiting;
+    call_start(cluster->asker_rpc, call);
+    return wait_for(cluster, &waiting);
+}
+
+void local_cluster_rest(struct local_cluster *cluster) {
+    while (worker_run_one(worker_current())) {
+    }
+    (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
 }

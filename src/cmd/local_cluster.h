@@ -1,12 +1,14 @@
 /* A whole cluster in this process: manager, one metadata target, storage targets, a session of
  * libshoal, all on the in-process transport and the real outside.
  *
- *     directory/shoal.conf  lock  control.sock  log/  manager/  mdt0/  ost0/ ost1/ ...
+ *     directory/shoal.conf  targets  lock  in-use  control.sock  shoal.log
+ *               manager/  mdt0/  ost0/ ...
  *
  * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
 #pragma once
 #include "client/client.h"
 #include "cmd/config.h"
+#include "cmd/local_targets.h"
 #include "env/env_linux.h"
 #include "layout/cluster_map.h"
 #include "manager/manager.h"
@@ -14,8 +16,6 @@
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
 #include "store/ost.h"
-
-enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
 
 struct env_lock;
 struct local_cluster;
@@ -44,8 +44,24 @@ struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
 struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
+const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
+
+/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them. For a
+ * thread that has entered. */
+void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
+void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
+                             struct ost_stats *ret_stats);
+
+/* Asks a target and waits for its answer; for one thread at a time that has entered. The caller
+ * has filled opcode, target, request and bulk. The call's result. */
+MUST_CHECK int local_cluster_ask(struct local_cluster *cluster, struct call *call);
+/* Lets the others go on for a tenth of a second at most. Likewise. */
+void local_cluster_rest(struct local_cluster *cluster);
 
 /* For threads that run actors, as hooks with the cluster as context. */
 void local_cluster_thread_enter(void *cluster);
 void local_cluster_thread_leave(void *cluster);
 bool local_cluster_thread_idle(void *cluster);
+/* For threads that wait for something else than their loop: runs what is due, waits a millisecond
+ * at most; false when nothing is under way here. */
+bool local_cluster_thread_go_on(void *cluster);

@@ -2,6 +2,7 @@
 #include "cmd/local_directory.h"
 #include "cmd/daemon.h"
 #include "cmd/local_cluster.h"
+#include "cmd/local_targets.h"
 #include "env/env_control.h"
 #include "env/env_process.h"
 #include <inttypes.h>
@@ -70,6 +71,36 @@ static uint64_t bytes_at_start(const struct config *config) {
            config->ost_count * MIN(config->data_bytes_max, 256 * MIB);
 }
 
+static int refuse_small(const struct env_space *space, const char *directory,
+                        const struct config *config, char problem[512]) {
+    snprintf(problem, 512,
+             "%s has %" PRIu64 " MiB free, a new cluster of %u storage targets needs %" PRIu64
+             " MiB: free some or use fewer --osts",
+             directory, space->free_bytes / MIB, config->ost_count, bytes_at_start(config) / MIB);
+    return -ERR_NO_SPACE;
+}
+
+static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
+                     char problem[512]) {
+    int r = env_space_get(env, ret_space);
+
+    if (r < 0) {
+        snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
+    }
+    return r;
+}
+
+/* A directory that has a shoal.conf and nothing else yet. */
+static int check_room(struct env *env, const char *directory, const struct config *config,
+                      char problem[512]) {
+    struct env_space space;
+    int r = get_space(env, directory, &space, problem);
+
+    return r == 0 && space.free_bytes < bytes_at_start(config)
+               ? refuse_small(&space, directory, config, problem)
+               : r;
+}
+
 static int plan(struct env *env, const struct local_cluster_options *options,
                 struct config *ret_config, char problem[512]) {
     struct env_space space;
@@ -77,10 +108,8 @@ static int plan(struct env *env, const struct local_cluster_options *options,
 
     config_default(&config);
     config.ost_count = options->ost_count > 0 ? options->ost_count : config.ost_count;
-    int r = env_space_get(env, &space);
+    int r = get_space(env, options->directory, &space, problem);
     if (r < 0) {
-        snprintf(problem, 512, "the space of %s cannot be told: %s", options->directory,
-                 err_text(r));
         return r;
     }
     if (space.copies_on_write) {
@@ -95,12 +124,7 @@ static int plan(struct env *env, const struct local_cluster_options *options,
         options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
     if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
         config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
-        snprintf(problem, 512,
-                 "%s has %" PRIu64 " MiB free, a new cluster of %u storage targets needs %" PRIu64
-                 " MiB: free some or use fewer --osts",
-                 options->directory, space.free_bytes / MIB, config.ost_count,
-                 bytes_at_start(&config) / MIB);
-        return -ERR_NO_SPACE;
+        return refuse_small(&space, options->directory, &config, problem);
     }
     *ret_config = config;
     return 0;
@@ -175,10 +199,21 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         r = seen.config ? read_config(env, options->directory, &config, problem)
                         : plan(env, options, &config, problem);
     }
+    if (r == 0 && seen.config && !seen.anything) {
+        r = check_room(env, options->directory, &config, problem);
+    }
     int holder;
     if (r == 0 && seen.config && lock_stays(env, options->directory, &holder)) {
         say_in_use(options->directory, holder, problem);
         r = -ERR_IN_USE;
+    }
+    if (r == 0 && seen.config) {
+        char detail[256];
+
+        r = local_targets_check(env, &config, detail);
+        if (r < 0) {
+            snprintf(problem, 512, "%s: %s", options->directory, detail);
+        }
     }
     env_linux_free(env);
     return r;

@@ -4,29 +4,30 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_up,    &verb_down, &verb_umount, &verb_status, &verb_df,
-    &verb_stats, &verb_sync, &verb_stat,   &verb_stripe, &verb_version,
+    &verb_up,   &verb_down, &verb_umount, &verb_status, &verb_df,    &verb_stats,
+    &verb_sync, &verb_stat, &verb_stripe, &verb_fsck,   &verb_bench, &verb_version,
 };
 
-static void print_verbs(FILE *out) {
-    fprintf(out, "shoal: a parallel file system for AI training\n\nusage: shoal VERB ...\n\n");
+static void print_verbs(void) {
+    printf("shoal: a parallel file system for AI training\n\nusage: shoal VERB ...\n\n");
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    fprintf(out, "\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage.\n");
+    printf("\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage.\n");
 }
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        print_verbs(stderr);
+        fprintf(stderr, "shoal: a verb is missing: `shoal help` lists them\n");
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
-        print_verbs(stdout);
+        print_verbs();
         return EXIT_OK;
     }
+    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(argv[1], verbs[i]->name) == 0) {
+        if (strcmp(name, verbs[i]->name) == 0) {
             for (int at = 2; at < argc; at++) {
                 if (strcmp(argv[at], "--help") == 0) {
                     verb_help(verbs[i]);

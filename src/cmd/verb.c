@@ -6,31 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-__attribute__((format(printf, 2, 0))) static int
-complain(const struct verb *verb, const char *format, va_list arguments, int status) {
+__attribute__((format(printf, 2, 0))) static void complain(const struct verb *verb,
+                                                           const char *format, va_list arguments) {
     fprintf(stderr, "shoal %s: ", verb->name);
     vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    return status;
+}
+
+/* Lines that are laid out for the help, in one, word by word. */
+static void print_folded(const char *text) {
+    while (*(text += strspn(text, " \n"))) {
+        size_t size = strcspn(text, " \n");
+
+        fprintf(stderr, " %.*s", (int)size, text);
+        text += size;
+    }
 }
 
 int verb_usage(const struct verb *verb, const char *format, ...) {
     va_list arguments;
 
     va_start(arguments, format);
-    int status = complain(verb, format, arguments, EXIT_USAGE);
+    complain(verb, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "usage: shoal %s %s\n", verb->name, verb->arguments);
-    return status;
+    fprintf(stderr, " (usage: shoal %s", verb->name);
+    print_folded(verb->arguments);
+    fputs(")\n", stderr);
+    return EXIT_USAGE;
 }
 
 int verb_fail(const struct verb *verb, const char *format, ...) {
     va_list arguments;
 
     va_start(arguments, format);
-    int status = complain(verb, format, arguments, EXIT_FAILED);
+    complain(verb, format, arguments);
     va_end(arguments);
-    return status;
+    fputc('\n', stderr);
+    return EXIT_FAILED;
 }
 
 void verb_help(const struct verb *verb) {

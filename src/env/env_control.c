@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { LONG_POLL_MS = 5 };
+
 struct env_control_connection {
     int socket;
     bool broken;
 };
 
+/* A request that takes long, and its thread. */
+struct long_request {
+    struct env_control_server *server;
+    pthread_t thread;
+    bool used;            /* the serving thread's */
+    atomic_bool finished; /* to be joined */
+    int socket;
+    char *request;
+    size_t size;
+};
+
 struct env_control_server {
+    struct long_request longs[ENV_CONTROL_LONG_MAX];
     struct env_control_options options;
     int directory;
     int listener;
@@ -110,28 +125,106 @@ static size_t split_arguments(char *request, size_t size, char **arguments) {
     return count;
 }
 
+bool env_control_is_gone(const struct env_control_connection *connection) {
+    struct pollfd event = {.fd = connection->socket, .events = POLLRDHUP};
+
+    return connection->broken || poll(&event, 1, 0) > 0;
+}
+
+static void thread_enter(struct env_control_server *server) {
+    if (server->options.thread_enter) {
+        server->options.thread_enter(server->options.context);
+    }
+}
+
+static void thread_leave(struct env_control_server *server) {
+    if (server->options.thread_leave) {
+        server->options.thread_leave(server->options.context);
+    }
+}
+
+/* Frees the request and closes the socket. */
+static void answer(struct env_control_server *server, int socket, char *request, size_t size) {
+    struct env_control_connection connection = {.socket = socket};
+    char *arguments[ENV_CONTROL_ARGUMENTS_MAX];
+    size_t count = split_arguments(request, size, arguments);
+    int status = server->options.handle(server->options.context, &connection, count, arguments);
+
+    if (!connection.broken) {
+        (void)(send_number(socket, 0) && send_number(socket, (uint32_t)status));
+    }
+    free(request);
+    close(socket);
+}
+
+static void *answer_long(void *context) {
+    struct long_request *request = context;
+
+    thread_enter(request->server);
+    answer(request->server, request->socket, request->request, request->size);
+    thread_leave(request->server);
+    atomic_store(&request->finished, true);
+    return NULL;
+}
+
+/* Joins those that have ended, or all. */
+static void longs_join(struct env_control_server *server, bool all) {
+    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+        struct long_request *request = &server->longs[i];
+
+        if (request->used && (all || atomic_load(&request->finished))) {
+            pthread_join(request->thread, NULL);
+            request->used = false;
+        }
+    }
+}
+
+/* False: no thread is left, so it is handled on the serving one. */
+static bool long_start(struct env_control_server *server, int socket, char *text, size_t size) {
+    longs_join(server, false);
+    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+        struct long_request *request = &server->longs[i];
+
+        if (!request->used) {
+            request->server = server;
+            request->socket = socket;
+            request->request = text;
+            request->size = size;
+            atomic_store(&request->finished, false);
+            request->used = pthread_create(&request->thread, NULL, answer_long, request) == 0;
+            if (!request->used) {
+                atomic_store(&request->finished, true);
+            }
+            return request->used;
+        }
+    }
+    return false;
+}
+
 /* A peer that sends half a request may not hold up the others for long. */
 static void serve(struct env_control_server *server, int socket) {
-    struct env_control_connection connection = {.socket = socket};
     struct timeval patience = {.tv_sec = 10};
-    char *arguments[ENV_CONTROL_ARGUMENTS_MAX];
     uint32_t size;
 
     (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (!receive_number(socket, &size) || size == 0 || size > ENV_CONTROL_REQUEST_BYTES_MAX) {
+    char *request = NULL;
+    if (receive_number(socket, &size) && size > 0 && size <= ENV_CONTROL_REQUEST_BYTES_MAX) {
+        request = calloc(1, (size_t)size + 1);
+    }
+    if (!request || !receive_all(socket, request, size)) {
+        free(request);
+        close(socket);
         return;
     }
-    char *request = calloc(1, (size_t)size + 1);
-    if (request && receive_all(socket, request, size)) {
-        size_t count = split_arguments(request, size, arguments);
-        int status = server->options.handle(server->options.context, &connection, count, arguments);
-
-        if (!connection.broken) {
-            (void)(send_number(socket, 0) && send_number(socket, (uint32_t)status));
-        }
+    bool is_long = server->options.is_long && server->options.is_long(request);
+    if (!is_long || !long_start(server, socket, request, size)) {
+        answer(server, socket, request, size);
     }
-    free(request);
+}
+
+static bool goes_on(struct env_control_server *server) {
+    return server->options.go_on && server->options.go_on(server->options.context);
 }
 
 static void *serve_all(void *context) {
@@ -139,22 +232,18 @@ static void *serve_all(void *context) {
     struct pollfd events[2] = {{.fd = server->listener, .events = POLLIN},
                                {.fd = server->stop_event, .events = POLLIN}};
 
-    if (server->options.thread_enter) {
-        server->options.thread_enter(server->options.context);
-    }
-    while (poll(events, 2, -1) >= 0 || errno == EINTR) {
+    thread_enter(server);
+    while (poll(events, 2, goes_on(server) ? 0 : -1) >= 0 || errno == EINTR) {
         if (events[1].revents) {
             break;
         }
         int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
         if (socket >= 0) {
             serve(server, socket);
-            close(socket);
         }
     }
-    if (server->options.thread_leave) {
-        server->options.thread_leave(server->options.context);
-    }
+    thread_leave(server);
+    longs_join(server, true);
     return NULL;
 }
 
@@ -201,6 +290,9 @@ int env_control_start(const struct env_control_options *options,
     }
     server->options = *options;
     server->listener = -1;
+    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+        atomic_init(&server->longs[i].finished, true);
+    }
     server->stop_event = eventfd(0, EFD_CLOEXEC);
     server->directory = open(options->directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
     server->name = strdup(options->name);
@@ -220,6 +312,14 @@ int env_control_start(const struct env_control_options *options,
     }
     *ret_server = server;
     return 0;
+}
+
+void env_control_wait_long(struct env_control_server *server) {
+    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+        while (!atomic_load(&server->longs[i].finished)) {
+            (void)poll(NULL, 0, LONG_POLL_MS);
+        }
+    }
 }
 
 void env_control_stop(struct env_control_server *server) {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/types.h"
 
+enum { ENV_CONTROL_LONG_MAX = 4 };
 enum { ENV_CONTROL_ARGUMENTS_MAX = 64, ENV_CONTROL_REQUEST_BYTES_MAX = 65536 };
 
 struct env_control_server;
@@ -20,22 +21,33 @@ typedef int env_control_fn(void *context, struct env_control_connection *connect
                            size_t argument_count, char **arguments);
 
 /* Listens at directory/name; replaces a socket that a killed process left, so the caller holds the
- * directory's lock. Starts one thread. thread_enter/leave, when set, run on it. */
+ * directory's lock. Starts one thread; requests of which is_long (may be NULL) says so get one each
+ * for their time, up to ENV_CONTROL_LONG_MAX at once, so that others need not wait for them.
+ * thread_enter/leave, when set, run on each. */
 struct env_control_options {
     const char *directory;
     const char *name;
     env_control_fn *handle;
+    bool (*is_long)(const char *verb); /* arguments[0] */
     void (*thread_enter)(void *context);
     void (*thread_leave)(void *context);
+    /* Goes on with what handling a request has begun on this thread; true: call again soon. NULL:
+     * there is nothing of the kind. */
+    bool (*go_on)(void *context);
     void *context;
 };
 MUST_CHECK int env_control_start(const struct env_control_options *options,
                                  struct env_control_server **ret_server);
-/* Waits for the request being handled; removes the socket. Takes NULL. Not from handle. */
+/* Waits until no long request is being handled. */
+void env_control_wait_long(struct env_control_server *server);
+/* Waits for the requests being handled; removes the socket. Takes NULL. Not from handle. */
 void env_control_stop(struct env_control_server *server);
 
 /* Text to the other end; errors of a peer that went away are not reported. */
 void env_control_write(struct env_control_connection *connection, const char *text, size_t size);
+
+/* The other end went away: nobody reads the answer. */
+bool env_control_is_gone(const struct env_control_connection *connection);
 
 /* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
  * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle, or fell silent. */

@@ -161,6 +161,10 @@ int env_signal_wait(uint64_t timeout_ns, int *ret_signal) {
     return 0;
 }
 
+bool env_is_terminal(FILE *file) {
+    return isatty(fileno(file)) == 1;
+}
+
 int env_process_id(void) {
     return getpid();
 }

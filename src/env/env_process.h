@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
+#include <stdio.h>
 
 /* Going into the background. The parent waits until the child reports, so that a command returns
  * when what it started works, with its exit status and its words.
@@ -29,6 +30,9 @@ void env_background_report(struct env_background *background, int status, const 
 void env_signals_block(void);
 /* The next of those three; -ERR_TIMED_OUT after timeout_ns (UINT64_MAX: never). */
 MUST_CHECK int env_signal_wait(uint64_t timeout_ns, int *ret_signal);
+
+/* Whether what is written there is read by a person. */
+bool env_is_terminal(FILE *file);
 
 int env_process_id(void);
 bool env_process_is_alive(int process_id);

@@ -19,6 +19,7 @@ enum { TREE_DEPTH_MAX = 64, PROCESS_ID_TEXT_BYTES = 16 };
 
 struct env_lock {
     int fd;
+    bool held;
 };
 
 static int all_written(int fd, const void *data, size_t size_bytes) {
@@ -46,6 +47,15 @@ static int lock_sign(const struct env_lock *lock) {
     return all_written(lock->fd, text, PROCESS_ID_TEXT_BYTES);
 }
 
+/* Blank again: whoever tried and gave up has changed nothing. */
+static void lock_unsign(const struct env_lock *lock) {
+    char text[PROCESS_ID_TEXT_BYTES];
+
+    memset(text, ' ', sizeof text - 1);
+    text[sizeof text - 1] = '\n';
+    (void)!pwrite(lock->fd, text, sizeof text, 0);
+}
+
 int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock) {
     struct env_lock *lock = calloc(1, sizeof *lock);
     int r = 0;
@@ -60,6 +70,7 @@ int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock)
     } else if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
         r = errno == EWOULDBLOCK ? -ERR_IN_USE : err_from_errno(errno);
     } else {
+        lock->held = true;
         r = lock_sign(lock);
     }
     if (r) {
@@ -72,6 +83,9 @@ int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock)
 
 void env_lock_close(struct env_lock *lock) {
     if (lock) {
+        if (lock->held) {
+            lock_unsign(lock);
+        }
         if (lock->fd >= 0) {
             close(lock->fd);
         }

@@ -71,7 +71,8 @@ static int format(struct disk_log *log, const struct disk_log_options *options) 
 }
 
 /* An unfinished format left superblocks that are not whole: the file is empty still. */
-static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[256]) {
+static int read_superblocks(struct disk_log *log, const char *path, bool *ret_found,
+                            char problem[256]) {
     bool found = false;
 
     for (uint64_t i = 0; i < 2; i++) {
@@ -86,8 +87,8 @@ static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[
             continue;
         }
         if (superblock.format > LOG_FORMAT) {
-            snprintf(problem, 256, "the disk log has format %u, this version reads up to %d",
-                     superblock.format, LOG_FORMAT);
+            snprintf(problem, 256, "%s has format %u, this version reads up to %d: use a newer one",
+                     path, superblock.format, LOG_FORMAT);
             return -ERR_NEWER_FORMAT;
         }
         if (superblock.crc == superblock_crc(&superblock) &&
@@ -103,11 +104,11 @@ static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[
 static int check_superblock(struct disk_log *log, const struct disk_log_options *options,
                             char problem[256]) {
     if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
-        snprintf(problem, 256, "the disk log %s belongs to another target", options->path);
+        snprintf(problem, 256, "%s belongs to another target", options->path);
         return -ERR_NOT_OURS;
     }
     if (log->superblock.region_bytes != log->region_bytes) {
-        snprintf(problem, 256, "the disk log %s has %llu bytes, configured are %llu", options->path,
+        snprintf(problem, 256, "%s has %llu bytes, configured are %llu", options->path,
                  (unsigned long long)log->superblock.region_bytes,
                  (unsigned long long)log->region_bytes);
         return -ERR_INVALID;
@@ -115,44 +116,81 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
     return 0;
 }
 
-int disk_log_open(struct disk_log *log, const struct disk_log_options *options, char problem[256]) {
+/* Opens the file and reads its superblocks, whether there are any or not. */
+static int look(struct disk_log *log, const struct disk_log_options *options, unsigned flags,
+                bool *ret_found, char problem[256]) {
     struct env *env = options->env;
     uint64_t size = 0;
-    bool found = false;
 
     *log = (struct disk_log){.env = env,
                              .region_bytes = options->file_bytes - DISK_LOG_REGION_START,
                              .owner = load_le64(options->owner_id)};
-    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
-    log->payload_bytes_max = MIN((uint64_t)DISK_LOG_STAGE_BYTES, log->region_bytes / 8);
-    log->payload_bytes_max =
-        log->payload_bytes_max / BLOCK_BYTES * BLOCK_BYTES - sizeof(struct log_batch);
     log->stage = aligned_alloc(BLOCK_BYTES, DISK_LOG_STAGE_BYTES + BLOCK_BYTES);
     if (!log->stage) {
         return -ERR_NO_MEMORY;
     }
-    int r = env->ops->file_open(env, options->path, ENV_FILE_CREATE | ENV_FILE_DIRECT, &log->file);
+    int r = env->ops->file_open(env, options->path, flags | ENV_FILE_DIRECT, &log->file);
     if (r == 0) {
         r = env->ops->file_size(log->file, &size);
     }
+    *ret_found = false;
     if (r == 0 && size >= 2 * BLOCK_BYTES) {
-        r = read_superblocks(log, &found, problem);
+        r = read_superblocks(log, options->path, ret_found, problem);
     }
-    if (r == 0) {
-        r = found ? check_superblock(log, options, problem) : format(log, options);
-    }
+    return r;
+}
+
+/* Closes when opening failed, and says what nobody said more closely. */
+static int looked(struct disk_log *log, const struct disk_log_options *options, int r,
+                  char problem[256]) {
     if (r < 0) {
         if (!problem[0]) {
             snprintf(problem, 256, "the disk log %s cannot be opened: %s", options->path,
                      err_text(r));
         }
         disk_log_close(log);
-        return r;
     }
-    log->head = log->superblock.tail_offset;
-    log->last_position = log->superblock.tail_position - 1;
-    log->last_crc = log->superblock.tail_previous_crc;
-    return 0;
+    return r;
+}
+
+int disk_log_check(const struct disk_log_options *options, char problem[256]) {
+    struct disk_log log;
+    bool found;
+
+    problem[0] = '\0';
+    int r = look(&log, options, 0, &found, problem);
+    if (r == -ERR_NOT_FOUND) {
+        snprintf(problem, 256, "%s is missing", options->path);
+    } else if (r == 0 && !found) {
+        snprintf(problem, 256, "%s is no disk log, or its beginning was overwritten",
+                 options->path);
+        r = -ERR_CORRUPT;
+    }
+    r = looked(&log, options, r < 0 ? r : check_superblock(&log, options, problem), problem);
+    if (r == 0) {
+        disk_log_close(&log);
+    }
+    return r;
+}
+
+int disk_log_open(struct disk_log *log, const struct disk_log_options *options, char problem[256]) {
+    bool found;
+    int r = look(log, options, ENV_FILE_CREATE, &found, problem);
+
+    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
+    log->payload_bytes_max = MIN((uint64_t)DISK_LOG_STAGE_BYTES, log->region_bytes / 8);
+    log->payload_bytes_max =
+        log->payload_bytes_max / BLOCK_BYTES * BLOCK_BYTES - sizeof(struct log_batch);
+    if (r == 0) {
+        r = found ? check_superblock(log, options, problem) : format(log, options);
+    }
+    r = looked(log, options, r, problem);
+    if (r == 0) {
+        log->head = log->superblock.tail_offset;
+        log->last_position = log->superblock.tail_position - 1;
+        log->last_crc = log->superblock.tail_previous_crc;
+    }
+    return r;
 }
 
 void disk_log_close(struct disk_log *log) {

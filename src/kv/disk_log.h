@@ -37,6 +37,9 @@ struct disk_log {
  * -ERR_NO_SPACE with a line in problem. */
 MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
                              char problem[256]);
+/* (start) Whether the file is a log that disk_log_open takes as it is; changes nothing. The same
+ * errors, and -ERR_NOT_FOUND. */
+MUST_CHECK int disk_log_check(const struct disk_log_options *options, char problem[256]);
 void disk_log_close(struct disk_log *log);
 
 /* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last.

@@ -187,17 +187,27 @@ struct candidate {
     enum changes_state state;
     struct kv_key key;
     struct bytes value;
+    bool corrupt; /* it is there, but its checksum is wrong */
 };
 
 static int base_next(struct kv *kv, const struct kv_cursor *cursor, struct candidate *candidate) {
+    struct kv_key none;
+
+    memset(&none, 0xff, sizeof none);
     if (kv_must_warm(kv, &cursor->key)) {
         return -ERR_PENDING;
     }
     kv->base_read = true;
+    candidate->key = none;
     int r = kv->options.base->next(kv->base, &cursor->key, cursor->inclusive, &candidate->key,
                                    &candidate->value);
-    candidate->state = r == 0 ? CHANGES_PRESENT : CHANGES_ABSENT;
-    return r == -ERR_NOT_FOUND ? 0 : r;
+    if (r == -ERR_NOT_FOUND) {
+        candidate->state = CHANGES_ABSENT;
+        return 0;
+    }
+    candidate->state = CHANGES_PRESENT;
+    candidate->corrupt = r == -ERR_CORRUPT && kv_key_compare(&candidate->key, &none) != 0;
+    return candidate->corrupt ? 0 : r;
 }
 
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to) {
@@ -206,7 +216,7 @@ void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const s
 
 /* The least key of three layers; of equal keys the newest layer's, which comes first. */
 static int next_of_layers(struct kv *kv, const struct kv_cursor *cursor, struct candidate *best) {
-    struct candidate layers[3] = {{CHANGES_ABSENT, {{0}}, {0}}};
+    struct candidate layers[3] = {{.state = CHANGES_ABSENT}};
 
     layers[0].state = changes_next(kv->changes, &cursor->key, cursor->inclusive, &layers[0].key,
                                    &layers[0].value);
@@ -245,13 +255,16 @@ int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value) {
         }
         cursor->key = best.key;
         cursor->inclusive = false;
+        if (best.corrupt) {
+            return -ERR_CORRUPT;
+        }
     } while (best.state == CHANGES_DELETED);
     *ret_value = best.value;
     return 0;
 }
 
 static int last_of_layers(struct kv *kv, const struct kv_key *before, struct candidate *best) {
-    struct candidate layers[3] = {{CHANGES_ABSENT, {{0}}, {0}}};
+    struct candidate layers[3] = {{.state = CHANGES_ABSENT}};
 
     if (kv_must_warm(kv, before)) {
         return -ERR_PENDING;

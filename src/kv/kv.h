@@ -76,8 +76,8 @@ void kv_close(struct kv *kv); /* durable or not; takes NULL */
  * Sees what the open transaction has staged. */
 MUST_CHECK int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value);
 
-/* Ascending walk over [from, to): first call with cursor->key = from. Fills key and value and
- * moves on; -ERR_NOT_FOUND at the end. Does not see what the open transaction staged. */
+/* Ascending walk over [from, to), not of what is staged: first call with cursor->key = from. Moves
+ * on; -ERR_NOT_FOUND at the end, -ERR_CORRUPT when it has moved past a row of wrong checksum. */
 struct kv_cursor {
     struct kv_key key;
     struct kv_key end;

@@ -54,7 +54,8 @@ struct kv_base_ops {
     bool (*is_cold)(struct kv_base *base);
     /* Values are valid until read_end. 0, -ERR_NOT_FOUND, -ERR_CORRUPT, -ERR_IO. */
     int (*get)(struct kv_base *base, const struct kv_key *key, struct bytes *ret_value);
-    /* The first row at or (unless inclusive) behind key. */
+    /* The first row at or (unless inclusive) behind key. *ret_key is that row's also when its
+     * checksum is wrong; it is left as it was when the store cannot be read. */
     int (*next)(struct kv_base *base, const struct kv_key *key, bool inclusive,
                 struct kv_key *ret_key, struct bytes *ret_value);
     /* The last row before key (exclusive). */

@@ -33,7 +33,6 @@ enum {
 };
 #define MAP_BYTES_MAX (1024 * GIB)
 #define MAP_BYTES_MIN (16 * GIB)
-#define BASE_FILE "base.mdb"
 
 static const uint8_t format_key[FORMAT_KEY_BYTES] = {
     0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
@@ -310,7 +309,7 @@ static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret
     }
     base->env = options->env;
     base->memory_bytes = options->memory_bytes;
-    r = snprintf(base->path, sizeof base->path, "%s/%s/" BASE_FILE, options->root,
+    r = snprintf(base->path, sizeof base->path, "%s/%s/" KV_LMDB_NAME, options->root,
                  options->directory);
     if (r < 0 || (size_t)r >= sizeof base->path) {
         lmdb_close(base);
@@ -356,21 +355,14 @@ static int read_begin(struct kv_base *base) {
 /* What the cursor stands on; the format row is the end. */
 static int row_answer(const MDB_val *key, const MDB_val *value, struct kv_key *ret_key,
                       struct bytes *ret_value) {
-    struct kv_key found;
-    int r;
-
     if (key->mv_size == FORMAT_KEY_BYTES) {
         return -ERR_NOT_FOUND;
     }
     if (key->mv_size != KV_KEY_BYTES) {
         return -ERR_CORRUPT;
     }
-    memcpy(found.bytes, key->mv_data, KV_KEY_BYTES);
-    r = base_row_check(&found, (struct bytes){value->mv_data, value->mv_size}, ret_value);
-    if (r == 0) {
-        *ret_key = found;
-    }
-    return r;
+    memcpy(ret_key->bytes, key->mv_data, KV_KEY_BYTES);
+    return base_row_check(ret_key, (struct bytes){value->mv_data, value->mv_size}, ret_value);
 }
 
 static int lmdb_get(struct kv_base *base, const struct kv_key *key, struct bytes *ret_value) {

@@ -12,4 +12,6 @@
 #pragma once
 #include "kv/kv_base.h"
 
+#define KV_LMDB_NAME "base.mdb"
+
 extern const struct kv_base_ops kv_lmdb_ops;

@@ -179,17 +179,15 @@ static const struct version *mem_read(struct kv_base *base) {
 static int mem_answer(const struct version *version, size_t place, struct kv_key *ret_key,
                       struct bytes *ret_value) {
     const struct mem_row *row;
-    int r;
 
     if (place >= version->row_count) {
         return -ERR_NOT_FOUND;
     }
     row = version->rows[place];
-    r = base_row_check(&row->key, (struct bytes){row->stored, row->size}, ret_value);
-    if (r == 0 && ret_key) {
+    if (ret_key) {
         *ret_key = row->key;
     }
-    return r;
+    return base_row_check(&row->key, (struct bytes){row->stored, row->size}, ret_value);
 }
 
 static int mem_get(struct kv_base *base, const struct kv_key *key, struct bytes *ret_value) {

@@ -152,6 +152,13 @@ static int open_log(struct kv *kv, struct replay *replay) {
     if (r < 0) {
         return r;
     }
+    if (kv->applied + 1 < kv->log.superblock.tail_position) {
+        snprintf(replay->problem, 256,
+                 "%s: the base holds records up to %" PRIu64 ", the disk log begins at %" PRIu64
+                 ": some are missing",
+                 kv->options.directory, kv->applied, kv->log.superblock.tail_position);
+        return -ERR_CORRUPT;
+    }
     uint64_t applied_term = kv->term;
     kv->term = 0;
     r = disk_log_replay(&kv->log, kv->options.ring_bytes, replay_record, replay, replay->problem);
@@ -159,8 +166,8 @@ static int open_log(struct kv *kv, struct replay *replay) {
     kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
         snprintf(replay->problem, 256,
-                 "the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
-                 kv->log.last_position, kv->applied);
+                 "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
+                 kv->options.directory, kv->log.last_position, kv->applied);
         r = -ERR_CORRUPT;
     }
     return r;

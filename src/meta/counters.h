@@ -1,14 +1,7 @@
 /* What a group counts: operations and their latency per opcode, and totals of what the machinery
  * around them did. Thread: the group's step; others get copies by group_stats_start. */
 #pragma once
-#include "base/histogram.h"
-#include "wire/wire.h"
-
-struct operation_counters {
-    uint64_t count;
-    uint64_t error_count;
-    struct histogram latency_ns; /* from the arrival of the call to its reply */
-};
+#include "rpc/operation_counters.h"
 
 struct group_totals {
     uint64_t restarts;   /* operations that met PENDING and were run again */
@@ -25,5 +18,3 @@ struct counters {
     struct operation_counters operations[OPCODE_COUNT];
     struct group_totals totals;
 };
-
-void counters_record(struct counters *counters, uint16_t opcode, int result, uint64_t latency_ns);

@@ -94,8 +94,8 @@ static void sync_ask(struct group *group) {
 }
 
 static void reply(struct group *group, struct call *call, int result) {
-    counters_record(&group->counters, call->header.opcode, result,
-                    group->now_ns - call->started_ns);
+    operation_counters_record(group->counters.operations, call->header.opcode, result,
+                              env_now_ns(group->env) - call->started_ns);
     call_reply(call, result);
 }
 

@@ -1,6 +1,7 @@
 /* fsck_list: rows of one kind as bulk, each {u16 bytes of value, key[24], value}, behind the
  * cursor: the key of the last row that the caller has got, or nothing.
  *
+ * A row whose own checksum is wrong has FSCK_ROW_IS_BAD for the bytes of its value, and none.
  * Rows of slots are found slot by slot: an empty one costs one step of the walk. */
 #include "base/endian.h"
 #include "meta/group_internal.h"
@@ -19,6 +20,8 @@ static int type_of(uint32_t what, uint8_t *ret_space, enum row_type *ret_type) {
         [FSCK_PARTITIONS] = {KV_SPACE_SLOT, ROW_PARTITION},
         [FSCK_ORPHANS] = {KV_SPACE_OWNER, ROW_ORPHAN},
         [FSCK_QUEUE] = {KV_SPACE_OWNER, ROW_ORDER},
+        [FSCK_INLINE] = {KV_SPACE_SLOT, ROW_INLINE},
+        [FSCK_WRITERS] = {KV_SPACE_OWNER, ROW_WRITER},
     };
 
     if (what >= ARRAY_SIZE(types) || types[what].type == 0) {
@@ -31,7 +34,8 @@ static int type_of(uint32_t what, uint8_t *ret_space, enum row_type *ret_type) {
 
 static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
                      struct bytes value) {
-    size_t total = sizeof(uint16_t) + KV_KEY_BYTES + value.size;
+    size_t stored = value.size == FSCK_ROW_IS_BAD ? 0 : value.size;
+    size_t total = sizeof(uint16_t) + KV_KEY_BYTES + stored;
 
     if (total > limit - out->size) {
         return false;
@@ -39,7 +43,9 @@ static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
     uint8_t *to = out->data + out->size;
     store_le16(to, (uint16_t)value.size);
     memcpy(to + sizeof(uint16_t), key->bytes, KV_KEY_BYTES);
-    memcpy(to + sizeof(uint16_t) + KV_KEY_BYTES, value.data, value.size);
+    if (stored > 0) {
+        memcpy(to + sizeof(uint16_t) + KV_KEY_BYTES, value.data, stored);
+    }
     out->size += total;
     return true;
 }
@@ -63,9 +69,14 @@ static int rows_list(struct transaction *transaction, struct kv_cursor *cursor, 
 
     for (int i = 0; i < FSCK_STEPS_MAX || call->bulk_in.size == 0; i++) {
         struct bytes value;
+        struct kv_key before = cursor->key;
+        bool inclusive = cursor->inclusive;
         int r = transaction_next(transaction, cursor, &value);
+        bool moved = cursor->inclusive != inclusive || kv_key_compare(&cursor->key, &before) != 0;
 
-        if (r < 0) {
+        if (r == -ERR_CORRUPT && moved) {
+            value = (struct bytes){NULL, FSCK_ROW_IS_BAD};
+        } else if (r < 0) {
             return r;
         }
         if (kv_key_split(&cursor->key).type != (uint8_t)type) {

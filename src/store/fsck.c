@@ -3,7 +3,8 @@
  * The answer is a list of rows (struct store_fsck_row, key, value, padded to 8); the key of the
  * last one is the cursor of the next call. FSCK_CHUNKS and FSCK_BLOCKS give rows of types C and B.
  * FSCK_DATA reads the blocks of segments from the disk, past all caches, and gives for each segment
- * that it looked at a mask of blocks that don't match their checksums. */
+ * that it looked at a mask of blocks that don't match their checksums. A row whose own
+ * checksum is wrong comes without a value, and FSCK_DATA passes over it. */
 #include "base/crc32c.h"
 #include "store/fsck_format.h"
 #include "store/operations.h"
@@ -33,15 +34,18 @@ static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *re
     if (body->cursor.size != KV_KEY_BYTES) {
         return -ERR_MALFORMED;
     }
-    memcpy(ret_cursor->key.bytes, body->cursor.data, KV_KEY_BYTES);
-    ret_cursor->inclusive = false;
-    return kv_key_compare(&ret_cursor->key, &from) < 0 ? -ERR_INVALID : 0;
+    if (memcmp(body->cursor.data, from.bytes, KV_KEY_BYTES) >= 0) {
+        memcpy(ret_cursor->key.bytes, body->cursor.data, KV_KEY_BYTES);
+        ret_cursor->inclusive = false;
+    }
+    return 0;
 }
 
 /* False: it does not fit. */
 static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
                      struct bytes value) {
-    struct store_fsck_row row = {.row_bytes = (uint32_t)((sizeof row + value.size + 7) / 8 * 8),
+    size_t stored = value.size == FSCK_ROW_IS_BAD ? 0 : value.size;
+    struct store_fsck_row row = {.row_bytes = (uint32_t)((sizeof row + stored + 7) / 8 * 8),
                                  .value_bytes = (uint32_t)value.size};
 
     if (row.row_bytes > limit - out->size) {
@@ -50,7 +54,9 @@ static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
     memcpy(row.key, key->bytes, sizeof row.key);
     memset(out->data + out->size, 0, row.row_bytes);
     memcpy(out->data + out->size, &row, sizeof row);
-    memcpy(out->data + out->size + sizeof row, value.data, value.size);
+    if (stored > 0) {
+        memcpy(out->data + out->size + sizeof row, value.data, stored);
+    }
     out->size += row.row_bytes;
     return true;
 }
@@ -59,6 +65,20 @@ static size_t limit_of(const struct request *request) {
     const struct call *call = request->call;
 
     return MIN(call->bulk_in.capacity, (size_t)call->request.fsck_list.bytes_max);
+}
+
+/* A row whose checksum is wrong has the size FSCK_ROW_IS_BAD. */
+static int row_next(struct ost *ost, struct kv_cursor *cursor, struct bytes *ret_value) {
+    struct kv_key before = cursor->key;
+    bool inclusive = cursor->inclusive;
+    int r = kv_next(ost->kv, cursor, ret_value);
+
+    if (r == -ERR_CORRUPT &&
+        (inclusive != cursor->inclusive || kv_key_compare(&before, &cursor->key) != 0)) {
+        *ret_value = (struct bytes){NULL, FSCK_ROW_IS_BAD};
+        r = 0;
+    }
+    return r;
 }
 
 /* All over again after a wait: rows may have changed. */
@@ -70,7 +90,7 @@ static int list_rows(struct ost *ost, struct request *request) {
 
     call->bulk_in.size = 0;
     while (r == 0) {
-        r = kv_next(ost->kv, &cursor, &value);
+        r = row_next(ost, &cursor, &value);
         if (r == 0 && !row_give(&call->bulk_in, limit_of(request), &cursor.key, value)) {
             call->reply.fsck_list.end = 0;
             return call->bulk_in.size > 0 ? 0 : -ERR_TOO_SMALL;
@@ -128,14 +148,17 @@ static int check_next(struct ost *ost, struct request *request, struct kv_key *r
     uint64_t index;
     int r = fsck_range(&call->request.fsck_list, &cursor);
 
+    if (r < 0) {
+        return r;
+    }
     if (call->bulk_in.size > 0) {
         cursor.key = request->check_key;
         cursor.inclusive = false;
     }
     do {
-        r = r < 0 ? r : kv_next(ost->kv, &cursor, &value);
+        r = row_next(ost, &cursor, &value);
         index = kv_key_split(&cursor.key).index % (1 << STORE_INDEX_BITS);
-    } while (r == 0 && index == 0);
+    } while (r == 0 && (index == 0 || value.size == FSCK_ROW_IS_BAD));
     if (r == 0) {
         struct kv_key_fields fields = kv_key_split(&cursor.key);
 
@@ -145,6 +168,11 @@ static int check_next(struct ost *ost, struct request *request, struct kv_key *r
                                         .chunk = fields.index >> STORE_INDEX_BITS};
         request->range = (struct extent){(index - 1) * BLOCKS_PER_SEGMENT, BLOCKS_PER_SEGMENT};
         r = chunk_entries_get(ost->kv, &request->id, request->range, request->entries);
+        if (r == -ERR_CORRUPT) {
+            /* Told of by who reads the rows. */
+            memset(request->entries, 0, BLOCKS_PER_SEGMENT * sizeof request->entries[0]);
+            r = 0;
+        }
     }
     return r;
 }

@@ -259,6 +259,20 @@ static void progress(struct ost *ost) {
     stop_step(ost);
 }
 
+static void stats_fill(struct ost *ost, struct ost_stats *stats) {
+    ost_counters_get(ost, &stats->ost);
+    kv_counters_get(ost->kv, &stats->kv);
+    stats->position = kv_position(ost->kv);
+    stats->synced_position = kv_synced_position(ost->kv);
+    memcpy(stats->operations, ost->operations, sizeof ost->operations);
+    stats->done(stats);
+}
+
+void ost_stats_start(struct ost *ost, struct ost_stats *stats) {
+    stats->message = (struct message){.kind = OST_MESSAGE_STATS, .message_class = MESSAGE_CONTROL};
+    actor_post(&ost->actor, &stats->message);
+}
+
 void ost_step(struct actor *actor, struct message *first) {
     struct ost *ost = CONTAINER_OF(actor, struct ost, actor);
 
@@ -272,6 +286,8 @@ void ost_step(struct actor *actor, struct message *first) {
             struct ost_io *io = CONTAINER_OF(message, struct ost_io, message);
 
             io->finished(ost, io);
+        } else if (message->kind == OST_MESSAGE_STATS) {
+            stats_fill(ost, CONTAINER_OF(message, struct ost_stats, message));
         } else {
             atomic_store(&ost->wake_posted, false);
             kv_step(ost->kv);

@@ -9,6 +9,7 @@
 #pragma once
 #include "kv/kv.h"
 #include "rpc/actor.h"
+#include "rpc/operation_counters.h"
 
 struct ost;
 
@@ -52,11 +53,24 @@ void ost_stop_start(struct ost *ost, void (*done)(void *context, int result), vo
 /* Frees memory and closes files; takes NULL. */
 void ost_close(struct ost *ost);
 
-/* To be read in the step, or when the actor is idle. */
 struct ost_counters {
     uint64_t reads, read_bytes, writes, write_bytes, small_writes, cuts, deletes, corrupt_blocks;
     uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
     uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
 };
+/* In the step, or when the actor is idle. */
 void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters);
+
+/* A copy of the target's numbers, made in its step. The caller owns it until done. */
+struct ost_stats {
+    struct message message; /* ours */
+    void (*done)(struct ost_stats *stats);
+    void *context;
+    struct ost_counters ost;
+    struct kv_counters kv;
+    uint64_t position;
+    uint64_t synced_position;
+    struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's */
+};
+void ost_stats_start(struct ost *ost, struct ost_stats *stats);
 struct kv *ost_kv(struct ost *ost);

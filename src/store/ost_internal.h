@@ -10,6 +10,7 @@
 enum {
     OST_MESSAGE_WAKE = 1,
     OST_MESSAGE_IO,
+    OST_MESSAGE_STATS,
     OST_BOUNCE_BYTES = 128 * 1024,
     OST_ACTIVE_BUCKETS = 256,
     OST_DIRECT_BYTES_MIN = 64 * 1024, /* less goes through the ring */
@@ -123,4 +124,5 @@ struct ost {
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct ost_counters counters;
+    struct operation_counters operations[OPCODE_COUNT];
 };

@@ -5,8 +5,9 @@
  *     part of one, or cut its checksum is checked here, then that of what is returned is computed
  *     hole                zeros
  *
- * Runs of adjoining whole blocks go from disk into the caller's memory when that is aligned, else
- * through a buffer. The blocks stay where they are until the read ends: it is pinned. */
+ * Runs of adjoining blocks go from disk into the caller's memory where they lie there as on disk,
+ * else through a buffer; a last block that is wanted in part does so, too, when there is room for
+ * the whole. The blocks stay where they are until the read ends: it is pinned. */
 #include "base/crc32c.h"
 #include "store/operations.h"
 
@@ -42,6 +43,15 @@ static bool is_plain(const struct request *request, uint32_t i) {
 
     block_part(request, i, &from, &to);
     return to - from == BLOCK_BYTES && visible_of(request, i) == BLOCK_BYTES;
+}
+
+/* Whether the caller's memory takes block i as it lies on the disk. */
+static bool is_direct(const struct request *request, uint32_t i) {
+    const struct buffer *to = &request->call->bulk_in;
+    uint8_t *target = target_of(request, i);
+
+    return (i > 0 || request->skip == 0) && (uintptr_t)target % BLOCK_BYTES == 0 &&
+           (size_t)(target - to->data) + BLOCK_BYTES <= to->capacity;
 }
 
 static void checksum_set(const struct request *request, uint32_t i, uint32_t crc) {
@@ -84,6 +94,29 @@ static int deliver(struct ost *ost, const struct request *request, uint32_t i,
     return 0;
 }
 
+/* The whole block is in the caller's memory. */
+static int deliver_direct(struct ost *ost, const struct request *request, uint32_t i) {
+    const struct block_entry *entry = &request->entries[i];
+    uint8_t *target = target_of(request, i);
+    uint32_t visible = visible_of(request, i);
+    uint32_t from;
+    uint32_t to;
+
+    if (is_plain(request, i)) {
+        checksum_set(request, i, entry->crc);
+        return 0;
+    }
+    block_part(request, i, &from, &to);
+    if (crc32c(0, target, BLOCK_BYTES) != entry->crc) {
+        return block_corrupt(ost, &request->id, entry->block);
+    }
+    if (visible < to) {
+        memset(target + visible, 0, BLOCK_BYTES - visible);
+    }
+    checksum_set(request, i, crc32c(0, target, to));
+    return 0;
+}
+
 static void read_finished(struct ost *ost, struct ost_io *io) {
     struct request *request = io->owner;
     const uint8_t *data = io->io.buffer;
@@ -102,11 +135,8 @@ static void read_finished(struct ost *ost, struct ost_io *io) {
             }
             block_cache_insert(&ost->cache, entry->block, block);
         }
-        if (direct) {
-            checksum_set(request, io->index + k, entry->crc);
-        } else {
-            r = deliver(ost, request, io->index + k, block);
-        }
+        r = direct ? deliver_direct(ost, request, io->index + k)
+                   : deliver(ost, request, io->index + k, block);
     }
     request_io_end(ost, request, io, r);
 }
@@ -125,7 +155,7 @@ static bool run_goes_on(struct ost *ost, const struct request *request, uint32_t
 static int read_next(struct ost *ost, struct request *request) {
     uint32_t index = (uint32_t)request->cursor;
     uint8_t *target = target_of(request, index);
-    bool direct = is_plain(request, index) && (uintptr_t)target % BLOCK_BYTES == 0;
+    bool direct = is_direct(request, index);
     uint32_t count_max = direct ? UINT32_MAX : OST_BOUNCE_BYTES / BLOCK_BYTES;
     uint32_t count = 1;
     struct ost_io *io = ost_io_get(ost, direct ? OST_IO_PLAIN : OST_IO_BOUNCED);
@@ -134,7 +164,7 @@ static int read_next(struct ost *ost, struct request *request) {
         return REQUEST_WAITS;
     }
     while (count < count_max && run_goes_on(ost, request, index, count) &&
-           (!direct || is_plain(request, index + count))) {
+           (!direct || is_direct(request, index + count))) {
         count++;
     }
     io->index = index;

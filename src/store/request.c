@@ -68,6 +68,7 @@ void request_discard(struct ost *ost, struct request *request) {
 
 void requests_answer(struct ost *ost) {
     uint64_t position = kv_seal(ost->kv);
+    uint64_t now_ns = list_is_empty(&ost->finished) ? 0 : env_now_ns(ost->env);
     struct list_node *node;
 
     while ((node = list_first(&ost->finished))) {
@@ -76,6 +77,8 @@ void requests_answer(struct ost *ost) {
         int result = request->result;
 
         call->server_position = position;
+        operation_counters_record(ost->operations, call->header.opcode, result,
+                                  now_ns - call->started_ns);
         request_free(ost, request);
         call_reply(call, result);
     }

@@ -89,7 +89,12 @@ enum fsck_what {
     FSCK_BLOCKS = 6,
     FSCK_QUEUE = 7,
     FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
+    FSCK_INLINE = 9,
+    FSCK_WRITERS = 10,
 };
+
+/* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */
+enum { FSCK_ROW_IS_BAD = UINT16_MAX };
 
 /* Entry of a readdir's bulk: header, name, then, with plus, encoded attributes. Cookies are
  * (hash:51 << 12 | rank:12) + 3, of this entry; 1 and 2 are "." and "..", below 2^63. */

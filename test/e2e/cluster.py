@@ -19,6 +19,7 @@ import tempfile
 
 KIB = 1 << 10
 MIB = 1 << 20
+GIB = 1 << 30
 
 # Small, but large enough that no test but those of limits meets one.
 SIZES = {
@@ -60,6 +61,14 @@ def unmount(path):
     """Takes away whatever is mounted there, also what a dead process left."""
     while subprocess.run(["umount", "-l", path], capture_output=True, check=False).returncode == 0:
         pass
+
+
+def remove(path):
+    """A file, or a folder with all that is in it."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
 
 
 class Cluster:

@@ -32,7 +32,7 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 
 # Programs that count by their last line.
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
-QUICKSTART = 'print("3 passed, 0 failed")\n'
+DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "refusals": 6, "programs": 7}
 
 # Runs from `up` on.
 SHOAL = """#!/bin/sh
@@ -44,7 +44,8 @@ esac
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-ALL_COUNT = 15  # The debug build's two are run by three steps, the demo has five.
+# The debug build's two are run by three steps, the demo has two and the drivers theirs.
+ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values())
 
 
 class Dev(unittest.TestCase):
@@ -60,7 +61,8 @@ class Dev(unittest.TestCase):
         self.write("demo/demo", DEMO)
         os.chmod(self.path("demo/demo"), 0o755)
         os.makedirs(self.path("test/e2e"))
-        self.write("test/e2e/quickstart.py", QUICKSTART)
+        for name, count in DRIVERS.items():
+            self.write(f"test/e2e/{name}.py", f'print("{count} passed, 0 failed")\n')
 
     def path(self, name):
         return os.path.join(self.root, name)
@@ -115,6 +117,10 @@ class Dev(unittest.TestCase):
             with self.subTest(said=said):
                 _, line = self.last_line(DEMO=said)
                 self.assertIn(f" {want} failed", line)
+
+    def test_a_program_may_skip(self):
+        self.assertEqual(self.last_line(DEMO="0 passed, 0 failed, 2 skipped"),
+                         (0, f"{ALL_COUNT - 2} passed, 0 failed, 2 skipped"))
 
     def test_demo_is_told_where_things_are(self):
         self.assertEqual(self.dev("demo", "--quick")[0], 0)

@@ -350,6 +350,48 @@ static void test_fsync_asks_only_where_something_was_written(void **state) {
     free(data);
 }
 
+/* Whoever wrote it need not have synced it, and nobody remembers. */
+static void test_fsync_after_an_open_is_about_the_whole_file(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *writer = make(bench, "reopened", RW);
+    struct shoal_request open = {.operation = SHOAL_OPEN, .ino = ino_of(bench, writer)};
+    uint8_t *data = pattern(200000, 10);
+
+    assert_int_equal(put(bench, writer, 0, data, 200000), 200000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, writer), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), 0);
+    open.flags = SHOAL_OPEN_READ;
+    assert_int_equal(run(bench, &open), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, open.file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, open.file), 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), TOY_OSTS);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    free(data);
+}
+
+/* The second one may not be answered before what the first one syncs is on disk. */
+static void test_fsync_waits_for_what_another_syncs(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "twice", RW);
+    uint8_t *data = pattern(200000, 11);
+    struct asked first;
+    struct asked second;
+
+    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
+    hold_osts(bench, true);
+    start(bench, &first, (struct shoal_request){.operation = SHOAL_FSYNC, .file = file});
+    start(bench, &second, (struct shoal_request){.operation = SHOAL_FSYNC, .file = file});
+    assert_false(first.done || second.done);
+    hold_osts(bench, false);
+    release_osts(bench);
+    assert_true(first.done && second.done);
+    assert_int_equal(first.request.result, 0);
+    assert_int_equal(second.request.result, 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 static void test_sync_and_statfs_ask_everywhere(void **state) {
     struct bench *bench = *state;
     struct shoal_request sync = {.operation = SHOAL_SYNC};
@@ -452,6 +494,8 @@ int main(void) {
         TEST(appends_follow_one_another),
         TEST(truncation_takes_its_turn),
         TEST(fsync_asks_only_where_something_was_written),
+        TEST(fsync_after_an_open_is_about_the_whole_file),
+        TEST(fsync_waits_for_what_another_syncs),
         TEST(sync_and_statfs_ask_everywhere),
         TEST(few_pieces_suffice),
         TEST(allocate_raises_the_size),

@@ -7,13 +7,15 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define DEVICE "/dev/fuse"
 #define DEVICE_CLONE _IOR(229, 0, uint32_t)
 
-enum { OPCODE_INIT = 26 };
+enum { OPCODE_INIT = 26, FUSE_MAJOR = 10, FUSE_MINOR = 229 };
 
 static_assert(LINUX_ACCESS_MODE == O_ACCMODE && LINUX_WRITE_ONLY == O_WRONLY, "this machine's");
 static_assert(LINUX_EXCLUSIVE == O_EXCL && LINUX_TRUNCATE == O_TRUNC, "this machine's");
@@ -62,8 +64,17 @@ int channel_dev_open(struct channel_dev *dev, struct fuse_problem *problem) {
         .wake = dev_wake,
     };
     dev->descriptor = open(DEVICE, O_RDWR | O_CLOEXEC);
-    if (dev->descriptor >= 0)
-        return 0;
+    if (dev->descriptor >= 0) {
+        struct stat attributes;
+
+        if (fstat(dev->descriptor, &attributes) == 0 && S_ISCHR(attributes.st_mode) &&
+            attributes.st_rdev == makedev(FUSE_MAJOR, FUSE_MINOR))
+            return 0;
+        channel_dev_close(dev);
+        return problem_set(problem, -ERR_NO_DEVICE,
+                           "%s is something else: make it with mknod %s c %d %d", DEVICE, DEVICE,
+                           FUSE_MAJOR, FUSE_MINOR);
+    }
     if (errno == EACCES || errno == EPERM)
         return problem_set(problem, -ERR_NOT_PERMITTED, "%s: permission denied; run as root",
                            DEVICE);

@@ -1,0 +1,199 @@
+"""The file systems that ./dev bench compares: a cluster, our channel alone, libfuse's pass-through
+example, and folders. Each is mounted at .root and ended by .stop(), by its own process id."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
+MOUNT_WAIT_S = 20
+
+
+class Failed(Exception):
+    """One line that says what could not be done."""
+
+
+def command(words, wait_s=900):
+    result = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                            timeout=wait_s, check=False)
+    if result.returncode != 0:
+        last = (result.stderr.strip() or "it said nothing").splitlines()[-1]
+        raise Failed(f"{' '.join(words[:3])}: {last}")
+    return result.stdout
+
+
+def drop_caches(what):
+    """2: names and attributes; 3: data as well. The kernel forgets; mounts see it as FORGETs."""
+    os.sync()
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+        file.write(f"{what}\n")
+
+
+def is_mounted(path):
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        return any(line.split(" ")[1] == path for line in file)
+
+
+def cpu_s(process_id):
+    """User and system time of a process so far; 0 for none."""
+    if process_id is None:
+        return 0.0
+    with open(f"/proc/{process_id}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Folder:
+    """A folder of whatever file system it lies in."""
+
+    process_id = None
+
+    def __init__(self, name, root):
+        self.name = name
+        self.root = root
+        os.makedirs(root, exist_ok=True)
+
+    def start(self):
+        return 0.0
+
+    def stop(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Mounted:
+    """A program of ours in the foreground that serves a mount point."""
+
+    def __init__(self, name, words, root):
+        self.name = name
+        self.words = words
+        self.root = root
+        self.process = None
+
+    @property
+    def process_id(self):
+        return self.process.pid if self.process else None
+
+    def start(self):
+        os.makedirs(self.root, exist_ok=True)
+        started_s = time.monotonic()
+        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not is_mounted(self.root):
+            if self.process.poll() is not None or time.monotonic() - started_s > MOUNT_WAIT_S:
+                raise Failed(f"{self.name} does not mount: {' '.join(self.words)}")
+            time.sleep(0.01)
+        return time.monotonic() - started_s
+
+    def stop(self):
+        subprocess.run(["umount", "--lazy", self.root], capture_output=True, check=False)
+        if self.process:
+            self.process.terminate()
+            self.process.wait(timeout=MOUNT_WAIT_S)
+            self.process = None
+
+
+class Cluster:
+    """A cluster with its data in .data, mounted at .root. sizes: of shoal.conf, changed before the
+    first use."""
+
+    name = "shoal"
+
+    def __init__(self, shoal, data, root, sizes=None):
+        self.shoal = shoal
+        self.data = data
+        self.root = root
+        self.sizes = sizes or {}
+        self.process_id = None
+        os.makedirs(data)
+        os.makedirs(root, exist_ok=True)
+
+    def start(self):
+        if self.sizes:
+            command([self.shoal, "up", self.data, "--mount", self.root])
+            command([self.shoal, "down", self.data])
+            self.configure()
+        started_s = time.monotonic()
+        command([self.shoal, "up", self.data, "--mount", self.root])
+        os.listdir(self.root)
+        seconds = time.monotonic() - started_s
+        with open(os.path.join(self.data, "lock"), encoding="ascii") as file:
+            self.process_id = int(file.read())
+        return seconds
+
+    def configure(self):
+        path = os.path.join(self.data, "shoal.conf")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for name, value in self.sizes.items():
+            text, count = re.subn(rf"(?m)^{name} *=.*$", f"{name} = {value}", text)
+            if count != 1:
+                raise Failed(f"shoal.conf has no {name}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.sizes = {}
+
+    def again(self):
+        """Stopped and started: nothing in memory. The seconds until it is mounted."""
+        command([self.shoal, "down", self.data])
+        drop_caches(3)
+        return self.start()
+
+    def kill(self):
+        process_id, self.process_id = self.process_id, None
+        os.kill(process_id, signal.SIGKILL)
+        while os.path.exists(f"/proc/{process_id}"):
+            time.sleep(0.001)
+
+    def stats(self):
+        return json.loads(command([self.shoal, "stats", self.data, "--json"]))
+
+    def memory_bytes(self):
+        """RssAnon + RssShmem."""
+        with open(f"/proc/{self.process_id}/status", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return sum(int(lines[key].split()[0]) * 1024 for key in ("RssAnon", "RssShmem"))
+
+    def stop(self):
+        if self.process_id is not None:
+            subprocess.run([self.shoal, "down", self.data], capture_output=True, check=False)
+            self.process_id = None
+        shutil.rmtree(self.data, ignore_errors=True)
+
+
+def passthrough_build(folder):
+    """Builds libfuse's example passthrough_ll from where its package has put it. It looks inodes up
+    in one list, which alone would be its cost with many files: here the list gets hash buckets.
+    None when the package is not there or not the version known."""
+    path = os.path.join(EXAMPLES, "passthrough_ll.c")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    changes = [
+        ("static struct lo_inode *lo_find(",
+         "static struct lo_inode lo_heads[1 << 17];\n#define LO_HEAD(ino) "
+         "(&lo_heads[((unsigned long)(ino) * 0x9E3779B97F4A7C15ul) >> 47])\n"
+         "static struct lo_inode *lo_find("),
+        ("for (p = lo->root.next; p != &lo->root; p = p->next)",
+         "for (p = LO_HEAD(st->st_ino)->next; p != LO_HEAD(st->st_ino); p = p->next)"),
+        ("prev = &lo->root;", "prev = LO_HEAD(e->attr.st_ino);"),
+        ("\tlo.root.next = lo.root.prev = &lo.root;",
+         "\tlo.root.next = lo.root.prev = &lo.root;\n\tfor (int h = 0; h < 1 << 17; h++)\n"
+         "\t\tlo_heads[h].next = lo_heads[h].prev = &lo_heads[h];"),
+    ]
+    for old, new in changes:
+        if text.count(old) != 1:
+            return None
+        text = text.replace(old, new)
+    os.makedirs(folder, exist_ok=True)
+    source = os.path.join(folder, "passthrough_ll.c")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(text)
+    flags = command(["pkg-config", "--cflags", "--libs", "fuse3"]).split()
+    program = os.path.join(folder, "passthrough_ll")
+    command(["gcc", "-O2", "-w", "-I" + EXAMPLES, source, *flags, "-o", program])
+    return program

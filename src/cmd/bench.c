@@ -1,0 +1,241 @@
+/* Runs the phases of a benchmark: shares indices out to threads, times them, adds them up. */
+#include "cmd/bench_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct engine {
+    const struct bench_run *run;
+    struct bench_worker *workers;
+    const struct bench_phase *phase;
+    uint64_t made[BENCH_THREADS_MAX]; /* per thread; UINT64_MAX: all */
+};
+
+void bench_worker_add(struct bench_worker *worker, uint64_t begun_ns, uint64_t bytes) {
+    histogram_add(&worker->latency_ns, env_host_clock_ns() - begun_ns);
+    worker->operations++;
+    worker->bytes += bytes;
+}
+
+uint64_t bench_thread_bytes(const struct bench_options *options) {
+    return options->size_bytes / options->threads / BENCH_BLOCK_BYTES * BENCH_BLOCK_BYTES;
+}
+
+static int worker_operate(struct bench_worker *worker, const struct bench_phase *phase) {
+    int r = phase->begin ? phase->begin(worker) : 0;
+
+    while (r == 0 && worker->done < worker->count &&
+           (worker->deadline_ns == UINT64_MAX || env_host_clock_ns() < worker->deadline_ns)) {
+        r = phase->operation(worker, worker->first + worker->done);
+        worker->done += r == 0;
+    }
+    if (phase->end) {
+        int end = phase->end(worker);
+
+        r = r == 0 ? end : r;
+    }
+    return r;
+}
+
+static void worker_run(void *context, unsigned index) {
+    struct engine *engine = context;
+    const struct bench_run *run = engine->run;
+    struct bench_worker *worker = &engine->workers[index];
+    int r = run->files->thread_enter(run->context);
+
+    if (r == 0) {
+        r = worker_operate(worker, engine->phase);
+        run->files->thread_leave(run->context);
+    } else {
+        snprintf(worker->path, sizeof worker->path, "a thread");
+    }
+    worker->error = r;
+}
+
+static void workers_share(struct engine *engine, uint64_t deadline_ns) {
+    const struct bench_options *options = engine->run->options;
+    uint64_t all = engine->phase->count(options);
+    uint64_t part = all / options->threads;
+    uint64_t more = all % options->threads;
+    uint64_t first = 0;
+
+    for (uint32_t i = 0; i < options->threads; i++) {
+        struct bench_worker *worker = &engine->workers[i];
+        uint8_t *buffer = worker->buffer;
+        uint64_t count = all == UINT64_MAX ? UINT64_MAX : part + (i < more);
+
+        memset(worker, 0, sizeof *worker);
+        worker->run = engine->run;
+        worker->index = i;
+        worker->buffer = buffer;
+        worker->first = first;
+        worker->made = engine->made[i];
+        worker->count = engine->phase->makes || count == 0 ? count : MIN(count, engine->made[i]);
+        worker->deadline_ns = deadline_ns;
+        prng_init(&worker->prng, 1 + i);
+        first += all == UINT64_MAX ? 0 : count;
+    }
+}
+
+static int phase_sum(struct engine *engine, struct bench_row *row, char problem[256]) {
+    for (uint32_t i = 0; i < row->threads; i++) {
+        const struct bench_worker *worker = &engine->workers[i];
+
+        if (worker->error) {
+            snprintf(problem, 256, "%s: %.160s: %s", row->name, worker->path,
+                     err_text(worker->error));
+            return worker->error;
+        }
+        row->operations += worker->operations;
+        row->bytes += worker->bytes;
+        histogram_merge(&row->latency_ns, &worker->latency_ns);
+        if (engine->phase->makes) {
+            engine->made[i] = worker->done;
+        }
+    }
+    return 0;
+}
+
+static int phase_run(struct engine *engine, const char *name, char problem[256]) {
+    const struct bench_options *options = engine->run->options;
+    bool endless = engine->phase->count(options) == UINT64_MAX;
+    uint64_t seconds = options->seconds ? options->seconds : endless ? BENCH_RANDOM_SECONDS : 0;
+    struct bench_row *row = calloc(1, sizeof *row);
+
+    if (!row) {
+        snprintf(problem, 256, "%s: %s", name, err_text(-ERR_NO_MEMORY));
+        return -ERR_NO_MEMORY;
+    }
+    row->name = name;
+    row->threads = options->threads;
+    uint64_t begun_ns = env_host_clock_ns();
+    workers_share(engine, seconds ? begun_ns + seconds * NS_PER_S : UINT64_MAX);
+    int r = env_host_threads(options->threads, worker_run, engine);
+    row->elapsed_ns = env_host_clock_ns() - begun_ns;
+    if (r < 0) {
+        snprintf(problem, 256, "%s: %" PRIu32 " threads cannot be had", name, options->threads);
+    } else {
+        r = phase_sum(engine, row, problem);
+    }
+    if (r == 0) {
+        engine->run->row(engine->run->user, row);
+    }
+    free(row);
+    return r;
+}
+
+static void directory_path(const struct bench_options *options, uint32_t index, char *ret_path) {
+    snprintf(ret_path, BENCH_PATH_BYTES, "%s/shoal-bench/d%" PRIu32, options->path, index);
+}
+
+static void top_path(const struct bench_options *options, char *ret_path) {
+    snprintf(ret_path, BENCH_PATH_BYTES, "%s/shoal-bench", options->path);
+}
+
+static int directory_make(const struct bench_run *run, const char *path, char problem[256]) {
+    int r = run->files->mkdir(run->context, path);
+
+    if (r < 0 && r != -ERR_EXISTS) {
+        snprintf(problem, 256, "%.160s cannot be made: %s", path, err_text(r));
+        return r;
+    }
+    return 0;
+}
+
+static int directories_make(const struct bench_run *run, char problem[256]) {
+    char path[BENCH_PATH_BYTES];
+
+    top_path(run->options, path);
+    int r = directory_make(run, path, problem);
+    for (uint32_t i = 0; r == 0 && i < run->options->dirs; i++) {
+        directory_path(run->options, i, path);
+        r = directory_make(run, path, problem);
+    }
+    return r;
+}
+
+/* What is not empty stays: somebody wants to run more phases. */
+static void directories_remove(const struct bench_run *run) {
+    char path[BENCH_PATH_BYTES];
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < run->options->dirs; i++) {
+        directory_path(run->options, i, path);
+        r = run->files->rmdir(run->context, path);
+    }
+    if (r == 0) {
+        top_path(run->options, path);
+        r = run->files->rmdir(run->context, path);
+    }
+}
+
+static int phases_run(struct engine *engine, char problem[256]) {
+    const struct bench_run *run = engine->run;
+    enum bench_kind kind = run->options->kind;
+    int r = directories_make(run, problem);
+
+    for (size_t i = 0; r == 0 && bench_phase_name(kind, i); i++) {
+        if (run->options->phases >> i & 1) {
+            engine->phase = &bench_phases[kind][i];
+            if (run->begun) {
+                run->begun(run->user, bench_phase_name(kind, i));
+            }
+            r = phase_run(engine, bench_phase_name(kind, i), problem);
+        }
+    }
+    if (r == 0) {
+        directories_remove(run);
+    }
+    return r;
+}
+
+static void engine_free(struct engine *engine) {
+    for (uint32_t i = 0; engine && engine->workers && i < engine->run->options->threads; i++) {
+        free(engine->workers[i].buffer);
+    }
+    if (engine) {
+        free(engine->workers);
+    }
+    free(engine);
+}
+
+static struct engine *engine_new(const struct bench_run *run) {
+    struct engine *engine = calloc(1, sizeof *engine);
+    bool all = engine != NULL;
+
+    if (engine) {
+        engine->run = run;
+        memset(engine->made, 0xFF, sizeof engine->made);
+        engine->workers = calloc(run->options->threads, sizeof *engine->workers);
+        all = engine->workers != NULL;
+    }
+    for (uint32_t i = 0; all && i < run->options->threads; i++) {
+        uint8_t *buffer = aligned_alloc(BLOCK_BYTES, BENCH_BLOCK_BYTES);
+
+        engine->workers[i].buffer = buffer;
+        all = buffer != NULL;
+        for (size_t at = 0; all && at < BENCH_BLOCK_BYTES; at++) {
+            buffer[at] = (uint8_t)(at * 131 + i);
+        }
+    }
+    if (!all) {
+        engine_free(engine);
+        return NULL;
+    }
+    return engine;
+}
+
+int bench_run(const struct bench_run *run, char problem[256]) {
+    struct engine *engine = engine_new(run);
+    int r;
+
+    if (!engine) {
+        snprintf(problem, 256, "%" PRIu32 " threads need more memory than there is",
+                 run->options->threads);
+        return -ERR_NO_MEMORY;
+    }
+    r = phases_run(engine, problem);
+    engine_free(engine);
+    return r;
+}

@@ -1,0 +1,350 @@
+/* The index of an OST: each chunk whole in itself, and some inode's, of its generation, where the
+ * layout has it. One walk in order of inodes, so an inode is asked for once an OST.
+ *
+ * Chunks come before their inode knows of them (a file that leaves its inode) and go after it (the
+ * queue of orders). So what seems stray is kept, and judged when all else is done. */
+#include "cmd/fsck.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STRAY_WAIT_MS = 3000 };
+
+struct walk {
+    struct fsck *fsck;
+    uint32_t ost;
+    struct chunk_id id; /* of the rows at hand */
+    bool has_head;
+    uint32_t head_blocks;
+    uint32_t blocks; /* named by segments */
+    uint32_t chunk_bytes;
+    uint32_t length;
+    uint32_t truncate_seq;
+    bool is_stray; /* this and the next are told once a file and OST */
+    bool is_long;
+    uint64_t ino; /* whose row is known */
+    int ino_result;
+    struct inode_row inode;
+};
+
+static struct chunk_id id_of(const struct kv_key *key) {
+    struct kv_key_fields fields = kv_key_split(key);
+
+    return (struct chunk_id){{fields.id}, fields.generation, chunk_of(&fields)};
+}
+
+static bool id_is(const struct chunk_id *a, const struct chunk_id *b) {
+    return a->ino.value == b->ino.value && a->generation == b->generation && a->chunk == b->chunk;
+}
+
+static const char *where_chunk(struct fsck *fsck, uint32_t ost, const struct chunk_id *id,
+                               char where[FSCK_WHERE_BYTES]) {
+    char file[FSCK_WHERE_BYTES];
+    int size =
+        snprintf(where, FSCK_WHERE_BYTES, "%.1100s", fsck_where_ino(fsck, id->ino.value, file));
+
+    snprintf(where + size, FSCK_WHERE_BYTES - (size_t)size, ", chunk %" PRIu64 " on ost%" PRIu32,
+             id->chunk, ost);
+    return where;
+}
+
+/* A whole row of blocks, whatever its length in the store. */
+static struct store_segment segment_of(struct bytes value) {
+    struct store_segment segment = {0};
+
+    memcpy(&segment, value.data, MIN(value.size, sizeof segment));
+    return segment;
+}
+
+static void row_add(struct walk *walk, const struct fsck_row *row) {
+    struct kv_key_fields fields = kv_key_split(&row->key);
+
+    if (chunk_row_of(&fields) == 0) {
+        struct store_head head;
+
+        walk->has_head = chunk_head_check(row->value, &head) == 0;
+        walk->head_blocks = walk->has_head ? head.block_count : 0;
+        walk->chunk_bytes = walk->has_head ? head.chunk_bytes : 0;
+        walk->length = walk->has_head ? head.length : 0;
+        walk->truncate_seq = walk->has_head ? head.truncate_seq : 0;
+        return;
+    }
+    struct store_segment segment = segment_of(row->value);
+    for (size_t i = 0; i < BLOCKS_PER_SEGMENT; i++) {
+        walk->blocks += store_entry_block(&segment.entries[i]) != 0;
+    }
+}
+
+static void walk_begin(struct walk *walk, const struct chunk_id *id) {
+    walk->id = *id;
+    walk->has_head = false;
+    walk->head_blocks = 0;
+    walk->blocks = 0;
+    walk->length = 0;
+}
+
+/* All rows of one chunk as they are at one time: they fit one answer. */
+static int chunk_load(struct walk *walk, const struct chunk_id *id, bool *ret_found) {
+    struct kv_key from = chunk_head_key(id);
+    struct fsck_list list;
+    struct fsck_row row;
+    int r;
+
+    walk_begin(walk, id);
+    *ret_found = false;
+    fsck_list_begin(&list, walk->fsck, fsck_ost(walk->ost), FSCK_CHUNKS);
+    fsck_list_from(&list, &from);
+    while ((r = fsck_list_next(&list, &row)) == 0) {
+        struct chunk_id got = id_of(&row.key);
+
+        if (!id_is(&got, id)) {
+            return 0;
+        }
+        *ret_found = true;
+        row_add(walk, &row);
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static bool is_whole(const struct walk *walk) {
+    return walk->has_head && walk->head_blocks == walk->blocks;
+}
+
+static int chunk_recheck(const struct walk *from) {
+    struct walk now = {.fsck = from->fsck, .ost = from->ost};
+    char where[FSCK_WHERE_BYTES];
+    bool found;
+
+    int r = chunk_load(&now, &from->id, &found);
+    if (r < 0 || !found || is_whole(&now)) {
+        return r;
+    }
+    where_chunk(now.fsck, now.ost, &now.id, where);
+    if (now.has_head) {
+        fsck_problem(now.fsck, "index", where,
+                     "its head counts %" PRIu32 " blocks, its segments name %" PRIu32,
+                     now.head_blocks, now.blocks);
+    } else {
+        fsck_problem(now.fsck, "index", where,
+                     "the row of the chunk is missing or makes no sense: it reads as a hole");
+    }
+    return 0;
+}
+
+/* NULL when the inode has this chunk, and here. */
+static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const struct chunk_id *id,
+                                int inode_result, const struct inode_row *inode) {
+    if (inode_result < 0) {
+        return inode_result == -ERR_NOT_FOUND ? "its inode does not exist" : NULL;
+    }
+    if (inode->data_state != DATA_CHUNKED) {
+        return "its file has no chunks";
+    }
+    if (inode->chunk_generation != id->generation) {
+        return "its file has chunks of another generation";
+    }
+    struct layout layout = inode_layout(inode);
+    uint32_t chain_id = layout_chain(&layout, &fsck->map->pool, id->chunk);
+    const struct map_chain *chain = cluster_map_chain(fsck->map, chain_id);
+    for (uint32_t i = 0; chain && i < chain->member_count; i++) {
+        if (chain->members[i].value == fsck_ost(ost).value) {
+            return NULL;
+        }
+    }
+    return "the layout of its file has it elsewhere";
+}
+
+static bool is_row_error(int r) {
+    return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT;
+}
+
+static bool is_beyond(const struct walk *walk, const struct inode_row *inode) {
+    uint64_t end = walk->id.chunk * walk->chunk_bytes + walk->length;
+
+    return walk->length > 0 && inode->data_state == DATA_CHUNKED &&
+           inode->truncate_seq == walk->truncate_seq &&
+           inode->chunk_generation == walk->id.generation && end > inode->size;
+}
+
+static int is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
+    struct kv_key from = key_owner(ROW_WRITER, ino, 0, 0);
+    struct fsck_list list;
+    struct fsck_row row;
+
+    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_WRITERS);
+    fsck_list_from(&list, &from);
+    int r = fsck_list_next(&list, &row);
+    *ret_written = r == 0 && kv_key_split(&row.key).id == ino;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* Whoever writes owes the size until the close, whose record raises it. So the chunk is looked at
+ * first, then whether anyone writes, then the size. No problem: a power loss may take back the
+ * metadata target's records and not a storage target's. */
+static int size_recheck(struct walk *walk) {
+    struct inode_row inode;
+    bool written;
+
+    int r = is_written(walk->fsck, walk->id.ino.value, &written);
+    if (r < 0 || written) {
+        return r;
+    }
+    r = fsck_inode_get(walk->fsck, walk->id.ino.value, &inode);
+    walk->fsck->counts.beyond += r == 0 && is_beyond(walk, &inode);
+    return is_row_error(r) ? 0 : r;
+}
+
+static int owner_check(struct walk *walk) {
+    uint64_t ino = walk->id.ino.value;
+
+    if (walk->ino != ino) {
+        walk->ino_result = fsck_inode_get(walk->fsck, ino, &walk->inode);
+        walk->ino = ino;
+        walk->is_stray = false;
+        walk->is_long = false;
+        if (walk->ino_result < 0 && !is_row_error(walk->ino_result)) {
+            return walk->ino_result;
+        }
+    }
+    if (walk->is_stray ||
+        !stray_reason(walk->fsck, walk->ost, &walk->id, walk->ino_result, &walk->inode)) {
+        return 0;
+    }
+    walk->is_stray = true;
+    if (walk->fsck->stray_count < FSCK_SUSPECTS_MAX) {
+        walk->fsck->strays[walk->fsck->stray_count++] = (struct fsck_stray){walk->ost, walk->id};
+    } else {
+        walk->fsck->counts.unsettled++;
+    }
+    return 0;
+}
+
+/* Answers use the list's memory, so the walk goes on with a list of its own behind the chunk. */
+static int chunk_end(struct walk *walk, struct fsck_list *list) {
+    struct kv_key_fields next = {.space = KV_SPACE_SLOT,
+                                 .slot = store_bucket(walk->id.ino),
+                                 .type = STORE_ROW_CHUNK,
+                                 .id = walk->id.ino.value,
+                                 .generation = walk->id.generation,
+                                 .index = (walk->id.chunk + 1) << STORE_INDEX_BITS};
+
+    walk->fsck->counts.chunks++;
+    walk->fsck->counts.blocks += walk->blocks;
+    int r = owner_check(walk);
+    bool is_long = walk->ino_result == 0 && !walk->is_long && is_beyond(walk, &walk->inode);
+    if (r < 0 || (is_whole(walk) && !is_long)) {
+        return r;
+    }
+    r = is_whole(walk) ? 0 : chunk_recheck(walk);
+    if (r == 0 && is_long) {
+        walk->is_long = true;
+        r = size_recheck(walk);
+    }
+    struct kv_key from = kv_key_make(next);
+    fsck_list_from(list, &from);
+    return r < 0 ? r : 1;
+}
+
+int fsck_chunks(struct fsck *fsck, uint32_t ost) {
+    struct walk walk = {.fsck = fsck, .ost = ost};
+    struct fsck_list list;
+    struct fsck_row row;
+    bool inside = false;
+    int r;
+
+    fsck_list_begin(&list, fsck, fsck_ost(ost), FSCK_CHUNKS);
+    while ((r = fsck_list_next(&list, &row)) == 0) {
+        struct chunk_id id = id_of(&row.key);
+
+        if (inside && !id_is(&id, &walk.id)) {
+            inside = false;
+            r = chunk_end(&walk, &list);
+            if (r < 0) {
+                return r;
+            }
+            if (r > 0) {
+                continue;
+            }
+        }
+        if (!inside) {
+            walk_begin(&walk, &id);
+            inside = true;
+        }
+        row_add(&walk, &row);
+    }
+    if (r == -ERR_NOT_FOUND) {
+        r = inside ? chunk_end(&walk, &list) : 0;
+    }
+    return r < 0 ? r : 0;
+}
+
+/* Whether an order to delete chunks of the inode is in the queue. */
+static int is_queued(struct fsck *fsck, uint64_t ino, bool *ret_queued) {
+    const struct order_row *order;
+    struct fsck_list list;
+    struct fsck_row row;
+    int r;
+
+    *ret_queued = false;
+    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_QUEUE);
+    while ((r = fsck_list_next(&list, &row)) == 0) {
+        if (kv_key_split(&row.key).index == ino && order_row_check(row.value, &order) == 0 &&
+            order->kind == ORDER_DELETE) {
+            *ret_queued = true;
+            return 0;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* In this order: an inode that is gone has its order until the chunk is gone. */
+int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
+    struct walk walk = {.fsck = fsck, .ost = stray->ost};
+    struct inode_row inode;
+    bool queued = false;
+    bool found = false;
+
+    int r = fsck_inode_get(fsck, stray->id.ino.value, &inode);
+    if (r < 0 && !is_row_error(r)) {
+        return r;
+    }
+    *ret_reason = stray_reason(fsck, stray->ost, &stray->id, r, &inode);
+    if (!*ret_reason) {
+        return 0;
+    }
+    r = is_queued(fsck, stray->id.ino.value, &queued);
+    r = r < 0 || queued ? r : chunk_load(&walk, &stray->id, &found);
+    if (queued || !found) {
+        *ret_reason = NULL;
+    }
+    return r;
+}
+
+int fsck_strays(struct fsck *fsck) {
+    struct env *env = local_cluster_env(fsck->cluster);
+    uint64_t deadline_ns = env_now_ns(env) + STRAY_WAIT_MS * NS_PER_MS;
+    uint32_t at = 0;
+
+    while (at < fsck->stray_count) {
+        const struct fsck_stray *stray = &fsck->strays[at];
+        char where[FSCK_WHERE_BYTES];
+        const char *reason;
+
+        int r = fsck_stray_look(fsck, stray, &reason);
+        if (r < 0) {
+            return r;
+        }
+        if (fsck->report->stopped(fsck->report->context)) {
+            return -ERR_CLOSED;
+        }
+        bool waits = reason && env_now_ns(env) < deadline_ns;
+        if (waits) {
+            local_cluster_rest(fsck->cluster);
+        } else if (reason) {
+            fsck_problem(fsck, "orphan-chunk", where_chunk(fsck, stray->ost, &stray->id, where),
+                         "%s: its blocks are lost space", reason);
+        }
+        at += !waits;
+    }
+    return 0;
+}

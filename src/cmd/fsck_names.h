@@ -1,0 +1,24 @@
+/* Inside of fsck's check of names: a pass reads, and what it counted is judged.
+ *
+ * A pass takes the inodes whose hash falls in its part, or, when it looks again, those of a list.
+ * Rows of inodes, partitions and orphans are read first and entries last, so an inode is judged by
+ * its epoch: if its row has not changed since, then neither have its names. */
+#pragma once
+#include "cmd/fsck.h"
+#include "cmd/fsck_table.h"
+
+struct fsck_names {
+    struct fsck *fsck;
+    struct fsck_table table;
+    uint64_t part;
+    uint64_t parts;
+    bool again;      /* the table holds what is looked at again */
+    uint64_t *later; /* inodes that changed meanwhile */
+    uint32_t later_count;
+    uint64_t *rooted; /* directories known to be below the root, by hash; others displace them */
+};
+
+enum { FSCK_ROOTED_COUNT = 1 << 16 };
+
+/* Judges the nodes of the table: problems, and who is to be looked at again. */
+MUST_CHECK int fsck_names_judge(struct fsck_names *names);

@@ -1,0 +1,22 @@
+/* What a check finds, as text or JSON, wherever it runs: in the daemon or in the command itself.
+ *
+ * Lines that begin with FSCK_NOTE or FSCK_ERROR are not the answer but about it: progress, and why
+ * a check could not be finished. */
+#pragma once
+#include "cmd/fsck.h"
+
+enum {
+    FSCK_NOTE = 1,
+    FSCK_ERROR = 2,
+};
+
+struct fsck_output {
+    bool json;
+    bool with_data;
+    void (*write)(void *context, const char *text, size_t size);
+    bool (*stopped)(void *context); /* the check shall end */
+    void *context;
+};
+
+/* Checks and tells; answers an exit status. */
+int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output);

@@ -1,0 +1,113 @@
+/* Looking for what was made, without opening it. */
+#include "cmd/local_targets.h"
+#include "kv/disk_log.h"
+#include "kv/kv_lmdb.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TARGETS_NAME "targets"
+
+enum { TARGETS_BYTES_MAX = 1024 };
+
+void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]) {
+    memcpy(ret_owner_id, config->cluster_id, 16);
+    for (size_t i = 0; i < sizeof target; i++) {
+        ret_owner_id[i] ^= (uint8_t)(target >> (8 * i));
+    }
+}
+
+static size_t list(const struct config *config, char text[TARGETS_BYTES_MAX]) {
+    size_t size = (size_t)snprintf(text, TARGETS_BYTES_MAX, "manager\nmdt0\n");
+
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        size += (size_t)snprintf(text + size, TARGETS_BYTES_MAX - size, "ost%u\n", i);
+    }
+    return size;
+}
+
+static int refuse_missing(const char *path, int r, char problem[256]) {
+    if (r == -ERR_NOT_FOUND) {
+        snprintf(problem, 256, "%s is missing: put it back, nothing is made in its place", path);
+    } else {
+        snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
+    }
+    return r;
+}
+
+static int check_file(struct env *env, const char *target, const char *name, char problem[256]) {
+    struct env_file *file;
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/%s", target, name);
+    int r = env->ops->file_open(env, path, ENV_FILE_READ_ONLY, &file);
+    if (r < 0) {
+        return refuse_missing(path, r, problem);
+    }
+    env->ops->file_close(file);
+    return 0;
+}
+
+static int check_target(struct env *env, const struct config *config, const char *target,
+                        uint32_t id, char problem[256]) {
+    char path[64];
+    struct disk_log_options options = {
+        .env = env,
+        .path = path,
+        .file_bytes = id == LOCAL_MANAGER_ID ? LOCAL_MANAGER_LOG_BYTES : config->disk_log_bytes};
+
+    local_target_owner(config, id, options.owner_id);
+    snprintf(path, sizeof path, "%s/log", target);
+    int r = disk_log_check(&options, problem);
+    if (r == -ERR_NOT_FOUND) {
+        return refuse_missing(path, r, problem);
+    }
+    r = r < 0 ? r : check_file(env, target, KV_LMDB_NAME, problem);
+    return r == 0 && id >= LOCAL_OST_ID_FIRST ? check_file(env, target, "data", problem) : r;
+}
+
+static int check_all(struct env *env, const struct config *config, char problem[256]) {
+    int r = check_target(env, config, "manager", LOCAL_MANAGER_ID, problem);
+
+    r = r < 0 ? r : check_target(env, config, "mdt0", LOCAL_MDT_ID, problem);
+    for (uint32_t i = 0; i < config->ost_count && r == 0; i++) {
+        char target[16];
+
+        snprintf(target, sizeof target, "ost%u", i);
+        r = check_target(env, config, target, LOCAL_OST_ID_FIRST + i, problem);
+    }
+    return r;
+}
+
+int local_targets_check(struct env *env, const struct config *config, char problem[256]) {
+    char wanted[TARGETS_BYTES_MAX];
+    char *text;
+    size_t size;
+    int r = env_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &text, &size);
+
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? 0 : refuse_missing(TARGETS_NAME, r, problem);
+    }
+    bool same = size == list(config, wanted) && memcmp(text, wanted, size) == 0;
+    free(text);
+    if (!same) {
+        snprintf(problem, 256,
+                 "%s: osts = %u, but \"%s\" lists others: a cluster keeps the number it was made "
+                 "with",
+                 CONFIG_NAME, config->ost_count, TARGETS_NAME);
+        return -ERR_INVALID;
+    }
+    return check_all(env, config, problem);
+}
+
+int local_targets_note(struct env *env, const struct config *config) {
+    char text[TARGETS_BYTES_MAX];
+    char *known;
+    size_t size;
+    int r = env_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &known, &size);
+
+    if (r == 0) {
+        free(known);
+    }
+    return r == -ERR_NOT_FOUND ? env_file_write(env, TARGETS_NAME, text, list(config, text)) : r;
+}

@@ -1,0 +1,18 @@
+/* Which targets of a cluster were made: the file "targets" names one a line. It is written when all
+ * are open for the first time. From then on a target that is missing is a loss, and no new one is
+ * made in its place. */
+#pragma once
+#include "cmd/config.h"
+#include "env/env_system.h"
+
+enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
+#define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
+
+/* What a target's files are marked with. */
+void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]);
+/* Looks and changes nothing: 0 when no targets were made yet, or all are there in a format that
+ * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or
+ * -ERR_CORRUPT with a line in problem. */
+MUST_CHECK int local_targets_check(struct env *env, const struct config *config, char problem[256]);
+/* Notes that all targets are open; does nothing when that is known. */
+MUST_CHECK int local_targets_note(struct env *env, const struct config *config);

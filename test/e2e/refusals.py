@@ -1,0 +1,874 @@
+#!/usr/bin/python3
+"""What the commands refuse: each with its exit status, one line on standard error that says what is
+wrong and what to do, nothing on standard output, and nothing changed in DIR, in the mounts, in what
+runs.
+
+Usage: refusals.py SHOAL [NAME]
+
+Runs in a mount namespace and a registry of its own, so that it meets no other cluster. NAME runs
+the rows whose name begins so. The last line counts the rows.
+"""
+
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import cluster as clusters
+from cluster import MIB
+
+LIMIT_S = 20
+SETTLE_LIMIT = 50
+SETTLE_S = 0.1
+# Where a daemon that did not come up says so too; the only thing that a refusal may write.
+LOG_NAME = "shoal.log"
+INSIDE = "SHOAL_REFUSALS_INSIDE"
+NOBODY = 65534
+ROWS = []
+
+
+def row(name, status, *words):
+    """A row: the function prepares a Scene and answers the command's words; the line must hold all
+    the words given here, and DIR where the scene names one."""
+    def keep(prepare):
+        ROWS.append((name, status, words, prepare))
+        return prepare
+    return keep
+
+
+def mount_points():
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        return sorted(line.split()[4] for line in file)
+
+
+def entry_of(path):
+    """Type, mode, owner, and size and checksum of a file's content."""
+    status = os.lstat(path)
+    entry = [oct(status.st_mode), status.st_uid, status.st_gid]
+    if stat.S_ISREG(status.st_mode):
+        with open(path, "rb") as file:
+            entry += [status.st_size, hashlib.file_digest(file, "blake2b").hexdigest()]
+    elif stat.S_ISLNK(status.st_mode):
+        entry.append(os.readlink(path))
+    return entry
+
+
+def listing(top, mounted, started):
+    """Everything below the folder, but what Shoal has mounted there, as its daemon may be the one
+    that is asked. What is found only when targets are opened, one after the other, is refused when
+    the first have noted their new term: then types, owners and sizes are compared, not contents."""
+    found = {}
+    for folder, folders, names in os.walk(top):
+        folders[:] = [name for name in folders if os.path.join(folder, name) not in mounted]
+        for name in folders + names:
+            path = os.path.join(folder, name)
+            if os.path.basename(path) != LOG_NAME:
+                entry = entry_of(path)
+                found[os.path.relpath(path, top)] = entry[:4] if started else entry
+    return found
+
+
+def state(scene):
+    """What a refusal must leave as it is."""
+    ours = [path for path in mount_points() if path == scene.mount]
+    return {"files": listing(scene.top, ours, scene.started), "mounts": mount_points(),
+            "registry": sorted(os.listdir("/run/shoal"))}
+
+
+def settled_state(scene):
+    """The state once a daemon that runs has written what it had to write."""
+    if scene.process() is None:
+        return state(scene)
+    scene.run("sync", scene.directory)
+    before = state(scene)
+    for _ in range(SETTLE_LIMIT):
+        time.sleep(SETTLE_S)
+        after = state(scene)
+        if after == before:
+            return after
+        before = after
+    raise clusters.Failed("the daemon writes on, though it has nothing to do")
+
+
+def difference(before, after):
+    for key, was in before.items():
+        if key == "files":
+            for path in sorted(set(was) | set(after[key])):
+                if was.get(path) != after[key].get(path):
+                    what = ("changed" if path in was and path in after[key] else
+                            "gone" if path in was else "new")
+                    return f"{path} is {what}"
+        elif was != after[key]:
+            return f"{key}: {sorted(set(was) ^ set(after[key]))}"
+    return None
+
+
+# The least, as each is made and read several times.
+SMALL = {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "disk_log_bytes": 8 * MIB,
+         "data_bytes_max": 16 * MIB}
+
+
+class Scene(clusters.Cluster):
+    """A cluster that need not run, and what else a row wants to take away afterwards."""
+
+    def __init__(self, shoal):
+        super().__init__(shoal, osts=1, sizes=SMALL)
+        self.before_close = []
+        self.user = None
+        self.must_name = None
+        self.started = False
+        self.command = shoal
+
+    def sh(self, *words):
+        subprocess.run(words, check=True, capture_output=True)
+
+    def write(self, path, data):
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def new_directory(self):
+        """Another directory, empty."""
+        return tempfile.mkdtemp(dir=self.top)
+
+    def mount_at(self, path, *words):
+        self.sh("mount", *words, path)
+        # Once: below may be something that was there before.
+        self.before_close.append(
+            lambda: subprocess.run(["umount", "-l", path], capture_output=True, check=False))
+
+    def disk(self, megabytes):
+        """A file system of its own, of a size."""
+        path = self.new_directory()
+        self.mount_at(path, "-t", "tmpfs", "-o", f"size={megabytes}M", "none")
+        return path
+
+    def configure(self, old, new):
+        """Changes a line of shoal.conf."""
+        with open(self.path("shoal.conf"), encoding="ascii") as file:
+            text = file.read()
+        if old not in text:
+            raise clusters.Failed(f"shoal.conf does not hold {old}")
+        self.write(self.path("shoal.conf"), text.replace(old, new).encode())
+
+    def run_once(self):
+        """Makes everything that a cluster keeps, with a file in it, and stops it."""
+        self.start()
+        with open(os.path.join(self.mount, "file"), "wb") as file:
+            file.write(b"x" * 100000)
+        self.stop()
+
+    def close(self):
+        process = self.process()
+        if process is not None:
+            clusters.end_process(process)
+        clusters.unmount(self.mount)
+        for undo in reversed(self.before_close):
+            undo()
+        super().close()
+
+
+def up(scene, *words):
+    return ["up", scene.directory, *words]
+
+
+def up_mounted(scene, *words):
+    return ["up", scene.directory, "--mount", scene.mount, *words]
+
+
+# A directory that is not its own.
+
+@row("foreign-directory", 1, "not empty", "name an empty one")
+def _(scene):
+    path = scene.new_directory()
+    scene.write(os.path.join(path, "thesis.tex"), b"mine")
+    scene.must_name = path
+    return ["up", path, "--mount", scene.mount]
+
+
+@row("foreign-hidden-file", 1, "not empty", "name an empty one")
+def _(scene):
+    path = scene.new_directory()
+    scene.write(os.path.join(path, ".hidden"), b"mine")
+    return ["up", path]
+
+
+@row("foreign-subdirectory", 1, "not empty", "name an empty one")
+def _(scene):
+    path = scene.new_directory()
+    os.makedirs(os.path.join(path, "mdt0", "deeper"))
+    return ["up", path]
+
+
+@row("foreign-conf", 1, "shoal.conf")
+def _(scene):
+    path = scene.new_directory()
+    scene.write(os.path.join(path, "shoal.conf"), b"[server]\nlisten = 80\n")
+    scene.must_name = path
+    return ["up", path]
+
+
+@row("foreign-empty-conf", 1, "shoal.conf", "lacks")
+def _(scene):
+    scene.write(scene.path("shoal.conf"), b"")
+    return up(scene)
+
+
+@row("foreign-binary-conf", 1, "shoal.conf")
+def _(scene):
+    scene.write(scene.path("shoal.conf"), bytes(range(256)) * 100)
+    return up(scene)
+
+
+@row("directory-is-file", 1, "not a directory")
+def _(scene):
+    path = os.path.join(scene.top, "file")
+    scene.write(path, b"")
+    scene.must_name = path
+    return ["up", path]
+
+
+@row("directory-missing", 1, "mkdir")
+def _(scene):
+    path = os.path.join(scene.top, "absent")
+    scene.must_name = path
+    return ["up", path]
+
+
+@row("directory-not-ours-to-read", 1, "permission")
+def _(scene):
+    scene.user = NOBODY
+    os.chmod(scene.top, 0o755)
+    os.chmod(scene.directory, 0o700)
+    return up(scene)
+
+
+@row("directory-read-only", 1, "read-only")
+def _(scene):
+    path = scene.disk(4096)
+    scene.sh("mount", "-o", "remount,ro", path)
+    return ["up", path, "--size", "16M", "--osts", "1"]
+
+
+# A second start.
+
+@row("second-start", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    return up(scene)
+
+
+@row("second-start-mounted", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    other = scene.new_directory()
+    return up(scene, "--mount", other)
+
+
+@row("second-start-same-mount", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    return up_mounted(scene)
+
+
+@row("second-start-by-link", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    link = os.path.join(scene.top, "link")
+    os.symlink(scene.directory, link)
+    return ["up", link]
+
+
+@row("second-start-foreground", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    return up(scene, "--foreground")
+
+
+# A newer format, and a damaged one.
+
+@row("newer-conf", 1, "format 2", "reads up to 1", "newer")
+def _(scene):
+    scene.configure("format = 1", "format = 2")
+    return up_mounted(scene)
+
+
+@row("newer-conf-unknown-keys", 1, "format 7", "newer")
+def _(scene):
+    scene.run_once()
+    scene.configure("format = 1", "format = 7\nreplicas = 3")
+    return up_mounted(scene)
+
+
+def crc32c(data):
+    value = 0xffffffff
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+    return value ^ 0xffffffff
+
+
+def set_log_format(scene, target, number):
+    """Both superblocks of a disk log say another format, with a checksum that is right."""
+    with open(scene.path(os.path.join(target, "log")), "r+b") as file:
+        for offset in (0, 4096):
+            file.seek(offset)
+            block = bytearray(file.read(88))
+            if block[:8] != b"SHOALBLK":
+                continue
+            struct.pack_into("<II", block, 8, number, 0)
+            struct.pack_into("<I", block, 12, crc32c(bytes(block)))
+            file.seek(offset)
+            file.write(block)
+
+
+def newer_log(target):
+    @row("newer-log-" + target, 1, target, "newer")
+    def _(scene):
+        scene.run_once()
+        set_log_format(scene, target, 2)
+        return up_mounted(scene)
+
+
+for _target in ("manager", "mdt0", "ost0"):
+    newer_log(_target)
+
+
+def lost_log(target):
+    @row("lost-log-" + target, 1, target + "/log is missing")
+    def _(scene):
+        scene.run_once()
+        os.unlink(scene.path(os.path.join(target, "log")))
+        return up_mounted(scene)
+
+
+def blank_log(target):
+    @row("blank-log-" + target, 1, target, "log")
+    def _(scene):
+        scene.run_once()
+        with open(scene.path(os.path.join(target, "log")), "r+b") as file:
+            file.write(bytes(8192))
+        return up_mounted(scene)
+
+
+def lost_target(target):
+    @row("lost-target-" + target, 1, target, "is missing")
+    def _(scene):
+        scene.run_once()
+        shutil.rmtree(scene.path(target))
+        return up_mounted(scene)
+
+
+def lost_base(target):
+    @row("lost-base-" + target, 1, target + "/base.mdb is missing")
+    def _(scene):
+        scene.run_once()
+        os.unlink(scene.path(os.path.join(target, "base.mdb")))
+        return up_mounted(scene)
+
+
+def broken_base(target):
+    @row("broken-base-" + target, 1, target)
+    def _(scene):
+        scene.run_once()
+        scene.write(scene.path(os.path.join(target, "base.mdb")), b"no database" * 1000)
+        scene.started = True
+        return up_mounted(scene)
+
+
+@row("older-base", 1, "mdt0", "some are missing")
+def _(scene):
+    scene.run_once()
+    shutil.copy(scene.path("mdt0/base.mdb"), scene.top)
+    scene.run_once()
+    shutil.copy(os.path.join(scene.top, "base.mdb"), scene.path("mdt0"))
+    scene.started = True
+    return up_mounted(scene)
+
+
+@row("swapped-log", 1, "ost0/log", "another target")
+def _(scene):
+    scene.run_once()
+    scene.sh("cp", scene.path("mdt0/log"), scene.path("ost0/log"))
+    return up_mounted(scene)
+
+
+for _target in ("manager", "mdt0", "ost0"):
+    lost_log(_target)
+    blank_log(_target)
+    lost_target(_target)
+    lost_base(_target)
+    broken_base(_target)
+
+
+@row("lost-data", 1, "ost0/data is missing")
+def _(scene):
+    scene.run_once()
+    os.unlink(scene.path("ost0/data"))
+    return up_mounted(scene)
+
+
+@row("log-size-changed", 1, "log", "bytes")
+def _(scene):
+    scene.run_once()
+    scene.configure("disk_log_bytes = 8388608", "disk_log_bytes = 67108864")
+    return up_mounted(scene)
+
+
+@row("other-number-of-targets", 1, "osts = 3", "the number it was made with")
+def _(scene):
+    scene.run_once()
+    scene.configure("osts = 1", "osts = 3")
+    return up_mounted(scene)
+
+
+@row("other-cluster-id", 1, "another")
+def _(scene):
+    scene.run_once()
+    with open(scene.path("shoal.conf"), encoding="ascii") as file:
+        line = next(line for line in file if line.startswith("id = "))
+    scene.configure(line, f"id = {'ab' * 16}\n")
+    return up_mounted(scene)
+
+
+def bad_setting(name, old, new, *words):
+    @row("setting-" + name, 1, "shoal.conf", *words)
+    def _(scene):
+        scene.configure(old, new)
+        return up_mounted(scene)
+
+
+bad_setting("unknown", "[sizes]", "[sizes]\nfrobs = 3", "frobs")
+bad_setting("no-number", "cache_bytes = 16777216", "cache_bytes = much", "cache_bytes", "number")
+bad_setting("too-small", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 17", "mdt_ring_bytes",
+            "at least")
+bad_setting("log-below-ring", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 20971520",
+            "disk_log_bytes", "at least")
+bad_setting("no-targets", "osts = 1", "osts = 0", "osts")
+bad_setting("too-many-targets", "osts = 1", "osts = 65", "osts")
+bad_setting("bad-id", "id = ", "id = xyz", "id")
+bad_setting("no-assignment", "[sizes]", "[sizes]\nnonsense", "line")
+
+
+# /dev/fuse and mount points.
+
+@row("fuse-missing", 1, "/dev/fuse")
+def _(scene):
+    path = scene.new_directory()
+    scene.mount_at("/dev", "-t", "tmpfs", "none")
+    os.mknod("/dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    return ["up", path, "--mount", scene.mount]
+
+
+@row("fuse-is-something-else", 1, "/dev/fuse")
+def _(scene):
+    scene.mount_at("/dev/fuse", "--bind", "/dev/null")
+    path = scene.new_directory()
+    return ["up", path, "--mount", scene.mount]
+
+
+@row("mount-missing", 1, "doesn't exist", "mkdir -p")
+def _(scene):
+    return up(scene, "--mount", os.path.join(scene.top, "absent"))
+
+
+@row("mount-is-file", 1, "not a directory")
+def _(scene):
+    path = os.path.join(scene.top, "file")
+    scene.write(path, b"")
+    scene.must_name = path
+    return up(scene, "--mount", path)
+
+
+@row("mount-busy", 1, "mounted there already", "unmount")
+def _(scene):
+    scene.mount_at(scene.mount, "-t", "tmpfs", "none")
+    scene.must_name = scene.mount
+    return up_mounted(scene)
+
+
+@row("mount-busy-by-ours", 1, "mounted there already", "unmount")
+def _(scene):
+    scene.start()
+    return ["up", scene.new_directory(), "--mount", scene.mount, "--osts", "1", "--size", "16M"]
+
+
+@row("mount-on-directory", 1, "--mount")
+def _(scene):
+    return up(scene, "--mount", scene.directory)
+
+
+@row("mount-within-directory", 1, "--mount")
+def _(scene):
+    scene.run_once()
+    return up(scene, "--mount", scene.path("mdt0"))
+
+
+@row("mount-above-directory", 1, "--mount")
+def _(scene):
+    return up(scene, "--mount", scene.top)
+
+
+@row("mount-without-root", 1, "root")
+def _(scene):
+    scene.user = NOBODY
+    os.chmod(scene.top, 0o755)
+    for path in (scene.directory, scene.path("shoal.conf"), scene.mount):
+        os.chown(path, NOBODY, NOBODY)
+    return up_mounted(scene)
+
+
+@row("mount-path-empty", 1, "mount point")
+def _(scene):
+    return up(scene, "--mount", "")
+
+
+# A full disk.
+
+@row("disk-too-small", 1, "MiB free", "free some")
+def _(scene):
+    path = scene.disk(64)
+    scene.must_name = path
+    return ["up", path, "--mount", scene.mount]
+
+
+@row("disk-full", 1, "MiB free", "free some")
+def _(scene):
+    path = scene.disk(16)
+    folder = os.path.join(path, "data")
+    os.mkdir(folder)
+    fill(path)
+    return ["up", folder, "--osts", "1", "--size", "16M"]
+
+
+@row("disk-too-small-tmpfs", 1, "MiB free", "free some")
+def _(scene):
+    path = scene.new_directory()
+    scene.mount_at(path, "-t", "tmpfs", "-o", "size=100M", "none")
+    return ["up", path]
+
+
+@row("disk-too-small-by-conf", 1, "MiB free", "free some")
+def _(scene):
+    path = scene.disk(30)
+    scene.sh("cp", scene.path("shoal.conf"), path)
+    return ["up", path]
+
+
+def fill(path):
+    """Until nothing fits any more."""
+    with open(os.path.join(path, "filler"), "wb") as file:
+        for size in (MIB, 4096, 1):
+            try:
+                while True:
+                    os.write(file.fileno(), bytes(size))
+            except OSError:
+                pass
+
+
+# Bad input of every verb.
+
+def usage(name, words, *expected):
+    @row("usage-" + name, 2, *expected)
+    def _(scene):
+        return [scene.directory if word == "DIR" else scene.mount if word == "MNT" else word
+                for word in words]
+
+
+usage("no-verb", [], "shoal help")
+usage("unknown-verb", ["frobnicate"], "frobnicate", "shoal help")
+usage("unknown-option", ["--frob"], "--frob", "shoal help")
+usage("empty-verb", [""], "shoal help")
+usage("up-nothing", ["up"], "directory", "usage")
+usage("up-empty", ["up", ""], '""', "usage")
+usage("up-option", ["up", "DIR", "--frob"], "--frob", "usage")
+usage("up-short-option", ["up", "-f", "DIR"], "-f", "usage")
+usage("up-two", ["up", "DIR", "DIR"], "usage")
+usage("up-mount-nothing", ["up", "DIR", "--mount"], "--mount", "usage")
+usage("up-osts-nothing", ["up", "DIR", "--osts"], "--osts", "usage")
+for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
+    usage(f"up-osts={_value}", ["up", "DIR", "--osts", _value], "--osts", "1 to 64")
+for _value in ("0", "1M", "-5G", "x", "", "16m", "16MB", "99999999T", "1e9",
+               "18446744073709551615T"):
+    usage(f"up-size={_value}", ["up", "DIR", "--size", _value], "--size", "16M")
+usage("up-size-nothing", ["up", "DIR", "--size"], "--size", "usage")
+for _verb in ("down", "status", "df", "stats", "sync", "stat", "umount", "fsck", "version"):
+    usage(f"{_verb}-option", [_verb, "--frob"], "--frob", "usage")
+for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck"):
+    usage(f"{_verb}-two", [_verb, "DIR", "MNT"], "usage")
+usage("version-word", ["version", "now"], "now", "usage")
+usage("umount-nothing", ["umount"], "mount point", "usage")
+usage("stat-nothing", ["stat"], "path", "usage")
+usage("stripe-nothing", ["stripe"], "get or set", "usage")
+usage("stripe-unknown", ["stripe", "show", "MNT"], "get or set", "usage")
+usage("stripe-get-nothing", ["stripe", "get"], "path", "usage")
+usage("stripe-two", ["stripe", "get", "MNT", "MNT"], "usage")
+usage("stripe-option", ["stripe", "get", "MNT", "--frob"], "--frob", "usage")
+for _value in ("0", "x", "-2", "70000", ""):
+    usage(f"stripe-count={_value}", ["stripe", "set", "MNT", "--count", _value], "--count", "1 to")
+for _value in ("0", "1000", "100K", "65M", "x", "", "-64K"):
+    usage(f"stripe-size={_value}", ["stripe", "set", "MNT", "--size", _value], "--size", "64K")
+usage("stripe-get-count", ["stripe", "get", "MNT", "--count", "1"], "--count", "usage")
+usage("stripe-count-nothing", ["stripe", "set", "MNT", "--count"], "--count", "usage")
+usage("stripe-set-nothing", ["stripe", "set", "MNT"], "--count", "usage")
+
+
+usage("bench-nothing", ["bench"], "meta, small, big or checkpoint", "usage")
+usage("bench-unknown", ["bench", "fast", "MNT"], "meta, small, big or checkpoint", "usage")
+usage("bench-no-path", ["bench", "meta"], "directory", "usage")
+usage("bench-two", ["bench", "meta", "MNT", "DIR"], "one path", "usage")
+usage("bench-option", ["bench", "meta", "MNT", "--frob", "1"], "--frob", "usage")
+usage("bench-phases", ["bench", "meta", "MNT", "--phases", "fly"], "fly", "usage")
+usage("bench-direct-native", ["bench", "big", "MNT", "--direct", "--native"], "--direct", "usage")
+for _option in ("--threads", "--files", "--dirs", "--seconds", "--size"):
+    usage(f"bench{_option}-nothing", ["bench", "small", "MNT", _option], _option, "usage")
+    for _value in ("0", "x", "-1", "", "99999999999999999999"):
+        usage(f"bench{_option}={_value}", ["bench", "small", "MNT", _option, _value], _option,
+              "usage")
+usage("bench-size-small", ["bench", "big", "MNT", "--size", "100K"], "--size", "usage")
+
+
+@row("bench-absent", 1, "no such")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "absent")
+    return ["bench", "meta", scene.must_name]
+
+
+@row("bench-native-outside", 1, "neither a Shoal directory nor in a Shoal mount")
+def _(scene):
+    scene.start()
+    return ["bench", "meta", "/etc", "--native"]
+
+
+# Verbs that find no cluster.
+
+CLUSTER_VERBS = (["down"], ["status"], ["df"], ["stats"], ["sync"], ["fsck"])
+PATH_VERBS = (["stat"], ["stripe", "get"], ["umount"])
+
+
+def none_runs(words):
+    @row("none-runs-" + "-".join(words), 1, "no cluster runs here", "shoal up")
+    def _(scene):
+        del scene
+        return words
+
+
+def not_running(words):
+    @row("not-running-" + "-".join(words), 1, "nothing runs on", "shoal up")
+    def _(scene):
+        scene.run_once()
+        scene.must_name = scene.directory
+        return words + [scene.directory]
+
+
+def killed(words):
+    @row("killed-" + "-".join(words), 1, "nothing runs on", "shoal up")
+    def _(scene):
+        scene.start()
+        scene.kill()
+        scene.must_name = scene.directory
+        return words + [scene.directory]
+
+
+def outside(words):
+    @row("outside-" + "-".join(words), 1, "neither a Shoal directory nor in a Shoal mount")
+    def _(scene):
+        scene.start()
+        return words + ["/etc"]
+
+
+def absent(words):
+    @row("absent-" + "-".join(words), 1, "no such file or directory")
+    def _(scene):
+        scene.start()
+        scene.must_name = os.path.join(scene.mount, "absent")
+        return words + [scene.must_name]
+
+
+def several(words):
+    @row("several-" + "-".join(words), 1, "2 clusters run here", "name one")
+    def _(scene):
+        second = Scene(scene.shoal)
+        scene.before_close.append(second.close)
+        scene.start()
+        second.start()
+        return words
+
+
+for _words in CLUSTER_VERBS:
+    none_runs(_words)
+    several(_words)
+    # fsck checks one that is stopped.
+    if _words != ["fsck"]:
+        not_running(_words)
+for _words in CLUSTER_VERBS + PATH_VERBS:
+    outside(_words)
+    absent(_words)
+killed(["status"])
+killed(["down"])
+
+
+@row("umount-other", 1, "neither a Shoal directory nor in a Shoal mount")
+def _(scene):
+    scene.start()
+    return ["umount", "/proc"]
+
+
+@row("umount-not-mounted", 1, "is not mounted")
+def _(scene):
+    result = scene.run("up", scene.directory)
+    if result.returncode != 0:
+        raise clusters.Failed(result.stderr)
+    return ["umount", scene.directory]
+
+
+def busy(verb):
+    @row(verb + "-busy", 1, "in use", "end what uses it")
+    def _(scene):
+        scene.start()
+        with open(os.path.join(scene.mount, "file"), "wb"):
+            pass
+        file = open(os.path.join(scene.mount, "file"), "rb")
+        scene.before_close.append(file.close)
+        scene.started = True
+        return [verb, scene.mount]
+
+
+busy("umount")
+busy("down")
+
+
+@row("umount-within", 1, "mount point")
+def _(scene):
+    scene.start()
+    path = os.path.join(scene.mount, "directory")
+    os.mkdir(path)
+    return ["umount", path]
+
+
+@row("stripe-set-with-data", 1, "without data")
+def _(scene):
+    scene.start()
+    path = os.path.join(scene.mount, "file")
+    scene.write(path, bytes(MIB))
+    return ["stripe", "set", path, "--count", "1"]
+
+
+@row("stripe-set-fifo", 1, "directory")
+def _(scene):
+    scene.start()
+    path = os.path.join(scene.mount, "fifo")
+    os.mkfifo(path)
+    return ["stripe", "set", path, "--count", "1"]
+
+
+# File systems below DIR that are not a disk's, and do.
+
+def serves(scene, directory):
+    """What is wrong with a cluster there that is stopped, started and killed once."""
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    path = os.path.join(scene.mount, "file")
+    content = os.urandom(3 * MIB + 17)
+    scene.start()
+    with open(path, "wb") as file:
+        file.write(content)
+        os.fsync(file.fileno())
+    for end in (scene.stop, scene.kill, scene.stop):
+        end()
+        scene.start()
+        with open(path, "rb") as file:
+            if file.read() != content:
+                return "the file has other bytes"
+    return None
+
+
+def on_tmpfs(scene):
+    return serves(scene, scene.disk(200))
+
+
+def on_overlay(scene):
+    lower, upper, work, top = (scene.new_directory() for _ in range(4))
+    scene.mount_at(top, "-t", "overlay", "-o",
+                   f"lowerdir={lower},upperdir={upper},workdir={work}", "none")
+    return serves(scene, top)
+
+
+WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay)]
+
+
+def run_works(shoal, serve):
+    with Scene(shoal) as scene:
+        return serve(scene)
+
+
+def run_row(shoal, status, expected, prepare):
+    """What is wrong with the refusal, or None."""
+    with Scene(shoal) as scene:
+        words = prepare(scene)
+        before = settled_state(scene)
+        command = [scene.shoal, *words]
+        if scene.user is not None:
+            command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
+                       "--clear-groups", *command]
+        try:
+            result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                                    timeout=LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            return f"it does not end in {LIMIT_S} s"
+        line = result.stderr.decode(errors="replace")
+        after = state(scene)
+        if result.returncode != status:
+            return f"exit status {result.returncode}, not {status}: {line.strip()[-300:]}"
+        if line.count("\n") != 1 or not line.endswith("\n"):
+            return f"{line.count(chr(10))} lines on standard error: {line.strip()}"
+        for word in expected + ((scene.must_name,) if scene.must_name else ()):
+            if word not in line:
+                return f"the line does not say \"{word}\": {line.strip()}"
+        if result.stdout:
+            return f"standard output has {result.stdout.decode(errors='replace').strip()}"
+        return difference(before, after)
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        print(__doc__.split("\n")[4], file=sys.stderr)
+        return 2
+    missing = clusters.missing()
+    if missing:
+        print(f"skipped, for want of {missing}")
+        print(f"0 passed, 0 failed, {len(ROWS) + len(WORKS)} skipped")
+        return 0
+    if INSIDE not in os.environ:
+        os.environ[INSIDE] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "/usr/bin/python3",
+                              *sys.argv])
+    os.makedirs("/run/shoal", exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", "/run/shoal"], check=True)
+    rows = [(name, functools.partial(run_row, sys.argv[1], *rest)) for name, *rest in ROWS]
+    rows += [(name, functools.partial(run_works, sys.argv[1], serve)) for name, serve in WORKS]
+    passed = 0
+    failed = 0
+    for name, run in rows:
+        if len(sys.argv) == 3 and not name.startswith(sys.argv[2]):
+            continue
+        try:
+            problem = run()
+        except (clusters.Failed, OSError, subprocess.CalledProcessError) as error:
+            problem = f"the scene cannot be set: {error}"
+        if problem:
+            print(f"FAILED: {name}: {problem}", flush=True)
+            failed += 1
+        else:
+            passed += 1
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

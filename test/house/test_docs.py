@@ -1,0 +1,248 @@
+"""Compares the pages with the code that they speak of: links, verbs and their options, JSON fields,
+keys of shoal.conf, statistics, errors, limits. The lists are read from the source text."""
+
+import os
+import re
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+REFERENCE = "docs/reference"
+LEFT_OUT = {".git", "build", "subprojects"}
+STRING = r'"((?:[^"\\]|\\.)*)"'
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def files_below(folder, ending):
+    for at, folders, names in os.walk(os.path.join(ROOT, folder)):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        yield from (os.path.relpath(os.path.join(at, name), ROOT)
+                    for name in sorted(names) if name.endswith(ending))
+
+
+def sources_of(folder):
+    return {path: text_of(path) for path in files_below(folder, ".c")}
+
+
+def rows_of(page):
+    """First cell -> the others, of all tables whose rows begin with `WORD`."""
+    rows = {}
+    for line in text_of(page).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        match = re.fullmatch(r"\|? ?`([\w-]+)`", cells[0])
+        if line.startswith("|") and match:
+            rows[match.group(1)] = cells[1:]
+    return rows
+
+
+def prose_of(page):
+    """Lines outside of blocks of code."""
+    inside = False
+    for line in text_of(page).splitlines():
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside and not line.startswith("    "):
+            yield line
+
+
+def anchors_of(page):
+    """The names that a heading has as the target of a link."""
+    titles = (re.match(r"#+ (.*)", line) for line in prose_of(page))
+    return {re.sub(r"[^\w\- ]", "", title.group(1).lower()).replace(" ", "-")
+            for title in titles if title}
+
+
+def braces_after(text, start):
+    """What stands in the braces that begin at or behind start."""
+    begin = text.index("{", start)
+    depth = 0
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return text[begin + 1:at]
+    raise ValueError("a brace is not closed")
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
+
+
+def verbs():
+    """Verb -> options that its usage and help name."""
+    found = {}
+    for text in sources_of("src/cmd").values():
+        macros = dict(re.findall(r"#define (\w+) " + STRING, text))
+        for match in re.finditer(r"const struct verb (verb_\w+) = \{", text):
+            body = braces_after(text, match.end() - 1)
+            for name, value in macros.items():
+                body = re.sub(rf"\b{name}\b", lambda _, value=value: f'"{value}"', body)
+            found[match.group(1)] = (re.search(STRING, body).group(1), options_in(body))
+    listed = set(re.findall(r"&(verb_\w+)", text_of("src/cmd/shoal.c")))
+    if listed != set(found):
+        raise ValueError(f"verbs listed and verbs defined differ: {listed ^ set(found)}")
+    return dict(found.values())
+
+
+def sections_of_verbs():
+    parts = re.split(r"^## shoal (\w+)\n", text_of(f"{REFERENCE}/verbs.md"), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def number_of(name, text):
+    """The value that C text gives a constant, of few operators; None when it doesn't."""
+    match = re.search(rf"(?:#define {name} |\b{name} = |\.{name} = )([^,;}}\n]*)", text)
+    if not match:
+        return None
+    value = re.sub(r"/\*.*?\*/", "", match.group(1))
+    value = re.sub(r"UINT64_C\((\d+)\)", r"\1", value).replace("INT32_MAX", "(2**31-1)")
+    names = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+    for word in set(re.findall(r"[A-Z][A-Z_]+", value)) - set(names):
+        names[word] = number_of(word, text)
+    return eval(value, {"__builtins__": {}}, names)  # pylint: disable=eval-used
+
+
+class Links(unittest.TestCase):
+    def test_every_relative_link_leads_somewhere(self):
+        count = 0
+        for page in files_below(".", ".md"):
+            for line in prose_of(page):
+                for target in re.findall(r"\[[^]]*\]\(([^)\s]+)\)", line):
+                    if re.match(r"[a-z]+:", target):
+                        continue
+                    count += 1
+                    path, _, anchor = target.partition("#")
+                    there = os.path.normpath(os.path.join(os.path.dirname(page), path))
+                    there = there if path else page
+                    self.assertTrue(os.path.exists(os.path.join(ROOT, there)), f"{page}: {target}")
+                    if anchor:
+                        self.assertIn(anchor, anchors_of(there), f"{page}: {target}")
+        self.assertGreater(count, 20)
+
+    def test_the_first_page_leads_to_every_page_for_users(self):
+        readme = text_of("README.md")
+        for folder in ("docs/concepts", "docs/operating", REFERENCE):
+            for page in files_below(folder, ".md"):
+                with self.subTest(page=page):
+                    self.assertTrue(f"({page})" in readme)
+
+
+class Verbs(unittest.TestCase):
+    def setUp(self):
+        self.verbs = verbs()
+        self.sections = sections_of_verbs()
+
+    def test_each_has_a_section_and_no_other(self):
+        self.assertEqual(sorted(self.verbs), sorted(self.sections))
+
+    def test_each_option_has_a_row_and_no_other(self):
+        for verb, options in self.verbs.items():
+            rows = re.findall(r"^\| `(--[a-z][a-z-]*)", self.sections[verb], flags=re.M)
+            with self.subTest(verb=verb):
+                self.assertEqual(sorted(options), sorted(rows))
+
+    def test_each_synopsis_names_the_options(self):
+        for verb, options in self.verbs.items():
+            synopsis = "".join(re.findall(r"^    .*$", self.sections[verb], flags=re.M))
+            with self.subTest(verb=verb):
+                self.assertEqual(options, options_in(synopsis))
+
+    def test_each_field_of_their_json_is_told(self):
+        pages = text_of(f"{REFERENCE}/verbs.md") + text_of(f"{REFERENCE}/fsck.md")
+        fields = set()
+        for text in sources_of("src/cmd").values():
+            for call in re.findall(r"json_pack\((.*?)\);", text, flags=re.S):
+                words = re.findall(STRING, call)
+                fields |= {word for word in words if re.fullmatch(r"[a-z][a-z0-9_]*", word)}
+        fields -= {"up", "manager"}  # values
+        self.assertGreater(len(fields), 20)
+        for field in sorted(fields):
+            with self.subTest(field=field):
+                self.assertTrue(re.search(rf"`{field}`|[{{\[ ]{field}[,:}}]", pages))
+
+
+class Configuration(unittest.TestCase):
+    def setUp(self):
+        self.text = text_of("src/cmd/config.c")
+        self.rows = rows_of(f"{REFERENCE}/configuration.md")
+        self.sizes = re.findall(r"SIZE_ROW\((\w+), ([^,]+), ([^,]+), \"", self.text)
+
+    def test_each_key_has_a_row_and_no_other(self):
+        keys = [size[0] for size in self.sizes]
+        keys += re.findall(r'strcmp\(name, "(\w+)"\)', self.text)
+        self.assertGreater(len(keys), 10)
+        self.assertEqual(sorted(keys), sorted(self.rows))
+
+    def test_limits_and_defaults_are_those_of_the_code(self):
+        def words_of(size):
+            size = size.replace("4 * GIB", "4096 * MIB").replace(" * ", " ")
+            size = re.sub(r"^([KMG]IB)", r"1 \1", size)
+            return re.sub(r"([KMG])IB", r"\1iB", size)
+
+        for key, least, value in self.sizes:
+            with self.subTest(key=key):
+                self.assertEqual(words_of(least), self.rows[key][0])
+                if value != "0":
+                    self.assertEqual(words_of(value), self.rows[key][1])
+
+
+class Metrics(unittest.TestCase):
+    def test_each_statistic_has_a_row_and_no_other(self):
+        stats = text_of("src/cmd/control_stats.c")
+        operations = re.findall(r"^OP\((\w+),", text_of("src/front/fuse/ops.def"), flags=re.M)
+        messages = re.findall(r"\bM\(([a-z_]+), [A-Z_]+, \d+", text_of("src/wire/messages.def"))
+        macro = r"\b[A-Z]+_COUNTER\(\"?([a-z_]+)\b(?!\) counter_add|, value\))"
+        counters = re.findall(macro, stats)
+        counters += re.findall(r"counter_add\(answer, target, \"(\w+)\"", stats)
+        self.assertGreater(min(len(operations), len(messages), len(counters)), 30)
+        self.assertEqual(sorted(set(operations + messages + counters)),
+                         sorted(rows_of(f"{REFERENCE}/metrics.md")))
+
+    def test_each_column_is_explained(self):
+        calls = re.findall(r"json_pack\((.*?)\);", text_of("src/cmd/control_stats.c"), flags=re.S)
+        fields = {word for call in calls for word in re.findall(STRING, call)
+                  if re.fullmatch(r"[a-z][a-z0-9_]*", word)}
+        self.assertGreater(len(fields), 8)
+        for field in sorted(fields):
+            with self.subTest(field=field):
+                self.assertTrue(f"`{field}`" in text_of(f"{REFERENCE}/metrics.md"))
+
+
+class Errors(unittest.TestCase):
+    def test_each_has_a_row_with_its_errno_and_text_and_no_other(self):
+        wanted = {name: [f"`{errno}`", text] for name, errno, text in
+                  re.findall(r"^ERR\((\w+), \d+, (\w+), \w+,\s+" + STRING + r"\)",
+                             text_of("src/base/err.def"), flags=re.M)}
+        self.assertEqual(len(wanted), text_of("src/base/err.def").count("\nERR("))
+        self.assertEqual(wanted, {name: cells[:2] for name, cells in
+                                  rows_of(f"{REFERENCE}/errors.md").items()})
+
+    def test_each_call_that_is_refused_is_told(self):
+        page = text_of(f"{REFERENCE}/errors.md") + text_of(f"{REFERENCE}/metrics.md")
+        for name in re.findall(r"^OP\((\w+),.*fuse_op_unknown", text_of("src/front/fuse/ops.def"),
+                               flags=re.M):
+            with self.subTest(name=name):
+                self.assertRegex(page, rf"`{name}` \| [^|]* \| answered with an error")
+
+
+class Limits(unittest.TestCase):
+    def test_each_constant_is_where_the_page_says_and_has_that_value(self):
+        checked = 0
+        for line in text_of(f"{REFERENCE}/limits.md").splitlines():
+            match = re.match(r"\| [^|]+ \| ([^|]+) \| [^|]*?`(\w+)` in `([\w/.]+)`(, less 1)?",
+                             line)
+            if not match:
+                continue
+            value, name, path, less = match.groups()
+            with self.subTest(name=name):
+                self.assertIn(name, text_of(path))
+                if value.isdigit() and "2 to the" not in line:
+                    self.assertEqual(int(value), number_of(name, text_of(path)) - bool(less))
+                    checked += 1
+        self.assertGreater(checked, 15)
+
+
+if __name__ == "__main__":
+    unittest.main()
