@@ -141,7 +141,6 @@ void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
-
 void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
