@@ -309,9 +309,9 @@ def run_row(cluster, name, do, full):
         problem = str(failed)
     if problem is None and cluster.process() is None:
         problem = f"the daemon died; the log ends: {cluster.log_end()}"
-    shutil.rmtree(place.local, ignore_errors=True)
     verdict = f"FAILED: {problem}" if problem else ", ".join(place.times)
     print(f"{name:8} {time.monotonic() - started:6.1f} s  {verdict}", flush=True)
+    shutil.rmtree(place.local, ignore_errors=True)
     return problem is None
 
 
