@@ -68,13 +68,12 @@ struct kv_options {
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
  * durable_upto, or the base. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
-/* Takes a sync point and a checkpoint and removes the ring, asynchronously; done from kv_step.
- * No mutation may follow. */
+/* Takes a sync point and a checkpoint, removes the ring; done from kv_step. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
 void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
-/* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO.
- * Sees what the open transaction has staged. */
+/* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO. Sees
+ * what the open transaction has staged. */
 MUST_CHECK int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value);
 
 /* Ascending walk over [from, to), not of what is staged: first call with cursor->key = from. Moves
