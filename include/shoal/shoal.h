@@ -90,14 +90,14 @@ enum shoal_operation {
     SHOAL_RELEASE,    /* file: closes it; always takes it */
     SHOAL_READ,       /* file, offset, data (space), size -> result = bytes */
     SHOAL_WRITE,      /* file, offset, data, size -> result = bytes (all, or an error) */
-    SHOAL_FSYNC,      /* file; of the root directory: a sync point on every target */
+    SHOAL_FSYNC,      /* file; root: as SHOAL_SYNC. -EIO once a handle: a power cut undid changes */
     SHOAL_FLUSH,      /* file: settles size and times, as close does */
     SHOAL_READDIR,    /* file, offset (cookie, 0 = start), entry, entry_context */
     SHOAL_STATFS,     /* -> statfs */
     SHOAL_ACCESS,     /* ino, mode (mask of 4 2 1) */
     SHOAL_LAYOUT_GET, /* ino -> layout */
     SHOAL_LAYOUT_SET, /* ino (directory or empty file), layout */
-    SHOAL_SYNC,       /* a sync point on every target */
+    SHOAL_SYNC,       /* a sync point on every target; -EIO once: any change of ours was undone */
     SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
 };
 

@@ -56,6 +56,7 @@ struct kv_options {
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
+    uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
     void (*log)(void *context, const char *line); /* or NULL */
     void *log_context;
@@ -143,8 +144,8 @@ void kv_data_synced(struct kv *kv, int result);
 
 void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
-    uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
-    uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;
+    uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
+    uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;
     uint64_t changes_bytes, ring_used_bytes, disk_log_used_bytes;
 };
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters);

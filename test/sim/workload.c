@@ -63,9 +63,6 @@ struct workload {
     struct known_file files[FILES_MAX];
     uint32_t file_count;
     uint64_t name_count;
-    bool io_errors;
-    bool no_space;
-    bool finishing;
     char failure[600];
 };
 
@@ -374,10 +371,15 @@ static bool is_lost(const struct question *question) {
     return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
 }
 
+static uint64_t ino_of(const struct question *question) {
+    const struct handle *handle = question->handle;
+
+    return handle && handle->ino ? handle->ino : question->request.ino;
+}
+
 static struct known_file *file_of(const struct question *question) {
     struct workload *workload = question->asker->workload;
-    const struct handle *handle = question->handle;
-    uint64_t ino = handle && handle->ino ? handle->ino : question->request.ino;
+    uint64_t ino = ino_of(question);
 
     for (uint32_t i = 0; i < workload->file_count; i++) {
         if (workload->files[i].ino == ino) {
@@ -432,9 +434,10 @@ static void take_failure(struct question *question) {
     struct workload *workload = question->asker->workload;
     int64_t result = question->request.result;
     enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
-    bool expected = how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
-                    (result == -EIO && (workload->io_errors || may_be_told(question))) ||
-                    (result == -ENOSPC && workload->no_space);
+    bool expected =
+        how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
+        (result == -EIO && may_be_told(question)) ||
+        excuses_explain(workload->options.excuses, &question->request, ino_of(question));
     char text[64];
 
     unlook(question);
@@ -633,13 +636,4 @@ bool workload_is_idle(const struct workload *workload) {
         }
     }
     return true;
-}
-
-void workload_allow(struct workload *workload, bool io_errors, bool no_space) {
-    workload->io_errors = io_errors;
-    workload->no_space = no_space;
-}
-
-void workload_finish(struct workload *workload) {
-    workload->finishing = true;
 }

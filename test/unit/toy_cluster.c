@@ -374,6 +374,10 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
     case OP_OPEN:
         return mdt_open(cluster, file, call);
     case OP_REOPEN:
+        if (!cluster->mdt.attached) {
+            file->read_opens = call->request.reopen.read_count;
+            file->write_opens = call->request.reopen.write_count;
+        }
         call->reply.reopen.capability = toy_capability(file);
         return 0;
     case OP_SETTLE:

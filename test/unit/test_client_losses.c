@@ -1,0 +1,273 @@
+/* What a client says of changes that servers had acknowledged and a power failure took back: EIO
+ * from the fsync of each handle, once; and of what it was told by a server that is no more. */
+#include "client/ledger.h"
+#include "client_bench.h"
+
+/* The server starts anew; of the term before, all answers up to `survived` are left. */
+static void restart(struct toy_server *server, uint64_t survived) {
+    server->term++;
+    server->attached = false;
+    server->detached_result = -ERR_STALE_TERM;
+    server->survived = survived;
+}
+
+static struct shoal_file *open_again(struct bench *bench, uint64_t ino) {
+    struct shoal_request request = {.operation = SHOAL_OPEN, .ino = ino, .flags = RW};
+
+    assert_int_equal(run(bench, &request), 0);
+    return request.file;
+}
+
+/* Where the first bytes of the file go. */
+static struct toy_server *home_of(struct bench *bench, struct shoal_file *file) {
+    uint64_t before[TOY_OSTS];
+    uint8_t *data = pattern(10000, 1);
+    struct toy_server *home = NULL;
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        before[i] = bench->cluster.osts[i].seen[OP_CHUNK_WRITE];
+    }
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        if (bench->cluster.osts[i].seen[OP_CHUNK_WRITE] > before[i]) {
+            home = &bench->cluster.osts[i];
+        }
+    }
+    free(data);
+    assert_non_null(home);
+    return home;
+}
+
+static void test_a_kill_loses_nothing(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "killed", RW);
+    struct toy_server *ost = home_of(bench, file);
+
+    restart(ost, ost->position);
+    restart(&bench->cluster.mdt, bench->cluster.mdt.position);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+static void test_each_handle_is_told_once(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *first = make(bench, "lost", RW);
+    struct shoal_file *second = open_again(bench, ino_of(bench, first));
+    struct shoal_file *other = make(bench, "other", RW);
+    struct toy_server *ost = home_of(bench, first);
+
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, first), 0);
+    restart(ost, ost->position);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, first), 0);
+    uint64_t synced = ost->position;
+
+    assert_int_equal(put(bench, first, 0, "new", 3), 3);
+    restart(ost, synced);
+    assert_int_equal(put(bench, other, 0, "other", 5), 5);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, first), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, first), 0);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, second), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, second), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, second), 0);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, second), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, other), 0);
+
+    /* Who comes after somebody was told has nothing to be told. */
+    struct shoal_file *late = open_again(bench, ino_of(bench, first));
+
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, late), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, late), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, other), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, second), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, first), 0);
+}
+
+/* A loss that nobody has been told of waits for the next one who opens the file. */
+static void test_a_closed_file_is_not_forgotten(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "closed", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_server *ost = home_of(bench, file);
+
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    restart(ost, 0);
+    file = open_again(bench, ino);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+/* The first fsync of a handle asks wherever the file may be: another client may have written. One
+ * that is under way takes nothing from the next. */
+static void test_fsync_of_others_writes(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "shared", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_server *ost = home_of(bench, file);
+    struct asked syncs[2];
+
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    uint32_t seen = ost->seen[OP_SYNC];
+
+    file = open_again(bench, ino);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(ost->seen[OP_SYNC], seen + 1);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(ost->seen[OP_SYNC], seen + 1);
+
+    assert_int_equal(put(bench, file, 0, "twice", 5), 5);
+    ost->hold = true;
+    for (int i = 0; i < 2; i++) {
+        start(bench, &syncs[i], (struct shoal_request){.operation = SHOAL_FSYNC, .file = file});
+    }
+    assert_false(syncs[0].done || syncs[1].done);
+    ost->hold = false;
+    toy_release(ost, UINT32_MAX);
+    assert_true(syncs[0].done && syncs[1].done);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+static void test_lost_metadata(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_request sync = {.operation = SHOAL_SYNC};
+    struct shoal_file *old = make(bench, "old", RW);
+    struct shoal_request root = {
+        .operation = SHOAL_OPEN, .ino = SHOAL_INO_ROOT, .flags = SHOAL_OPEN_DIRECTORY | 1};
+
+    assert_int_equal(run(bench, &root), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, old), 0);
+    assert_int_equal(run(bench, &sync), 0);
+    uint64_t synced = mdt->position;
+    struct shoal_file *file = make(bench, "young", RW);
+
+    assert_int_equal(put(bench, file, 0, "inline", 6), 6);
+    restart(mdt, synced);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, old), 0);
+    /* Of everything: once for whoever syncs, and once for each handle of the root. */
+    assert_int_equal(run(bench, &sync), -EIO);
+    assert_int_equal(run(bench, &sync), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, root.file), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, root.file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, root.file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, old), 0);
+}
+
+/* A file whose creation was lost is gone, for all that is open of it. */
+static void test_a_lost_file_is_stale(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "gone", RW);
+    uint8_t byte;
+
+    home_of(bench, file);
+    restart(mdt, 0);
+    mdt->fail_opcode = OP_REOPEN;
+    mdt->fail_result = -ERR_STALE;
+    mdt->fail_count = 1;
+    (void)size_by_lookup(bench, "gone");
+    assert_int_equal(put(bench, file, 0, "x", 1), -ESTALE);
+    assert_int_equal(get(bench, file, 0, &byte, 1), -ESTALE);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), -ESTALE);
+    uint32_t settles = mdt->seen[OP_SETTLE];
+
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -ESTALE);
+    assert_int_equal(mdt->seen[OP_SETTLE], settles);
+}
+
+/* An open that was answered before the server died, but heard of after our opens were shown to its
+ * successor, is not open there. */
+static void test_late_answers_of_opens(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "late", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino);
+    struct asked opened;
+    struct asked closed;
+
+    mdt->hold_answers = true;
+    start(bench, &opened, (struct shoal_request){.operation = SHOAL_OPEN, .ino = ino, .flags = RW});
+    assert_int_equal(toy->write_opens, 2);
+    mdt->hold_answers = false;
+    restart(mdt, mdt->position);
+    (void)size_by_lookup(bench, "late");
+    assert_int_equal(toy->write_opens, 1); /* as it was shown */
+    toy_release(mdt, UINT32_MAX);
+    assert_true(opened.done);
+    assert_int_equal(opened.request.result, 0);
+    assert_int_equal(toy->write_opens, 2);
+
+    mdt->hold_answers = true;
+    start(bench, &closed,
+          (struct shoal_request){.operation = SHOAL_RELEASE, .file = opened.request.file});
+    assert_int_equal(toy->write_opens, 1);
+    mdt->hold_answers = false;
+    restart(mdt, mdt->position);
+    (void)size_by_lookup(bench, "late");
+    assert_int_equal(toy->write_opens, 2);
+    toy_release(mdt, UINT32_MAX);
+    assert_true(closed.done);
+    assert_int_equal(toy->write_opens, 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->write_opens, 0);
+}
+
+/* Answers that come after their term was judged. */
+static void test_ledger_judges_late_answers(void **state) {
+    _Atomic uint64_t losses = 0;
+    struct ledger ledger;
+    struct ino ino = {77};
+    struct ino other = {78};
+
+    (void)state;
+    assert_int_equal(ledger_init(&ledger, &losses), 0);
+    ledger_restart(&ledger, 1, UINT64_MAX);
+    ledger_note(&ledger, ino, 1, 10);
+    assert_int_equal(ledger_unsynced(&ledger, ino), 10);
+    ledger_note_synced(&ledger, 1, 10);
+    assert_int_equal(ledger_unsynced(&ledger, ino), 0);
+    ledger_restart(&ledger, 2, 10);
+    assert_int_equal(losses, 0);
+    ledger_note(&ledger, ino, 1, 9);
+    assert_int_equal(losses, 0);
+    ledger_note(&ledger, ino, 1, 11);
+    assert_int_equal(losses, 1);
+    assert_int_equal(ledger_loss(&ledger, ino, 0, 0), 1);
+    assert_int_equal(ledger_loss(&ledger, other, 0, 0), 0);
+    /* Whoever opened later hears of it as long as nobody was told. */
+    assert_int_equal(ledger_loss(&ledger, ino, 0, 1), 1);
+    ledger_tell(&ledger, ino, 1);
+    assert_int_equal(ledger_loss(&ledger, ino, 0, 1), 0);
+    assert_int_equal(ledger_loss(&ledger, ino, 0, 0), 1);
+    assert_int_equal(ledger_loss(&ledger, ino, 1, 0), 0);
+    /* A sync that was answered in a term that is over says nothing of what came after. */
+    ledger_note(&ledger, other, 2, 15);
+    ledger_note_synced(&ledger, 1, 100);
+    assert_int_equal(ledger_unsynced(&ledger, other), 15);
+    /* Two starts on: nobody knows. */
+    ledger_restart(&ledger, 4, 15);
+    assert_int_equal(ledger_loss(&ledger, other, 0, 0), 0);
+    ledger_note(&ledger, other, 2, 1);
+    assert_true(ledger_loss(&ledger, other, 0, 0) > 0);
+    ledger_deinit(&ledger);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_kill_loses_nothing),
+        TEST(each_handle_is_told_once),
+        TEST(a_closed_file_is_not_forgotten),
+        TEST(fsync_of_others_writes),
+        TEST(lost_metadata),
+        TEST(a_lost_file_is_stale),
+        TEST(late_answers_of_opens),
+        cmocka_unit_test(test_ledger_judges_late_answers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
