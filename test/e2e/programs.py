@@ -140,6 +140,7 @@ ACCOUNTS = 64
 TOTAL = 1000 * ACCOUNTS
 WORK_LIMIT_S = 120
 READ_EVERY_S = 0.001
+WRITE_EVERY_S = 0.005
 
 
 def bank(path):
@@ -163,6 +164,8 @@ def transfer_until_killed(path, writer, acknowledged):
                                (writer, acknowledged.value + 1))
             connection.execute("COMMIT")
             acknowledged.value += 1
+            # sqlite waits for a lock by sleeping longer and longer: the other one needs a gap.
+            time.sleep(WRITE_EVERY_S)
     except sqlite3.Error:
         pass
 
@@ -175,7 +178,7 @@ def read_until_killed(path, reads, wrong):
             total, = connection.execute("SELECT sum(money) FROM account").fetchone()
             wrong.value += total != TOTAL
             reads.value += 1
-            # Leaves the writers a share of a machine with few processors.
+            # Leaves the writers their share where processors are few.
             time.sleep(READ_EVERY_S)
     except sqlite3.Error:
         pass
