@@ -206,7 +206,7 @@ def sqlite(place):
         process.start()
     end_s = time.monotonic() + WORK_LIMIT_S
     # The writers wait for each other as sqlite does it, by sleeping, so one may get little.
-    while (min(count.value for count in counts) < 20 or counts[0].value + counts[1].value < 400) \
+    while (min(count.value for count in counts) < 20 or counts[0].value + counts[1].value < 150) \
             and time.monotonic() < end_s:
         time.sleep(0.02)
     place.cluster.kill()
