@@ -762,6 +762,10 @@ uint32_t contents_powers(const struct contents *contents, uint32_t client) {
     return contents->powers[client];
 }
 
+uint64_t contents_power_at(const struct contents *contents) {
+    return contents->power_at;
+}
+
 bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size) {
     *ret_size = MAX(file->settled, file->known[client]);
     return *ret_size == file->high && file->unsure_count == 0 && *ret_size == file->settled;
