@@ -709,8 +709,9 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;
     file->opened[client] = 0;
-    file->stale[client] = 0;
-    file->stale_at[client] = UINT64_MAX;
+    /* A truncation that is under way may overtake what it opens now. */
+    file->stale[client] = file->cuts_in_flight > 0 ? 1 : 0;
+    file->stale_at[client] = file->cuts_in_flight > 0 ? file->contents->now : UINT64_MAX;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {
