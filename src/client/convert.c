@@ -74,6 +74,7 @@ static void convert_write(struct operation *operation, size_t size) {
     struct call *call = operation_prepare(operation);
 
     operation->stage = CONVERT_WRITTEN;
+    operation->losses = atomic_load(&operation->client->router.losses);
     operation->checksums[0] = crc32c(0, data, size);
     call->request.chunk_write = (struct chunk_write_request){
         .capability = operation->capability,
@@ -93,6 +94,14 @@ static void convert_sync(struct operation *operation) {
     operation->stage = CONVERT_SYNCED;
     operation_prepare(operation);
     errand_start_chain(&operation->errand, OP_SYNC, ino_slot(operation->ino), chain);
+}
+
+/* Whether the target has lost power since it was written to: what the sync has put on disk is not
+ * what was written then, and with the commit the inode's bytes would go. */
+static bool convert_is_lost(const struct operation *operation) {
+    const struct ledger *ledger = &operation->errand.peer->ledger;
+
+    return ledger_loss(ledger, operation->ino, operation->losses, operation->losses) > 0;
 }
 
 /* Whether the file is chunked now; if so, the capability is its own. The one of a conversion that
@@ -167,7 +176,11 @@ void convert_step(struct operation *operation) {
         }
         break;
     case CONVERT_SYNCED:
-        convert_commit(operation);
+        if (convert_is_lost(operation)) {
+            convert_again(operation, -ERR_IO);
+        } else {
+            convert_commit(operation);
+        }
         break;
     case CONVERT_COMMITTED:
         (void)convert_learn(operation);

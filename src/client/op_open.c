@@ -341,5 +341,5 @@ void op_flush_step(struct operation *operation) {
         settle_done(operation);
         operation->result = loss_check(handle, false);
     }
-    operation_finish(operation, operation->result);
+    operation_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);
 }

@@ -7,11 +7,15 @@ enum { READ_ENTER, READ_START, READ_ASKED, READ_INLINE, READ_CHUNKS };
 
 static void read_start(struct operation *operation);
 
-static void read_finish(struct operation *operation, int64_t result) {
+static void read_piece_put(struct operation *operation) {
     if (operation->piece) {
         piece_put(&operation->shard->pieces, operation->piece);
         operation->piece = NULL;
     }
+}
+
+static void read_finish(struct operation *operation, int64_t result) {
+    read_piece_put(operation);
     file_leave(operation->file, operation);
     operation_finish(operation, result);
 }
@@ -89,6 +93,7 @@ static void read_inline_answered(struct operation *operation) {
     file_see_capability(file, &reply->capability);
     if (reply->attributes.data_state == DATA_CHUNKED) {
         file->attributes.data_state = DATA_CHUNKED;
+        read_piece_put(operation); /* The calls for chunks may need it. */
         read_start(operation);
         return;
     }

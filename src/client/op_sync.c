@@ -22,7 +22,7 @@ static struct shoal_file *fsync_handle(struct operation *operation) {
 static void fsync_finish(struct operation *operation, int result) {
     struct shoal_file *handle = fsync_handle(operation);
 
-    if (result == 0 && operation->file->gone) {
+    if (operation->file->gone) {
         result = -ERR_STALE;
     }
     if (result == 0) {

@@ -41,6 +41,7 @@ struct operation {
     uint32_t truncate_seq; /* of the capability that a write goes with */
     uint64_t write_count;  /* of the file, when a settle was sent */
     uint64_t count;        /* entries given to the caller */
+    uint64_t losses;       /* of the client, when a conversion wrote */
     struct piece *piece;
     struct capability capability; /* a conversion's, until it is the file's */
     uint8_t *buffer;              /* readdir's */

@@ -212,7 +212,10 @@ void cut_run(struct ost *ost, struct request *request) {
     if (request->io_pending > 0) {
         return;
     }
+    const struct chunk_id file = {order->ino, order->generation, 0};
+
     r = request->io_result;
+    r = r == 0 ? cut_mark_raise(ost, request, &file, order->truncate_seq) : r;
     while (r == 0 && request->sum < CUT_CHUNKS_A_STEP) {
         r = cut_next(ost, request);
         request->sum += r == 0;

@@ -106,6 +106,13 @@ struct cut_order {
     uint32_t truncate_seq;
 };
 MUST_CHECK int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order);
+/* cut_mark.c: the newest truncation of a file whose chunks were cut here; 0: none. */
+MUST_CHECK int cut_mark_get(struct ost *ost, const struct chunk_id *id, uint32_t *ret_truncate_seq);
+/* Notes one; REQUEST_WAITS. */
+MUST_CHECK int cut_mark_raise(struct ost *ost, struct request *request, const struct chunk_id *id,
+                              uint32_t truncate_seq);
+/* The file is gone; REQUEST_WAITS. */
+MUST_CHECK int cut_mark_drop(struct ost *ost, struct request *request, const struct chunk_id *id);
 
 /* session.c */
 MUST_CHECK int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation);

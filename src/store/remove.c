@@ -68,10 +68,18 @@ void remove_run(struct ost *ost, struct request *request) {
         r = remove_step(ost, request);
         request->sum += r == 0;
     }
-    if (r == REQUEST_WAITS || request_stops(ost, request, r == -ERR_NOT_FOUND ? 0 : r)) {
+    bool end = r == -ERR_NOT_FOUND;
+
+    if (end) {
+        const struct chunk_id file = {call->request.chunk_delete.ino,
+                                      call->request.chunk_delete.generation, 0};
+
+        r = cut_mark_drop(ost, request, &file);
+    }
+    if (r == REQUEST_WAITS || request_stops(ost, request, r)) {
         return;
     }
     call->reply.chunk_delete = (struct chunk_delete_reply){
-        .resume_chunk = request->cursor, .end = r == -ERR_NOT_FOUND, .position = kv_seal(ost->kv)};
+        .resume_chunk = request->cursor, .end = end, .position = kv_seal(ost->kv)};
     request_finish(ost, request, 0);
 }

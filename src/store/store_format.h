@@ -8,6 +8,7 @@
  *         S  id = session       struct store_session
  *         F  id = session       struct store_fence
  *         G                     struct store_state
+ *         M  ino, generation    struct store_mark: of a truncated file, see cut_mark.c
  *
  * Little-endian and packed; reserved bytes are zero. A row may be shorter than its struct (patches
  * grow rows as needed): what is missing is zero. Block 0 of the data file is its label, so that
@@ -22,13 +23,13 @@ enum {
     STORE_BITMAP_BITS = 8192,
     STORE_CHUNK_BLOCKS_MAX = 16384
 };
-
 enum store_row {
     STORE_ROW_CHUNK = 'C',
     STORE_ROW_BITMAP = 'B',
     STORE_ROW_SESSION = 'S',
     STORE_ROW_FENCE = 'F',
     STORE_ROW_STATE = 'G',
+    STORE_ROW_MARK = 'M',
 };
 
 /* Bytes of the chunk at or beyond length are zeros or holes, in the stored blocks too. */
@@ -73,13 +74,20 @@ struct __attribute__((packed)) store_session {
 };
 _Static_assert(sizeof(struct store_session) == 16, "stored");
 
-/* Incarnations of a session rise; this one and those below are refused. */
+/* This incarnation of a session and those below it are refused. */
 struct __attribute__((packed)) store_fence {
     uint8_t format;
     uint8_t reserved[7];
     uint64_t incarnation;
 };
 _Static_assert(sizeof(struct store_fence) == 16, "stored");
+
+struct __attribute__((packed)) store_mark {
+    uint8_t format;
+    uint8_t reserved[3];
+    uint32_t truncate_seq;
+};
+_Static_assert(sizeof(struct store_mark) == 8, "stored");
 
 struct __attribute__((packed)) store_state {
     uint8_t format;
@@ -100,9 +108,8 @@ struct __attribute__((packed)) store_note {
 };
 _Static_assert(sizeof(struct store_note) == 24, "stored");
 
-/* Block 0 of the data file, zeros behind it. It is written once the state row is on disk, and then
- * the row says so: neither an index without its data file nor a data file without its index is
- * taken for a new target. */
+/* Block 0 of the data file, zeros behind it. Written once the state row is on disk; then the row
+ * says so: neither index nor data file without the other is taken for a new target. */
 struct __attribute__((packed)) store_label {
     uint8_t magic[8];
     uint32_t format;
@@ -113,10 +120,9 @@ struct __attribute__((packed)) store_label {
 };
 _Static_assert(sizeof(struct store_label) == 32, "stored");
 
-/* The reply in the outcome of a write. */
+/* The reply in the outcome of a write; position is its record's. */
 struct __attribute__((packed)) store_write_outcome {
-    uint64_t version;
-    uint64_t position; /* of its record */
+    uint64_t version, position;
 };
 _Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
 
@@ -124,7 +130,6 @@ _Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
 
 static inline uint64_t store_entry_block(const struct store_entry *entry) {
     uint64_t block = 0;
-
     memcpy(&block, entry->block, sizeof entry->block);
     return block;
 }

@@ -179,16 +179,21 @@ static int write_check(struct ost *ost, struct request *request, struct store_he
                        bool *ret_exists) {
     const struct chunk_write_request *body = body_of(request);
     struct store_head head = {.format = STORE_FORMAT, .chunk_bytes = body->chunk_bytes};
+    uint32_t mark = 0;
     int r = request_capability(ost, request->call, &body->capability, RIGHT_WRITE);
 
     if (r < 0) {
         return r;
     }
     r = chunk_head_get(ost->kv, &request->id, &head);
-    if (r < 0 && r != -ERR_NOT_FOUND) {
+    *ret_exists = r == 0;
+    if (r == -ERR_NOT_FOUND) {
+        r = cut_mark_get(ost, &request->id, &mark);
+        head.truncate_seq = mark;
+    }
+    if (r < 0) {
         return r;
     }
-    *ret_exists = r == 0;
     if (head.chunk_bytes != body->chunk_bytes) {
         return -ERR_INVALID;
     }

@@ -709,8 +709,9 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;
     file->opened[client] = 0;
-    file->stale[client] = 0;
-    file->stale_at[client] = UINT64_MAX;
+    /* A truncation that is under way may overtake what it opens now. */
+    file->stale[client] = file->cuts_in_flight > 0 ? 1 : 0;
+    file->stale_at[client] = file->cuts_in_flight > 0 ? file->contents->now : UINT64_MAX;
 }
 
 void contents_session_over(struct contents *contents, uint32_t client) {
@@ -760,6 +761,10 @@ void contents_power(struct contents *contents, bool all) {
 
 uint32_t contents_powers(const struct contents *contents, uint32_t client) {
     return contents->powers[client];
+}
+
+uint64_t contents_power_at(const struct contents *contents) {
+    return contents->power_at;
 }
 
 bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size) {

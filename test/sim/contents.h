@@ -105,6 +105,8 @@ void contents_session_over(struct contents *contents, uint32_t client);
 void contents_power(struct contents *contents, bool all);
 /* How many power failures there were; since the client's session began. */
 uint32_t contents_powers(const struct contents *contents, uint32_t client);
+/* When the last one was; 0: never. */
+uint64_t contents_power_at(const struct contents *contents);
 /* What is known for sure: true with the size when only one is possible. */
 bool contents_size_sure(const struct content_file *file, uint32_t client, uint64_t *ret_size);
 uint64_t contents_high(const struct content_file *file);

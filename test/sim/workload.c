@@ -520,6 +520,9 @@ static bool take_success(struct question *question, char *problem) {
 
             file->ino = request->attributes.ino;
             file->created = contents_now(workload->contents);
+            if (question->begin < contents_power_at(workload->contents)) {
+                file->doubted = contents_power_at(workload->contents); /* A late answer. */
+            }
             memcpy(file->name, question->name, sizeof file->name);
         }
         return true;

@@ -157,6 +157,34 @@ static void test_lost_metadata(void **state) {
     assert_int_equal(on_file(bench, SHOAL_RELEASE, old), 0);
 }
 
+/* A conversion's chunk is lost before it is synced: the inode's bytes must not go for it. */
+static void test_conversion_writes_again_after_a_loss(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "convert", RW);
+    uint8_t *data = pattern(10000, 3);
+    uint8_t back[10000];
+    uint32_t writes = toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE);
+
+    bench->cluster.inline_synced = true;
+    assert_int_equal(put(bench, file, 0, data, 3000), 3000);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        struct toy_server *ost = &bench->cluster.osts[i];
+
+        ost->term++;
+        ost->survived = 0;
+        ost->fail_opcode = OP_SYNC;
+        ost->fail_result = -ERR_STALE_TERM;
+        ost->fail_count = 1;
+    }
+    assert_int_equal(put(bench, file, 3000, data + 3000, 7000), 7000);
+    /* Twice what the inode held, then what was asked for. */
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE), writes + 3);
+    assert_int_equal(get(bench, file, 0, back, 10000), 10000);
+    assert_memory_equal(back, data, 10000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 /* A file whose creation was lost is gone, for all that is open of it. */
 static void test_a_lost_file_is_stale(void **state) {
     struct bench *bench = *state;
@@ -264,6 +292,7 @@ int main(void) {
         TEST(a_closed_file_is_not_forgotten),
         TEST(fsync_of_others_writes),
         TEST(lost_metadata),
+        TEST(conversion_writes_again_after_a_loss),
         TEST(a_lost_file_is_stale),
         TEST(late_answers_of_opens),
         cmocka_unit_test(test_ledger_judges_late_answers),
