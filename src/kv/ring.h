@@ -39,7 +39,7 @@ struct ring {
 };
 
 enum ring_found { RING_NEW, RING_USABLE, RING_FOREIGN };
-/* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk; or
+/* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk;
  * something else. If it is not usable, call ring_reset. */
 MUST_CHECK int ring_open(struct ring *ring, const struct ring_options *options,
                          enum ring_found *ret_found);
