@@ -38,8 +38,7 @@ struct kv_hooks {
      * kv_data_synced once (now or later, from the step). */
     void (*data_sync)(void *context, uint64_t cut);
     void (*synced)(void *context, uint64_t synced);
-    /* During kv_open: a note met in a record; in_ring says that it came from the ring, so the
-     * data it speaks of may be in the ring's data area only. */
+    /* During kv_open: a note of a record; in_ring: its data may be in the ring's data area only. */
     int (*replay_note)(void *context, struct bytes note, uint64_t position, bool in_ring);
 };
 struct kv_options {

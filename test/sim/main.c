@@ -1,11 +1,12 @@
 /* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]: plays seeds, each twice, and says what broke
- * and how to see it.
+ * and how to see it. sim stories [--write]: see stories.h.
  *
  * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
  * the first seed that breaks, and fails when none does. */
 #include "base/bug.h"
 #include "jobs.h"
 #include "run.h"
+#include "stories.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -157,8 +158,16 @@ int main(int argc, char **argv) {
     struct words words = {
         .count = 1, .first = 1, .jobs = (uint64_t)MIN(MAX(processors, 1L), (long)JOBS_MAX)};
 
+    if (argc > 1 && argc <= 3 && strcmp(argv[1], "stories") == 0) {
+        bool write = argc == 3 && strcmp(argv[2], "--write") == 0;
+
+        if (argc == 2 || write) {
+            return stories_play(SIM_DIRECTORY "/golden", write) > 0;
+        }
+    }
     if (!parse(argc, argv, &words)) {
-        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n");
+        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n"
+                        "       sim stories [--write]\n");
         return 2;
     }
     if (words.bug && !bug_choose(words.bug)) {

@@ -1,5 +1,6 @@
 /* Askers and their questions. */
 #include "workload.h"
+#include "names.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,6 +40,8 @@ struct question {
     struct content_write *write;
     struct content_look look;
     bool looking;
+    bool naming; /* it is about `names` */
+    struct name_slot names;
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
@@ -309,12 +312,21 @@ static bool ask_cut(struct question *question, struct handle *handle) {
     return true;
 }
 
+static bool ask_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    names_ask(&question->names, draw(workload, 1000), workload->name_count++,
+              sim_now_ns(workload->world->sim), &question->request);
+    question->naming = true;
+    return true;
+}
+
 static bool ask_one(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
-    switch (draw(asker->workload, 12)) {
+    switch (draw(asker->workload, 15)) {
     case 0:
         return unused && asker->workload->file_count < 40 && ask_create(question, unused);
     case 1:
@@ -335,6 +347,10 @@ static bool ask_one(struct question *question) {
     case 7:
     case 8:
         return handle && ask_read(question, handle);
+    case 9:
+    case 10:
+    case 11:
+        return ask_name(question);
     default:
         return handle && ask_write(question, handle);
     }
@@ -355,6 +371,7 @@ static void ask(void *context) {
     question->content = NULL;
     question->write = NULL;
     question->looking = false;
+    question->naming = false;
     for (int i = 0; i < 50; i++) {
         if (ask_one(question)) {
             submit(question);
@@ -497,6 +514,22 @@ static bool take_data(struct question *question, char *problem) {
     return true;
 }
 
+static void take_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    bool lost = is_lost(question);
+    char problem[NAMES_PROBLEM_BYTES];
+
+    workload->counters.succeeded += question->request.result >= 0;
+    workload->counters.failed += question->request.result < 0;
+    workload->counters.lost += lost;
+    if (lost) {
+        names_forget(&question->names);
+    } else if (!names_answered(&question->names, &question->request, workload->world->mdt->lost_ns,
+                               problem)) {
+        fail(workload, question, problem);
+    }
+}
+
 static bool take_success(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     struct workload *workload = asker->workload;
@@ -560,7 +593,9 @@ static void answered(struct shoal_request *request) {
     asker->busy--;
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
-    if (request->result < 0) {
+    if (question->naming) {
+        take_name(question);
+    } else if (request->result < 0) {
         workload->counters.failed++;
         take_failure(question);
     } else {
@@ -596,6 +631,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
     for (uint32_t k = 0; k < workload->options.depth; k++) {
         struct question *question = &asker->questions[k];
 
+        names_forget(&question->names);
         if (question->open) {
             unlook(question);
             workload->counters.lost++;
