@@ -2,7 +2,7 @@
  *
  * A write is acknowledged when all its calls have answered; its error is the first of theirs. What
  * a failed write left beyond the end of the file is cut off before the error is told, so that no
- * later growth of the file shows it. */
+ * later growth of the file shows it; unless somebody else may have written there. */
 #include "client/client_internal.h"
 #include "client/convert.h"
 #include "client/data.h"
@@ -134,17 +134,23 @@ static void write_trim(struct operation *operation) {
     operation->stage = WRITE_TRIMMED;
     call->request.setattr = (struct setattr_request){.ino = operation->ino,
                                                      .who = operation_who(operation),
-                                                     .valid = SETATTR_SIZE,
+                                                     .valid = SETATTR_SIZE | SETATTR_TRIM,
                                                      .size = file->size,
-                                                     .opened = 1};
+                                                     .opened = 1,
+                                                     .truncate_seq = file->attributes.truncate_seq};
     operation_call(operation, OP_SETATTR, operation->ino);
 }
 
 static void write_trimmed(struct operation *operation) {
     const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
+    struct open_file *file = operation->file;
 
     if (operation->result == 0) {
-        file_see_truncated(operation->file, &reply->attributes, &reply->capability);
+        if (reply->attributes.truncate_seq != file->attributes.truncate_seq) {
+            file_see_truncated(file, &reply->attributes, &reply->capability);
+        } else {
+            file_see(file, &reply->attributes);
+        }
     }
     write_finish(operation, operation->error);
 }

@@ -7,7 +7,7 @@
 #include "meta/truncate.h"
 
 enum { SETATTR_TIMES = SETATTR_ATIME | SETATTR_MTIME | SETATTR_ATIME_NOW | SETATTR_MTIME_NOW };
-enum { SETATTR_KNOWN = 1024 - 1 };
+enum { SETATTR_KNOWN = 2048 - 1 };
 
 static int size_check(struct transaction *transaction, const struct setattr_request *request,
                       const struct inode_row *row) {
@@ -117,13 +117,21 @@ static int changes_make(struct transaction *transaction, const struct setattr_re
     return r;
 }
 
+static bool trim_is_void(const struct transaction *transaction,
+                         const struct setattr_request *request, const struct inode_row *row) {
+    return (request->valid & SETATTR_TRIM) &&
+           (row->size > request->size || row->truncate_seq != request->truncate_seq ||
+            opens_any_writer(&transaction->group->opens, request->ino, transaction->session));
+}
+
 int op_setattr(struct transaction *transaction, struct call *call) {
     const struct setattr_request *request = &call->request.setattr;
     struct setattr_reply *reply = &call->reply.setattr;
     const struct partition_row *partition = NULL;
     const struct inode_row *row;
 
-    if (request->valid & ~(uint32_t)SETATTR_KNOWN) {
+    if ((request->valid & ~(uint32_t)SETATTR_KNOWN) ||
+        ((request->valid & SETATTR_TRIM) && !(request->valid & SETATTR_SIZE))) {
         return -ERR_INVALID;
     }
     int r = inode_get(transaction, request->ino, &row);
@@ -135,7 +143,7 @@ int op_setattr(struct transaction *transaction, struct call *call) {
         return r;
     }
     struct inode_row changed = *row;
-    if (request->valid != 0) {
+    if (request->valid != 0 && !trim_is_void(transaction, request, row)) {
         r = changes_make(transaction, request, &changed);
         r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
         r = r < 0 || !partition ? r : directory_put(transaction, request, partition, &changed);
