@@ -486,7 +486,7 @@ static uint64_t look_since(const struct content_file *file, const struct content
                            const struct content_write *part) {
     bool stale = part->end_offset >= file->stale[part->client];
 
-    return stale ? MIN(look->begin, file->stale_at[part->client]) : look->begin;
+    return stale ? MIN(look->begin - 1, file->stale_at[part->client]) : look->begin;
 }
 
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
@@ -505,7 +505,8 @@ static bool segment_check(struct content_file *file, size_t index, const struct 
             seen_count++;
         }
     }
-    if (seen && seen_count == 1 && size >= WORD_BYTES) {
+    /* Who may see what was before a truncation says nothing of what is behind it. */
+    if (seen && seen_count == 1 && size >= WORD_BYTES && since == look->begin) {
         segment_settle(file, segment, seen, look);
     }
     return seen_count > 0;
