@@ -340,7 +340,10 @@ static void write_end(struct content_write *write, enum content_end how) {
     write->end = file->contents->now;
     file->unsure_count--;
     write->overtaken |= is_overtaken(write);
-    write->answered = how == CONTENT_OK;
+    write->answered = how == CONTENT_OK || how == CONTENT_UNSURE;
+    if (how == CONTENT_UNSURE && write->power == 0) {
+        write->power = file->contents->power_at;
+    }
     write->ok = how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
