@@ -119,10 +119,6 @@ int control_stripe(struct control *control, struct env_control_connection *conne
             return EXIT_FAILED;
         }
     }
-    if (r < 0 && err_from_errno((int)-r) == -ERR_INVALID) {
-        control_print(connection, "a layout is set on a directory, or on a file without data\n");
-        return EXIT_FAILED;
-    }
     if (r < 0) {
         return refuse(connection, r);
     }

@@ -169,10 +169,6 @@ int env_process_id(void) {
     return getpid();
 }
 
-bool env_process_is_alive(int process_id) {
-    return process_id > 0 && (kill(process_id, 0) == 0 || errno == EPERM);
-}
-
 int env_process_signal(int process_id, int signal_number) {
     if (process_id <= 0) {
         return -ERR_INVALID;

@@ -35,7 +35,6 @@ MUST_CHECK int env_signal_wait(uint64_t timeout_ns, int *ret_signal);
 bool env_is_terminal(FILE *file);
 
 int env_process_id(void);
-bool env_process_is_alive(int process_id);
 /* -ERR_NOT_FOUND when there is no such process. */
 MUST_CHECK int env_process_signal(int process_id, int signal_number);
 /* The supplementary groups of a process. Answers how many there are in ret_count, at most

@@ -63,8 +63,9 @@ struct env *sim_restart(struct sim_process *process);
 
 /* After operation_count more counted operations; UINT64_MAX takes the countdown back. */
 void sim_crash_after(struct sim_process *process, uint64_t operation_count);
-/* The process whose countdown has ended and that was not killed yet, or NULL. */
+/* The first process whose countdown has ended and that was not killed yet, or NULL. */
 struct sim_process *sim_crashed(struct sim *sim);
+bool sim_process_is_crashed(const struct sim_process *process);
 /* Counted operations of all its incarnations, for choosing countdowns. */
 uint64_t sim_process_operations(const struct sim_process *process);
 

@@ -123,6 +123,10 @@ void sim_crash_after(struct sim_process *process, uint64_t operation_count) {
     process->countdown = operation_count;
 }
 
+bool sim_process_is_crashed(const struct sim_process *process) {
+    return process->crashed;
+}
+
 uint64_t sim_process_operations(const struct sim_process *process) {
     return process->operation_count;
 }

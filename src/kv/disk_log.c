@@ -51,10 +51,10 @@ int disk_log_write_superblock(struct disk_log *log) {
 static int format(struct disk_log *log, const struct disk_log_options *options) {
     int r = run(log, ENV_IO_ALLOCATE, 0, options->file_bytes);
 
-    memset(log->stage, 0, DISK_LOG_STAGE_BYTES);
+    memset(log->stage, 0, log->stage_bytes);
     uint64_t end = MIN(options->file_bytes, (uint64_t)WRITTEN_AT_START_BYTES);
-    for (uint64_t at = 0; at < end && r == 0; at += DISK_LOG_STAGE_BYTES) {
-        r = run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES));
+    for (uint64_t at = 0; at < end && r == 0; at += log->stage_bytes) {
+        r = run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, log->stage_bytes));
     }
     if (r < 0) {
         return r;
@@ -125,7 +125,11 @@ static int look(struct disk_log *log, const struct disk_log_options *options, un
     *log = (struct disk_log){.env = env,
                              .region_bytes = options->file_bytes - DISK_LOG_REGION_START,
                              .owner = load_le64(options->owner_id)};
-    log->stage = aligned_alloc(BLOCK_BYTES, DISK_LOG_STAGE_BYTES + BLOCK_BYTES);
+    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
+    log->stage_bytes = MIN((uint64_t)DISK_LOG_STAGE_BYTES_MAX, log->region_bytes / 8);
+    log->stage_bytes = log->stage_bytes / BLOCK_BYTES * BLOCK_BYTES;
+    log->payload_bytes_max = log->stage_bytes - sizeof(struct log_batch);
+    log->stage = aligned_alloc(BLOCK_BYTES, log->stage_bytes + BLOCK_BYTES);
     if (!log->stage) {
         return -ERR_NO_MEMORY;
     }
@@ -177,10 +181,6 @@ int disk_log_open(struct disk_log *log, const struct disk_log_options *options, 
     bool found;
     int r = look(log, options, ENV_FILE_CREATE, &found, problem);
 
-    /* Whole blocks with the header; a small log still takes the longest record of its ring. */
-    log->payload_bytes_max = MIN((uint64_t)DISK_LOG_STAGE_BYTES, log->region_bytes / 8);
-    log->payload_bytes_max =
-        log->payload_bytes_max / BLOCK_BYTES * BLOCK_BYTES - sizeof(struct log_batch);
     if (r == 0) {
         r = found ? check_superblock(log, options, problem) : format(log, options);
     }
@@ -239,7 +239,7 @@ void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span) {
     size_t whole = sizeof *batch + span->payload_bytes;
     size_t padded = (size_t)round_up(whole, BLOCK_BYTES);
 
-    assert(padded <= DISK_LOG_STAGE_BYTES);
+    assert(padded <= log->stage_bytes);
     log->head = batch_place(log, span->payload_bytes);
     *batch = (struct log_batch){.magic = LOG_BATCH_MAGIC,
                                 .owner = log->owner,
@@ -276,7 +276,7 @@ static int read_batch(struct disk_log *log, uint64_t offset) {
     }
     size_t whole = sizeof *batch + (size_t)batch->payload_bytes;
     if (batch->magic != LOG_BATCH_MAGIC || batch->owner != log->owner || batch->offset != offset ||
-        whole > DISK_LOG_STAGE_BYTES || whole > log->region_bytes - place) {
+        whole > log->stage_bytes || whole > log->region_bytes - place) {
         return -ERR_NOT_FOUND;
     }
     if (whole > BLOCK_BYTES) {
@@ -354,12 +354,13 @@ static int check_piece(struct disk_log *log, uint64_t at, size_t size, char prob
  * point writes at most a ring of records, so the next one's batches begin within that. */
 static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256]) {
     uint64_t limit = log->superblock.tail_offset + log->region_bytes;
-    uint64_t end = MIN(log->head + ring_bytes / 4 * 5 + 2 * DISK_LOG_STAGE_BYTES, limit);
+    uint64_t behind = round_up(ring_bytes / 4 * 5, BLOCK_BYTES) + 2 * log->stage_bytes;
+    uint64_t end = MIN(log->head + behind, limit);
     int r = 0;
 
     for (uint64_t at = log->head; at < end && r == 0;) {
         uint64_t left = log->region_bytes - at % log->region_bytes;
-        uint64_t piece = MIN(end - at, (uint64_t)DISK_LOG_STAGE_BYTES);
+        uint64_t piece = MIN(end - at, log->stage_bytes);
         uint64_t size = MIN(piece, left);
 
         r = check_piece(log, at, (size_t)size, problem);

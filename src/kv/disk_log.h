@@ -10,7 +10,7 @@
 #include "env/env.h"
 #include "kv/log_format.h"
 
-enum { DISK_LOG_STAGE_BYTES = 1024 * 1024 };
+enum { DISK_LOG_STAGE_BYTES_MAX = 1024 * 1024 };
 
 struct disk_log_options {
     struct env *env;
@@ -25,11 +25,12 @@ struct disk_log {
     uint64_t region_bytes;
     uint64_t owner;
     uint64_t payload_bytes_max; /* of a batch */
+    uint64_t stage_bytes;       /* the longest batch, with its header */
     struct log_superblock superblock;
     uint64_t head;          /* where the next batch goes */
     uint64_t last_position; /* newest record in it */
     uint32_t last_crc;      /* of that record */
-    uint8_t *stage;         /* DISK_LOG_STAGE_BYTES and a block, aligned */
+    uint8_t *stage;         /* stage_bytes and a block, aligned */
     struct env_io io;
 };
 

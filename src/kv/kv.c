@@ -28,7 +28,10 @@ static int take_memory(struct kv *kv) {
     if (r == 0) {
         r = outcomes_new(kv->options.outcomes_max, KV_SESSIONS_MAX, &kv->outcomes);
     }
-    kv->checkpoint.rows = calloc(KV_COMMIT_ROWS, sizeof *kv->checkpoint.rows);
+    /* No more rows than the memory for changes holds. */
+    kv->checkpoint.rows_max =
+        MIN((size_t)KV_COMMIT_ROWS, kv->options.changes_bytes_max / sizeof(struct kv_key));
+    kv->checkpoint.rows = malloc(kv->checkpoint.rows_max * sizeof *kv->checkpoint.rows);
     kv->scratch = calloc(KV_SCRATCH_VALUES, sizeof *kv->scratch);
     return r < 0 ? r : kv->checkpoint.rows && kv->scratch ? 0 : -ERR_NO_MEMORY;
 }
@@ -59,6 +62,7 @@ int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_probl
         return r;
     }
     kv->sync.last_ns = env_now_ns(kv->env);
+    kv->checkpoint.last_ns = kv->sync.last_ns;
     *ret_kv = kv;
     return 0;
 }
@@ -423,6 +427,13 @@ void kv_log_submit(struct kv *kv) {
     env_io_submit(kv->env, &kv->log.io);
 }
 
+static bool checkpoint_is_due(const struct kv *kv, uint64_t now_ns) {
+    uint64_t interval_ns = kv->options.checkpoint_ns;
+
+    return interval_ns > 0 && kv->applied < kv->ring.position &&
+           now_ns - kv->checkpoint.last_ns >= interval_ns;
+}
+
 static void maintain(struct kv *kv) {
     uint64_t now = env_now_ns(kv->env);
     bool unsynced = kv->synced < kv->ring.position || kv->ring.open_bytes > 0;
@@ -433,7 +444,8 @@ static void maintain(struct kv *kv) {
         kv_sync_want(kv);
     }
     if (changes_pool_used_bytes(kv->pool) >= kv->options.changes_bytes_max / 2 ||
-        disk_log_used_bytes(&kv->log) >= kv->log.region_bytes / 8 * 3) {
+        disk_log_used_bytes(&kv->log) >= kv->log.region_bytes / 8 * 3 ||
+        checkpoint_is_due(kv, now)) {
         kv_checkpoint_want(kv);
     }
 }

@@ -38,8 +38,7 @@ struct kv_hooks {
      * kv_data_synced once (now or later, from the step). */
     void (*data_sync)(void *context, uint64_t cut);
     void (*synced)(void *context, uint64_t synced);
-    /* During kv_open: a note met in a record; in_ring says that it came from the ring, so the
-     * data it speaks of may be in the ring's data area only. */
+    /* During kv_open: a note of a record; in_ring: its data may be in the ring's data area only. */
     int (*replay_note)(void *context, struct bytes note, uint64_t position, bool in_ring);
 };
 struct kv_options {
@@ -56,6 +55,7 @@ struct kv_options {
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
+    uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
     void (*log)(void *context, const char *line); /* or NULL */
     void *log_context;
@@ -67,13 +67,12 @@ struct kv_options {
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
  * durable_upto, or the base. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
-/* Takes a sync point and a checkpoint and removes the ring, asynchronously; done from kv_step.
- * No mutation may follow. */
+/* Takes a sync point and a checkpoint, removes the ring; done from kv_step. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
 void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
-/* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO.
- * Sees what the open transaction has staged. */
+/* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO. Sees
+ * what the open transaction has staged. */
 MUST_CHECK int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value);
 
 /* Ascending walk over [from, to), not of what is staged: first call with cursor->key = from. Moves
@@ -140,11 +139,10 @@ void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
-
 void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
-    uint64_t records, record_bytes, sync_points, checkpoints, checkpoint_rows, pending_reads;
-    uint64_t replayed_records, replayed_ring_records, duplicates_refused, stalls;
+    uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
+    uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;
     uint64_t changes_bytes, ring_used_bytes, disk_log_used_bytes;
 };
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters);

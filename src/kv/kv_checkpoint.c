@@ -2,6 +2,7 @@
  * pieces, move the log's tail. The last piece holds the applied row (it sorts behind all others),
  * so a checkpoint that was cut in the middle is replayed over: records are absolute. */
 #include "kv/kv_internal.h"
+#include "base/bug.h"
 
 enum { COMMIT_VALUE_BYTES = 8 * 1024 * 1024 };
 
@@ -52,7 +53,9 @@ static void freeze(struct kv *kv) {
     }
     kv->frozen = kv->changes;
     kv->changes = fresh;
+    kv->counters.checkpoints_begun++;
     checkpoint->wanted = false;
+    checkpoint->last_ns = env_now_ns(kv->env);
     checkpoint->stage = CHECKPOINT_SYNC;
     checkpoint->position = kv->ring.position;
     checkpoint->tail_offset = kv->log.head;
@@ -79,7 +82,7 @@ static void commit_piece(struct kv *kv) {
     size_t count = 0;
     size_t bytes = 0;
 
-    while (count < KV_COMMIT_ROWS && bytes < COMMIT_VALUE_BYTES) {
+    while (count < checkpoint->rows_max && bytes < COMMIT_VALUE_BYTES) {
         struct kv_base_row *row = &checkpoint->rows[count];
         enum changes_state state = changes_next(kv->frozen, &checkpoint->walk,
                                                 checkpoint->walk_inclusive, &row->key, &row->value);
@@ -91,7 +94,7 @@ static void commit_piece(struct kv *kv) {
         row->deleted = state == CHANGES_DELETED;
         checkpoint->walk = row->key;
         checkpoint->walk_inclusive = false;
-        bytes += row->value.size;
+        bytes += row->deleted ? 0 : row->value.size;
         count++;
     }
     kv->counters.checkpoint_rows += count;
@@ -166,12 +169,8 @@ static void superblock_flush_step(struct kv *kv) {
     }
 }
 
-static bool may_commit(struct kv *kv) {
-#if defined(SHOAL_BUG_EARLY_CHECKPOINT)
-    return true;
-#else
-    return kv->synced >= kv->checkpoint.position;
-#endif
+static bool may_commit(const struct kv *kv) {
+    return kv->synced >= kv->checkpoint.position || BUG(EARLY_CHECKPOINT);
 }
 
 void kv_checkpoint_step(struct kv *kv) {

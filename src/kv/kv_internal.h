@@ -77,6 +77,8 @@ struct kv_checkpoint_state {
     bool last_commit;
     struct kv_base_commit commit;
     struct kv_base_row *rows;
+    size_t rows_max;
+    uint64_t last_ns; /* when one began last */
 };
 
 struct kv {

@@ -4,6 +4,7 @@
  * the ring holds beyond the disk log is applied and stays in the ring: the next sync point writes
  * it. So it does not matter how often opening is cut in the middle. */
 #include "kv/kv_internal.h"
+#include "base/bug.h"
 #include "base/crc32c.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -38,11 +39,9 @@ static int replay_operation(struct replay *replay, const struct log_record *reco
                                                    record->position, replay->in_ring)
                    : 0;
     }
-#if defined(SHOAL_BUG_LOST_OUTCOME)
-    if (operation->kind == LOG_OUTCOME) {
+    if (BUG(LOST_OUTCOME) && operation->kind == LOG_OUTCOME) {
         return 0;
     }
-#endif
     return kv_apply(kv, operation, true);
 }
 
@@ -90,9 +89,6 @@ static int restore_row(struct kv *kv, struct bytes value) {
         .result = fixed.result,
         .reply = {value.data + sizeof fixed, value.size - sizeof fixed},
     };
-#if defined(SHOAL_BUG_LOST_OUTCOME)
-    return 0;
-#endif
     return outcomes_restore(kv->outcomes, &outcome);
 }
 

@@ -1,5 +1,6 @@
 /* Sync points: cut, data, records, flush. One at a time; what comes meanwhile joins the next. */
 #include "kv/kv_internal.h"
+#include "base/bug.h"
 #include <assert.h>
 
 bool kv_sync_is_idle(const struct kv *kv) {
@@ -128,12 +129,12 @@ static void sync_records(struct kv *kv) {
         return;
     }
     kv->sync.stage = SYNC_FLUSH;
-#if defined(SHOAL_BUG_NO_FLUSH)
-    sync_finish(kv);
-#else
+    if (BUG(NO_FLUSH)) {
+        sync_finish(kv);
+        return;
+    }
     kv->log.io = (struct env_io){.kind = ENV_IO_SYNC, .file = kv->log.file};
     kv_log_submit(kv);
-#endif
 }
 
 /* The log's one I/O is done: 1 when there was one, 0 when there is none or it is in flight. */
@@ -163,12 +164,7 @@ void kv_sync_step(struct kv *kv) {
     if (sync->stage == SYNC_IDLE && sync->wanted) {
         sync_begin(kv);
     }
-#if defined(SHOAL_BUG_EARLY_RECORD)
-    bool data_done = true;
-#else
-    bool data_done = sync->data_done;
-#endif
-    if (sync->stage == SYNC_DATA && data_done) {
+    if (sync->stage == SYNC_DATA && sync->data_done) {
         if (sync->data_result < 0) {
             kv_fail(kv, sync->data_result);
             return;

@@ -70,7 +70,7 @@ int outcomes_new(uint32_t entries_max, uint32_t sessions_max, struct outcomes **
     outcomes->place_mask = mask_for(entries_max);
     outcomes->session_mask = mask_for(sessions_max);
     outcomes->fresh = 1;
-    outcomes->entries = calloc((size_t)entries_max + 1, sizeof *outcomes->entries);
+    outcomes->entries = malloc(((size_t)entries_max + 1) * sizeof *outcomes->entries);
     outcomes->places = calloc((size_t)outcomes->place_mask + 1, sizeof *outcomes->places);
     outcomes->sessions = calloc((size_t)outcomes->session_mask + 1, sizeof *outcomes->sessions);
     if (!outcomes->entries || !outcomes->places || !outcomes->sessions) {

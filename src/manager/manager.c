@@ -181,6 +181,10 @@ void manager_close(struct manager *manager) {
     }
 }
 
+struct kv *manager_kv(struct manager *manager) {
+    return manager->kv;
+}
+
 struct actor *manager_actor(struct manager *manager) {
     return &manager->actor;
 }

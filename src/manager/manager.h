@@ -33,6 +33,8 @@ MUST_CHECK int manager_open(const struct manager_options *options, struct manage
                             char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */
 struct actor *manager_actor(struct manager *manager);
+/* For its counters and positions, when the actor is idle. */
+struct kv *manager_kv(struct manager *manager);
 /* Every 100 ms. */
 void manager_tick(struct manager *manager);
 /* Takes a sync point and a checkpoint; calls that come from now on get -ERR_CLOSED. */

@@ -1,5 +1,6 @@
 /* The group's actor: its step, its sync points, its beginning and end. */
 #include "meta/eviction.h"
+#include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/run.h"
 #include <assert.h>
@@ -17,7 +18,7 @@ void group_answer(struct group *group, struct call *call, int result) {
 void group_seal(struct group *group) {
     int r = numbers_stage(&group->numbers, group->kv);
 
-    (void)kv_seal(group->kv);
+    (void)(BUG(EARLY_REPLY) ? 0 : kv_seal(group->kv));
     if (r == -ERR_NO_SPACE) {
         /* The record was full: the row follows in the next one, or with the next step's. */
         r = numbers_stage(&group->numbers, group->kv);
@@ -275,9 +276,6 @@ static void group_step(struct actor *actor, struct message *first) {
 
     group->now_ns = env_now_ns(group->env);
     group->wall_ns = MAX(group->wall_ns, env_wall_ns(group->env));
-#if defined(SHOAL_BUG_EARLY_REPLY)
-    group_seal(group); /* of the step before, whose replies have left */
-#endif
     while (first) {
         struct message *message = first;
 
@@ -295,9 +293,7 @@ static void group_step(struct actor *actor, struct message *first) {
         }
         jobs_step(group);
         calls_run(group);
-#if !defined(SHOAL_BUG_EARLY_REPLY)
         group_seal(group);
-#endif
         replies_leave(group);
         replies_await_sync(group);
         answer_synced(group);
@@ -363,6 +359,10 @@ int group_open(const struct group_options *options, struct group **ret_group,
     }
     *ret_group = group;
     return 0;
+}
+
+struct kv *group_kv(struct group *group) {
+    return group->kv;
 }
 
 struct actor *group_actor(struct group *group) {

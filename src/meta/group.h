@@ -40,6 +40,8 @@ MUST_CHECK int group_open(const struct group_options *options, struct group **re
                           char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */
 struct actor *group_actor(struct group *group);
+/* For its counters and positions, when the actor is idle. */
+struct kv *group_kv(struct group *group);
 /* Every 100 ms. */
 void group_tick(struct group *group);
 /* Takes a sync point and a checkpoint and removes the ring; calls that come from now on get

@@ -1,5 +1,6 @@
 /* The queue's jobs. */
 #include "meta/queue.h"
+#include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include <stdlib.h>
@@ -34,11 +35,7 @@ void queue_order_made(struct order_queue *queue) {
 }
 
 static bool order_may_leave(const struct group *group, uint64_t position) {
-#if defined(SHOAL_BUG_EARLY_FREE)
-    return position == 0 || group->kv;
-#else
-    return position <= kv_synced_position(group->kv);
-#endif
+    return position <= kv_synced_position(group->kv) || BUG(EARLY_FREE);
 }
 
 /* The place of the OST at the head of the order's i-th chain; MAP_TARGETS_MAX when the map has none

@@ -26,11 +26,21 @@ struct cut {
     const struct sim_process *to;
 };
 
+/* What has arrived from one process at another. */
+struct lane {
+    struct list_node node;
+    const struct sim_process *from;
+    const struct sim_process *to;
+    uint64_t newest; /* number of the packet that was sent last */
+};
+
 struct sim_net {
     struct sim *sim;
     struct sim_net_faults faults;
     struct list ports;
     struct list cuts;
+    struct list lanes; /* used last, first */
+    uint64_t packet_count;
     uint64_t address_next;
 };
 
@@ -40,6 +50,7 @@ struct flight {
     struct sim_net *net;
     const struct sim_process *from;
     uint64_t to;
+    uint64_t number; /* in order of sending */
 };
 
 static void *allocate(size_t size_bytes) {
@@ -60,6 +71,7 @@ struct sim_net *sim_net_new(struct sim *sim) {
     net->address_next = ADDRESS_FIRST_FREE;
     list_init(&net->ports);
     list_init(&net->cuts);
+    list_init(&net->lanes);
     return net;
 }
 
@@ -69,6 +81,10 @@ void sim_net_free(struct sim_net *net) {
     }
     assert(list_is_empty(&net->ports));
     sim_net_heal(net);
+    struct list_node *node;
+    while ((node = list_pop_front(&net->lanes))) {
+        free(CONTAINER_OF(node, struct lane, node));
+    }
     free(net);
 }
 
@@ -194,6 +210,33 @@ static void flight_receive(void *context) {
     }
 }
 
+static struct lane *lane_find(struct sim_net *net, const struct sim_process *from,
+                              const struct sim_process *to) {
+    for (struct list_node *node = list_first(&net->lanes); node;
+         node = list_next(&net->lanes, node)) {
+        struct lane *lane = CONTAINER_OF(node, struct lane, node);
+
+        if (lane->from == from && lane->to == to) {
+            list_remove(&lane->node);
+            return lane;
+        }
+    }
+    struct lane *lane = allocate(sizeof *lane);
+    lane->from = from;
+    lane->to = to;
+    return lane;
+}
+
+static void order_look(const struct flight *flight, const struct sim_process *to) {
+    struct lane *lane = lane_find(flight->net, flight->from, to);
+
+    list_push_front(&flight->net->lanes, &lane->node);
+    if (flight->number < lane->newest) {
+        sim_count(flight->net->sim, "packets overtaken", 1);
+    }
+    lane->newest = MAX(lane->newest, flight->number);
+}
+
 static void flight_arrive(void *context) {
     struct flight *flight = context;
     struct sim_port *port = port_find(flight->net, flight->to);
@@ -203,6 +246,7 @@ static void flight_arrive(void *context) {
     } else if (cut_find(flight->net, flight->from, port->process)) {
         swallow(flight, "packets cut off");
     } else {
+        order_look(flight, port->process);
         sim_schedule_event(flight->net->sim, &(struct sim_event){.process = port->process,
                                                                  .kind = "receive",
                                                                  .run = flight_receive,
@@ -240,6 +284,7 @@ static struct flight *flight_copy(const struct flight *flight) {
     copy->net = flight->net;
     copy->from = flight->from;
     copy->to = flight->to;
+    copy->number = flight->number;
     return copy;
 }
 
@@ -251,6 +296,7 @@ void sim_net_send(struct sim_port *port, uint64_t to, struct sim_packet *packet)
     flight->net = net;
     flight->from = port->process;
     flight->to = to;
+    flight->number = ++net->packet_count;
     sim_count(net->sim, "packets sent", 1);
     if (chance(net, net->faults.drop_per_million)) {
         swallow(flight, "packets dropped");

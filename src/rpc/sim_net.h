@@ -6,7 +6,8 @@
  * be it a later incarnation; one that finds nobody, or a process that is down, is swallowed. All
  * lots are drawn from the world's generator.
  *
- * It counts in the world (sim_count): packets sent, dropped, doubled, slow, cut off, swallowed.
+ * It counts in the world (sim_count): packets sent, dropped, doubled, slow, overtaken, cut off,
+ * swallowed.
  *
  * Thread: the world's. Memory: a packet from the heap until it is received. */
 #pragma once

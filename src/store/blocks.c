@@ -1,5 +1,6 @@
 /* See blocks.h. */
 #include "store/blocks.h"
+#include "base/bug.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -299,13 +300,10 @@ void blocks_free(struct blocks *blocks, struct extent extent, uint64_t position,
 uint64_t blocks_release(struct blocks *blocks, uint64_t synced, uint64_t oldest_read) {
     uint64_t released = 0;
 
-#ifdef SHOAL_BUG_EARLY_REUSE
-    synced = UINT64_MAX;
-#endif
     while (blocks->freed_count) {
         const struct blocks_freed *freed = &blocks->freed[blocks->freed_first];
 
-        if (freed->position > synced || freed->read_number > oldest_read) {
+        if ((freed->position > synced && !BUG(EARLY_REUSE)) || freed->read_number > oldest_read) {
             break;
         }
         bits_free(blocks, freed->extent);

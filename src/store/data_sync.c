@@ -4,6 +4,7 @@
  *     kv: data_sync hook -> runs of small blocks, up to 32 I/Os in flight -> flush
  *         -> kv_data_synced -> log -> synced hook -> freed blocks may be used again */
 #include "store/operations.h"
+#include "base/bug.h"
 #include <assert.h>
 
 static void data_sync_finish(struct ost *ost, int result) {
@@ -59,6 +60,16 @@ static void small_forget(struct ost *ost) {
     }
 }
 
+static void data_flush(struct ost *ost) {
+    struct ost_io *io = ost_io_get(ost, OST_IO_OF_SYNC);
+
+    assert(io);
+    ost->sync.flushing = true;
+    io->finished = flush_finished;
+    io->io = (struct env_io){.kind = ENV_IO_SYNC};
+    ost_io_start(ost, io);
+}
+
 void data_sync_step(struct ost *ost) {
     struct data_sync *sync = &ost->sync;
     struct small_span span;
@@ -85,12 +96,11 @@ void data_sync_step(struct ost *ost) {
         return;
     }
     small_forget(ost);
-    struct ost_io *io = ost_io_get(ost, OST_IO_OF_SYNC);
-    assert(io);
-    sync->flushing = true;
-    io->finished = flush_finished;
-    io->io = (struct env_io){.kind = ENV_IO_SYNC};
-    ost_io_start(ost, io);
+    if (BUG(EARLY_RECORD)) {
+        data_sync_finish(ost, 0);
+        return;
+    }
+    data_flush(ost);
 }
 
 void data_sync_start(struct ost *ost, uint64_t cut) {

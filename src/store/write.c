@@ -325,9 +325,6 @@ static int write_data(struct ost *ost, struct request *request) {
             return REQUEST_WAITS;
         }
     }
-#ifdef SHOAL_BUG_EARLY_RECORD
-    return 0;
-#endif
     return request->io_pending > 0 ? REQUEST_WAITS : request->io_result;
 }
 

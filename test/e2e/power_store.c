@@ -342,7 +342,9 @@ static void file_cut(struct power_store *store, struct power_node *node,
     bool keep_size = !node->size_changed || draw(store, 2) == 0;
     uint64_t size = keep_size ? now : node->durable_size;
 
-    qsort(node->undo, node->undo_slots, sizeof *node->undo, undo_compare);
+    if (node->undo_slots > 0) {
+        qsort(node->undo, node->undo_slots, sizeof *node->undo, undo_compare);
+    }
     for (size_t i = 0; i < node->undo_slots; i++) {
         const struct power_undo *undo = &node->undo[i];
 

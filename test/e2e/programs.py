@@ -139,6 +139,8 @@ def rsync(place):
 ACCOUNTS = 64
 TOTAL = 1000 * ACCOUNTS
 WORK_LIMIT_S = 120
+READ_EVERY_S = 0.001
+WRITE_EVERY_S = 0.005
 
 
 def bank(path):
@@ -162,6 +164,8 @@ def transfer_until_killed(path, writer, acknowledged):
                                (writer, acknowledged.value + 1))
             connection.execute("COMMIT")
             acknowledged.value += 1
+            # sqlite waits for a lock by sleeping longer and longer: the other one needs a gap.
+            time.sleep(WRITE_EVERY_S)
     except sqlite3.Error:
         pass
 
@@ -174,6 +178,8 @@ def read_until_killed(path, reads, wrong):
             total, = connection.execute("SELECT sum(money) FROM account").fetchone()
             wrong.value += total != TOTAL
             reads.value += 1
+            # Leaves the writers their share where processors are few.
+            time.sleep(READ_EVERY_S)
     except sqlite3.Error:
         pass
 
@@ -200,7 +206,7 @@ def sqlite(place):
         process.start()
     end_s = time.monotonic() + WORK_LIMIT_S
     # The writers wait for each other as sqlite does it, by sleeping, so one may get little.
-    while (min(count.value for count in counts) < 20 or counts[0].value + counts[1].value < 400) \
+    while (min(count.value for count in counts) < 20 or counts[0].value + counts[1].value < 150) \
             and time.monotonic() < end_s:
         time.sleep(0.02)
     place.cluster.kill()
@@ -309,9 +315,9 @@ def run_row(cluster, name, do, full):
         problem = str(failed)
     if problem is None and cluster.process() is None:
         problem = f"the daemon died; the log ends: {cluster.log_end()}"
-    shutil.rmtree(place.local, ignore_errors=True)
     verdict = f"FAILED: {problem}" if problem else ", ".join(place.times)
     print(f"{name:8} {time.monotonic() - started:6.1f} s  {verdict}", flush=True)
+    shutil.rmtree(place.local, ignore_errors=True)
     return problem is None
 
 

@@ -24,6 +24,8 @@ import cluster as clusters
 from cluster import MIB
 
 LIMIT_S = 20
+# Of a disk log: fixed fields, 16 starts of 16 bytes, an id.
+SUPERBLOCK_BYTES = 88 + 16 * 16 + 16
 SETTLE_LIMIT = 50
 SETTLE_S = 0.1
 # Where a daemon that did not come up says so too; the only thing that a refusal may write.
@@ -319,7 +321,7 @@ def set_log_format(scene, target, number):
     with open(scene.path(os.path.join(target, "log")), "r+b") as file:
         for offset in (0, 4096):
             file.seek(offset)
-            block = bytearray(file.read(88))
+            block = bytearray(file.read(SUPERBLOCK_BYTES))
             if block[:8] != b"SHOALBLK":
                 continue
             struct.pack_into("<II", block, 8, number, 0)
@@ -752,7 +754,7 @@ def _(scene):
     return ["umount", path]
 
 
-@row("stripe-set-with-data", 1, "without data")
+@row("stripe-set-with-data", 1, "keeps its layout")
 def _(scene):
     scene.start()
     path = os.path.join(scene.mount, "file")

@@ -32,7 +32,8 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 
 # Programs that count by their last line.
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
-DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "refusals": 6, "programs": 7}
+DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
+           "programs": 7}
 
 # Runs from `up` on.
 SHOAL = """#!/bin/sh
@@ -44,8 +45,9 @@ esac
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-# The debug build's two are run by three steps, the demo has two and the drivers theirs.
-ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values())
+# The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
+# run twice, with the log's flush and without.
+ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"]
 
 
 class Dev(unittest.TestCase):

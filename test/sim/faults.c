@@ -1,6 +1,8 @@
 /* Drawing and setting. */
 #include "faults.h"
 
+enum { LABEL_BYTES = BLOCK_BYTES }; /* a bit of it that flips fails a start, not a read */
+
 static bool half(struct prng *prng) {
     return prng_chance(prng, 1, 2);
 }
@@ -10,11 +12,13 @@ void faults_draw(struct prng *prng, struct fault_plan *ret_plan) {
     bool slow_disks = half(prng);
 
     *ret_plan = (struct fault_plan){
-        .kills = half(prng),
-        .powers = half(prng),
-        .power_all = half(prng),
-        .countdowns = half(prng),
-        .partitions = half(prng),
+        .has = {[FAULT_KILL] = half(prng),
+                [FAULT_POWER] = half(prng),
+                [FAULT_POWER_ALL] = half(prng),
+                [FAULT_COUNTDOWN] = half(prng),
+                [FAULT_PARTITION] = half(prng),
+                [FAULT_DISK_FULL] = prng_chance(prng, 1, 3),
+                [FAULT_BIT_ROT] = prng_chance(prng, 1, 3)},
         .drop_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 20000) : 0,
         .double_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 50000) : 0,
         .slow_per_million = slow_packets ? (uint32_t)prng_between(prng, 100, 50000) : 0,
@@ -24,10 +28,31 @@ void faults_draw(struct prng *prng, struct fault_plan *ret_plan) {
         .clocks = half(prng),
         .down_ns_max = prng_between(prng, 5, 150) * NS_PER_MS,
         .gap_ns_max = prng_between(prng, 5, 120) * NS_PER_MS,
+        .crashes_max = (uint32_t)prng_between(prng, 2, half(prng) ? 20 : 100),
     };
-    if (!ret_plan->kills && !ret_plan->powers && !ret_plan->power_all && !ret_plan->countdowns) {
-        ret_plan->kills = true;
+    if (!ret_plan->has[FAULT_KILL] && !ret_plan->has[FAULT_POWER] &&
+        !ret_plan->has[FAULT_POWER_ALL] && !ret_plan->has[FAULT_COUNTDOWN]) {
+        ret_plan->has[FAULT_KILL] = true;
     }
+}
+
+static bool is_crash(enum fault_kind kind) {
+    return kind <= FAULT_COUNTDOWN;
+}
+
+enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bool crash) {
+    enum fault_kind picked = FAULT_KINDS;
+    uint64_t seen = 0;
+
+    for (int kind = 0; kind < FAULT_KINDS; kind++) {
+        bool may = plan->has[kind] && (crash || !is_crash(kind));
+
+        /* Each of those seen is the picked one with the same probability. */
+        if (may && prng_below(prng, ++seen) == 0) {
+            picked = kind;
+        }
+    }
+    return picked;
 }
 
 void faults_begin(const struct fault_plan *plan, struct world *world) {
@@ -46,9 +71,10 @@ void faults_begin(const struct fault_plan *plan, struct world *world) {
 }
 
 void faults_end(struct world *world) {
-    const struct fault_plan none = {.kills = false};
+    const struct fault_plan none = {.clocks = false};
 
     faults_begin(&none, world);
+    faults_disks_empty(world);
     sim_net_heal(world->net);
 }
 
@@ -73,7 +99,37 @@ void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node 
     struct sim_faults *faults = sim_process_faults(node->process);
 
     if (plan->clocks) {
-        faults->clock_offset_ns = (int64_t)prng_below(prng, 200 * NS_PER_MS);
+        faults->clock_offset_ns = (int64_t)prng_below(prng, 10 * NS_PER_S);
         faults->clock_drift_ppm = (int32_t)prng_below(prng, 2000) - 1000;
+        sim_count(node->world->sim, "clocks skewed", 1);
     }
+}
+
+static struct node *any_ost(struct prng *prng, struct world *world) {
+    return &world->osts[prng_below(prng, world->options.ost_count)];
+}
+
+void faults_disk_full(struct prng *prng, struct world *world) {
+    const struct node *ost = any_ost(prng, world);
+    uint64_t used = sim_disk_used_bytes(ost->process);
+
+    /* A disk that was never written to has no log yet, and its first start would be refused. */
+    if (used > 0) {
+        sim_process_faults(ost->process)->capacity_bytes = used + prng_below(prng, 256 * KIB);
+        sim_count(world->sim, "disks full", 1);
+    }
+}
+
+void faults_disks_empty(struct world *world) {
+    for (uint32_t i = 0; i < world->options.ost_count; i++) {
+        sim_process_faults(world->osts[i].process)->capacity_bytes = 0;
+    }
+}
+
+void faults_rot(struct prng *prng, struct world *world, struct excuses *excuses) {
+    const struct node *ost = any_ost(prng, world);
+    const struct sim_flip flip = {
+        .path = "data", .offset = LABEL_BYTES, .size = UINT64_MAX, .block_count = 1};
+
+    excuses_flipped(excuses, sim_disk_flip(ost->process, &flip, NULL));
 }

@@ -1,29 +1,41 @@
 /* What goes wrong in a seed, drawn at its beginning: which kinds of faults there are, and how
- * strong. Every kind is absent from about half of the seeds, so that each also meets the others
- * alone.
+ * strong. Every kind is absent from many seeds, so that each also meets the others alone.
+ *
+ * Crashes keep pace with the work, so that a seed does not spend its time in restarts.
  *
  * Thread: the world's. */
 #pragma once
+#include "excuses.h"
 #include "world.h"
 
+enum fault_kind {
+    FAULT_KILL,
+    FAULT_POWER,     /* of one machine */
+    FAULT_POWER_ALL, /* of all at once */
+    FAULT_COUNTDOWN, /* a crash at an exact disk operation, also during starts */
+    FAULT_PARTITION,
+    FAULT_DISK_FULL, /* of an OST, for a while */
+    FAULT_BIT_ROT,   /* of an OST's data */
+    FAULT_KINDS
+};
+
 struct fault_plan {
-    bool kills;
-    bool powers;     /* of one machine */
-    bool power_all;  /* of all at once */
-    bool countdowns; /* a crash at an exact disk operation, also during starts */
-    bool partitions;
+    bool has[FAULT_KINDS];
+    bool clocks; /* offsets and drift, changed while a process is down */
     uint32_t drop_per_million;
     uint32_t double_per_million;
     uint32_t slow_per_million;
     uint64_t packet_slow_ns;
     uint32_t disk_slow_per_million;
     uint64_t disk_slow_ns;
-    bool clocks;          /* offsets and drift, changed while a process is down */
     uint64_t down_ns_max; /* until a process is started anew */
     uint64_t gap_ns_max;  /* between two faults */
+    uint32_t crashes_max; /* by the end of the work, about */
 };
 
 void faults_draw(struct prng *prng, struct fault_plan *ret_plan);
+/* One of the kinds that the plan has; without crashes when crash is false. FAULT_KINDS: none. */
+enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bool crash);
 /* Network and disks are as bad as the plan says; as good as new. */
 void faults_begin(const struct fault_plan *plan, struct world *world);
 void faults_end(struct world *world);
@@ -31,3 +43,8 @@ void faults_end(struct world *world);
 void faults_cut(struct prng *prng, struct world *world);
 /* Before a start. */
 void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node *node);
+/* A random OST's disk takes next to nothing more, until faults_disks_empty. */
+void faults_disk_full(struct prng *prng, struct world *world);
+void faults_disks_empty(struct world *world);
+/* One bit of what a random OST has on disk flips. */
+void faults_rot(struct prng *prng, struct world *world, struct excuses *excuses);

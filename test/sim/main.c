@@ -1,99 +1,191 @@
-/* sim SEEDS [FIRST] [--trace]: plays seeds, each twice, and says what broke and how to see it. */
+/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]: plays seeds, each twice, and says what broke
+ * and how to see it. sim stories [--write]: see stories.h.
+ *
+ * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
+ * the first seed that breaks, and fails when none does. */
+#include "base/bug.h"
+#include "jobs.h"
 #include "run.h"
+#include "stories.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { JOBS_MAX = 64, SEEDS_MAX = 10000000, LINE_BYTES = 512 };
 
 struct words {
     uint64_t count;
     uint64_t first;
+    uint64_t jobs;
+    const char *bug; /* NULL: none was named */
     bool trace;
 };
+
+static bool number_parse(const char *text, uint64_t *ret_number) {
+    char *end;
+
+    *ret_number = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+}
 
 static bool parse(int argc, char **argv, struct words *words) {
     uint64_t *numbers[] = {&words->count, &words->first};
     size_t taken = 0;
 
     for (int i = 1; i < argc; i++) {
-        char *end;
+        bool more = i + 1 < argc;
 
         if (strcmp(argv[i], "--trace") == 0) {
             words->trace = true;
-            continue;
-        }
-        if (taken == ARRAY_SIZE(numbers)) {
-            return false;
-        }
-        *numbers[taken++] = strtoull(argv[i], &end, 10);
-        if (argv[i][0] < '0' || argv[i][0] > '9' || *end != '\0') {
+        } else if (strcmp(argv[i], "--bug") == 0 && more) {
+            words->bug = argv[++i];
+        } else if (strcmp(argv[i], "--jobs") == 0 && more) {
+            if (!number_parse(argv[++i], &words->jobs) || words->jobs > JOBS_MAX) {
+                return false;
+            }
+        } else if (taken == ARRAY_SIZE(numbers) || !number_parse(argv[i], numbers[taken++])) {
             return false;
         }
     }
-    return words->count > 0;
+    return words->count > 0 && words->count <= SEEDS_MAX;
 }
 
 /* Both runs of a seed must go the same way to the last event. */
-static bool play_twice(uint64_t seed, const struct words *words, struct run_totals *totals) {
-    struct run_totals again = {0};
-    uint64_t hash;
-    uint64_t hash_again;
-    char failure[700] = "";
+static void play_twice(void *context, uint64_t seed, struct seed_report *ret_report) {
+    const struct words *words = context;
+    struct seed_report again = {.seed = seed};
 
-    if (!run_seed(seed, words->trace ? stdout : NULL, totals, &hash, failure)) {
-        printf("seed %" PRIu64 ": %s\n", seed, failure);
-        return false;
+    run_seed(seed, words->trace ? stdout : NULL, ret_report);
+    if (!ret_report->clean) {
+        return;
     }
-    if (!run_seed(seed, NULL, &again, &hash_again, failure) || hash != hash_again) {
-        printf("seed %" PRIu64 ": two runs differ (%016" PRIx64 ", %016" PRIx64 ")\n", seed, hash,
-               hash_again);
-        return false;
+    run_seed(seed, NULL, &again);
+    if (!again.clean || again.hash != ret_report->hash) {
+        ret_report->clean = false;
+        snprintf(ret_report->failure, sizeof ret_report->failure,
+                 "two runs differ (%016" PRIx64 ", %016" PRIx64 ")", ret_report->hash, again.hash);
     }
-    return true;
 }
 
-static void print_totals(const struct run_totals *totals) {
-    const struct {
-        const char *name;
-        uint64_t value;
-    } rows[] = {
-        {"operations", totals->submitted},
-        {"succeeded", totals->succeeded},
-        {"refused", totals->failed},
-        {"answers lost", totals->lost},
-        {"crashes", totals->crashes},
-        {"starts cut", totals->opens_cut},
-        {"PENDING restarts", totals->pending_reads},
-        {"duplicates refused", totals->duplicates_refused},
-        {"checkpoints", totals->checkpoints},
-        {"records replayed", totals->replayed_records},
-    };
+/* Seeds of regressions.txt: a number first in each line that is no comment. */
+static size_t regressions_read(uint64_t *seeds, size_t capacity) {
+    FILE *file = fopen(SIM_DIRECTORY "/regressions.txt", "r");
+    char line[LINE_BYTES];
+    size_t count = 0;
 
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        printf("%-20s %12" PRIu64 "\n", rows[i].name, rows[i].value);
+    if (!file) {
+        perror("sim: " SIM_DIRECTORY "/regressions.txt");
+        exit(1);
     }
+    while (count < capacity && fgets(line, sizeof line, file)) {
+        char *end;
+        uint64_t seed = strtoull(line, &end, 10);
+
+        if (end != line) {
+            seeds[count++] = seed;
+        }
+    }
+    fclose(file);
+    return count;
+}
+
+/* Seeds that are named one by one are played alone; a bug must be caught by the seeds that were
+ * asked for. */
+static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_count) {
+    enum { REGRESSIONS_MAX = 1000 };
+    uint64_t *seeds = calloc(words->count + REGRESSIONS_MAX, sizeof *seeds);
+    size_t count = 0;
+
+    if (!seeds) {
+        abort();
+    }
+    if (words->count > 1 && !bug) {
+        count = regressions_read(seeds, REGRESSIONS_MAX);
+    }
+    for (uint64_t i = 0; i < words->count; i++) {
+        seeds[count++] = words->first + i;
+    }
+    *ret_count = count;
+    return seeds;
+}
+
+static void tell_failure(const struct seed_report *report, const char *bug) {
+    printf("seed %" PRIu64 ": %s\n", report->seed, report->failure);
+    printf("  again: ./dev sim 1 %" PRIu64 "%s%s --trace\n", report->seed, bug ? " --bug " : "",
+           bug ? bug : "");
+    fflush(stdout);
+}
+
+static int play_clean(struct jobs *jobs, const char *bug) {
+    struct totals totals = {.seeds = 0};
+    struct seed_report report;
+
+    while (jobs_next(jobs, &report)) {
+        totals_add(&totals, &report);
+        if (!report.clean) {
+            tell_failure(&report, bug);
+        }
+    }
+    unsigned broken = totals_print(&totals, stdout);
+    uint64_t failed = totals.failed + broken;
+
+    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", totals.seeds - totals.failed, failed);
+    totals_deinit(&totals);
+    return failed > 0;
+}
+
+static int play_bug(struct jobs *jobs, const char *bug) {
+    struct seed_report report;
+    uint64_t count = 0;
+
+    while (jobs_next(jobs, &report)) {
+        count++;
+        if (!report.clean) {
+            printf("%s is caught by the %" PRIu64 ". seed\n", bug, count);
+            tell_failure(&report, bug);
+            printf("1 passed, 0 failed\n");
+            return 0;
+        }
+    }
+    printf("%s is not caught by %" PRIu64 " seeds\n0 passed, 1 failed\n", bug, count);
+    return 1;
 }
 
 int main(int argc, char **argv) {
-    struct words words = {.count = 1, .first = 1};
-    struct run_totals totals = {0};
-    uint64_t failed = 0;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct words words = {
+        .count = 1, .first = 1, .jobs = (uint64_t)MIN(MAX(processors, 1L), (long)JOBS_MAX)};
 
+    if (argc > 1 && argc <= 3 && strcmp(argv[1], "stories") == 0) {
+        bool write = argc == 3 && strcmp(argv[2], "--write") == 0;
+
+        if (argc == 2 || write) {
+            return stories_play(SIM_DIRECTORY "/golden", write) > 0;
+        }
+    }
     if (!parse(argc, argv, &words)) {
-        fprintf(stderr, "usage: sim SEEDS [FIRST] [--trace]\n");
+        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n"
+                        "       sim stories [--write]\n");
+        return 2;
+    }
+    if (words.bug && !bug_choose(words.bug)) {
+        fprintf(stderr, "sim: this build has no bug '%s'; ./dev sim --bug makes one that has\n",
+                words.bug);
         return 2;
     }
     /* Worlds come and go: what one gave back serves the next, without asking the kernel. */
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    for (uint64_t seed = words.first; seed < words.first + words.count; seed++) {
-        if (!play_twice(seed, &words, &totals)) {
-            printf("  again: ./dev sim 1 %" PRIu64 " --trace\n", seed);
-            failed++;
-        }
-        fflush(stdout);
-    }
-    print_totals(&totals);
-    printf("%" PRIu64 " passed, %" PRIu64 " failed\n", words.count - failed, failed);
-    return failed > 0;
+    bool bug = words.bug && strcmp(words.bug, "none") != 0;
+    struct jobs_options options = {.play = play_twice, .context = &words};
+    uint64_t *seeds = seeds_new(&words, bug, &options.seed_count);
+    options.seeds = seeds;
+    options.process_count = words.trace || options.seed_count == 1 ? 0 : (unsigned)words.jobs;
+    struct jobs *jobs = jobs_new(&options);
+    int status = bug ? play_bug(jobs, words.bug) : play_clean(jobs, words.bug);
+    jobs_free(jobs);
+    free(seeds);
+    return status;
 }

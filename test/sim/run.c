@@ -1,6 +1,8 @@
 /* The life of a seed: all start, work and crash, until the work is done; then everything is up,
- * nothing crashes any more, and every call must be answered within ANSWERS_S of simulated time. */
+ * nothing crashes any more, and every call must be answered within RULE_ANSWERS_S of
+ * simulated time. */
 #include "run.h"
+#include "excuses.h"
 #include "faults.h"
 #include "workload.h"
 #include <inttypes.h>
@@ -8,22 +10,23 @@
 #include <string.h>
 
 enum {
-    OPERATIONS = 2500,
+    OPERATIONS = 2200,
     DEPTH = 4,
     FILE_BYTES_MAX_HERE = 300000,
     DEADLINE_S = 600, /* of simulated time, for the work */
-    ANSWERS_S = 60,   /* for what is open when faults have ended */
 };
 
 struct run {
     struct world *world;
     struct workload *load;
+    struct excuses *excuses;
     struct prng prng;
     uint64_t restart_ns[WORLD_NODES_MAX];
     struct fault_plan plan;
-    uint64_t act_ns;  /* when the next fault is due */
-    uint64_t heal_ns; /* when the partition ends */
-    uint64_t partitions;
+    uint64_t act_ns;   /* when the next fault is due */
+    uint64_t heal_ns;  /* when the partition ends; 0: there is none */
+    uint64_t empty_ns; /* when there is room on disks again; 0: there is */
+    uint64_t answers_ns;
     uint64_t crashes;
     char failure[600];
 };
@@ -85,25 +88,79 @@ static uint64_t partition_ns(struct run *run) {
     return prng_between(&run->prng, NS_PER_MS, most_ns);
 }
 
-/* One fault: a process dies, a machine loses power, all do, or one will die at a disk operation. */
-static void act(struct run *run) {
-    uint64_t pick = prng_below(&run->prng, 10);
-    const struct fault_plan *plan = &run->plan;
-    struct sim *sim = run->world->sim;
-    struct node *node = &run->world->nodes[prng_below(&run->prng, run->world->node_count)];
+/* Crashes keep pace with the work. */
+static bool may_crash(const struct run *run) {
+    uint64_t submitted = workload_counters_get(run->load)->submitted;
 
-    if (pick == 0 && plan->power_all) {
-        all_down(run);
-    } else if (pick == 1 && plan->partitions && run->heal_ns == 0) {
-        faults_cut(&run->prng, run->world);
-        run->partitions++;
-        run->heal_ns = sim_now_ns(sim) + partition_ns(run);
-    } else if (node_is_up(node) && pick < 5 && plan->kills) {
-        down(run, node, false);
-    } else if (node_is_up(node) && pick < 7 && plan->powers) {
-        down(run, node, true);
-    } else if (node_is_up(node) && plan->countdowns) {
+    return run->crashes <= run->plan.crashes_max * submitted / OPERATIONS;
+}
+
+static void crash(struct run *run, struct node *node, enum fault_kind kind) {
+    if (kind == FAULT_COUNTDOWN) {
         sim_crash_after(node->process, prng_below(&run->prng, 100));
+    } else {
+        down(run, node, kind == FAULT_POWER);
+    }
+}
+
+/* One fault. */
+static void act(struct run *run) {
+    uint64_t now_ns = sim_now_ns(run->world->sim);
+    struct node *node = &run->world->nodes[prng_below(&run->prng, run->world->node_count)];
+    enum fault_kind kind = faults_pick(&run->plan, &run->prng, may_crash(run));
+
+    switch (kind) {
+    case FAULT_KILL:
+    case FAULT_POWER:
+    case FAULT_COUNTDOWN:
+        if (node_is_up(node)) {
+            crash(run, node, kind);
+        }
+        break;
+    case FAULT_POWER_ALL:
+        if (prng_chance(&run->prng, 1, 4)) {
+            all_down(run);
+        }
+        break;
+    case FAULT_PARTITION:
+        if (run->heal_ns == 0) {
+            faults_cut(&run->prng, run->world);
+            run->heal_ns = now_ns + partition_ns(run);
+        }
+        break;
+    case FAULT_DISK_FULL:
+        if (run->empty_ns == 0) {
+            faults_disk_full(&run->prng, run->world);
+            run->empty_ns = now_ns + prng_between(&run->prng, 10, 500) * NS_PER_MS;
+        }
+        break;
+    case FAULT_BIT_ROT:
+        faults_rot(&run->prng, run->world, run->excuses);
+        break;
+    case FAULT_KINDS:
+        break;
+    }
+}
+
+/* A seed whose lots gave no crash gets one. */
+static void act_late(struct run *run) {
+    uint64_t submitted = workload_counters_get(run->load)->submitted;
+
+    if (run->crashes == 0 && submitted > OPERATIONS / 2 && node_is_up(run->world->mdt)) {
+        down(run, run->world->mdt, !run->plan.has[FAULT_KILL]);
+    }
+}
+
+static void ends(struct run *run) {
+    uint64_t now_ns = sim_now_ns(run->world->sim);
+
+    if (run->heal_ns && now_ns >= run->heal_ns) {
+        sim_net_heal(run->world->net);
+        run->heal_ns = 0;
+    }
+    if (run->empty_ns && now_ns >= run->empty_ns) {
+        faults_disks_empty(run->world);
+        run->empty_ns = 0;
     }
 }
 
@@ -119,8 +176,8 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
     if (node_is_up(node) || (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
-    uint64_t countdown = !all && run->plan.countdowns && prng_chance(&run->prng, 1, 4)
-                             ? prng_below(&run->prng, 60)
+    uint64_t countdown = !all && run->plan.has[FAULT_COUNTDOWN] && prng_chance(&run->prng, 1, 3)
+                             ? prng_below(&run->prng, 30)
                              : UINT64_MAX;
     faults_clock(&run->plan, &run->prng, node);
     if (!node_start(node, countdown)) {
@@ -140,7 +197,8 @@ static void crashed(struct run *run) {
     for (uint32_t i = 0; i < run->world->node_count; i++) {
         if (run->world->nodes[i].process == process) {
             down(run, &run->world->nodes[i],
-                 (run->plan.powers || !run->plan.kills) && prng_chance(&run->prng, 1, 2));
+                 (run->plan.has[FAULT_POWER] || !run->plan.has[FAULT_KILL]) &&
+                     prng_chance(&run->prng, 1, 2));
         }
     }
 }
@@ -161,10 +219,8 @@ static void play(struct run *run) {
         if (stop == SIM_CRASHED) {
             crashed(run);
         } else if (stop == SIM_DEADLINE) {
-            if (run->heal_ns && sim_now_ns(sim) >= run->heal_ns) {
-                sim_net_heal(run->world->net);
-                run->heal_ns = 0;
-            }
+            ends(run);
+            act_late(run);
             if (sim_now_ns(sim) >= run->act_ns) {
                 act(run);
                 run->act_ns = sim_now_ns(sim) + prng_below(&run->prng, run->plan.gap_ns_max);
@@ -194,39 +250,94 @@ static void mend(struct run *run) {
     }
     faults_end(run->world);
     restart(run, true);
-    uint64_t end = sim_now_ns(sim) + ANSWERS_S * NS_PER_S;
+    uint64_t begin = sim_now_ns(sim);
+    uint64_t end = begin + RULE_ANSWERS_S * NS_PER_S;
     if (sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "some calls are not answered %d s after faults",
-                 ANSWERS_S);
+                 RULE_ANSWERS_S);
+    }
+    run->answers_ns = sim_now_ns(sim) - begin;
+}
+
+/* Counters that the world keeps by name. */
+static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
+    static const struct {
+        enum total total;
+        const char *name;
+    } rows[] = {
+        {TOTAL_DROPPED, "packets dropped"},    {TOTAL_DELAYED, "packets slow"},
+        {TOTAL_DOUBLED, "packets doubled"},    {TOTAL_REORDERED, "packets overtaken"},
+        {TOTAL_CUT_OFF, "packets cut off"},    {TOTAL_KILLS, "kills"},
+        {TOTAL_POWERS, "power failures"},      {TOTAL_WRITES_CUT, "writes cut"},
+        {TOTAL_BLOCKS_LOST, "blocks lost"},    {TOTAL_BLOCKS_TORN, "blocks torn"},
+        {TOTAL_DISKS_SLOW, "slow operations"}, {TOTAL_DISKS_FULL, "disks full"},
+        {TOTAL_BITS_FLIPPED, "bits flipped"},  {TOTAL_CLOCKS, "clocks skewed"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        counts[rows[i].total] = sim_counter(sim, rows[i].name);
     }
 }
 
-static void sum_up(struct run *run, struct run_totals *totals) {
+static void sum_up(struct run *run, struct seed_report *report) {
     const struct workload_counters *counted = workload_counters_get(run->load);
-    const struct kv_counters *kv = &run->world->kv_sum;
+    struct world *world = run->world;
+    const struct kv_counters *kv = &world->kv_sum;
+    uint64_t *counts = report->counts;
 
-    world_sum(run->world);
-    totals->submitted += counted->submitted;
-    totals->succeeded += counted->succeeded;
-    totals->failed += counted->failed;
-    totals->lost += counted->lost;
-    totals->crashes += run->crashes;
-    totals->pending_reads += kv->pending_reads;
-    totals->duplicates_refused += kv->duplicates_refused;
-    totals->checkpoints += kv->checkpoints;
-    totals->replayed_records += kv->replayed_records;
-    totals->opens_cut += run->world->opens_cut;
+    world_sum(world);
+    sum_world(world->sim, counts);
+    counts[TOTAL_KILLS] -= world->first_kills;
+    counts[TOTAL_OPERATIONS] = counted->submitted;
+    counts[TOTAL_SUCCEEDED] = counted->succeeded;
+    counts[TOTAL_REFUSED] = counted->failed;
+    counts[TOTAL_LOST] = counted->lost;
+    counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
+    counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
+    counts[TOTAL_PENDING] = kv->pending_reads;
+    counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
+    counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
+    counts[TOTAL_CHECKPOINTS_CUT] = world->checkpoints_cut;
+    counts[TOTAL_REPLAYS] = world->replays;
+    counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
+    counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
+    counts[TOTAL_STALLS] = kv->stalls;
+    report->hash = sim_trace_hash(world->sim);
+    report->answers_ns = run->answers_ns;
+    report->clients = world->options.client_count;
+    report->osts = world->options.ost_count;
+    report->smallest = world->options.smallest;
 }
 
-bool run_seed(uint64_t seed, FILE *trace, struct run_totals *totals, uint64_t *ret_hash,
-              char ret_failure[700]) {
-    struct run run = {.crashes = 0};
+static void run_end(struct run *run, struct seed_report *report) {
+    const char *failure = workload_failure(run->load) ? workload_failure(run->load) : run->failure;
+
+    sum_up(run, report);
+    report->clean = !failure[0];
+    if (!report->clean) {
+        snprintf(report->failure, sizeof report->failure, "%.500s%s%.150s", failure,
+                 run->world->last_line[0] ? "; an OST has logged: " : "", run->world->last_line);
+    }
+    seed_report_check(report);
+    world_free(run->world);
+    workload_free(run->load);
+    excuses_free(run->excuses);
+}
+
+void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
+    struct run run = {.excuses = excuses_new()};
     struct world_options options;
 
     world_draw(seed, &options);
     options.tell = trace;
     prng_init(&run.prng, seed ^ 12345);
     faults_draw(&run.prng, &run.plan);
+    if (run.plan.has[FAULT_DISK_FULL]) {
+        excuses_no_space(run.excuses);
+        if (prng_chance(&run.prng, 1, 2)) {
+            options.data_bytes_max = prng_between(&run.prng, 2, 5) * MIB;
+        }
+    }
     run.world = world_new(&options);
     if (trace) {
         sim_trace_to(run.world->sim, trace);
@@ -236,20 +347,11 @@ bool run_seed(uint64_t seed, FILE *trace, struct run_totals *totals, uint64_t *r
         .depth = DEPTH,
         .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US,
         .size_max = FILE_BYTES_MAX_HERE,
+        .excuses = run.excuses,
         .tell = trace,
     };
     run.load = workload_new(run.world, &load);
     play(&run);
     mend(&run);
-    sum_up(&run, totals);
-    const char *failure = workload_failure(run.load) ? workload_failure(run.load) : run.failure;
-    bool clean = !failure[0];
-    if (!clean) {
-        snprintf(ret_failure, 700, "%.500s (last line of an OST: %.150s)", failure,
-                 run.world->last_line);
-    }
-    *ret_hash = sim_trace_hash(run.world->sim);
-    world_free(run.world);
-    workload_free(run.load);
-    return clean;
+    run_end(&run, ret_report);
 }

@@ -1,5 +1,6 @@
 /* Askers and their questions. */
 #include "workload.h"
+#include "names.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,6 +41,8 @@ struct question {
     struct content_write *write;
     struct content_look look;
     bool looking;
+    bool naming; /* it is about `names` */
+    struct name_slot names;
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
@@ -64,9 +67,6 @@ struct workload {
     struct known_file files[FILES_MAX];
     uint32_t file_count;
     uint64_t name_count;
-    bool io_errors;
-    bool no_space;
-    bool finishing;
     char failure[600];
 };
 
@@ -313,12 +313,21 @@ static bool ask_cut(struct question *question, struct handle *handle) {
     return true;
 }
 
+static bool ask_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    names_ask(&question->names, draw(workload, 1000), workload->name_count++,
+              sim_now_ns(workload->world->sim), &question->request);
+    question->naming = true;
+    return true;
+}
+
 static bool ask_one(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
-    switch (draw(asker->workload, 12)) {
+    switch (draw(asker->workload, 15)) {
     case 0:
         return unused && asker->workload->file_count < 40 && ask_create(question, unused);
     case 1:
@@ -339,6 +348,10 @@ static bool ask_one(struct question *question) {
     case 7:
     case 8:
         return handle && ask_read(question, handle);
+    case 9:
+    case 10:
+    case 11:
+        return ask_name(question);
     default:
         return handle && ask_write(question, handle);
     }
@@ -359,6 +372,7 @@ static void ask(void *context) {
     question->content = NULL;
     question->write = NULL;
     question->looking = false;
+    question->naming = false;
     for (int i = 0; i < 50; i++) {
         if (ask_one(question)) {
             submit(question);
@@ -375,10 +389,15 @@ static bool is_lost(const struct question *question) {
     return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
 }
 
+static uint64_t ino_of(const struct question *question) {
+    const struct handle *handle = question->handle;
+
+    return handle && handle->ino ? handle->ino : question->request.ino;
+}
+
 static struct known_file *file_of(const struct question *question) {
     struct workload *workload = question->asker->workload;
-    const struct handle *handle = question->handle;
-    uint64_t ino = handle && handle->ino ? handle->ino : question->request.ino;
+    uint64_t ino = ino_of(question);
 
     for (uint32_t i = 0; i < workload->file_count; i++) {
         if (workload->files[i].ino == ino) {
@@ -433,9 +452,10 @@ static void take_failure(struct question *question) {
     struct workload *workload = question->asker->workload;
     int64_t result = question->request.result;
     enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
-    bool expected = how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
-                    (result == -EIO && (workload->io_errors || may_be_told(question))) ||
-                    (result == -ENOSPC && workload->no_space);
+    bool expected =
+        how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
+        (result == -EIO && may_be_told(question)) ||
+        excuses_explain(workload->options.excuses, &question->request, ino_of(question));
     char text[64];
 
     unlook(question);
@@ -503,6 +523,22 @@ static bool take_data(struct question *question, char *problem) {
     return true;
 }
 
+static void take_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    bool lost = is_lost(question);
+    char problem[NAMES_PROBLEM_BYTES];
+
+    workload->counters.succeeded += question->request.result >= 0;
+    workload->counters.failed += question->request.result < 0;
+    workload->counters.lost += lost;
+    if (lost) {
+        names_forget(&question->names);
+    } else if (!names_answered(&question->names, &question->request, workload->world->mdt->lost_ns,
+                               problem)) {
+        fail(workload, question, problem);
+    }
+}
+
 static bool take_success(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     struct workload *workload = asker->workload;
@@ -568,7 +604,9 @@ static void answered(struct shoal_request *request) {
     asker->busy--;
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
-    if (request->result < 0) {
+    if (question->naming) {
+        take_name(question);
+    } else if (request->result < 0) {
         workload->counters.failed++;
         take_failure(question);
     } else {
@@ -604,6 +642,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
     for (uint32_t k = 0; k < workload->options.depth; k++) {
         struct question *question = &asker->questions[k];
 
+        names_forget(&question->names);
         if (question->open) {
             unlook(question);
             workload->counters.lost++;
@@ -647,13 +686,4 @@ bool workload_is_idle(const struct workload *workload) {
         }
     }
     return true;
-}
-
-void workload_allow(struct workload *workload, bool io_errors, bool no_space) {
-    workload->io_errors = io_errors;
-    workload->no_space = no_space;
-}
-
-void workload_finish(struct workload *workload) {
-    workload->finishing = true;
 }

@@ -4,6 +4,7 @@
  * Thread: the world's. */
 #pragma once
 #include "contents.h"
+#include "excuses.h"
 #include "world.h"
 #include <stdio.h>
 
@@ -15,7 +16,8 @@ struct workload_options {
     uint64_t think_ns;   /* between an answer and the next question, at most */
     uint32_t files_max;  /* data files that are open at a time, a client */
     uint32_t size_max;   /* of a file */
-    FILE *tell;          /* each question and answer; or NULL */
+    struct excuses *excuses;
+    FILE *tell; /* each question and answer; or NULL */
 };
 
 struct workload_counters {
@@ -36,7 +38,3 @@ const struct workload_counters *workload_counters_get(const struct workload *wor
 bool workload_is_done(const struct workload *workload);
 /* No question is open. */
 bool workload_is_idle(const struct workload *workload);
-/* Errors of the medium are about: EIO may be answered. */
-void workload_allow(struct workload *workload, bool io_errors, bool no_space);
-/* Begins the end: each client reads back all files, closes what it has open. */
-void workload_finish(struct workload *workload);

@@ -1,32 +1,12 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
-#include "world.h"
+#include "life.h"
 #include "kv/kv_mem.h"
-#include "rpc/worker.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAST_TICK_MS = 10, SLOW_TICK_MS = 50, BULK_BYTES_MAX = 1024 * 1024 };
-
-/* One incarnation of a node. */
-struct life {
-    struct node *node;
-    struct env *env;
-    struct worker worker;
-    struct transport_sim *transport;
-    struct rpc *rpc;
-    struct transport_sim_server *server;
-    struct manager *manager;
-    struct group *group;
-    struct ost *ost;
-    struct shoal_client *client;
-    struct env_tick tick;
-    bool ready;
-    bool failed;
-    bool stopping;
-    bool *stopped;
-};
+enum { FAST_TICK_MS = 10, SLOW_TICK_MS = 50 };
 
 static void *allocate(size_t size_bytes) {
     void *memory = calloc(1, size_bytes);
@@ -46,9 +26,12 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
         .seed = seed,
         .ost_count = 1 + (uint32_t)prng_below(&prng, WORLD_OSTS_MAX),
         .client_count = 3 + (uint32_t)prng_below(&prng, 2),
-        .smallest = prng_chance(&prng, 1, 3),
+        .smallest = seed % 3 == 0,
         .cold_per_mille = (uint32_t)prng_below(&prng, 4) * 50,
         .sync_interval_ns = prng_between(&prng, 20, 500) * NS_PER_MS,
+        .checkpoint_ns = prng_between(&prng, 10, 500) * NS_PER_MS,
+        .ring_bytes = seed % 3 == 0 ? 64 * KIB : (uint32_t)prng_between(&prng, 16, 64) * 8 * KIB,
+        .log_rings = seed % 3 == 0 ? 8 : (uint32_t)prng_between(&prng, 8, 16),
         .data_bytes_max = prng_between(&prng, 16, 64) * MIB,
         .chunk_bytes = chunk_sizes[prng_below(&prng, ARRAY_SIZE(chunk_sizes))] * KIB,
         .session_timeout_ns = prng_between(&prng, 2, 6) * NS_PER_S,
@@ -110,14 +93,20 @@ struct world *world_new(const struct world_options *options) {
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
     world_nodes(world);
+    world->first_kills = sim_counter(world->sim, "kills");
     return world;
 }
 
-static void kv_add(struct world *world, struct kv *kv) {
+static void kv_add(struct life *life, struct kv *kv, bool cut) {
+    struct world *world = life->node->world;
     struct kv_counters now;
     struct kv_counters *sum = &world->kv_sum;
 
     kv_counters_get(kv, &now);
+    world->checkpoints_cut += cut && now.checkpoints_begun > now.checkpoints;
+    world->replays += now.replayed_records > 0;
+    world->replays_cut +=
+        cut && now.replayed_records > 0 && kv_synced_position(kv) < life->recovered;
     sum->records += now.records;
     sum->sync_points += now.sync_points;
     sum->checkpoints += now.checkpoints;
@@ -128,13 +117,19 @@ static void kv_add(struct world *world, struct kv *kv) {
     sum->stalls += now.stalls;
 }
 
-static void life_sum(struct life *life) {
+/* cut: it ends in the middle of what it was doing. */
+static void life_sum(struct life *life, bool cut) {
     struct world *world = life->node->world;
 
+    if (life_kv(life)) {
+        kv_add(life, life_kv(life), cut);
+    } else if (cut && !life->client && life->node->incarnation > 1) {
+        world->replays++;
+        world->replays_cut++;
+    }
     if (life->ost) {
         struct ost_counters now;
 
-        kv_add(world, ost_kv(life->ost));
         ost_counters_get(life->ost, &now);
         world->ost_sum.corrupt_blocks += now.corrupt_blocks;
         world->ost_sum.small_writes += now.small_writes;
@@ -156,7 +151,7 @@ static void life_sum(struct life *life) {
 void world_sum(struct world *world) {
     for (uint32_t i = 0; i < world->node_count; i++) {
         if (world->nodes[i].life) {
-            life_sum(world->nodes[i].life);
+            life_sum(world->nodes[i].life, false);
         }
     }
 }
@@ -183,14 +178,14 @@ static void node_down(struct node *node) {
 }
 
 void node_kill(struct node *node) {
-    life_sum(node->life);
+    life_sum(node->life, true);
     sim_kill(node->process);
     node_down(node);
 }
 
 void node_power(struct node *node) {
     if (node->life) {
-        life_sum(node->life);
+        life_sum(node->life, true);
     }
     sim_power(node->process);
     node_down(node);
@@ -278,149 +273,6 @@ static void life_tick(struct env_tick *tick) {
     }
 }
 
-static struct kv_options kv_options_of(const struct node *node) {
-    const struct world_options *world = &node->world->options;
-    bool smallest = world->smallest;
-    bool ost = node->role == NODE_OST;
-    struct kv_options options = {
-        .directory = "kv",
-        .shared_name = "ring",
-        .base = &kv_mem_ops,
-        .base_store = node->store,
-        .ring_bytes = ost        ? 448 * KIB
-                      : smallest ? 64 * KIB
-                                 : 512 * KIB,
-        .ring_data_bytes = ost ? (smallest ? 256 * KIB : 1 * MIB) : 0,
-        .disk_log_bytes = smallest && !ost ? 512 * KIB : 4 * MIB,
-        .changes_bytes_max = smallest ? 256 * KIB : 1 * MIB,
-        .base_memory_bytes = 64 * MIB,
-        .sync_interval_ns = world->sync_interval_ns,
-        .outcomes_max = 4096,
-    };
-
-    options.owner_id[0] = (uint8_t)node->target_id;
-    options.owner_id[1] = 0x5a;
-    return options;
-}
-
-static int open_manager(struct life *life, char problem[256]) {
-    struct node *node = life->node;
-    const struct manager_options options = {
-        .env = life->env,
-        .kv = kv_options_of(node),
-        .rpc = life->rpc,
-        .map = &node->world->map,
-        .target = {node->target_id},
-        .session_timeout_ns = node->world->options.session_timeout_ns,
-        .sessions_max = 64,
-    };
-
-    return manager_open(&options, &life->manager, problem);
-}
-
-static int open_group(struct life *life, char problem[256]) {
-    struct node *node = life->node;
-    const struct world_options *world = &node->world->options;
-    const struct group_options options = {
-        .env = life->env,
-        .kv = kv_options_of(node),
-        .map = &node->world->map,
-        .target = {node->target_id},
-        .rpc = life->rpc,
-        .root_mode = 0755,
-        .default_layout = {.chunk_bytes = world->chunk_bytes, .stripe_count = STRIPE_ALL},
-        .sessions_max = world->smallest ? 16 : 64,
-        .opens_max = world->smallest ? 192 : 1024,
-        .gone_sessions_max = 64,
-        .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
-    };
-
-    return group_open(&options, &life->group, problem);
-}
-
-static void log_line(void *context, const char *line) {
-    struct node *node = context;
-
-    snprintf(node->world->last_line, sizeof node->world->last_line, "%s", line);
-    sim_count(node->world->sim, "lines logged by OSTs", 1);
-}
-
-static int open_ost(struct life *life, char problem[256]) {
-    struct node *node = life->node;
-    const struct world_options *world = &node->world->options;
-    bool smallest = world->smallest;
-    const struct ost_options options = {
-        .env = life->env,
-        .kv = kv_options_of(node),
-        .data_path = "data",
-        .target = {node->target_id},
-        .data_bytes_max = world->data_bytes_max,
-        .grow_bytes = 1 * MIB,
-        .reserve_bytes = 512 * KIB,
-        .sync_bytes = smallest ? 512 * KIB : 4 * MIB,
-        .cache_bytes = smallest ? 8 * BLOCK_BYTES : 256 * KIB,
-        .requests_max = smallest ? 6 : 32,
-        .io_max = smallest ? 36 : 64,
-        .bounce_max = smallest ? 2 : 8,
-        .request_bytes_max = WORLD_CALL_BYTES,
-        .sessions_max = 64,
-        .verify_on_arrival = true,
-        .unsigned_allowed = true,
-        .log = log_line,
-        .log_context = node,
-    };
-
-    return ost_open(&options, &life->ost, problem);
-}
-
-static int open_client(struct life *life) {
-    struct node *node = life->node;
-    const struct world_options *world = &node->world->options;
-    char origin[32];
-    const struct client_options options = {
-        .env = life->env,
-        .rpc = life->rpc,
-        .manager = {MANAGER_TARGET},
-        .node = {CLIENT_NODE_FIRST + node->index},
-        .incarnation = node->incarnation,
-        .origin = origin,
-        .open_files_max = 512,
-        .chunk_calls_max = world->smallest ? 1 : 256,
-        .call_bytes_max = WORLD_CALL_BYTES,
-        .readdir_buffers_max = 1,
-        .request_timeout_ns = world->request_timeout_ns,
-        .renew_ns = world->session_timeout_ns / 4,
-    };
-
-    snprintf(origin, sizeof origin, "/mnt/%u", node->index);
-    return client_new(&options, &life->client);
-}
-
-static struct actor *life_actor(struct life *life) {
-    return life->manager ? manager_actor(life->manager)
-           : life->group ? group_actor(life->group)
-                         : ost_actor(life->ost);
-}
-
-static int life_serve(struct life *life) {
-    struct node *node = life->node;
-    uint32_t calls_max = node->world->options.smallest ? 16 : 128;
-    const struct transport_sim_server_options options = {
-        .net = node->world->net,
-        .process = node->process,
-        .target = {node->target_id},
-        .actor = life_actor(life),
-        .calls_max = calls_max,
-        .reserve_count = {[MESSAGE_CONTROL] = 2,
-                          [MESSAGE_RELEASE] = 4,
-                          [MESSAGE_REQUEST] = 4,
-                          [MESSAGE_BACKGROUND] = 1},
-        .bulk_bytes_max = BULK_BYTES_MAX,
-    };
-
-    return transport_sim_serve(&options, &life->server);
-}
-
 /* The transport, which is told of each call as it leaves. */
 static void told_send(void *context, struct call *call) {
     struct life *life = context;
@@ -467,20 +319,7 @@ static int life_open(struct life *life, char problem[256]) {
     if (r < 0) {
         return r;
     }
-    switch (node->role) {
-    case NODE_MANAGER:
-        r = open_manager(life, problem);
-        break;
-    case NODE_MDT:
-        r = open_group(life, problem);
-        break;
-    case NODE_OST:
-        r = open_ost(life, problem);
-        break;
-    case NODE_CLIENT:
-        return open_client(life);
-    }
-    return r < 0 ? r : life_serve(life);
+    return life_open_role(life, problem);
 }
 
 static void client_started(void *context, int result) {
@@ -526,8 +365,7 @@ bool node_start(struct node *node, uint64_t crash_after) {
         }
     }
     worker_bind(NULL);
-    if (r < 0 && sim_crashed(node->world->sim) == node->process) {
-        node->world->opens_cut++;
+    if (r < 0 && sim_process_is_crashed(node->process)) {
         return true;
     }
     if (r < 0) {

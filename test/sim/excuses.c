@@ -1,0 +1,109 @@
+/* Intervals of damaged blocks and the fewest points in them. */
+#include "excuses.h"
+#include "shoal/shoal.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* Blocks [first, last] of a file, of which one at least was damaged. */
+struct damage {
+    uint64_t ino;
+    uint64_t first;
+    uint64_t last;
+};
+
+struct excuses {
+    bool no_space;
+    uint64_t flips;
+    uint64_t no_space_count;
+    struct damage *damages; /* by file, then by last */
+    size_t damage_count;
+    size_t damage_capacity;
+};
+
+struct excuses *excuses_new(void) {
+    struct excuses *excuses = calloc(1, sizeof *excuses);
+
+    if (!excuses) {
+        abort();
+    }
+    return excuses;
+}
+
+void excuses_free(struct excuses *excuses) {
+    if (excuses) {
+        free(excuses->damages);
+        free(excuses);
+    }
+}
+
+void excuses_no_space(struct excuses *excuses) {
+    excuses->no_space = true;
+}
+
+void excuses_flipped(struct excuses *excuses, unsigned count) {
+    excuses->flips += count;
+}
+
+static bool comes_before(const struct damage *a, const struct damage *b) {
+    return a->ino != b->ino ? a->ino < b->ino : a->last < b->last;
+}
+
+static void damage_add(struct excuses *excuses, const struct damage *damage) {
+    size_t at = excuses->damage_count;
+
+    if (at == excuses->damage_capacity) {
+        excuses->damage_capacity = at > 0 ? 2 * at : 16;
+        excuses->damages =
+            realloc(excuses->damages, excuses->damage_capacity * sizeof *excuses->damages);
+        if (!excuses->damages) {
+            abort();
+        }
+    }
+    for (; at > 0 && comes_before(damage, &excuses->damages[at - 1]); at--) {
+        excuses->damages[at] = excuses->damages[at - 1];
+    }
+    excuses->damages[at] = *damage;
+    excuses->damage_count++;
+}
+
+/* A point at the end of each interval that the last point does not lie in. */
+static uint64_t blocks_least(const struct excuses *excuses) {
+    const struct damage *point = NULL;
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < excuses->damage_count; i++) {
+        const struct damage *damage = &excuses->damages[i];
+
+        if (!point || point->ino != damage->ino || point->last < damage->first) {
+            point = damage;
+            count++;
+        }
+    }
+    return count;
+}
+
+bool excuses_explain(struct excuses *excuses, const struct shoal_request *request, uint64_t ino) {
+    bool reads = request->operation == SHOAL_READ;
+    bool writes = request->operation == SHOAL_WRITE;
+
+    if (request->result == -ENOSPC) {
+        excuses->no_space_count++;
+        return writes && excuses->no_space;
+    }
+    if (request->result != -EIO || !(reads || writes) || request->size == 0) {
+        return false;
+    }
+    const struct damage damage = {.ino = ino,
+                                  .first = request->offset / BLOCK_BYTES,
+                                  .last = (request->offset + request->size - 1) / BLOCK_BYTES};
+    damage_add(excuses, &damage);
+    return blocks_least(excuses) <= excuses->flips;
+}
+
+uint64_t excuses_no_space_count(const struct excuses *excuses) {
+    return excuses->no_space_count;
+}
+
+uint64_t excuses_damaged_count(const struct excuses *excuses) {
+    return excuses->damage_count;
+}

@@ -1,0 +1,29 @@
+/* One incarnation of a node, shared by world.c and roles.c. */
+#pragma once
+#include "rpc/worker.h"
+#include "world.h"
+
+/* One incarnation of a node. */
+struct life {
+    struct node *node;
+    struct env *env;
+    struct worker worker;
+    struct transport_sim *transport;
+    struct rpc *rpc;
+    struct transport_sim_server *server;
+    struct manager *manager;
+    struct group *group;
+    struct ost *ost;
+    struct shoal_client *client;
+    struct env_tick tick;
+    uint64_t recovered; /* the log's position when it was opened */
+    bool ready;
+    bool failed;
+    bool stopping;
+    bool *stopped;
+};
+
+/* roles.c: what a node of a role runs, with the sizes that the world has drawn. */
+MUST_CHECK int life_open_role(struct life *life, char problem[256]);
+/* The log of the role; NULL: it has none, or is not open. */
+struct kv *life_kv(const struct life *life);

@@ -1,0 +1,181 @@
+/* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
+ * allows, so that what is full, waits and goes round happens all the time. */
+#include "kv/kv_mem.h"
+#include "life.h"
+#include <stdio.h>
+
+enum { BULK_BYTES_MAX = 1024 * 1024 };
+
+static struct kv_options kv_options_of(const struct node *node) {
+    const struct world_options *world = &node->world->options;
+    bool smallest = world->smallest;
+    bool ost = node->role == NODE_OST;
+    /* Of an OST that answers requests of WORLD_CALL_BYTES, the smallest. */
+    uint32_t ring_bytes = ost ? 448 * KIB : world->ring_bytes;
+    struct kv_options options = {
+        .directory = "kv",
+        .shared_name = "ring",
+        .base = &kv_mem_ops,
+        .base_store = node->store,
+        .ring_bytes = ring_bytes,
+        .ring_data_bytes = ost ? (smallest ? 256 * KIB : 512 * KIB) : 0,
+        .disk_log_bytes = (uint64_t)ring_bytes * world->log_rings,
+        .changes_bytes_max = smallest ? 256 * KIB : 512 * KIB,
+        .base_memory_bytes = 64 * MIB,
+        .sync_interval_ns = world->sync_interval_ns,
+        .checkpoint_ns = world->checkpoint_ns,
+        .outcomes_max = 1024,
+    };
+
+    options.owner_id[0] = (uint8_t)node->target_id;
+    options.owner_id[1] = 0x5a;
+    return options;
+}
+
+static int open_manager(struct life *life, char problem[256]) {
+    struct node *node = life->node;
+    const struct manager_options options = {
+        .env = life->env,
+        .kv = kv_options_of(node),
+        .rpc = life->rpc,
+        .map = &node->world->map,
+        .target = {node->target_id},
+        .session_timeout_ns = node->world->options.session_timeout_ns,
+        .sessions_max = 64,
+    };
+
+    return manager_open(&options, &life->manager, problem);
+}
+
+static int open_group(struct life *life, char problem[256]) {
+    struct node *node = life->node;
+    const struct world_options *world = &node->world->options;
+    const struct group_options options = {
+        .env = life->env,
+        .kv = kv_options_of(node),
+        .map = &node->world->map,
+        .target = {node->target_id},
+        .rpc = life->rpc,
+        .root_mode = 0755,
+        .default_layout = {.chunk_bytes = world->chunk_bytes, .stripe_count = STRIPE_ALL},
+        .sessions_max = world->smallest ? 16 : 64,
+        .opens_max = world->smallest ? 192 : 1024,
+        .gone_sessions_max = 64,
+        .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
+    };
+
+    return group_open(&options, &life->group, problem);
+}
+
+static void log_line(void *context, const char *line) {
+    struct node *node = context;
+
+    snprintf(node->world->last_line, sizeof node->world->last_line, "%s", line);
+    sim_count(node->world->sim, "lines logged by OSTs", 1);
+}
+
+static int open_ost(struct life *life, char problem[256]) {
+    struct node *node = life->node;
+    const struct world_options *world = &node->world->options;
+    bool smallest = world->smallest;
+    const struct ost_options options = {
+        .env = life->env,
+        .kv = kv_options_of(node),
+        .data_path = "data",
+        .target = {node->target_id},
+        .data_bytes_max = world->data_bytes_max,
+        .grow_bytes = 1 * MIB,
+        .reserve_bytes = 512 * KIB,
+        .sync_bytes = smallest ? 512 * KIB : 4 * MIB,
+        .cache_bytes = smallest ? 8 * BLOCK_BYTES : 256 * KIB,
+        .requests_max = smallest ? 6 : 32,
+        .io_max = smallest ? 36 : 64,
+        .bounce_max = smallest ? 2 : 8,
+        .request_bytes_max = WORLD_CALL_BYTES,
+        .sessions_max = 64,
+        .freed_max = 1, /* as few as it needs */
+        .verify_on_arrival = true,
+        .unsigned_allowed = true,
+        .log = log_line,
+        .log_context = node,
+    };
+
+    return ost_open(&options, &life->ost, problem);
+}
+
+static int open_client(struct life *life) {
+    struct node *node = life->node;
+    const struct world_options *world = &node->world->options;
+    char origin[32];
+    const struct client_options options = {
+        .env = life->env,
+        .rpc = life->rpc,
+        .manager = {MANAGER_TARGET},
+        .node = {CLIENT_NODE_FIRST + node->index},
+        .incarnation = node->incarnation,
+        .origin = origin,
+        .open_files_max = 512,
+        .chunk_calls_max = world->smallest ? 1 : 256,
+        .call_bytes_max = WORLD_CALL_BYTES,
+        .readdir_buffers_max = 1,
+        .request_timeout_ns = world->request_timeout_ns,
+        .renew_ns = world->session_timeout_ns / 4,
+    };
+
+    snprintf(origin, sizeof origin, "/mnt/%u", node->index);
+    return client_new(&options, &life->client);
+}
+
+static struct actor *life_actor(struct life *life) {
+    return life->manager ? manager_actor(life->manager)
+           : life->group ? group_actor(life->group)
+                         : ost_actor(life->ost);
+}
+
+static int life_serve(struct life *life) {
+    struct node *node = life->node;
+    uint32_t calls_max = node->world->options.smallest ? 16 : 64;
+    const struct transport_sim_server_options options = {
+        .net = node->world->net,
+        .process = node->process,
+        .target = {node->target_id},
+        .actor = life_actor(life),
+        .calls_max = calls_max,
+        .reserve_count = {[MESSAGE_CONTROL] = 2,
+                          [MESSAGE_RELEASE] = 4,
+                          [MESSAGE_REQUEST] = 4,
+                          [MESSAGE_BACKGROUND] = 1},
+        .bulk_bytes_max = BULK_BYTES_MAX,
+    };
+
+    return transport_sim_serve(&options, &life->server);
+}
+
+int life_open_role(struct life *life, char problem[256]) {
+    int r = 0;
+
+    switch (life->node->role) {
+    case NODE_MANAGER:
+        r = open_manager(life, problem);
+        break;
+    case NODE_MDT:
+        r = open_group(life, problem);
+        break;
+    case NODE_OST:
+        r = open_ost(life, problem);
+        break;
+    case NODE_CLIENT:
+        return open_client(life);
+    }
+    if (r == 0) {
+        life->recovered = kv_position(life_kv(life));
+    }
+    return r < 0 ? r : life_serve(life);
+}
+
+struct kv *life_kv(const struct life *life) {
+    return life->manager ? manager_kv(life->manager)
+           : life->group ? group_kv(life->group)
+           : life->ost   ? ost_kv(life->ost)
+                         : NULL;
+}

@@ -1,0 +1,147 @@
+/* Adding up, printing, checking. */
+#include "totals.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *text;
+    bool must_count;
+} totals_known[] = {
+#define TOTAL_ROW(name, text, counts) {text, counts},
+    TOTALS(TOTAL_ROW)
+#undef TOTAL_ROW
+};
+
+static uint64_t crashes_of(const uint64_t counts[TOTAL_COUNT]) {
+    return counts[TOTAL_KILLS] + counts[TOTAL_POWERS];
+}
+
+void seed_report_check(struct seed_report *report) {
+    const struct {
+        const char *what;
+        uint64_t is;
+        uint64_t min;
+    } rules[] = {
+        {"clients", report->clients, RULE_CLIENTS_MIN},
+        {"OSTs", report->osts, 1},
+        {"operations", report->counts[TOTAL_OPERATIONS], RULE_OPERATIONS_MIN},
+        {"successful operations", report->counts[TOTAL_SUCCEEDED], RULE_SUCCEEDED_MIN},
+        {"crashes", crashes_of(report->counts), RULE_CRASHES_MIN},
+    };
+
+    for (size_t i = 0; report->clean && i < ARRAY_SIZE(rules); i++) {
+        if (rules[i].is < rules[i].min) {
+            report->clean = false;
+            snprintf(report->failure, sizeof report->failure,
+                     "has %" PRIu64 " %s, must have %" PRIu64, rules[i].is, rules[i].what,
+                     rules[i].min);
+        }
+    }
+    if (report->clean && report->osts > RULE_OSTS_MAX) {
+        report->clean = false;
+        snprintf(report->failure, sizeof report->failure, "has %" PRIu32 " OSTs", report->osts);
+    }
+}
+
+static void hash_add(struct totals *totals, uint64_t hash) {
+    if (totals->hash_count == totals->hash_capacity) {
+        totals->hash_capacity = totals->hash_capacity > 0 ? 2 * totals->hash_capacity : 256;
+        totals->hashes = realloc(totals->hashes, totals->hash_capacity * sizeof *totals->hashes);
+        if (!totals->hashes) {
+            abort();
+        }
+    }
+    totals->hashes[totals->hash_count++] = hash;
+}
+
+void totals_add(struct totals *totals, const struct seed_report *report) {
+    totals->seeds++;
+    for (size_t i = 0; i < TOTAL_COUNT; i++) {
+        totals->counts[i] += report->counts[i];
+    }
+    if (!report->clean) {
+        totals->failed++;
+        return;
+    }
+    bool first = totals->hash_count == 0;
+    uint64_t operations = report->counts[TOTAL_OPERATIONS];
+    uint64_t succeeded = report->counts[TOTAL_SUCCEEDED];
+    uint64_t crashes = crashes_of(report->counts);
+
+    totals->smallest += report->smallest;
+    totals->operations_min = first ? operations : MIN(totals->operations_min, operations);
+    totals->succeeded_min = first ? succeeded : MIN(totals->succeeded_min, succeeded);
+    totals->crashes_min = first ? crashes : MIN(totals->crashes_min, crashes);
+    totals->clients_min = first ? report->clients : MIN(totals->clients_min, report->clients);
+    totals->osts_min = first ? report->osts : MIN(totals->osts_min, report->osts);
+    totals->osts_max = MAX(totals->osts_max, report->osts);
+    totals->answers_ns_max = MAX(totals->answers_ns_max, report->answers_ns);
+    hash_add(totals, report->hash);
+}
+
+static int hash_compare(const void *a, const void *b) {
+    const uint64_t *left = a;
+    const uint64_t *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+static size_t distinct_count(const struct totals *totals) {
+    size_t count = totals->hash_count > 0;
+
+    if (totals->hash_count > 0) {
+        qsort(totals->hashes, totals->hash_count, sizeof *totals->hashes, hash_compare);
+    }
+    for (size_t i = 1; i < totals->hash_count; i++) {
+        count += totals->hashes[i] != totals->hashes[i - 1];
+    }
+    return count;
+}
+
+static unsigned counts_print(const struct totals *totals, FILE *file) {
+    bool checks = totals->seeds >= TOTALS_SEEDS_MIN;
+    unsigned broken = 0;
+
+    for (size_t i = 0; i < TOTAL_COUNT; i++) {
+        bool low = checks && totals_known[i].must_count && totals->counts[i] < TOTALS_LEAST;
+
+        fprintf(file, "%-28s %12" PRIu64 "%s\n", totals_known[i].text, totals->counts[i],
+                low ? "  too few" : "");
+        broken += low;
+    }
+    return broken;
+}
+
+static unsigned rules_print(const struct totals *totals, FILE *file) {
+    size_t clean = totals->hash_count;
+    size_t distinct = distinct_count(totals);
+    bool few_smallest = totals->failed == 0 && totals->smallest < totals->seeds / 3;
+
+    fprintf(file, "rules, each seed:\n");
+    fprintf(file, "  at least 3 clients, 1 to 4 OSTs: %" PRIu32 ", %" PRIu32 " to %" PRIu32 "\n",
+            totals->clients_min, totals->osts_min, totals->osts_max);
+    fprintf(file, "  at least %d operations, %d succeed: %" PRIu64 ", %" PRIu64 "\n",
+            RULE_OPERATIONS_MIN, RULE_SUCCEEDED_MIN, totals->operations_min, totals->succeeded_min);
+    fprintf(file, "  at least %d crash: %" PRIu64 "\n", RULE_CRASHES_MIN, totals->crashes_min);
+    fprintf(file, "  all answered %d s after faults: %.3f s at most\n", RULE_ANSWERS_S,
+            (double)totals->answers_ns_max / (double)NS_PER_S);
+    fprintf(file, "  two runs alike: %zu of %" PRIu64 "\n", clean, totals->seeds);
+    fprintf(file, "rules, all seeds:\n");
+    fprintf(file, "  no two seeds alike: %zu of %zu%s\n", distinct, clean,
+            distinct < clean ? "  broken" : "");
+    fprintf(file, "  a third with the smallest sizes: %" PRIu64 " of %zu%s\n", totals->smallest,
+            clean, few_smallest ? "  broken" : "");
+    return (distinct < clean) + (unsigned)few_smallest;
+}
+
+unsigned totals_print(const struct totals *totals, FILE *file) {
+    unsigned broken = counts_print(totals, file);
+
+    return broken + rules_print(totals, file);
+}
+
+void totals_deinit(struct totals *totals) {
+    free(totals->hashes);
+    totals->hashes = NULL;
+}
