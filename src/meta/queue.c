@@ -62,6 +62,23 @@ static void job_next_target(struct order_job *job) {
     job->stage = ORDER_SEND;
 }
 
+/* An OST has started anew before a sync point was heard of, and may have lost what it had done:
+ * orders are given again from their beginning. They change nothing where they were done. */
+static void orders_again(struct order_queue *queue, struct order_target *target) {
+    target->term = 0;
+    target->position = 0;
+    for (uint32_t i = 0; i < ORDER_JOBS; i++) {
+        struct order_job *job = &queue->jobs[i];
+
+        job->again = job->stage == ORDER_ASKING;
+        if (job->stage == ORDER_SEND || job->stage == ORDER_WAITING) {
+            job->chain_index = 0;
+            job->resume_chunk = 0;
+            job->stage = ORDER_SEND;
+        }
+    }
+}
+
 static void job_answered(struct call *call) {
     struct order_job *job = call->context;
     struct order_queue *queue = job->queue;
@@ -75,11 +92,22 @@ static void job_answered(struct call *call) {
     if (call->result < 0) {
         return;
     }
+    uint64_t term = cut ? call->reply.chunk_cut.term : call->reply.chunk_delete.term;
     struct order_target *target = &queue->targets[target_index_of(queue->group, job)];
+    if (target->term != 0 && target->term != term) {
+        job->stage = ORDER_ASKING;
+        orders_again(queue, target);
+        job->stage = ORDER_SEND;
+    }
+    target->term = term;
     target->position = MAX(target->position, position);
     target->dirty = true;
     job->resume_chunk = resume;
-    if (end) {
+    if (job->again) {
+        job->again = false;
+        job->chain_index = 0;
+        job->resume_chunk = 0;
+    } else if (end) {
         job_next_target(job);
     }
 }
@@ -176,6 +204,7 @@ static void rows_take(struct group *group) {
         job->ino.value = fields.index;
         job->chain_index = 0;
         job->resume_chunk = 0;
+        job->again = false;
         job->call.result = 0;
         queue->busy_count++;
         queue->cursor = cursor;
@@ -229,7 +258,9 @@ static void sync_answered(struct call *call) {
     struct order_sync *sync = call->context;
 
     sync->busy = false;
-    if (call->result < 0) {
+    if (call->result == -ERR_STALE_TERM) {
+        orders_again(sync->queue, &sync->queue->targets[sync->target_index]);
+    } else if (call->result < 0) {
         return; /* still in the round: asked again at a tick */
     }
     sync->queue->targets[sync->target_index].in_round = false;
@@ -256,6 +287,7 @@ static void sync_send(struct group *group, uint32_t target_index) {
         sync->call.origin = &group->actor;
         sync->call.done = sync_answered;
         sync->call.context = sync;
+        sync->call.header.term = queue->targets[target_index].term;
         sync->call.request.sync.position = queue->targets[target_index].position;
         call_start(group->rpc, &sync->call);
         return;

@@ -34,6 +34,7 @@ struct order_job {
     uint32_t chain_index;
     uint64_t resume_chunk;
     uint64_t round; /* the one that must have ended */
+    bool again;     /* an OST may have lost what it has done of it */
 };
 
 struct order_sync {
@@ -46,6 +47,7 @@ struct order_sync {
 /* What an OST has done for orders and not yet synced, as a place in the map's targets. */
 struct order_target {
     uint64_t position;
+    uint64_t term; /* in which it has done it; 0: nothing yet */
     bool dirty;
     bool in_round;
 };

@@ -223,7 +223,9 @@ void cut_run(struct ost *ost, struct request *request) {
     if (r == REQUEST_WAITS || request_stops(ost, request, r == -ERR_NOT_FOUND ? 0 : r)) {
         return;
     }
-    *reply = (struct chunk_cut_reply){
-        .resume_chunk = request->cursor, .end = r == -ERR_NOT_FOUND, .position = kv_seal(ost->kv)};
+    *reply = (struct chunk_cut_reply){.resume_chunk = request->cursor,
+                                      .end = r == -ERR_NOT_FOUND,
+                                      .position = kv_seal(ost->kv),
+                                      .term = kv_term(ost->kv)};
     request_finish(ost, request, 0);
 }

@@ -79,7 +79,9 @@ void remove_run(struct ost *ost, struct request *request) {
     if (r == REQUEST_WAITS || request_stops(ost, request, r)) {
         return;
     }
-    call->reply.chunk_delete = (struct chunk_delete_reply){
-        .resume_chunk = request->cursor, .end = end, .position = kv_seal(ost->kv)};
+    call->reply.chunk_delete = (struct chunk_delete_reply){.resume_chunk = request->cursor,
+                                                           .end = end,
+                                                           .position = kv_seal(ost->kv),
+                                                           .term = kv_term(ost->kv)};
     request_finish(ost, request, 0);
 }

@@ -65,8 +65,8 @@ enum setattr_valid {
     SETATTR_ATIME_NOW = 64,
     SETATTR_MTIME_NOW = 128,
     SETATTR_KILL_SUID = 256, /* a write by somebody who may not keep set-id bits */
-    /* With SETATTR_SIZE: cuts off what a failed write left behind the end. Does nothing when somebody
-     * else may have written there: has it open for writing, has made it longer, or cut it. */
+    /* With SETATTR_SIZE: cuts off what a failed write left behind the end. Does nothing when
+     * somebody else may have written there: has it open for writing, made it longer, or cut it. */
     SETATTR_TRIM = 1024,
     SETATTR_CTIME_ONLY = 512,
 };

@@ -340,7 +340,10 @@ static void write_end(struct content_write *write, enum content_end how) {
     write->end = file->contents->now;
     file->unsure_count--;
     write->overtaken |= is_overtaken(write);
-    write->answered = how == CONTENT_OK;
+    write->answered = how == CONTENT_OK || how == CONTENT_UNSURE;
+    if (how == CONTENT_UNSURE && write->power == 0) {
+        write->power = file->contents->power_at;
+    }
     write->ok = how == CONTENT_OK && write->begin > file->contents->power_at && !write->overtaken;
     if (write->ok) {
         size_t first = segment_find(file, write->offset);
@@ -486,7 +489,7 @@ static uint64_t look_since(const struct content_file *file, const struct content
                            const struct content_write *part) {
     bool stale = part->end_offset >= file->stale[part->client];
 
-    return stale ? MIN(look->begin, file->stale_at[part->client]) : look->begin;
+    return stale ? MIN(look->begin - 1, file->stale_at[part->client]) : look->begin;
 }
 
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
@@ -505,7 +508,8 @@ static bool segment_check(struct content_file *file, size_t index, const struct 
             seen_count++;
         }
     }
-    if (seen && seen_count == 1 && size >= WORD_BYTES) {
+    /* Who may see what was before a truncation says nothing of what is behind it. */
+    if (seen && seen_count == 1 && size >= WORD_BYTES && since == look->begin) {
         segment_settle(file, segment, seen, look);
     }
     return seen_count > 0;

@@ -52,9 +52,10 @@ struct content_file *contents_find(struct contents *contents, uint64_t ino);
 struct content_write *contents_write_begin(struct content_file *file, uint32_t client,
                                            uint64_t offset, uint64_t size);
 void contents_fill(const struct content_write *write, void *data);
-/* Ended: acknowledged; refused or failed (it may have happened in part); or nobody knows and it may
- * still happen (until contents_session_over). */
-enum content_end { CONTENT_OK, CONTENT_FAILED, CONTENT_LOST };
+/* Ended: acknowledged; refused or failed (it may have happened in part); nobody knows and it may
+ * still happen (until contents_session_over); or acknowledged, but it rests on metadata that the
+ * last power failure may have taken, as a file's way to chunks, and fsync will tell of it. */
+enum content_end { CONTENT_OK, CONTENT_FAILED, CONTENT_LOST, CONTENT_UNSURE };
 void contents_write_end(struct content_write *write, enum content_end how);
 /* A truncation is a write of zeros from its size on, and sets the size. */
 struct content_write *contents_cut_begin(struct content_file *file, uint32_t client, uint64_t size);

@@ -25,6 +25,7 @@ struct handle {
     uint32_t busy;
     uint32_t told; /* how often of a loss */
     struct content_sync sync;
+    uint64_t synced; /* when its last fsync ended, or it was opened */
     bool closing;
 };
 
@@ -469,12 +470,19 @@ static void take_failure(struct question *question) {
     if (question->request.operation == SHOAL_FSYNC && result == -EIO) {
         question->handle->told++;
         question->handle->sync.sure = contents_now(workload->contents);
+        question->handle->synced = question->begin;
     }
     workload->counters.lost += how == CONTENT_LOST;
     if (!expected) {
         snprintf(text, sizeof text, "nothing explains this error");
         fail(workload, question, text);
     }
+}
+
+/* The file was opened before a power failure, and no fsync has heard since whether it cost
+ * something that the file's data rests on. */
+static bool rests_on_lost(const struct question *question) {
+    return question->handle->synced < contents_power_at(question->asker->workload->contents);
 }
 
 static bool take_data(struct question *question, char *problem) {
@@ -496,7 +504,7 @@ static bool take_data(struct question *question, char *problem) {
         return contents_size_end(question->content, client, &question->look,
                                  request->attributes.size, problem);
     case SHOAL_WRITE:
-        contents_write_end(question->write, CONTENT_OK);
+        contents_write_end(question->write, rests_on_lost(question) ? CONTENT_UNSURE : CONTENT_OK);
         break;
     case SHOAL_SETATTR:
         file_seen(question);
@@ -506,6 +514,7 @@ static bool take_data(struct question *question, char *problem) {
         question->looking = false;
         if (request->operation == SHOAL_FSYNC) {
             files_synced(question);
+            question->handle->synced = question->begin;
         }
         contents_settled(question->content, client, &question->look,
                          request->operation == SHOAL_FSYNC ? &question->handle->sync : NULL);
@@ -547,6 +556,7 @@ static bool take_success(struct question *question, char *problem) {
                             .flags = request->flags,
                             .busy = handle->busy,
                             .sync = sync,
+                            .synced = question->begin,
                             .content = contents_file(workload->contents, request->attributes.ino)};
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
@@ -567,6 +577,7 @@ static bool take_success(struct question *question, char *problem) {
                                   .flags = request->flags,
                                   .busy = handle->busy,
                                   .sync = sync,
+                                  .synced = question->begin,
                                   .content = question->content};
         file_seen(question);
         return true;
