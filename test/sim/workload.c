@@ -1,6 +1,7 @@
 /* Askers and their questions. */
 #include "workload.h"
 #include "names.h"
+#include "victims.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,6 +44,8 @@ struct question {
     bool looking;
     bool naming; /* it is about `names` */
     struct name_slot names;
+    bool hunting; /* it is about `victim` */
+    struct victim victim;
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
@@ -322,12 +325,21 @@ static bool ask_name(struct question *question) {
     return true;
 }
 
+static bool ask_victim(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    victim_ask(&question->victim, workload->name_count++, sim_now_ns(workload->world->sim),
+               question->buffer, &question->request);
+    question->hunting = true;
+    return true;
+}
+
 static bool ask_one(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
-    switch (draw(asker->workload, 15)) {
+    switch (draw(asker->workload, 18)) {
     case 0:
         return unused && asker->workload->file_count < 40 && ask_create(question, unused);
     case 1:
@@ -352,6 +364,10 @@ static bool ask_one(struct question *question) {
     case 10:
     case 11:
         return ask_name(question);
+    case 12:
+    case 13:
+    case 14:
+        return ask_victim(question);
     default:
         return handle && ask_write(question, handle);
     }
@@ -373,6 +389,7 @@ static void ask(void *context) {
     question->write = NULL;
     question->looking = false;
     question->naming = false;
+    question->hunting = false;
     for (int i = 0; i < 50; i++) {
         if (ask_one(question)) {
             submit(question);
@@ -533,6 +550,12 @@ static void take_name(struct question *question) {
     workload->counters.lost += lost;
     if (lost) {
         names_forget(&question->names);
+        victim_forget(&question->victim);
+    } else if (question->hunting) {
+        if (!victim_answered(&question->victim, &question->request, workload->world->mdt->lost_ns,
+                             problem)) {
+            fail(workload, question, problem);
+        }
     } else if (!names_answered(&question->names, &question->request, workload->world->mdt->lost_ns,
                                problem)) {
         fail(workload, question, problem);
@@ -604,7 +627,7 @@ static void answered(struct shoal_request *request) {
     asker->busy--;
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
-    if (question->naming) {
+    if (question->naming || question->hunting) {
         take_name(question);
     } else if (request->result < 0) {
         workload->counters.failed++;
@@ -643,6 +666,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
         struct question *question = &asker->questions[k];
 
         names_forget(&question->names);
+        victim_forget(&question->victim);
         if (question->open) {
             unlook(question);
             workload->counters.lost++;

@@ -1,0 +1,137 @@
+/* The life of a victim. */
+#include "victims.h"
+#include "shoal/shoal.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOKS_MAX = 4 };
+
+static uint8_t byte_at(const struct victim *victim, uint64_t offset) {
+    return (uint8_t)(1 + (victim->number * 31 + offset / 512) % 255);
+}
+
+static enum shoal_operation operation_of(const struct victim *victim) {
+    static const enum shoal_operation operations[] = {
+        [VICTIM_NONE] = SHOAL_CREATE,   [VICTIM_MADE] = SHOAL_WRITE,
+        [VICTIM_WRITTEN] = SHOAL_FSYNC, [VICTIM_SYNCED] = SHOAL_RELEASE,
+        [VICTIM_CLOSED] = SHOAL_UNLINK, [VICTIM_UNLINKED] = SHOAL_LOOKUP,
+        [VICTIM_BACK] = SHOAL_OPEN,     [VICTIM_OPEN] = SHOAL_READ,
+    };
+
+    return operations[victim->stage];
+}
+
+static bool is_named(enum shoal_operation operation) {
+    return operation == SHOAL_CREATE || operation == SHOAL_UNLINK || operation == SHOAL_LOOKUP;
+}
+
+static void begin(struct victim *victim, uint64_t number) {
+    *victim = (struct victim){.number = number, .size = 5000 + number * 7919 % 90000};
+    snprintf(victim->name, sizeof victim->name, "v%" PRIu64, number);
+}
+
+void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *buffer,
+                struct shoal_request *ret_request) {
+    enum shoal_operation operation = operation_of(victim);
+    uint8_t *data = buffer;
+
+    if (operation == SHOAL_CREATE) {
+        begin(victim, number);
+    } else if (operation == SHOAL_UNLINK) {
+        victim->unlinked_ns = now_ns;
+    }
+    *ret_request = (struct shoal_request){.operation = operation, .ino = victim->ino};
+    if (is_named(operation)) {
+        ret_request->ino = SHOAL_INO_ROOT;
+        ret_request->name = victim->name;
+        ret_request->name_bytes = strlen(victim->name);
+        ret_request->mode = 0644;
+        ret_request->flags = operation == SHOAL_CREATE ? SHOAL_OPEN_READ | SHOAL_OPEN_WRITE : 0;
+    } else if (operation == SHOAL_OPEN) {
+        ret_request->flags = SHOAL_OPEN_READ;
+    } else {
+        ret_request->file = victim->file;
+    }
+    if (operation == SHOAL_WRITE || operation == SHOAL_READ) {
+        ret_request->data = data;
+        ret_request->size = victim->size;
+    }
+    for (uint64_t i = 0; operation == SHOAL_WRITE && i < victim->size; i++) {
+        data[i] = byte_at(victim, i);
+    }
+}
+
+static bool look_answered(struct victim *victim, const struct shoal_request *request,
+                          uint64_t lost_ns, char *problem) {
+    bool doubtful = lost_ns >= victim->unlinked_ns;
+
+    if (request->result == -ENOENT) {
+        if (doubtful || ++victim->look_count == LOOKS_MAX) {
+            victim_forget(victim);
+        }
+        return true;
+    }
+    if (request->result < 0) {
+        victim_forget(victim);
+        return true;
+    }
+    if (!doubtful) {
+        snprintf(problem, VICTIM_PROBLEM_BYTES, "%s was unlinked, and is there", victim->name);
+        return false;
+    }
+    victim->ino = request->attributes.ino;
+    victim->stage = VICTIM_BACK;
+    return true;
+}
+
+static bool read_answered(struct victim *victim, const struct shoal_request *request,
+                          char *problem) {
+    const uint8_t *data = request->data;
+    uint64_t got = request->result < 0 ? 0 : (uint64_t)request->result;
+
+    /* It has an unlink before it again, and a release before that. */
+    victim->stage = VICTIM_SYNCED;
+    for (uint64_t i = 0; i < got; i++) {
+        if (data[i] != byte_at(victim, i)) {
+            snprintf(problem, VICTIM_PROBLEM_BYTES,
+                     "%s came back after its unlink with other bytes at %" PRIu64, victim->name, i);
+            return false;
+        }
+    }
+    if (request->result >= 0 && got < victim->size) {
+        snprintf(problem, VICTIM_PROBLEM_BYTES,
+                 "%s came back after its unlink with %" PRIu64 " of %" PRIu64 " bytes",
+                 victim->name, got, victim->size);
+        return false;
+    }
+    return true;
+}
+
+bool victim_answered(struct victim *victim, const struct shoal_request *request, uint64_t lost_ns,
+                     char problem[VICTIM_PROBLEM_BYTES]) {
+    if (victim->stage == VICTIM_UNLINKED) {
+        return look_answered(victim, request, lost_ns, problem);
+    }
+    if (victim->stage == VICTIM_OPEN) {
+        return read_answered(victim, request, problem);
+    }
+    bool whole = request->operation != SHOAL_WRITE || (uint64_t)request->result == victim->size;
+    if (request->result < 0 || !whole) {
+        victim_forget(victim);
+        return true;
+    }
+    if (request->operation == SHOAL_CREATE || request->operation == SHOAL_OPEN) {
+        victim->file = request->file;
+    }
+    if (request->operation == SHOAL_CREATE) {
+        victim->ino = request->attributes.ino;
+    }
+    victim->stage++;
+    return true;
+}
+
+void victim_forget(struct victim *victim) {
+    *victim = (struct victim){.stage = VICTIM_NONE};
+}
