@@ -487,6 +487,48 @@ static void test_truncate_on_disk_first(void **state) {
     bench_free(bench);
 }
 
+static int trim(struct meta_bench *bench, struct ino ino, uint64_t size, uint32_t truncate_seq,
+                struct call *call) {
+    bench_prepare(bench, 1, OP_SETATTR, call);
+    call->request.setattr = (struct setattr_request){.ino = ino,
+                                                     .valid = SETATTR_SIZE | SETATTR_TRIM,
+                                                     .size = size,
+                                                     .opened = 1,
+                                                     .truncate_seq = truncate_seq};
+    return bench_run(bench, call);
+}
+
+/* A failed write's remains are cut off only where nobody else can have written. */
+static void test_trim_spares_what_others_wrote(void **state) {
+    const struct bench_options options = {.seed = 11};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct call call;
+
+    (void)state;
+    for (uint32_t session = 1; session <= 2; session++) {
+        bench_prepare(bench, session, OP_OPEN, &call);
+        call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+        assert_int_equal(bench_run(bench, &call), 0);
+    }
+    assert_int_equal(trim(bench, ino, 5000, 0, &call), 0); /* another has it open */
+    assert_int_equal(call.reply.setattr.attributes.truncate_seq, 0);
+    bench_prepare(bench, 2, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(trim(bench, ino, 4000, 0, &call), 0); /* another has made it longer */
+    assert_int_equal(trim(bench, ino, 5000, 7, &call), 0); /* another has cut it */
+    assert_int_equal(call.reply.setattr.attributes.truncate_seq, 0);
+    assert_int_equal(size_of(bench, ino), 5000);
+    assert_int_equal(trim(bench, ino, 5000, 0, &call), 0);
+    assert_int_equal(call.reply.setattr.attributes.truncate_seq, 1);
+    bench_prepare(bench, 1, OP_SETATTR, &call);
+    call.request.setattr = (struct setattr_request){.ino = ino, .valid = SETATTR_TRIM};
+    assert_int_equal(bench_run(bench, &call), -ERR_INVALID);
+    bench_free(bench);
+}
+
 /* Opens that were presented to a term that is over do not count for the next. */
 static void test_attach_to_another_term(void **state) {
     const struct bench_options options = {.seed = 10};
@@ -532,6 +574,7 @@ int main(void) {
         cmocka_unit_test(test_damaged_rows),
         cmocka_unit_test(test_unlink_on_disk_first),
         cmocka_unit_test(test_truncate_on_disk_first),
+        cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_attach_to_another_term),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
