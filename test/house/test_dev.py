@@ -15,7 +15,9 @@ case $1 in
 setup)
     while [ $# -gt 2 ]; do shift; done
     echo "setup $1" >>"$CALLS"
-    mkdir -p "$1/meson-logs"
+    mkdir -p "$1/meson-logs" "$1/test/sim"
+    printf '#!/bin/sh\\necho "2 passed, 0 failed"\\n' >"$1/test/sim/sim"
+    chmod +x "$1/test/sim/sim"
     ;;
 test)
     log=$3/meson-logs/testlog.json
@@ -45,9 +47,11 @@ esac
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
+# Stories, seeds, seeds of the build with bugs, six bugs, seeds under two sanitizers; two each.
+SIMULATOR_COUNT = 11 * 2
 # The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
 # run twice, with the log's flush and without.
-ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"]
+ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + SIMULATOR_COUNT
 
 
 class Dev(unittest.TestCase):
