@@ -98,6 +98,8 @@ struct env_ops {
      * It survives the death of the process, not that of the machine. */
     int (*shared_open)(struct env *env, const char *name, size_t size_bytes,
                        struct env_shared **ret_shared, bool *ret_created);
+    /* (start) The size of the named region, as it is now; -ERR_NOT_FOUND when there is none. */
+    int (*shared_size)(struct env *env, const char *name, uint64_t *ret_size_bytes);
     void *(*shared_data)(struct env_shared *shared);
     void (*shared_close)(struct env_shared *shared);
     int (*shared_remove)(struct env *env, const char *name);

@@ -91,6 +91,7 @@ static const struct env_ops linux_ops = {
     .io_submit = linux_io_submit,
     .job_submit = linux_job_submit,
     .shared_open = linux_shared_open,
+    .shared_size = linux_shared_size,
     .shared_data = linux_shared_data,
     .shared_close = linux_shared_close,
     .shared_remove = linux_shared_remove,

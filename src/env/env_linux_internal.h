@@ -126,6 +126,7 @@ void linux_tick_stop(struct env *env, struct env_tick *tick);
 /* env_linux_shared.c */
 int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
                       struct env_shared **ret_shared, bool *ret_created);
+int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes);
 void *linux_shared_data(struct env_shared *shared);
 void linux_shared_close(struct env_shared *shared);
 int linux_shared_remove(struct env *env, const char *name);

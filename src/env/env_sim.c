@@ -367,6 +367,7 @@ static const struct env_ops sim_ops = {
     .io_submit = sim_env_io_submit,
     .job_submit = sim_env_job_submit,
     .shared_open = sim_env_shared_open,
+    .shared_size = sim_env_shared_size,
     .shared_data = sim_env_shared_data,
     .shared_close = sim_env_shared_close,
     .shared_remove = sim_env_shared_remove,

@@ -7,6 +7,9 @@ static void options_round(struct kv_options *options) {
     options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->outcomes_max = options->outcomes_max > 0 ? options->outcomes_max : KV_OUTCOMES_MAX;
     options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
+    options->ring_bytes_name = options->ring_bytes_name ? options->ring_bytes_name : "ring_bytes";
+    options->ring_data_bytes_name =
+        options->ring_data_bytes_name ? options->ring_data_bytes_name : "ring_data_bytes";
     options->disk_log_bytes &= ~(uint64_t)(BLOCK_BYTES - 1);
 }
 

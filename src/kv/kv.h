@@ -47,11 +47,12 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
-    void *base_store;           /* kv_mem: its struct kv_mem_store */
-    const char *root;           /* file system path of the env's root; LMDB only */
-    uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
-    size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
-    size_t ring_data_bytes;     /* small writes; 0 for none */
+    void *base_store;       /* kv_mem: its struct kv_mem_store */
+    const char *root;       /* file system path of the env's root; LMDB only */
+    uint8_t owner_id[16];   /* the target's id: a ring of another target is not replayed */
+    size_t ring_bytes;      /* records; 32 MiB by default, at least 64 KiB */
+    size_t ring_data_bytes; /* small writes; 0 for none */
+    const char *ring_bytes_name, *ring_data_bytes_name; /* as settings, for messages; or NULL */
     uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
@@ -66,7 +67,7 @@ struct kv_options {
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
- * durable_upto, or the base. */
+ * durable_upto, or the base. -ERR_IN_USE: the ring has another size and what the log lacks. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
 /* Takes a sync point and a checkpoint, removes the ring; done from kv_step. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);

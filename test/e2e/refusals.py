@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import cluster as clusters
@@ -456,6 +457,47 @@ bad_setting("no-targets", "osts = 1", "osts = 0", "osts")
 bad_setting("too-many-targets", "osts = 1", "osts = 65", "osts")
 bad_setting("bad-id", "id = ", "id = xyz", "id")
 bad_setting("no-assignment", "[sizes]", "[sizes]\nnonsense", "line")
+
+
+def write_until_gone(scene, enough):
+    """New files and small overwrites, one after the other, as long as there is a daemon."""
+    count = 0
+    try:
+        while True:
+            path = os.path.join(scene.mount, f"file{count}")
+            scene.write(path, b"x" * 100000)
+            with open(path, "r+b") as file:
+                file.write(b"y" * 4096)
+            count += 1
+            if count == 20:
+                enough.set()
+    except OSError:
+        enough.set()
+
+
+def resized_ring(key, old, new):
+    """Killed with operations in shared memory alone, as it writes on: another size would lose
+    them."""
+    @row("resized-" + key, 1, f"set {key} back to {old}", "start and stop once")
+    def _(scene):
+        scene.configure(f"disk_log_bytes = {8 * MIB}", f"disk_log_bytes = {32 * MIB}")
+        scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {1024 * MIB}")
+        scene.start()
+        enough = threading.Event()
+        writer = threading.Thread(target=write_until_gone, args=(scene, enough))
+        writer.start()
+        enough.wait()
+        scene.kill()
+        writer.join()
+        clusters.unmount(scene.mount)
+        scene.configure(f"{key} = {old}", f"{key} = {new}")
+        scene.started = True
+        return up_mounted(scene)
+
+
+resized_ring("mdt_ring_bytes", MIB, 2 * MIB)
+resized_ring("ost_ring_bytes", MIB, 2 * MIB)
+resized_ring("ost_ring_data_bytes", 4 * MIB, 2 * MIB)
 
 
 # /dev/fuse and mount points.

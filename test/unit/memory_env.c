@@ -295,6 +295,16 @@ static int shared_open(struct env *env, const char *name, size_t size_bytes,
     return 0;
 }
 
+static int shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
+    const struct env_shared *shared = shared_find(world_of(env), name);
+
+    if (!shared) {
+        return -ERR_NOT_FOUND;
+    }
+    *ret_size_bytes = shared->size;
+    return 0;
+}
+
 static void *shared_data(struct env_shared *shared) {
     return shared->data;
 }
@@ -342,6 +352,7 @@ static const struct env_ops memory_ops = {
     .io_submit = io_submit,
     .job_submit = job_submit,
     .shared_open = shared_open,
+    .shared_size = shared_size,
     .shared_data = shared_data,
     .shared_close = shared_close,
     .shared_remove = shared_remove,

@@ -264,6 +264,10 @@ static void test_shared_region_survives_kill(void **state) {
     close(ends[0]);
     close(ends[1]);
 
+    uint64_t size_bytes = 0;
+    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), 0);
+    assert_int_equal(size_bytes, 3 * BLOCK_BYTES);
+
     /* Of another size it is made anew, zeroed. */
     assert_int_equal(ops->shared_open(place->env, "ring/0", BLOCK_BYTES, &shared, &created), 0);
     assert_true(created);
@@ -271,6 +275,7 @@ static void test_shared_region_survives_kill(void **state) {
     ops->shared_close(shared);
     assert_int_equal(ops->shared_remove(place->env, "ring/0"), 0);
     assert_int_equal(ops->shared_remove(place->env, "ring/0"), -ERR_NOT_FOUND);
+    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), -ERR_NOT_FOUND);
 }
 
 static void test_shared_region_bad_input(void **state) {

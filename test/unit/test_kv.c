@@ -77,7 +77,8 @@ static void log_line(void *context, const char *line) {
     ((struct bench *)context)->lines++;
 }
 
-static int open_kv(struct bench *bench, char problem[256]) {
+static int open_kv_sized(struct bench *bench, size_t ring_bytes, size_t ring_data_bytes,
+                         char problem[256]) {
     const struct kv_options options = {
         .env = memory_env_env(bench->world),
         .directory = "t",
@@ -85,9 +86,11 @@ static int open_kv(struct bench *bench, char problem[256]) {
         .base = &kv_mem_ops,
         .base_store = bench->store,
         .owner_id = "0123456789abcde",
-        .ring_bytes = 64 * KIB,
-        .ring_data_bytes = 64 * KIB,
-        .disk_log_bytes = 512 * KIB,
+        .ring_bytes = ring_bytes,
+        .ring_data_bytes = ring_data_bytes,
+        .ring_bytes_name = "some_ring",
+        .ring_data_bytes_name = "some_data",
+        .disk_log_bytes = MIB,
         .changes_bytes_max = 512 * KIB,
         .sync_interval_ns = NS_PER_S,
         .outcomes_max = 4096,
@@ -99,6 +102,10 @@ static int open_kv(struct bench *bench, char problem[256]) {
 
     bench->data_pending = false;
     return kv_open(&options, &bench->kv, problem);
+}
+
+static int open_kv(struct bench *bench, char problem[256]) {
+    return open_kv_sized(bench, 64 * KIB, 64 * KIB, problem);
 }
 
 /* One thing may complete, then the engine goes on. */
@@ -488,11 +495,78 @@ static void test_ring_of_another_log(void **state) {
     }
 }
 
+/* Killed, then opened with a ring of another size: what only the old ring holds is never lost. The
+ * refusal names the setting and its value; with that value all is there. The third row has the same
+ * whole size, divided otherwise. */
+static void test_ring_of_another_size(void **state) {
+    static const struct {
+        size_t ring_bytes;
+        size_t data_bytes;
+        const char *words;
+    } rows[] = {
+        {128 * KIB, 64 * KIB, "some_ring back to 65536"},
+        {64 * KIB, 128 * KIB, "some_data back to 65536"},
+        {96 * KIB, 32 * KIB, "some_data back to 65536"},
+        {72 * KIB, 64 * KIB, "some_ring back to 65536"},
+        {64 * KIB, 0, "some_data back to 65536"},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < ARRAY_SIZE(rows); row++) {
+        struct bench *bench = bench_new(11 + row, 0);
+        char problem[256] = "";
+
+        while (bench->sealed < 10) {
+            transaction(bench);
+            seal(bench);
+        }
+        assert_true(kv_synced_position(bench->kv) < bench->sealed);
+        memory_env_kill(bench->world);
+        kv_close(bench->kv);
+        for (int tries = 0; tries < 2; tries++) {
+            assert_int_equal(
+                open_kv_sized(bench, rows[row].ring_bytes, rows[row].data_bytes, problem),
+                -ERR_IN_USE);
+            assert_non_null(strstr(problem, rows[row].words));
+        }
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(kv_position(bench->kv), bench->sealed);
+        check_all(bench);
+        assert_int_equal(bench->lines, 0);
+        bench_free(bench);
+    }
+}
+
+/* A ring of another size that holds nothing the disk log lacks makes way. */
+static void test_ring_grows_when_synced(void **state) {
+    struct bench *bench = bench_new(17, 0);
+    char problem[256] = "";
+
+    (void)state;
+    while (bench->sealed < 10) {
+        transaction(bench);
+        seal(bench);
+    }
+    for (int i = 0; i < 1000 && kv_synced_position(bench->kv) < bench->sealed; i++) {
+        memory_env_advance(bench->world, NS_PER_S);
+        turn(bench);
+    }
+    assert_int_equal(kv_synced_position(bench->kv), bench->sealed);
+    memory_env_kill(bench->world);
+    kv_close(bench->kv);
+    assert_int_equal(open_kv_sized(bench, 128 * KIB, 0, problem), 0);
+    assert_int_equal(kv_position(bench->kv), bench->sealed);
+    check_all(bench);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_clean_stop),
         cmocka_unit_test(test_ring_of_another_log),
+        cmocka_unit_test(test_ring_of_another_size),
+        cmocka_unit_test(test_ring_grows_when_synced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
