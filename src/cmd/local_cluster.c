@@ -261,6 +261,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .data_path = data,
         .target = target,
         .data_bytes_max = cluster->config.data_bytes_max,
+        .keep_free_bytes = cluster->config.keep_free_bytes,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
         .log = cluster_log,

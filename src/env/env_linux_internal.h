@@ -40,6 +40,7 @@ struct env_linux {
     unsigned ring_entries;
     uint64_t spin_ns;
     uint64_t root_hash;
+    pthread_mutex_t room_mutex; /* held from a look at the free space until some of it is taken */
     struct lane lanes[LANE_COUNT];
     struct service service;
 };

@@ -189,7 +189,7 @@ static int io_apply(struct env_sim *env, struct env_io *io, struct sim_file *fil
         sim_file_sync_end(file, sync, r == 0);
         break;
     case ENV_IO_ALLOCATE:
-        r = r ? r : sim_file_allocate(file, io->offset, io->size);
+        r = r ? r : sim_file_allocate(file, io->offset, io->size, io->keep_free_bytes);
         break;
     }
     io_trace(env->process->sim, io, r);

@@ -9,6 +9,7 @@ Runs in a mount namespace and a registry of its own, so that it meets no other c
 the rows whose name begins so. The last line counts the rows.
 """
 
+import errno
 import functools
 import hashlib
 import os
@@ -844,7 +845,52 @@ def on_overlay(scene):
     return serves(scene, top)
 
 
-WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay)]
+def write_until_full(scene):
+    """Files of 1 MiB, until the mount says that it is full; answers their paths."""
+    paths = []
+    try:
+        while True:
+            path = os.path.join(scene.mount, f"big{len(paths)}")
+            with open(path, "wb") as file:
+                paths.append(path)
+                file.write(bytes(MIB))
+                os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+    return paths
+
+
+def on_full_disk(scene):
+    """Targets that may grow beyond the file system below: some of it stays free."""
+    keep = 64 * MIB
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}\n"
+                    f"keep_free_bytes = {keep}")
+    directory = scene.disk(700)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    scene.start()
+    paths = write_until_full(scene)
+    status = os.statvfs(directory)
+    left = status.f_bavail * status.f_frsize
+    if left < keep * 9 // 10:
+        return f"{left} bytes are left of {keep}"
+    if len(paths) < 200:
+        return f"full after {len(paths)} MiB of 700"
+    for number in range(1000):
+        scene.write(os.path.join(scene.mount, f"small{number}"), b"inline")
+    for path in paths[:100]:
+        os.unlink(path)
+    scene.stop()
+    scene.start()
+    scene.write(os.path.join(scene.mount, "again"), bytes(50 * MIB))
+    if len(os.listdir(scene.mount)) != len(paths) - 100 + 1001:
+        return "names are lost"
+    return None
+
+
+WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+         ("works-on-full-disk", on_full_disk)]
 
 
 def run_works(shoal, serve):

@@ -169,6 +169,18 @@ static void file_flush(struct env_file *file) {
     }
 }
 
+static int room_check(const struct env_io *io) {
+    const struct env_file *file = io->file;
+    uint64_t size = MAX(file->size, io->offset + io->size);
+    uint64_t taken = total_size(file->world) - file->size + size;
+    uint64_t capacity = file->world->capacity;
+
+    return io->keep_free_bytes == 0 || size == file->size ||
+                   (taken <= capacity && capacity - taken >= io->keep_free_bytes)
+               ? 0
+               : -ERR_NO_SPACE;
+}
+
 static int io_effect(struct env_io *io) {
     struct env_file *file = io->file;
     int r = 0;
@@ -189,7 +201,8 @@ static int io_effect(struct env_io *io) {
         file_flush(file);
         break;
     case ENV_IO_ALLOCATE:
-        r = file_grow(file, io->offset + io->size);
+        r = room_check(io);
+        r = r < 0 ? r : file_grow(file, io->offset + io->size);
         break;
     }
     return r;

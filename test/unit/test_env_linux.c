@@ -160,6 +160,19 @@ static void test_allocate_grows_and_keeps(void **state) {
     assert_int_equal(place->env->ops->io_run(place->env, &io), 0);
     assert_int_equal(data[0], 9);
     assert_int_equal(data[BLOCK_BYTES - 1], 9);
+    /* Nobody has an exbibyte to keep free; what the file has already needs none. */
+    io = (struct env_io){.kind = ENV_IO_ALLOCATE,
+                         .file = file,
+                         .size = 2 * MIB,
+                         .keep_free_bytes = UINT64_C(1) << 60};
+    assert_int_equal(io_finish(place, &io), -ERR_NO_SPACE);
+    assert_int_equal(place->env->ops->file_size(file, &size_bytes), 0);
+    assert_int_equal(size_bytes, MIB);
+    io.size = MIB;
+    assert_int_equal(io_finish(place, &io), 0);
+    io.size = 2 * MIB;
+    io.keep_free_bytes = 1;
+    assert_int_equal(io_finish(place, &io), 0);
     free(data);
     place->env->ops->file_close(file);
 }
