@@ -31,8 +31,7 @@ struct kv_outcome {
     struct bytes reply;
 };
 
-/* Each may be NULL but wake. */
-struct kv_hooks {
+struct kv_hooks { /* each may be NULL but wake */
     void (*wake)(void *context);
     /* A sync point begins: make durable all data that records up to cut name, then call
      * kv_data_synced once (now or later, from the step). */
@@ -69,7 +68,7 @@ struct kv_options {
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
  * durable_upto, or the base. -ERR_IN_USE: the ring has another size and what the log lacks. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
-/* Takes a sync point and a checkpoint, removes the ring; done from kv_step. No mutation follows. */
+/* Takes a sync point and, with space, a checkpoint; removes the ring. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
 void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
@@ -112,13 +111,14 @@ MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
-
 /* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
  * control's and background's. True when record_bytes more (and data_bytes of data) fit. When
  * false, a sync point or checkpoint is under way and wake follows. */
 enum kv_class { KV_CLASS_CONTROL, KV_CLASS_RELEASE, KV_CLASS_REQUEST, KV_CLASS_BACKGROUND };
 bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes);
-
+/* kv_admit said no: the checkpoint that would help meets a full disk. Some may ask _last then. */
+bool kv_is_out_of_space(const struct kv *kv);
+bool kv_admit_last(const struct kv *kv, size_t record_bytes);
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */

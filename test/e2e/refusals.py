@@ -889,8 +889,63 @@ def on_full_disk(scene):
     return None
 
 
+def make_files(scene, names, limit):
+    """Small files, until the mount says that it is full; answers whether it did."""
+    for _ in range(limit):
+        path = os.path.join(scene.mount, f"name{len(names)}")
+        try:
+            scene.write(path, b"inline" * 300)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # The name may be there, without its bytes.
+            if os.path.exists(path):
+                names.append(os.path.basename(path))
+            return True
+        names.append(os.path.basename(path))
+    return False
+
+
+def on_no_space(scene):
+    """Something else takes all the space below: no checkpoint, but all else, until the log is full;
+    reading, stopping, starting and a kill then, and all goes on once there is space."""
+    scene.configure("[sizes]", f"[sizes]\nmdt_changes_bytes = {8 * MIB}")
+    top = scene.disk(150)
+    directory = os.path.join(top, "data")
+    os.mkdir(directory)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    names = []
+    scene.start()
+    if make_files(scene, names, 100):
+        return "full before it is"
+    fill(top)
+    if make_files(scene, names, 100):
+        return "full, though nothing needs space yet"
+    os.unlink(os.path.join(scene.mount, names.pop()))
+    if not make_files(scene, names, 100000):
+        return "never full"
+    os.unlink(os.path.join(scene.mount, names.pop()))
+    for end in (scene.stop, scene.kill, scene.stop):
+        if sorted(os.listdir(scene.mount)) != sorted(names):
+            return "names are lost"
+        with open(os.path.join(scene.mount, names[0]), "rb") as file:
+            if file.read() != b"inline" * 300:
+                return "the file has other bytes"
+        end()
+        scene.start()
+    os.unlink(os.path.join(top, "filler"))
+    for _ in range(200):
+        if not make_files(scene, names, 1):
+            break
+        time.sleep(SETTLE_S)
+    if make_files(scene, names, 500):
+        return "still full"
+    return None if sorted(os.listdir(scene.mount)) == sorted(names) else "names are lost at the end"
+
+
 WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
-         ("works-on-full-disk", on_full_disk)]
+         ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
 
 
 def run_works(shoal, serve):
