@@ -27,6 +27,7 @@ static const struct size_row size_rows[] = {
     SIZE_ROW(base_memory_bytes, MIB, 4 * GIB, "metadata below this is read in place"),
     SIZE_ROW(cache_bytes, 0, 64 * MIB, "cache of blocks, of each storage target"),
     SIZE_ROW(data_bytes_max, 16 * MIB, 0, "data of each storage target grows up to this"),
+    SIZE_ROW(keep_free_bytes, MIB, 0, "data leaves as much free for logs and metadata"),
 };
 
 static uint64_t *size_at(struct config *config, const struct size_row *row) {
@@ -154,6 +155,14 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
     return 0;
 }
 
+void config_keep_free(struct config *config, uint64_t file_system_bytes) {
+    uint64_t part = MAX(file_system_bytes / 20 / MIB * MIB, (uint64_t)MIB);
+
+    if (config->keep_free_bytes == 0) {
+        config->keep_free_bytes = MIN((uint64_t)GIB, part);
+    }
+}
+
 static size_t print_hex(char *text, size_t size, const uint8_t *bytes, size_t count) {
     size_t at = 0;
 
@@ -177,6 +186,10 @@ void config_print(const struct config *config, char *text, size_t size) {
         const struct size_row *row = &size_rows[i];
         uint64_t value = *size_at((struct config *)(uintptr_t)config, row);
 
+        /* Left out, as it is not known yet. */
+        if (value < row->minimum) {
+            continue;
+        }
         at += (size_t)snprintf(text + at, size - at, "; %s\n%s = %" PRIu64 "\n", row->comment,
                                row->name, value);
     }

@@ -22,11 +22,14 @@ struct config {
     uint64_t base_memory_bytes; /* metadata is read in place while it is smaller */
     uint64_t cache_bytes;       /* of blocks, of each storage target */
     uint64_t data_bytes_max;    /* of each storage target */
+    uint64_t keep_free_bytes;   /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
 
-/* Defaults, without ids and data_bytes_max. */
+/* Defaults, without ids, data_bytes_max and keep_free_bytes. */
 void config_default(struct config *config);
 /* -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_INVALID with the line's complaint in problem. */
 MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
+/* The default for a file system of this size, where none is set: 1 GiB, at most a twentieth. */
+void config_keep_free(struct config *config, uint64_t file_system_bytes);
 /* The file's text, in a buffer of `size` bytes (4,096 are enough). */
 void config_print(const struct config *config, char *text, size_t size);

@@ -240,6 +240,7 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
     };
 
     options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
+    options.kv.ring_bytes_name = "mdt_ring_bytes";
     options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
     int r = group_open(&options, &cluster->group, problem);
     return r < 0 ? r
@@ -260,6 +261,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .data_path = data,
         .target = target,
         .data_bytes_max = cluster->config.data_bytes_max,
+        .keep_free_bytes = cluster->config.keep_free_bytes,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
         .log = cluster_log,
@@ -268,6 +270,8 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
 
     options.kv.ring_bytes = cluster->config.ost_ring_bytes;
     options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
+    options.kv.ring_bytes_name = "ost_ring_bytes";
+    options.kv.ring_data_bytes_name = "ost_ring_data_bytes";
     options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
     int r = cluster->env->ops->directory_make(cluster->env, name);
     r = r < 0 ? r : ost_open(&options, &cluster->osts[index], problem);

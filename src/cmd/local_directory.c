@@ -44,8 +44,19 @@ static int look(struct env *env, const char *directory, struct seen *ret_seen, c
     return r;
 }
 
+static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
+                     char problem[512]) {
+    int r = env_space_get(env, ret_space);
+
+    if (r < 0) {
+        snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
+    }
+    return r;
+}
+
 static int read_config(struct env *env, const char *directory, struct config *ret_config,
                        char problem[512]) {
+    struct env_space space;
     char detail[256];
     char *text;
     size_t size;
@@ -59,6 +70,11 @@ static int read_config(struct env *env, const char *directory, struct config *re
     }
     if (r < 0) {
         snprintf(problem, 512, "%s: %s", directory, detail);
+        return r;
+    }
+    r = get_space(env, directory, &space, problem);
+    if (r == 0) {
+        config_keep_free(ret_config, space.total_bytes);
     }
     return r;
 }
@@ -68,7 +84,7 @@ static uint64_t bytes_at_start(const struct config *config) {
     uint64_t targets = 1 + (uint64_t)config->ost_count;
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
-           config->ost_count * MIN(config->data_bytes_max, 256 * MIB);
+           config->ost_count * MIN(config->data_bytes_max, 256 * MIB) + config->keep_free_bytes;
 }
 
 static int refuse_small(const struct env_space *space, const char *directory,
@@ -78,16 +94,6 @@ static int refuse_small(const struct env_space *space, const char *directory,
              " MiB: free some or use fewer --osts",
              directory, space->free_bytes / MIB, config->ost_count, bytes_at_start(config) / MIB);
     return -ERR_NO_SPACE;
-}
-
-static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
-                     char problem[512]) {
-    int r = env_space_get(env, ret_space);
-
-    if (r < 0) {
-        snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
-    }
-    return r;
 }
 
 /* A directory that has a shoal.conf and nothing else yet. */
@@ -118,8 +124,10 @@ static int plan(struct env *env, const struct local_cluster_options *options,
                  options->directory, space.fs_name);
         return -ERR_NOT_SUPPORTED;
     }
-    uint64_t logs = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
-    uint64_t left = space.free_bytes > logs ? (space.free_bytes - logs) / 2 : 0;
+    config_keep_free(&config, space.total_bytes);
+    uint64_t others = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
+    others += config.keep_free_bytes;
+    uint64_t left = space.free_bytes > others ? (space.free_bytes - others) / 2 : 0;
     config.data_bytes_max =
         options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
     if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {

@@ -33,13 +33,15 @@ enum env_io_kind { ENV_IO_READ, ENV_IO_WRITE, ENV_IO_SYNC, ENV_IO_ALLOCATE };
  * 4096, else -ERR_INVALID. A read past the end of file gives fewer bytes in ret_size; a short
  * write is an error. SYNC makes what completed before its submission durable (fdatasync).
  * ALLOCATE makes [offset, offset + size) writable without -ERR_NO_SPACE and grows the file; no
- * write to that range may be in flight meanwhile. */
+ * write to that range may be in flight meanwhile. It answers -ERR_NO_SPACE also when fewer than
+ * keep_free_bytes would be left for other files; on failure the file has its old size. */
 struct env_io {
     enum env_io_kind kind;
     struct env_file *file;
     uint64_t offset;
     void *buffer;
     size_t size;
+    uint64_t keep_free_bytes;
     void (*done)(struct env_io *io, int result);
     void *context;
     size_t ret_size;
@@ -98,6 +100,8 @@ struct env_ops {
      * It survives the death of the process, not that of the machine. */
     int (*shared_open)(struct env *env, const char *name, size_t size_bytes,
                        struct env_shared **ret_shared, bool *ret_created);
+    /* (start) The size of the named region, as it is now; -ERR_NOT_FOUND when there is none. */
+    int (*shared_size)(struct env *env, const char *name, uint64_t *ret_size_bytes);
     void *(*shared_data)(struct env_shared *shared);
     void (*shared_close)(struct env_shared *shared);
     int (*shared_remove)(struct env *env, const char *name);

@@ -91,6 +91,7 @@ static const struct env_ops linux_ops = {
     .io_submit = linux_io_submit,
     .job_submit = linux_job_submit,
     .shared_open = linux_shared_open,
+    .shared_size = linux_shared_size,
     .shared_data = linux_shared_data,
     .shared_close = linux_shared_close,
     .shared_remove = linux_shared_remove,
@@ -152,6 +153,7 @@ int env_linux_new(const struct env_linux_options *options, struct env **ret_env)
         return -ERR_NO_MEMORY;
     }
     env->env.ops = &linux_ops;
+    pthread_mutex_init(&env->room_mutex, NULL);
     env->ring_entries = options->ring_entries ? options->ring_entries : RING_ENTRIES_DEFAULT;
     env->spin_ns = options->spin_ns;
     env->refuse_fallocate = options->refuse_fallocate;
@@ -184,6 +186,7 @@ void env_linux_free(struct env *base) {
     if (env->root_fd >= 0) {
         close(env->root_fd);
     }
+    pthread_mutex_destroy(&env->room_mutex);
     free(env);
 }
 

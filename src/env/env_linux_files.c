@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { ZEROS_BYTES = 65536, IO_CALL_BYTES_MAX = 1 << 30 };
@@ -262,18 +263,24 @@ static int allocate_by_writing(struct env_file *file, off_t offset, off_t end) {
     return r;
 }
 
-static int io_allocate(struct env_io *io) {
-    struct env_file *file = io->file;
-    uint64_t size_bytes;
+/* Whether the file may become so long. What it has already is not asked for again. */
+static int room_check(const struct env_io *io, uint64_t size_bytes) {
+    uint64_t end = io->offset + io->size;
+    uint64_t grows = end > size_bytes ? MIN(end - size_bytes, (uint64_t)io->size) : 0;
+    struct statvfs status;
 
-    if (file->block_device) {
-        int r = linux_file_size(file, &size_bytes);
-
-        return r ? r : io->offset + io->size <= size_bytes ? 0 : -ERR_NO_SPACE;
-    }
-    if (io->size == 0) {
+    if (io->keep_free_bytes == 0 || grows == 0) {
         return 0;
     }
+    if (fstatvfs(io->file->fd, &status) != 0) {
+        return err_from_errno(errno);
+    }
+    uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+    return free_bytes > grows && free_bytes - grows >= io->keep_free_bytes ? 0 : -ERR_NO_SPACE;
+}
+
+static int allocate_range(struct env_io *io) {
+    struct env_file *file = io->file;
     int failure = file->env->refuse_fallocate ? EOPNOTSUPP : EINTR;
     while (failure == EINTR) {
         int r = fallocate(file->fd, 0, (off_t)io->offset, (off_t)io->size);
@@ -284,6 +291,35 @@ static int io_allocate(struct env_io *io) {
         return allocate_by_writing(file, (off_t)io->offset, (off_t)(io->offset + io->size));
     }
     return failure ? err_from_errno(failure) : 0;
+}
+
+/* One file after the other where some space must stay free, so that two do not count on the same.
+ * A try that met the end of the space has taken all of it: that goes back. */
+static int io_allocate(struct env_io *io) {
+    struct env_file *file = io->file;
+    uint64_t size_bytes;
+    int r = linux_file_size(file, &size_bytes);
+
+    if (r || file->block_device) {
+        return r ? r : io->offset + io->size <= size_bytes ? 0 : -ERR_NO_SPACE;
+    }
+    if (io->size == 0) {
+        return 0;
+    }
+    if (io->keep_free_bytes > 0) {
+        pthread_mutex_lock(&file->env->room_mutex);
+    }
+    r = room_check(io, size_bytes);
+    if (!r) {
+        r = allocate_range(io);
+        if (r && ftruncate(file->fd, (off_t)size_bytes) != 0) {
+            r = err_from_errno(errno);
+        }
+    }
+    if (io->keep_free_bytes > 0) {
+        pthread_mutex_unlock(&file->env->room_mutex);
+    }
+    return r;
 }
 
 static int64_t io_call(struct env_io *io) {

@@ -40,6 +40,7 @@ struct env_linux {
     unsigned ring_entries;
     uint64_t spin_ns;
     uint64_t root_hash;
+    pthread_mutex_t room_mutex; /* held from a look at the free space until some of it is taken */
     struct lane lanes[LANE_COUNT];
     struct service service;
 };
@@ -126,6 +127,7 @@ void linux_tick_stop(struct env *env, struct env_tick *tick);
 /* env_linux_shared.c */
 int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
                       struct env_shared **ret_shared, bool *ret_created);
+int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes);
 void *linux_shared_data(struct env_shared *shared);
 void linux_shared_close(struct env_shared *shared);
 int linux_shared_remove(struct env *env, const char *name);

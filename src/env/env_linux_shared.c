@@ -164,6 +164,26 @@ int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
     return 0;
 }
 
+int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
+    char file_name[FILE_NAME_BYTES_MAX];
+    struct stat status;
+    int r = region_name(env_linux_of(env), name, file_name);
+
+    if (r) {
+        return r;
+    }
+    int place_fd = place_open(env_linux_of(env));
+    if (place_fd < 0) {
+        return err_from_errno(errno);
+    }
+    r = fstatat(place_fd, file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : err_from_errno(errno);
+    close(place_fd);
+    if (r == 0) {
+        *ret_size_bytes = (uint64_t)status.st_size;
+    }
+    return r;
+}
+
 void *linux_shared_data(struct env_shared *shared) {
     return shared->data;
 }

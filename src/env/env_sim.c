@@ -189,7 +189,7 @@ static int io_apply(struct env_sim *env, struct env_io *io, struct sim_file *fil
         sim_file_sync_end(file, sync, r == 0);
         break;
     case ENV_IO_ALLOCATE:
-        r = r ? r : sim_file_allocate(file, io->offset, io->size);
+        r = r ? r : sim_file_allocate(file, io->offset, io->size, io->keep_free_bytes);
         break;
     }
     io_trace(env->process->sim, io, r);
@@ -367,6 +367,7 @@ static const struct env_ops sim_ops = {
     .io_submit = sim_env_io_submit,
     .job_submit = sim_env_job_submit,
     .shared_open = sim_env_shared_open,
+    .shared_size = sim_env_shared_size,
     .shared_data = sim_env_shared_data,
     .shared_close = sim_env_shared_close,
     .shared_remove = sim_env_shared_remove,

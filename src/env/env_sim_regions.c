@@ -79,6 +79,20 @@ int sim_env_shared_open(struct env *base, const char *name, size_t size_bytes,
     return 0;
 }
 
+int sim_env_shared_size(struct env *base, const char *name, uint64_t *ret_size_bytes) {
+    struct env_sim *env = env_sim_of(base);
+    struct sim_region *region = *region_link(env->process, name);
+
+    if (!may_read(env)) {
+        return -ERR_CLOSED;
+    }
+    if (!region) {
+        return -ERR_NOT_FOUND;
+    }
+    *ret_size_bytes = region->size_bytes;
+    return 0;
+}
+
 void *sim_env_shared_data(struct env_shared *shared) {
     return shared->data;
 }

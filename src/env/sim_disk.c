@@ -67,12 +67,16 @@ uint64_t sim_disk_used_blocks(const struct sim_disk *disk) {
     return disk->used_blocks;
 }
 
-bool sim_disk_take(struct sim_disk *disk, uint64_t block_count) {
+bool sim_disk_has_room(const struct sim_disk *disk, uint64_t block_count) {
     uint64_t capacity = disk->faults->capacity_bytes / BLOCK_BYTES;
 
     /* A capacity that was lowered below what is used leaves no room, and no less than none. */
-    if (disk->faults->capacity_bytes > 0 &&
-        (disk->used_blocks >= capacity || block_count > capacity - disk->used_blocks)) {
+    return disk->faults->capacity_bytes == 0 ||
+           (disk->used_blocks < capacity && block_count <= capacity - disk->used_blocks);
+}
+
+bool sim_disk_take(struct sim_disk *disk, uint64_t block_count) {
+    if (!sim_disk_has_room(disk, block_count)) {
         sim_count(disk->sim, "disk full", 1);
         return false;
     }

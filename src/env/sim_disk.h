@@ -51,7 +51,9 @@ size_t sim_file_read(const struct sim_file *file, uint64_t offset, void *buffer,
 int sim_file_write(struct sim_file *file, uint64_t offset, const void *buffer, size_t size);
 /* Writes some of the 4 KiB pieces, by lot; what a crash leaves of a write in flight. */
 void sim_file_write_some(struct sim_file *file, uint64_t offset, const void *buffer, size_t size);
-int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size);
+/* With keep_free_bytes as struct env_io has it. */
+int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size,
+                      uint64_t keep_free_bytes);
 void sim_file_sync_begin(struct sim_file *file, struct sim_sync *sync);
 /* Makes durable what it covers when it succeeded. */
 void sim_file_sync_end(struct sim_file *file, struct sim_sync *sync, bool succeeded);
@@ -60,6 +62,7 @@ unsigned sim_file_flip(struct sim_file *file, uint64_t first_block, uint64_t end
                        uint64_t *ret_offset);
 
 /* For sim_file.c: space accounting. False when the disk has not that many blocks left. */
+bool sim_disk_has_room(const struct sim_disk *disk, uint64_t block_count);
 bool sim_disk_take(struct sim_disk *disk, uint64_t block_count);
 void sim_disk_give(struct sim_disk *disk, uint64_t block_count);
 struct sim *sim_disk_world(const struct sim_disk *disk);

@@ -305,7 +305,15 @@ static uint64_t block_after(uint64_t offset) {
     return (offset + BLOCK_BYTES - 1) / BLOCK_BYTES;
 }
 
-int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size) {
+int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size,
+                      uint64_t keep_free_bytes) {
+    uint64_t end = offset + size;
+    uint64_t more = end > file->size_bytes ? end - file->size_bytes : 0;
+
+    if (keep_free_bytes > 0 && more > 0 &&
+        !sim_disk_has_room(file->disk, block_after(more) + block_after(keep_free_bytes))) {
+        return -ERR_NO_SPACE;
+    }
     int r = blocks_allocate(file, offset / BLOCK_BYTES, block_after(offset + size));
 
     if (!r) {

@@ -91,6 +91,7 @@ static inline bool may_read(const struct env_sim *env) {
 /* env_sim_regions.c */
 int sim_env_shared_open(struct env *base, const char *name, size_t size_bytes,
                         struct env_shared **ret_shared, bool *ret_created);
+int sim_env_shared_size(struct env *base, const char *name, uint64_t *ret_size_bytes);
 void *sim_env_shared_data(struct env_shared *shared);
 void sim_env_shared_close(struct env_shared *shared);
 int sim_env_shared_remove(struct env *base, const char *name);

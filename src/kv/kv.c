@@ -7,6 +7,9 @@ static void options_round(struct kv_options *options) {
     options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->outcomes_max = options->outcomes_max > 0 ? options->outcomes_max : KV_OUTCOMES_MAX;
     options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
+    options->ring_bytes_name = options->ring_bytes_name ? options->ring_bytes_name : "ring_bytes";
+    options->ring_data_bytes_name =
+        options->ring_data_bytes_name ? options->ring_data_bytes_name : "ring_data_bytes";
     options->disk_log_bytes &= ~(uint64_t)(BLOCK_BYTES - 1);
 }
 
@@ -371,17 +374,25 @@ static size_t share_of(enum kv_class message_class, size_t total) {
     }
 }
 
+static bool ring_fits_in(const struct kv *kv, enum kv_class message_class, size_t record_bytes) {
+    /* Up to a record's length may be lost to the filler at the ring's end. */
+    size_t need = ring_used_bytes(&kv->ring) + record_bytes + kv->ring.record_bytes_max;
+
+    return need <= share_of(message_class, kv->ring.record_bytes);
+}
+
+static bool changes_fit_in(const struct kv *kv, enum kv_class message_class, size_t record_bytes) {
+    return changes_pool_used_bytes(kv->pool) + 8 * record_bytes + 64 * KIB <=
+           share_of(message_class, kv->options.changes_bytes_max);
+}
+
 bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes) {
     size_t ring_bytes = kv->ring.record_bytes;
-    /* Up to a record's length may be lost to the filler at the ring's end. */
-    size_t ring_need = ring_used_bytes(&kv->ring) + record_bytes + kv->ring.record_bytes_max;
-    bool ring_fits = ring_need <= share_of(message_class, ring_bytes);
+    bool ring_fits = ring_fits_in(kv, message_class, record_bytes);
     bool data_fits =
         data_bytes == 0 || data_bytes + (kv->ring.data_bytes - ring_data_free_bytes(&kv->ring)) <=
                                share_of(message_class, kv->ring.data_bytes);
-    size_t changes_used = changes_pool_used_bytes(kv->pool);
-    bool changes_fit = changes_used + 8 * record_bytes + 64 * KIB <=
-                       share_of(message_class, kv->options.changes_bytes_max);
+    bool changes_fit = changes_fit_in(kv, message_class, record_bytes);
     bool log_fits = disk_log_fits(&kv->log, 2 * ring_bytes) || message_class < KV_CLASS_REQUEST;
 
     if (kv->failed < 0) {
@@ -395,7 +406,18 @@ bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, s
     }
     bool fits = ring_fits && data_fits && changes_fit && log_fits;
     kv->counters.stalls += !fits;
+    kv->wants_checkpoint = !changes_fit || !log_fits;
     return fits;
+}
+
+bool kv_is_out_of_space(const struct kv *kv) {
+    return kv->checkpoint.no_space && kv->wants_checkpoint;
+}
+
+bool kv_admit_last(const struct kv *kv, size_t record_bytes) {
+    return ring_fits_in(kv, KV_CLASS_REQUEST, record_bytes) &&
+           changes_fit_in(kv, KV_CLASS_RELEASE, record_bytes) &&
+           disk_log_fits(&kv->log, kv->ring.record_bytes / 2 * 3);
 }
 
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset) {
@@ -450,9 +472,17 @@ static void maintain(struct kv *kv) {
     }
 }
 
+/* Without space for a checkpoint the disk log has it all: the next start replays it. */
+static bool is_stoppable(const struct kv *kv) {
+    bool synced = kv->synced >= kv->ring.position && kv->ring.open_bytes == 0;
+    bool applied = kv->applied >= kv->ring.position && !kv->frozen;
+    bool gives_up = kv->checkpoint.no_space && !kv->checkpoint.committing;
+
+    return synced && (applied || gives_up) && kv_sync_is_idle(kv);
+}
+
 static void stop_step(struct kv *kv) {
-    if (!kv->stop_done || kv->synced < kv->ring.position || kv->ring.open_bytes > 0 ||
-        kv->applied < kv->ring.position || kv->frozen || !kv_sync_is_idle(kv)) {
+    if (!kv->stop_done || !is_stoppable(kv)) {
         return;
     }
     void (*done)(void *context, int result) = kv->stop_done;

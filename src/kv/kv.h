@@ -31,8 +31,7 @@ struct kv_outcome {
     struct bytes reply;
 };
 
-/* Each may be NULL but wake. */
-struct kv_hooks {
+struct kv_hooks { /* each may be NULL but wake */
     void (*wake)(void *context);
     /* A sync point begins: make durable all data that records up to cut name, then call
      * kv_data_synced once (now or later, from the step). */
@@ -46,11 +45,12 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring */
     const struct kv_base_ops *base;
-    void *base_store;           /* kv_mem: its struct kv_mem_store */
-    const char *root;           /* file system path of the env's root; LMDB only */
-    uint8_t owner_id[16];       /* the target's id: a ring of another target is not replayed */
-    size_t ring_bytes;          /* records; 32 MiB by default, at least 64 KiB */
-    size_t ring_data_bytes;     /* small writes; 0 for none */
+    void *base_store;       /* kv_mem: its struct kv_mem_store */
+    const char *root;       /* file system path of the env's root; LMDB only */
+    uint8_t owner_id[16];   /* the target's id: a ring of another target is not replayed */
+    size_t ring_bytes;      /* records; 32 MiB by default, at least 64 KiB */
+    size_t ring_data_bytes; /* small writes; 0 for none */
+    const char *ring_bytes_name, *ring_data_bytes_name; /* as settings, for messages; or NULL */
     uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
     size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
@@ -65,9 +65,9 @@ struct kv_options {
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
- * durable_upto, or the base. */
+ * durable_upto, or the base. -ERR_IN_USE: the ring has another size and what the log lacks. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
-/* Takes a sync point and a checkpoint, removes the ring; done from kv_step. No mutation follows. */
+/* Takes a sync point and, with space, a checkpoint; removes the ring. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
 void kv_close(struct kv *kv); /* durable or not; takes NULL */
 
@@ -110,13 +110,14 @@ MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
-
 /* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
  * control's and background's. True when record_bytes more (and data_bytes of data) fit. When
  * false, a sync point or checkpoint is under way and wake follows. */
 enum kv_class { KV_CLASS_CONTROL, KV_CLASS_RELEASE, KV_CLASS_REQUEST, KV_CLASS_BACKGROUND };
 bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes);
-
+/* kv_admit said no: the checkpoint that would help meets a full disk. Some may ask _last then. */
+bool kv_is_out_of_space(const struct kv *kv);
+bool kv_admit_last(const struct kv *kv, size_t record_bytes);
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */

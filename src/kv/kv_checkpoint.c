@@ -3,8 +3,10 @@
  * so a checkpoint that was cut in the middle is replayed over: records are absolute. */
 #include "kv/kv_internal.h"
 #include "base/bug.h"
+#include <stdio.h>
 
 enum { COMMIT_VALUE_BYTES = 8 * 1024 * 1024 };
+#define SPACE_RETRY_NS (5 * NS_PER_S)
 
 void kv_checkpoint_want(struct kv *kv) {
     kv->checkpoint.wanted = true;
@@ -76,6 +78,14 @@ static void commit_done(struct kv_base_commit *commit) {
     kv_wake(kv);
 }
 
+static void commit_submit(struct kv *kv) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+
+    checkpoint->committing = true;
+    atomic_store(&checkpoint->commit_finished, false);
+    kv->options.base->commit(kv->base, &checkpoint->commit);
+}
+
 /* The next rows of the frozen tree, up to a bounded number and size. */
 static void commit_piece(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
@@ -98,25 +108,62 @@ static void commit_piece(struct kv *kv) {
         count++;
     }
     kv->counters.checkpoint_rows += count;
-    checkpoint->committing = true;
-    atomic_store(&checkpoint->commit_finished, false);
     checkpoint->commit = (struct kv_base_commit){
         .rows = checkpoint->rows, .row_count = count, .done = commit_done, .context = kv};
-    kv->options.base->commit(kv->base, &checkpoint->commit);
+    commit_submit(kv);
+}
+
+static void space_note(struct kv *kv, bool no_space) {
+    char line[256];
+
+    kv->checkpoint.retry_ns = env_now_ns(kv->env) + SPACE_RETRY_NS;
+    if (kv->checkpoint.no_space == no_space) {
+        return;
+    }
+    kv->checkpoint.no_space = no_space;
+    if (kv->options.log) {
+        snprintf(line, sizeof line,
+                 no_space ? "%s: the file system below is full: a checkpoint waits for space, and "
+                            "changes go on until memory or log are full; free some there"
+                          : "%s: the file system below has space again, the checkpoint goes on",
+                 kv->options.directory);
+        kv->options.log(kv->options.log_context, line);
+    }
+}
+
+/* True when the piece before is in the base. One that met a full file system has changed nothing:
+ * it is given again as it is. */
+static bool commit_answered(struct kv *kv) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+
+    if (checkpoint->committing) {
+        if (!atomic_load(&checkpoint->commit_finished)) {
+            return false;
+        }
+        checkpoint->committing = false;
+        if (checkpoint->commit.result == -ERR_NO_SPACE) {
+            space_note(kv, true);
+        } else if (checkpoint->commit.result < 0) {
+            kv_fail(kv, checkpoint->commit.result);
+            return false;
+        } else {
+            space_note(kv, false);
+        }
+    }
+    if (checkpoint->no_space) {
+        if (env_now_ns(kv->env) >= checkpoint->retry_ns && !kv->stopping) {
+            commit_submit(kv);
+        }
+        return false;
+    }
+    return true;
 }
 
 static void commit_step(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
 
-    if (checkpoint->committing) {
-        if (!atomic_load(&checkpoint->commit_finished)) {
-            return;
-        }
-        checkpoint->committing = false;
-        if (checkpoint->commit.result < 0) {
-            kv_fail(kv, checkpoint->commit.result);
-            return;
-        }
+    if (!commit_answered(kv)) {
+        return;
     }
     if (!checkpoint->last_commit) {
         commit_piece(kv);

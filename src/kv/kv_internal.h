@@ -79,6 +79,8 @@ struct kv_checkpoint_state {
     struct kv_base_row *rows;
     size_t rows_max;
     uint64_t last_ns; /* when one began last */
+    bool no_space;    /* the base's file could not grow; tried again from retry_ns on */
+    uint64_t retry_ns;
 };
 
 struct kv {
@@ -109,6 +111,7 @@ struct kv {
     bool warm_valid[KV_WARM_KEYS];
     uint32_t warm_next;
     uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
+    bool wants_checkpoint; /* what was refused last, it was for want of one */
     bool stopping;
     void (*stop_done)(void *context, int result);
     void *stop_context;

@@ -33,6 +33,7 @@ struct kv_mem_store {
     struct kv_mem_options options;
     _Atomic(struct version *) current;
     bool is_open;
+    atomic_bool full;
 };
 
 struct kv_base {
@@ -124,6 +125,10 @@ int kv_mem_store_damage(struct kv_mem_store *store, const struct kv_key *key) {
     }
     version->rows[place]->stored[0] ^= 1;
     return 0;
+}
+
+void kv_mem_store_full(struct kv_mem_store *store, bool full) {
+    atomic_store(&store->full, full);
 }
 
 int kv_mem_store_drop(struct kv_mem_store *store, const struct kv_key *key) {
@@ -312,6 +317,11 @@ static void version_abandon(struct version *next, struct version *old) {
 static void mem_commit_run(struct env_job *job) {
     struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
     struct kv_mem_store *store = commit->base->store;
+
+    if (atomic_load(&store->full)) {
+        commit->result = -ERR_NO_SPACE;
+        return;
+    }
     struct version *old = atomic_load_explicit(&store->current, memory_order_relaxed);
     size_t rows_max = old->row_count + commit->row_count;
     struct version *next = calloc(1, sizeof *next + rows_max * sizeof next->rows[0]);

@@ -26,4 +26,7 @@ void kv_mem_store_free(struct kv_mem_store *store);
 MUST_CHECK int kv_mem_store_drop(struct kv_mem_store *store, const struct kv_key *key);
 MUST_CHECK int kv_mem_store_damage(struct kv_mem_store *store, const struct kv_key *key);
 
+/* For tests: whether commits answer -ERR_NO_SPACE, as on a full file system. */
+void kv_mem_store_full(struct kv_mem_store *store, bool full);
+
 extern const struct kv_base_ops kv_mem_ops;

@@ -223,6 +223,32 @@ static int walk_ring(struct kv *kv, struct replay *replay) {
     return 0;
 }
 
+/* A ring whose size was changed while it holds what the disk log lacks is neither walked, as what
+ * follows must fit the new size, nor thrown away. */
+static int refuse_other_size(struct kv *kv, struct replay *replay) {
+    const struct ring *ring = &kv->ring;
+    const struct kv_options *options = &kv->options;
+    bool data = options->ring_data_bytes != ring->data_bytes;
+    uint64_t position = ring->start.position;
+    uint64_t offset = ring->start.offset;
+    uint32_t crc = ring->start.previous_crc;
+    const struct log_record *record;
+
+    while ((record = ring_walk(ring, &offset, position, crc))) {
+        crc = record->crc;
+        position++;
+    }
+    if (position <= kv->log.last_position + 1) {
+        return 0;
+    }
+    snprintf(replay->problem, 256,
+             "memory still holds acknowledged operations that the disk lacks: set %s back to %zu, "
+             "start and stop once, then change it",
+             data ? options->ring_data_bytes_name : options->ring_bytes_name,
+             data ? ring->data_bytes : ring->record_bytes);
+    return -ERR_IN_USE;
+}
+
 static int open_ring(struct kv *kv, struct replay *replay) {
     struct ring_options options = {.env = kv->env,
                                    .name = kv->options.shared_name,
@@ -237,6 +263,14 @@ static int open_ring(struct kv *kv, struct replay *replay) {
         snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", kv->options.shared_name,
                  err_text(r));
         return r;
+    }
+    if (found == RING_OTHER_SIZE) {
+        r = refuse_other_size(kv, replay);
+        ring_close(&kv->ring);
+        r = r < 0 ? r : ring_open_new(&kv->ring, &options);
+        if (r < 0) {
+            return r;
+        }
     }
     r = found == RING_USABLE ? walk_ring(kv, replay) : 0;
     if (found == RING_FOREIGN && kv->options.log) {

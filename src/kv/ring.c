@@ -28,8 +28,8 @@ static const struct ring_start *newest_start(const struct ring_header *header) {
     return newest;
 }
 
-static bool header_fits(const struct ring *ring, const struct ring_options *options) {
-    const struct ring_header *header = ring->header;
+/* Whether a ring is of this log and this boot, of whatever size. */
+static bool header_is_ours(const struct ring_header *header, const struct ring_options *options) {
     uint8_t boot_id[sizeof header->boot_id];
 
     options->env->ops->boot_id(options->env, boot_id);
@@ -38,45 +38,106 @@ static bool header_fits(const struct ring *ring, const struct ring_options *opti
            memcmp(header->owner_id, options->owner_id, sizeof header->owner_id) == 0 &&
            memcmp(header->boot_id, boot_id, sizeof boot_id) == 0 &&
            memcmp(header->log_id, options->log_id, sizeof header->log_id) == 0 &&
-           header->record_bytes == options->record_bytes &&
-           header->data_bytes == options->data_bytes && newest_start(header) != NULL;
+           newest_start(header) != NULL;
 }
 
-int ring_open(struct ring *ring, const struct ring_options *options, enum ring_found *ret_found) {
-    struct env *env = options->env;
+static bool sizes_are(const struct ring_header *header, uint64_t record_bytes,
+                      uint64_t data_bytes) {
+    return header->record_bytes == record_bytes && header->data_bytes == data_bytes;
+}
+
+static void ring_lay_out(struct ring *ring, size_t record_bytes, size_t data_bytes) {
+    ring->header = ring->env->ops->shared_data(ring->shared);
+    ring->records = (uint8_t *)ring->header + BLOCK_BYTES;
+    ring->data = ring->records + record_bytes;
+    ring->record_bytes = record_bytes;
+    ring->data_bytes = data_bytes;
+    ring->record_bytes_max = MIN(record_bytes / 4, (size_t)MIB / 2);
+}
+
+static size_t region_bytes(const struct ring_options *options) {
+    return BLOCK_BYTES + options->record_bytes + options->data_bytes;
+}
+
+static void header_write(struct ring *ring, const struct ring_options *options) {
+    struct ring_header *header = ring->header;
+
+    *header = (struct ring_header){.magic = LOG_RING_MAGIC,
+                                   .format = LOG_FORMAT,
+                                   .record_bytes = options->record_bytes,
+                                   .data_bytes = options->data_bytes};
+    memcpy(header->owner_id, options->owner_id, sizeof header->owner_id);
+    memcpy(header->log_id, options->log_id, sizeof header->log_id);
+    options->env->ops->boot_id(options->env, header->boot_id);
+    header->crc = header_crc(header);
+}
+
+int ring_open_new(struct ring *ring, const struct ring_options *options) {
     bool created;
 
-    *ring = (struct ring){.env = env,
-                          .record_bytes = options->record_bytes,
-                          .data_bytes = options->data_bytes,
-                          .record_bytes_max = MIN(options->record_bytes / 4, (size_t)MIB / 2)};
-    int r = env->ops->shared_open(env, options->name,
-                                  BLOCK_BYTES + options->record_bytes + options->data_bytes,
-                                  &ring->shared, &created);
+    *ring = (struct ring){.env = options->env};
+    int r = options->env->ops->shared_open(options->env, options->name, region_bytes(options),
+                                           &ring->shared, &created);
     if (r < 0) {
         return r;
     }
-    ring->header = env->ops->shared_data(ring->shared);
-    ring->records = (uint8_t *)ring->header + BLOCK_BYTES;
-    ring->data = ring->records + ring->record_bytes;
-    bool usable = !created && header_fits(ring, options);
-    *ret_found = usable                                              ? RING_USABLE
-                 : !created && ring->header->magic == LOG_RING_MAGIC ? RING_FOREIGN
-                                                                     : RING_NEW;
-    if (usable) {
-        ring->start = *newest_start(ring->header);
-    } else {
-        struct ring_header *header = ring->header;
+    ring_lay_out(ring, options->record_bytes, options->data_bytes);
+    header_write(ring, options);
+    return 0;
+}
 
-        *header = (struct ring_header){.magic = LOG_RING_MAGIC,
-                                       .format = LOG_FORMAT,
-                                       .record_bytes = ring->record_bytes,
-                                       .data_bytes = ring->data_bytes};
-        memcpy(header->owner_id, options->owner_id, sizeof header->owner_id);
-        memcpy(header->log_id, options->log_id, sizeof header->log_id);
-        env->ops->boot_id(env, header->boot_id);
-        header->crc = header_crc(header);
+/* Maps what is there with the size that it has; ring_found says RING_NEW when that is no ring. */
+static int ring_open_found(struct ring *ring, const struct ring_options *options,
+                           uint64_t size_bytes, enum ring_found *ret_found) {
+    bool created;
+
+    *ring = (struct ring){.env = options->env};
+    int r = options->env->ops->shared_open(options->env, options->name, (size_t)size_bytes,
+                                           &ring->shared, &created);
+    if (r < 0) {
+        return r;
     }
+    const struct ring_header *header = options->env->ops->shared_data(ring->shared);
+    bool ours = !created && header_is_ours(header, options);
+    bool wanted = ours && sizes_are(header, options->record_bytes, options->data_bytes);
+    bool whole = ours && header->record_bytes > 0 &&
+                 header->record_bytes <= size_bytes - BLOCK_BYTES &&
+                 header->data_bytes == size_bytes - BLOCK_BYTES - header->record_bytes;
+
+    *ret_found = wanted && whole                               ? RING_USABLE
+                 : whole                                       ? RING_OTHER_SIZE
+                 : !created && header->magic == LOG_RING_MAGIC ? RING_FOREIGN
+                                                               : RING_NEW;
+    if (whole) {
+        ring_lay_out(ring, (size_t)header->record_bytes, (size_t)header->data_bytes);
+        ring->start = *newest_start(header);
+    } else {
+        ring_close(ring);
+    }
+    return 0;
+}
+
+int ring_open(struct ring *ring, const struct ring_options *options, enum ring_found *ret_found) {
+    enum ring_found found = RING_NEW;
+    uint64_t size_bytes = 0;
+    int r = options->env->ops->shared_size(options->env, options->name, &size_bytes);
+
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    if (r == 0 && size_bytes >= BLOCK_BYTES && size_bytes <= SIZE_MAX) {
+        r = ring_open_found(ring, options, size_bytes, &found);
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (found == RING_NEW || found == RING_FOREIGN) {
+        r = ring_open_new(ring, options);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *ret_found = found;
     return 0;
 }
 

@@ -38,11 +38,15 @@ struct ring {
     uint32_t open_operations;
 };
 
-enum ring_found { RING_NEW, RING_USABLE, RING_FOREIGN };
+enum ring_found { RING_NEW, RING_USABLE, RING_FOREIGN, RING_OTHER_SIZE };
 /* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk;
- * something else. If it is not usable, call ring_reset. */
+ * something else. If it is not usable, call ring_reset. RING_OTHER_SIZE: a ring of this log and
+ * this boot, mapped with the sizes that it has; to be walked, then closed, and made anew with
+ * ring_open_new if nothing in it is needed. */
 MUST_CHECK int ring_open(struct ring *ring, const struct ring_options *options,
                          enum ring_found *ret_found);
+/* (start) The same, whatever was there. */
+MUST_CHECK int ring_open_new(struct ring *ring, const struct ring_options *options);
 void ring_close(struct ring *ring);
 /* Empties it: the next record is `position` + 1, behind one with this crc. */
 void ring_reset(struct ring *ring, uint64_t position, uint32_t crc);

@@ -293,15 +293,28 @@ static bool has_room(struct group *group, const struct call *call) {
     const struct operation *operation = operation_of(call->header.opcode);
     bool writes = operation && operation->record_bytes > 0 && group->stage == GROUP_SERVING;
 
-    return !writes ||
-           kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0);
+    if (!writes ||
+        kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0)) {
+        return true;
+    }
+    /* A full disk below leaves ls, cat and rm alone for a while yet. */
+    bool helps = call->header.opcode == OP_OPEN || call->header.opcode == OP_UNLINK;
+    return helps && kv_is_out_of_space(group->kv) &&
+           kv_admit_last(group->kv, operation->record_bytes);
 }
 
 /* Runs a call if the log has room for it, and parks it when it has to wait for something else. */
 static enum run_result run_one(struct group *group, struct call *call, struct list *rows) {
     uint8_t message_class = call->header.message_class;
-    enum run_result result = has_room(group, call) ? run_call(group, call) : RUN_FULL;
+    enum run_result result = RUN_FULL;
 
+    if (has_room(group, call)) {
+        result = run_call(group, call);
+    } else if (kv_is_out_of_space(group->kv) && message_class == MESSAGE_REQUEST) {
+        group->counters.totals.refused++;
+        group_answer(group, call, -ERR_NO_SPACE);
+        result = RUN_OVER;
+    }
     if (result == RUN_PARKED || result == RUN_STALLED) {
         struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];
 

@@ -143,6 +143,10 @@ bool request_admit(struct ost *ost, struct request *request, size_t record_bytes
     if (kv_admit(ost->kv, class, record_bytes, data_bytes)) {
         return true;
     }
+    if (kv_is_out_of_space(ost->kv) && class == KV_CLASS_REQUEST) {
+        request_finish(ost, request, -ERR_NO_SPACE);
+        return false;
+    }
     /* What makes room begins in kv_step. */
     request_wait(request, &ost->kv_waiting);
     ost->kv_due = true;

@@ -59,8 +59,10 @@ static bool grow_start(struct ost *ost) {
     }
     ost->growing = true;
     ost->grow_io.finished = grow_finished;
-    ost->grow_io.io = (struct env_io){
-        .kind = ENV_IO_ALLOCATE, .offset = from * BLOCK_BYTES, .size = count * BLOCK_BYTES};
+    ost->grow_io.io = (struct env_io){.kind = ENV_IO_ALLOCATE,
+                                      .offset = from * BLOCK_BYTES,
+                                      .size = count * BLOCK_BYTES,
+                                      .keep_free_bytes = ost->options.keep_free_bytes};
     ost_io_start(ost, &ost->grow_io);
     return true;
 }

@@ -9,6 +9,7 @@ Runs in a mount namespace and a registry of its own, so that it meets no other c
 the rows whose name begins so. The last line counts the rows.
 """
 
+import errno
 import functools
 import hashlib
 import os
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import cluster as clusters
@@ -458,6 +460,47 @@ bad_setting("bad-id", "id = ", "id = xyz", "id")
 bad_setting("no-assignment", "[sizes]", "[sizes]\nnonsense", "line")
 
 
+def write_until_gone(scene, enough):
+    """New files and small overwrites, one after the other, as long as there is a daemon."""
+    count = 0
+    try:
+        while True:
+            path = os.path.join(scene.mount, f"file{count}")
+            scene.write(path, b"x" * 100000)
+            with open(path, "r+b") as file:
+                file.write(b"y" * 4096)
+            count += 1
+            if count == 20:
+                enough.set()
+    except OSError:
+        enough.set()
+
+
+def resized_ring(key, old, new):
+    """Killed with operations in shared memory alone, as it writes on: another size would lose
+    them."""
+    @row("resized-" + key, 1, f"set {key} back to {old}", "start and stop once")
+    def _(scene):
+        scene.configure(f"disk_log_bytes = {8 * MIB}", f"disk_log_bytes = {32 * MIB}")
+        scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {1024 * MIB}")
+        scene.start()
+        enough = threading.Event()
+        writer = threading.Thread(target=write_until_gone, args=(scene, enough))
+        writer.start()
+        enough.wait()
+        scene.kill()
+        writer.join()
+        clusters.unmount(scene.mount)
+        scene.configure(f"{key} = {old}", f"{key} = {new}")
+        scene.started = True
+        return up_mounted(scene)
+
+
+resized_ring("mdt_ring_bytes", MIB, 2 * MIB)
+resized_ring("ost_ring_bytes", MIB, 2 * MIB)
+resized_ring("ost_ring_data_bytes", 4 * MIB, 2 * MIB)
+
+
 # /dev/fuse and mount points.
 
 @row("fuse-missing", 1, "/dev/fuse")
@@ -802,7 +845,107 @@ def on_overlay(scene):
     return serves(scene, top)
 
 
-WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay)]
+def write_until_full(scene):
+    """Files of 1 MiB, until the mount says that it is full; answers their paths."""
+    paths = []
+    try:
+        while True:
+            path = os.path.join(scene.mount, f"big{len(paths)}")
+            with open(path, "wb") as file:
+                paths.append(path)
+                file.write(bytes(MIB))
+                os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+    return paths
+
+
+def on_full_disk(scene):
+    """Targets that may grow beyond the file system below: some of it stays free."""
+    keep = 64 * MIB
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}\n"
+                    f"keep_free_bytes = {keep}")
+    directory = scene.disk(700)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    scene.start()
+    paths = write_until_full(scene)
+    status = os.statvfs(directory)
+    left = status.f_bavail * status.f_frsize
+    if left < keep * 9 // 10:
+        return f"{left} bytes are left of {keep}"
+    if len(paths) < 200:
+        return f"full after {len(paths)} MiB of 700"
+    for number in range(1000):
+        scene.write(os.path.join(scene.mount, f"small{number}"), b"inline")
+    for path in paths[:100]:
+        os.unlink(path)
+    scene.stop()
+    scene.start()
+    scene.write(os.path.join(scene.mount, "again"), bytes(50 * MIB))
+    if len(os.listdir(scene.mount)) != len(paths) - 100 + 1001:
+        return "names are lost"
+    return None
+
+
+def make_files(scene, names, limit):
+    """Small files, until the mount says that it is full; answers whether it did."""
+    for _ in range(limit):
+        path = os.path.join(scene.mount, f"name{len(names)}")
+        try:
+            scene.write(path, b"inline" * 300)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # The name may be there, without its bytes.
+            if os.path.exists(path):
+                names.append(os.path.basename(path))
+            return True
+        names.append(os.path.basename(path))
+    return False
+
+
+def on_no_space(scene):
+    """Something else takes all the space below: no checkpoint, but all else, until the log is full;
+    reading, stopping, starting and a kill then, and all goes on once there is space."""
+    scene.configure("[sizes]", f"[sizes]\nmdt_changes_bytes = {8 * MIB}")
+    top = scene.disk(150)
+    directory = os.path.join(top, "data")
+    os.mkdir(directory)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    names = []
+    scene.start()
+    if make_files(scene, names, 100):
+        return "full before it is"
+    fill(top)
+    if make_files(scene, names, 100):
+        return "full, though nothing needs space yet"
+    os.unlink(os.path.join(scene.mount, names.pop()))
+    if not make_files(scene, names, 100000):
+        return "never full"
+    os.unlink(os.path.join(scene.mount, names.pop()))
+    for end in (scene.stop, scene.kill, scene.stop):
+        if sorted(os.listdir(scene.mount)) != sorted(names):
+            return "names are lost"
+        with open(os.path.join(scene.mount, names[0]), "rb") as file:
+            if file.read() != b"inline" * 300:
+                return "the file has other bytes"
+        end()
+        scene.start()
+    os.unlink(os.path.join(top, "filler"))
+    for _ in range(200):
+        if not make_files(scene, names, 1):
+            break
+        time.sleep(SETTLE_S)
+    if make_files(scene, names, 500):
+        return "still full"
+    return None if sorted(os.listdir(scene.mount)) == sorted(names) else "names are lost at the end"
+
+
+WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+         ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
 
 
 def run_works(shoal, serve):

@@ -169,6 +169,18 @@ static void file_flush(struct env_file *file) {
     }
 }
 
+static int room_check(const struct env_io *io) {
+    const struct env_file *file = io->file;
+    uint64_t size = MAX(file->size, io->offset + io->size);
+    uint64_t taken = total_size(file->world) - file->size + size;
+    uint64_t capacity = file->world->capacity;
+
+    return io->keep_free_bytes == 0 || size == file->size ||
+                   (taken <= capacity && capacity - taken >= io->keep_free_bytes)
+               ? 0
+               : -ERR_NO_SPACE;
+}
+
 static int io_effect(struct env_io *io) {
     struct env_file *file = io->file;
     int r = 0;
@@ -189,7 +201,8 @@ static int io_effect(struct env_io *io) {
         file_flush(file);
         break;
     case ENV_IO_ALLOCATE:
-        r = file_grow(file, io->offset + io->size);
+        r = room_check(io);
+        r = r < 0 ? r : file_grow(file, io->offset + io->size);
         break;
     }
     return r;
@@ -295,6 +308,16 @@ static int shared_open(struct env *env, const char *name, size_t size_bytes,
     return 0;
 }
 
+static int shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
+    const struct env_shared *shared = shared_find(world_of(env), name);
+
+    if (!shared) {
+        return -ERR_NOT_FOUND;
+    }
+    *ret_size_bytes = shared->size;
+    return 0;
+}
+
 static void *shared_data(struct env_shared *shared) {
     return shared->data;
 }
@@ -342,6 +365,7 @@ static const struct env_ops memory_ops = {
     .io_submit = io_submit,
     .job_submit = job_submit,
     .shared_open = shared_open,
+    .shared_size = shared_size,
     .shared_data = shared_data,
     .shared_close = shared_close,
     .shared_remove = shared_remove,

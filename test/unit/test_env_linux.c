@@ -160,6 +160,19 @@ static void test_allocate_grows_and_keeps(void **state) {
     assert_int_equal(place->env->ops->io_run(place->env, &io), 0);
     assert_int_equal(data[0], 9);
     assert_int_equal(data[BLOCK_BYTES - 1], 9);
+    /* Nobody has an exbibyte to keep free; what the file has already needs none. */
+    io = (struct env_io){.kind = ENV_IO_ALLOCATE,
+                         .file = file,
+                         .size = 2 * MIB,
+                         .keep_free_bytes = UINT64_C(1) << 60};
+    assert_int_equal(io_finish(place, &io), -ERR_NO_SPACE);
+    assert_int_equal(place->env->ops->file_size(file, &size_bytes), 0);
+    assert_int_equal(size_bytes, MIB);
+    io.size = MIB;
+    assert_int_equal(io_finish(place, &io), 0);
+    io.size = 2 * MIB;
+    io.keep_free_bytes = 1;
+    assert_int_equal(io_finish(place, &io), 0);
     free(data);
     place->env->ops->file_close(file);
 }
@@ -264,6 +277,10 @@ static void test_shared_region_survives_kill(void **state) {
     close(ends[0]);
     close(ends[1]);
 
+    uint64_t size_bytes = 0;
+    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), 0);
+    assert_int_equal(size_bytes, 3 * BLOCK_BYTES);
+
     /* Of another size it is made anew, zeroed. */
     assert_int_equal(ops->shared_open(place->env, "ring/0", BLOCK_BYTES, &shared, &created), 0);
     assert_true(created);
@@ -271,6 +288,7 @@ static void test_shared_region_survives_kill(void **state) {
     ops->shared_close(shared);
     assert_int_equal(ops->shared_remove(place->env, "ring/0"), 0);
     assert_int_equal(ops->shared_remove(place->env, "ring/0"), -ERR_NOT_FOUND);
+    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), -ERR_NOT_FOUND);
 }
 
 static void test_shared_region_bad_input(void **state) {

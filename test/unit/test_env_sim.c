@@ -63,6 +63,10 @@ static void test_regions_survive_kill_not_power(void **state) {
     assert_memory_equal(boot[0], boot[1], 16);
     assert_int_equal(env->ops->shared_open(env, "ring", 5000, &shared, &created), 0);
     assert_false(created);
+    uint64_t size_bytes = 0;
+    assert_int_equal(env->ops->shared_size(env, "ring", &size_bytes), 0);
+    assert_int_equal(size_bytes, 5000);
+    assert_int_equal(env->ops->shared_size(env, "other", &size_bytes), -ERR_NOT_FOUND);
     const uint8_t *data = env->ops->shared_data(shared);
     assert_int_equal(data[0], 0x33);
     assert_int_equal(data[4999], 0x33);

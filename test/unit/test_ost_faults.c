@@ -132,6 +132,39 @@ static void test_growth_fails(void **state) {
     ost_world_free(world);
 }
 
+/* The data file leaves some space to others: it is refused while that is untouched. */
+static void test_growth_keeps_free(void **state) {
+    enum { KEEP_BYTES = 2 * MIB, CAPACITY_BYTES = 12 * MIB };
+    struct ost_world *world = ost_world_new(10);
+    struct ost_place place = place_of(0, CHUNK);
+    struct env_file *file;
+    int r = 0;
+
+    (void)state;
+    world->options.grow_bytes = 512 * KIB;
+    world->options.keep_free_bytes = KEEP_BYTES;
+    memory_env_capacity(world->env, CAPACITY_BYTES);
+    assert_int_equal(ost_world_open(world, problem), 0);
+    ost_world_attach(world);
+    fill(1, CHUNK);
+    for (place.chunk = 0; r == 0; place.chunk++) {
+        r = ost_world_write(world, &place, data);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    assert_true(place.chunk > 10);
+    assert_true(world->log_lines > 0);
+    struct env *env = memory_env_env(world->env);
+    assert_int_equal(env->ops->file_open(env, "filler", ENV_FILE_CREATE, &file), 0);
+    struct env_io io = {.kind = ENV_IO_ALLOCATE, .file = file, .size = KEEP_BYTES};
+    assert_int_equal(env->ops->io_run(env, &io), 0);
+    /* An overwrite and a removal still do. */
+    place.chunk = 0;
+    assert_int_equal(ost_world_write(world, &place, data), 0);
+    ost_world_delete(world, (struct ino){17}, 1);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 /* The place of a chunk's block in the data file, as fsck sees it. */
 static uint64_t block_at(struct ost_world *world, uint32_t index) {
     struct ost_call *call = ost_call_get(world, OP_FSCK_LIST);
@@ -539,6 +572,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_growth_fails),
+        cmocka_unit_test(test_growth_keeps_free),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_damage_in_large_read),
         cmocka_unit_test(test_bad_writes),

@@ -404,6 +404,11 @@ static void test_full_disk(void **state) {
     assert_int_equal(run(env, io), -ERR_NO_SPACE);
     assert_int_equal(env->ops->file_size(file, &size_bytes), 0);
     assert_int_equal(size_bytes, 8 * BLOCK_BYTES);
+    io.size = 9 * BLOCK_BYTES;
+    io.keep_free_bytes = BLOCK_BYTES + 1;
+    assert_int_equal(run(env, io), -ERR_NO_SPACE);
+    io.keep_free_bytes = BLOCK_BYTES;
+    assert_int_equal(run(env, io), 0);
     io = (struct env_io){.kind = ENV_IO_WRITE, .file = file, .buffer = block, .size = BLOCK_BYTES};
     for (unsigned i = 0; i < 12; i++) {
         io.offset = (uint64_t)i * BLOCK_BYTES;
