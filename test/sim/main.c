@@ -69,6 +69,15 @@ static void play_twice(void *context, uint64_t seed, struct seed_report *ret_rep
     }
 }
 
+static bool is_among(const uint64_t *seeds, size_t count, uint64_t seed) {
+    for (size_t i = 0; i < count; i++) {
+        if (seeds[i] == seed) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Seeds of regressions.txt: a number first in each line that is no comment. */
 static size_t regressions_read(uint64_t *seeds, size_t capacity) {
     FILE *file = fopen(SIM_DIRECTORY "/regressions.txt", "r");
@@ -83,7 +92,7 @@ static size_t regressions_read(uint64_t *seeds, size_t capacity) {
         char *end;
         uint64_t seed = strtoull(line, &end, 10);
 
-        if (end != line) {
+        if (end != line && !is_among(seeds, count, seed)) {
             seeds[count++] = seed;
         }
     }
@@ -92,20 +101,23 @@ static size_t regressions_read(uint64_t *seeds, size_t capacity) {
 }
 
 /* Seeds that are named one by one are played alone; a bug must be caught by the seeds that were
- * asked for. */
+ * asked for. A seed of regressions.txt that was asked for as well is played once. */
 static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_count) {
     enum { REGRESSIONS_MAX = 1000 };
     uint64_t *seeds = calloc(words->count + REGRESSIONS_MAX, sizeof *seeds);
-    size_t count = 0;
+    size_t listed = 0;
 
     if (!seeds) {
         abort();
     }
     if (words->count > 1 && !bug) {
-        count = regressions_read(seeds, REGRESSIONS_MAX);
+        listed = regressions_read(seeds, REGRESSIONS_MAX);
     }
+    size_t count = listed;
     for (uint64_t i = 0; i < words->count; i++) {
-        seeds[count++] = words->first + i;
+        if (!is_among(seeds, listed, words->first + i)) {
+            seeds[count++] = words->first + i;
+        }
     }
     *ret_count = count;
     return seeds;
