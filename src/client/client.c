@@ -43,6 +43,11 @@ static int client_init(struct shoal_client *client) {
     }
     memset(client->shards, 0, CLIENT_SHARDS * sizeof *client->shards);
     client->router.readers_count = CLIENT_SHARDS;
+    client->handles = calloc(client->options.open_files_max, sizeof *client->handles);
+    if (!client->handles ||
+        !index_pool_init(&client->handle_pool, client->options.open_files_max)) {
+        return -ERR_NO_MEMORY;
+    }
     r = r ? r : session_init(&client->session, client);
     for (uint32_t i = 0; i < CLIENT_SHARDS && r == 0; i++) {
         r = shard_init(&client->shards[i], client, &client->options);
@@ -85,9 +90,26 @@ void client_free(struct shoal_client *client) {
         shard_deinit(&client->shards[i]);
     }
     free(client->shards);
+    free(client->handles);
+    index_pool_deinit(&client->handle_pool);
     session_deinit(&client->session);
     router_deinit(&client->router);
     free(client);
+}
+
+int client_handle_get(struct shoal_client *client, struct shoal_file **ret_handle) {
+    uint32_t index = index_pool_take(&client->handle_pool);
+
+    if (index == INDEX_NONE) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    *ret_handle = &client->handles[index];
+    return 0;
+}
+
+void client_handle_put(struct shoal_client *client, struct shoal_file *handle) {
+    *handle = (struct shoal_file){0};
+    index_pool_put(&client->handle_pool, (uint32_t)(handle - client->handles));
 }
 
 static void client_post(struct session *session, struct message *message, uint16_t kind) {

@@ -1,5 +1,6 @@
 /* The client as its own files see it. */
 #pragma once
+#include "base/index_pool.h"
 #include "client/client.h"
 #include "client/router.h"
 #include "client/session.h"
@@ -13,7 +14,13 @@ struct shoal_client {
     _Atomic uint64_t close_stamp; /* written files that went */
     _Atomic uint64_t losses_told; /* by syncs of everything */
     struct shard *shards;         /* CLIENT_SHARDS of them */
+    struct shoal_file *handles;   /* one an open; of all shards, as one file may have them all */
+    struct index_pool handle_pool;
 };
+
+/* From any shard's step. -ERR_TOO_MANY_OPEN. */
+MUST_CHECK int client_handle_get(struct shoal_client *client, struct shoal_file **ret_handle);
+void client_handle_put(struct shoal_client *client, struct shoal_file *handle);
 
 /* The shard of an inode. Multiplication spreads counters that follow one another. */
 static inline struct shard *client_shard(struct shoal_client *client, struct ino ino) {

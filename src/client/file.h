@@ -46,7 +46,6 @@ struct open_file {
 /* A handle. */
 struct shoal_file {
     struct open_file *file;
-    struct shoal_file *next_free;
     uint32_t flags;  /* enum shoal_open_flag */
     bool synced;     /* by an fsync of this handle, or made through it */
     uint64_t opened; /* the client's count of losses when it was opened */

@@ -147,7 +147,7 @@ static void create_enter(struct operation *operation) {
 
     r = r ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
     operation->file = file;
-    r = r ? r : shard_handle_get(operation->shard, &handle);
+    r = r ? r : client_handle_get(operation->shard->client, &handle);
     if (r) {
         create_undo(operation, reply->attributes.ino, r);
         return;
@@ -208,7 +208,7 @@ static void open_enter(struct operation *operation) {
     struct shoal_request *asked = operation_request(operation);
     int r = shard_pin(operation->shard, operation->ino, &operation->file);
 
-    r = r ? r : shard_handle_get(operation->shard, &asked->file);
+    r = r ? r : client_handle_get(operation->shard->client, &asked->file);
     if (r) {
         operation_finish(operation, r);
         return;
@@ -249,7 +249,7 @@ static void open_answered(struct operation *operation) {
         file_see(operation->file, &reply->attributes);
         open_handle(operation, asked->file, &reply->layout, &reply->capability);
     } else {
-        shard_handle_put(operation->shard, asked->file);
+        client_handle_put(operation->shard->client, asked->file);
         asked->file = NULL;
     }
     if (asked->flags & SHOAL_OPEN_TRUNCATE) {
@@ -284,7 +284,7 @@ static void release_finish(struct operation *operation, int result) {
     struct open_file *file = operation->file;
 
     file_handle_removed(file, handle->flags);
-    shard_handle_put(operation->shard, handle);
+    client_handle_put(operation->shard->client, handle);
     file_unpin(file);
     operation_finish(operation, result);
 }

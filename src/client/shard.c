@@ -57,8 +57,7 @@ static int shard_files_init(struct shard *shard, uint32_t count) {
     shard->file_count_max = count;
     shard->buckets = calloc(bucket_count, sizeof(struct open_file *));
     shard->files = calloc(count, sizeof *shard->files);
-    shard->handles = calloc(count, sizeof *shard->handles);
-    return shard->buckets && shard->files && shard->handles ? 0 : -ERR_NO_MEMORY;
+    return shard->buckets && shard->files ? 0 : -ERR_NO_MEMORY;
 }
 
 static int shard_readdir_init(struct shard *shard, uint32_t count) {
@@ -87,7 +86,6 @@ int shard_init(struct shard *shard, struct shoal_client *client,
 void shard_deinit(struct shard *shard) {
     piece_pool_deinit(&shard->pieces);
     free(shard->readdir_memory);
-    free(shard->handles);
     free(shard->files);
     free(shard->buckets);
 }
@@ -140,25 +138,6 @@ void shard_forget(struct shard *shard, struct open_file *file) {
     *link = file->next;
     file->next = shard->files_free;
     shard->files_free = file;
-}
-
-int shard_handle_get(struct shard *shard, struct shoal_file **ret_handle) {
-    struct shoal_file *handle = shard->handles_free;
-
-    if (handle) {
-        shard->handles_free = handle->next_free;
-    } else if (shard->handle_count < shard->file_count_max) {
-        handle = &shard->handles[shard->handle_count++];
-    } else {
-        return -ERR_TOO_MANY_OPEN;
-    }
-    *ret_handle = handle;
-    return 0;
-}
-
-void shard_handle_put(struct shard *shard, struct shoal_file *handle) {
-    *handle = (struct shoal_file){.next_free = shard->handles_free};
-    shard->handles_free = handle;
 }
 
 uint8_t *shard_readdir_get(struct shard *shard, struct operation *operation) {

@@ -1,7 +1,8 @@
 /* A shard: the actor of all that is done with the inodes that hash to it, and the pools it needs.
  *
- *     files    ino -> open_file        handles    one an open
- *     pieces   calls for chunks        closed     what the last written files closed here became
+ *     files    ino -> open_file
+ *     pieces   calls for chunks
+ *     closed   what the last written files closed here became
  *
  * An answer about an inode may have left the server before a size that is only known here reached
  * it. So files that are written count in overlay_count, and a written file that goes leaves its
@@ -54,11 +55,8 @@ struct shard {
     uint32_t bucket_mask;
     uint32_t file_count_max;
     uint32_t file_count; /* of `files`, ever used; those that were given back are in files_free */
-    uint32_t handle_count;
     struct open_file *files;
     struct open_file *files_free;
-    struct shoal_file *handles;
-    struct shoal_file *handles_free;
     struct piece_pool pieces;
     uint8_t *readdir_memory;
     struct readdir_buffer *readdir_free;
@@ -81,9 +79,6 @@ struct open_file *shard_find(struct shard *shard, struct ino ino);
 MUST_CHECK int shard_pin(struct shard *shard, struct ino ino, struct open_file **ret_file);
 /* By file_unpin. */
 void shard_forget(struct shard *shard, struct open_file *file);
-/* -ERR_TOO_MANY_OPEN. */
-MUST_CHECK int shard_handle_get(struct shard *shard, struct shoal_file **ret_handle);
-void shard_handle_put(struct shard *shard, struct shoal_file *handle);
 
 /* NULL when all are in use: the operation's step then runs again when one may be free. */
 uint8_t *shard_readdir_get(struct shard *shard, struct operation *operation);

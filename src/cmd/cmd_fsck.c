@@ -98,8 +98,7 @@ static int check(const struct verb *verb, const struct words *words, const char 
     if (r == -ERR_NOT_FOUND) {
         return check_stopped(verb, words, directory, &lines);
     }
-    return r < 0 ? verb_fail(verb, "the daemon of %s cannot be asked: %s", directory, err_text(r))
-                 : status;
+    return r < 0 ? call_failed(verb, directory, r) : status;
 }
 
 static int run_fsck(const struct verb *verb, int argc, char **argv) {

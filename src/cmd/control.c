@@ -18,6 +18,10 @@ void control_print(struct env_control_connection *connection, const char *format
     }
 }
 
+bool control_is_mounted(const struct control *control) {
+    return control->mount && fuse_mount_is_there(control->mount);
+}
+
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
 static int detach(struct control *control, struct env_control_connection *connection) {
     int r = fuse_mount_detach(control->mount);
@@ -32,7 +36,7 @@ static int detach(struct control *control, struct env_control_connection *connec
 /* umount PATH */
 static int control_umount(struct control *control, struct env_control_connection *connection,
                           size_t argument_count, char **arguments) {
-    if (!control->mount) {
+    if (!control_is_mounted(control)) {
         control_print(connection, "%s is not mounted\n", control->directory);
         return EXIT_FAILED;
     }
@@ -70,8 +74,7 @@ static int control_mount_point(struct control *control, struct env_control_conne
                                size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
-    control_print(connection, "%s",
-                  control->mount && control->mount_point ? control->mount_point : "");
+    control_print(connection, "%s", control_is_mounted(control) ? control->mount_point : "");
     return EXIT_OK;
 }
 

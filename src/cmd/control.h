@@ -19,6 +19,7 @@ struct control {
     int stop_result;
 };
 
+bool control_is_mounted(const struct control *control);
 MUST_CHECK int control_start(struct control *control, char problem[512]);
 void control_stop(struct control *control);
 

@@ -64,7 +64,7 @@ static json_t *targets_json(struct control *control) {
 static json_t *status_json(struct control *control) {
     json_t *mounts = json_array();
 
-    if (control->mount) {
+    if (control_is_mounted(control)) {
         json_array_append_new(
             mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
     }
@@ -77,7 +77,7 @@ static void print_table(struct control *control, struct env_control_connection *
     const struct config *config = local_cluster_config(control->cluster);
 
     control_print(connection, "directory  %s\nmounted    %s\n\n", control->directory,
-                  control->mount ? control->mount_point : "-");
+                  control_is_mounted(control) ? control->mount_point : "-");
     control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "target", "kind", "state", "total MiB",
                   "free MiB");
     control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "manager", "manager", "up", "-", "-");

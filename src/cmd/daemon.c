@@ -128,8 +128,9 @@ static void report_ready(const struct daemon_options *options, const struct cont
     char message[ENV_BACKGROUND_MESSAGE_BYTES];
     const struct config *config = local_cluster_config(control->cluster);
 
-    snprintf(message, sizeof message, "%s: 1 manager, 1 metadata target, %u storage targets%s%s",
-             options->directory, config->ost_count, options->mount_point ? ", mounted at " : "",
+    snprintf(message, sizeof message, "%s: 1 manager, 1 metadata target, %u storage target%s%s%s",
+             options->directory, config->ost_count, config->ost_count == 1 ? "" : "s",
+             options->mount_point ? ", mounted at " : "",
              options->mount_point ? options->mount_point : "");
     log_line(message);
     if (options->background) {

@@ -30,6 +30,19 @@ static void collect(void *context, const char *part, size_t size) {
     }
 }
 
+static int say_denied(const struct verb *verb, const char *what) {
+    return verb_fail(verb,
+                     "permission denied for %s: run it as root, or as the user who started the "
+                     "cluster",
+                     what);
+}
+
+int call_failed(const struct verb *verb, const char *directory, int error) {
+    return error == -ERR_ACCESS ? say_denied(verb, directory)
+                                : verb_fail(verb, "the daemon of %s cannot be asked: %s", directory,
+                                            err_text(error));
+}
+
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments) {
     struct text text = {NULL, 0};
@@ -48,7 +61,7 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
         status = verb_fail(verb, "nothing runs on %s: start it with `shoal up %s`", directory,
                            directory);
     } else if (r < 0) {
-        status = verb_fail(verb, "the daemon of %s cannot be asked: %s", directory, err_text(r));
+        status = call_failed(verb, directory, r);
     } else if (status == EXIT_OK) {
         fputs(text.data ? text.data : "", stdout);
     } else {
@@ -68,10 +81,15 @@ struct search {
     const char *path; /* to be found in a mount; NULL: any cluster */
     char directory[FIND_PATH_BYTES];
     size_t count;
+    bool denied; /* there is something that this user may not look at */
 };
 
+static void note_denied(struct search *search, int r) {
+    search->denied = search->denied || r == -ERR_ACCESS || r == -ERR_NOT_PERMITTED;
+}
+
 /* Whether the cluster's mount is, or is above, the path. */
-static bool is_mounted_above(const char *directory, const char *path) {
+static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
     const char *const arguments[] = {"mount-point"};
     struct text text = {NULL, 0};
     const struct env_control_request request = {.directory = directory,
@@ -82,27 +100,30 @@ static bool is_mounted_above(const char *directory, const char *path) {
                                                 .output = collect,
                                                 .context = &text};
     int status = EXIT_FAILED;
-    bool above = env_control_call(&request, &status) == 0 && status == EXIT_OK && text.size > 0 &&
+    int r = env_control_call(&request, &status);
+    bool above = r == 0 && status == EXIT_OK && text.size > 0 &&
                  strncmp(path, text.data, text.size) == 0 &&
                  (path[text.size] == '/' || path[text.size] == '\0' || text.size == 1);
 
+    note_denied(search, r);
     free(text.data);
     return above;
 }
 
 /* A killed daemon leaves its entry, and its number may have become somebody else's; the lock on its
  * directory went with it. */
-static bool runs_on(const char *directory, int process) {
+static bool runs_on(struct search *search, const char *directory, int process) {
     const struct env_linux_options options = {.root = directory};
     struct env *env;
     int holder = 0;
+    int r = env_linux_new(&options, &env);
 
-    if (env_linux_new(&options, &env) < 0) {
-        return false;
+    if (r == 0) {
+        r = env_lock_holder(env, "lock", &holder);
+        env_linux_free(env);
     }
-    bool runs = env_lock_holder(env, "lock", &holder) == 0 && holder == process;
-    env_linux_free(env);
-    return runs;
+    note_denied(search, r);
+    return r == 0 && holder == process;
 }
 
 static int search_one(void *context, const struct env_entry *entry) {
@@ -111,12 +132,16 @@ static int search_one(void *context, const struct env_entry *entry) {
     char *directory;
     size_t size;
 
-    if (!verb_parse_count(entry->name, &process) || process > INT_MAX ||
-        env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size) < 0) {
+    if (!verb_parse_count(entry->name, &process) || process > INT_MAX) {
         return 0;
     }
-    if (runs_on(directory, (int)process) &&
-        (!search->path || is_mounted_above(directory, search->path))) {
+    int r = env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size);
+    if (r < 0) {
+        note_denied(search, r);
+        return 0;
+    }
+    if (runs_on(search, directory, (int)process) &&
+        (!search->path || is_mounted_above(search, directory, search->path))) {
         memcpy(search->directory, directory, size + 1);
         search->count++;
     }
@@ -126,38 +151,58 @@ static int search_one(void *context, const struct env_entry *entry) {
 
 static void search_all(struct search *search) {
     const struct env_linux_options options = {.root = DAEMON_REGISTRY};
+    int r = env_linux_new(&options, &search->env);
 
-    if (env_linux_new(&options, &search->env) == 0) {
-        (void)!env_directory_list(search->env, ".", search_one, search);
+    if (r == 0) {
+        r = env_directory_list(search->env, ".", search_one, search);
         env_linux_free(search->env);
     }
+    note_denied(search, r);
 }
 
-static bool is_cluster_directory(const char *path) {
+static bool is_cluster_directory(struct search *search, const char *path) {
     const struct env_linux_options options = {.root = path};
     struct env *env;
     char *text;
     size_t size;
+    int r = env_linux_new(&options, &env);
 
-    if (env_linux_new(&options, &env) < 0) {
-        return false;
+    if (r == 0) {
+        r = env_file_read(env, CONFIG_NAME, 65536, &text, &size);
+        env_linux_free(env);
     }
-    bool found = env_file_read(env, CONFIG_NAME, 65536, &text, &size) == 0;
-    if (found) {
+    if (r == 0) {
         free(text);
     }
-    env_linux_free(env);
-    return found;
+    note_denied(search, r);
+    return r == 0;
+}
+
+static int say_not_found(const struct verb *verb, const char *what, const struct search *search) {
+    if (search->denied && search->count == 0) {
+        return say_denied(verb, what ? what : "the clusters of this machine");
+    }
+    if (what) {
+        return verb_fail(verb, "%s is neither a Shoal directory nor in a Shoal mount", what);
+    }
+    return search->count == 0
+               ? verb_fail(verb, "no cluster runs here: start one with `shoal up DIR`")
+               : verb_fail(verb, "%zu clusters run here: name one by its directory", search->count);
 }
 
 int find_cluster(const struct verb *verb, const char *what, char ret_directory[FIND_PATH_BYTES]) {
     struct search search = {.count = 0};
     char *path = NULL;
+    int r = what ? env_path_resolve(what, &path) : 0;
 
-    if (what && env_path_resolve(what, &path) < 0) {
+    note_denied(&search, r);
+    if (search.denied) {
+        return say_not_found(verb, what, &search);
+    }
+    if (r < 0) {
         return verb_fail(verb, "%s: there is no such file or directory", what);
     }
-    if (path && is_cluster_directory(path)) {
+    if (path && is_cluster_directory(&search, path)) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", path);
         free(path);
         return EXIT_OK;
@@ -169,12 +214,7 @@ int find_cluster(const struct verb *verb, const char *what, char ret_directory[F
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", search.directory);
         return EXIT_OK;
     }
-    if (what) {
-        return verb_fail(verb, "%s is neither a Shoal directory nor in a Shoal mount", what);
-    }
-    return search.count == 0
-               ? verb_fail(verb, "no cluster runs here: start one with `shoal up DIR`")
-               : verb_fail(verb, "%zu clusters run here: name one by its directory", search.count);
+    return say_not_found(verb, what, &search);
 }
 
 int find_and_call(const struct verb *verb, const char *what, size_t argument_count,

@@ -15,3 +15,5 @@ int find_and_call(const struct verb *verb, const char *what, size_t argument_cou
 /* The same for a directory that is known already. */
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments);
+/* Says why a daemon could not be asked; answers the exit status. */
+int call_failed(const struct verb *verb, const char *directory, int error);

@@ -90,9 +90,10 @@ static uint64_t bytes_at_start(const struct config *config) {
 static int refuse_small(const struct env_space *space, const char *directory,
                         const struct config *config, char problem[512]) {
     snprintf(problem, 512,
-             "%s has %" PRIu64 " MiB free, a new cluster of %u storage targets needs %" PRIu64
+             "%s has %" PRIu64 " MiB free, a new cluster of %u storage target%s needs %" PRIu64
              " MiB: free some or use fewer --osts",
-             directory, space->free_bytes / MIB, config->ost_count, bytes_at_start(config) / MIB);
+             directory, space->free_bytes / MIB, config->ost_count,
+             config->ost_count == 1 ? "" : "s", bytes_at_start(config) / MIB);
     return -ERR_NO_SPACE;
 }
 
@@ -191,6 +192,26 @@ static void say_in_use(const char *directory, int holder, char problem[512]) {
              holder, directory);
 }
 
+/* What is asked for a new cluster, of one that is there already. */
+static int check_asked(const struct local_cluster_options *options, const struct config *config,
+                       char problem[512]) {
+    if (options->ost_count > 0 && options->ost_count != config->ost_count) {
+        snprintf(problem, 512,
+                 "%s has %u storage target%s, not %u, and keeps that number: leave --osts out",
+                 options->directory, config->ost_count, config->ost_count == 1 ? "" : "s",
+                 options->ost_count);
+        return -ERR_INVALID;
+    }
+    if (options->data_bytes_max > 0 && options->data_bytes_max != config->data_bytes_max) {
+        snprintf(problem, 512,
+                 "%s has storage targets of up to %" PRIu64 " bytes, not %" PRIu64
+                 ": leave --size out, or set data_bytes_max in %s",
+                 options->directory, config->data_bytes_max, options->data_bytes_max, CONFIG_NAME);
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
 int local_directory_check(const struct local_cluster_options *options, char problem[512]) {
     const struct env_linux_options env_options = {.root = options->directory};
     struct config config;
@@ -207,6 +228,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         r = seen.config ? read_config(env, options->directory, &config, problem)
                         : plan(env, options, &config, problem);
     }
+    r = r == 0 && seen.config ? check_asked(options, &config, problem) : r;
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);
     }

@@ -789,6 +789,87 @@ busy("umount")
 busy("down")
 
 
+@row("umount-after-umount", 1, "is not mounted")
+def _(scene):
+    scene.start()
+    scene.sh("umount", scene.mount)
+    result = scene.run("status", scene.directory)
+    if "mounted    -" not in result.stdout:
+        raise clusters.Failed(result.stdout)
+    return ["umount", scene.directory]
+
+
+def other_user(words):
+    @row("other-user-" + "-".join(words), 1, "permission denied", "run it as root")
+    def _(scene):
+        scene.start()
+        os.chmod(scene.top, 0o755)
+        scene.user = NOBODY
+        scene.must_name = scene.directory
+        return words + [scene.directory]
+
+
+for _words in CLUSTER_VERBS:
+    other_user(_words)
+
+
+@row("other-user-closed-directory", 1, "permission denied", "run it as root")
+def _(scene):
+    scene.start()
+    os.chmod(scene.top, 0o755)
+    os.chmod(scene.directory, 0o700)
+    scene.user = NOBODY
+    scene.must_name = scene.directory
+    return ["status", scene.directory]
+
+
+@row("other-user-names-none", 1, "permission denied", "run it as root")
+def _(scene):
+    scene.start()
+    os.chmod("/run/shoal", 0o700)
+    scene.user = NOBODY
+    return ["status"]
+
+
+@row("up-other-osts", 1, "has 1 storage target, not 2", "leave --osts out")
+def _(scene):
+    scene.run_once()
+    scene.must_name = scene.directory
+    return up_mounted(scene, "--osts", "2")
+
+
+@row("up-other-size", 1, f"up to {16 * MIB} bytes, not {32 * MIB}", "data_bytes_max")
+def _(scene):
+    scene.run_once()
+    return up_mounted(scene, "--size", "32M")
+
+
+def changed_osts(name, number, prepare):
+    @row("conf-osts-" + name, 1, f"osts = {number}", "keeps the number")
+    def _(scene):
+        prepare(scene)
+        scene.configure("osts = 1", f"osts = {number}")
+        return up_mounted(scene)
+
+
+def start_and_kill(scene):
+    scene.start()
+    scene.kill()
+    clusters.unmount(scene.mount)
+
+
+changed_osts("raised", 3, lambda scene: scene.run_once())
+changed_osts("raised-after-kill", 64, start_and_kill)
+
+
+@row("conf-osts-lowered", 1, "osts = 1", "keeps the number")
+def _(scene):
+    scene.configure("osts = 1", "osts = 3")
+    scene.run_once()
+    scene.configure("osts = 3", "osts = 1")
+    return up_mounted(scene)
+
+
 @row("umount-within", 1, "mount point")
 def _(scene):
     scene.start()

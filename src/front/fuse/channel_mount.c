@@ -171,7 +171,7 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
 }
 
 /* Whether ours is still the one on top there. */
-static bool place_is_ours(const struct mount_place *place) {
+bool mount_is_there(const struct mount_place *place) {
     struct mount_found found;
 
     return place->device[0] && mount_find(place->path, &found) &&
@@ -179,7 +179,7 @@ static bool place_is_ours(const struct mount_place *place) {
 }
 
 int mount_detach(struct mount_place *place) {
-    if (!place_is_ours(place) || umount2(place->path, UMOUNT_NOFOLLOW) == 0)
+    if (!mount_is_there(place) || umount2(place->path, UMOUNT_NOFOLLOW) == 0)
         return 0;
     return errno == EBUSY ? -ERR_IN_USE : 0;
 }
@@ -206,6 +206,6 @@ void mount_abort(struct mount_place *place) {
     if (!place->device[0])
         return;
     connection_abort(place);
-    if (place_is_ours(place))
+    if (mount_is_there(place))
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }

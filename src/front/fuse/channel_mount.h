@@ -14,8 +14,9 @@ struct mount_place {
 /* Mounts at place->path what is served through the descriptor of /dev/fuse. */
 MUST_CHECK int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                             struct fuse_problem *problem);
-/* The next two ask that the connection lives (channel_dev_connected).
- * Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it. */
+/* The next three ask that the connection lives (channel_dev_connected). */
+bool mount_is_there(const struct mount_place *place);
+/* Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it. */
 MUST_CHECK int mount_detach(struct mount_place *place);
 /* Also when programs use it: their calls fail from here on. Ends the connection by the kernel's
  * control file system for FUSE; where that is refused, it ends with its last user. */

@@ -181,6 +181,10 @@ int fuse_mount_check(const char *path, char **ret_path, struct fuse_problem *ret
 }
 
 /* While the connection lives its device number is ours alone; afterwards it can be anybody's. */
+bool fuse_mount_is_there(struct fuse_mount *mount) {
+    return channel_dev_connected(&mount->dev) && mount_is_there(&mount->place);
+}
+
 int fuse_mount_detach(struct fuse_mount *mount) {
     return channel_dev_connected(&mount->dev) ? mount_detach(&mount->place) : 0;
 }

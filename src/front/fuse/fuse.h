@@ -52,6 +52,8 @@ MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_
  * start. */
 MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
                                 struct fuse_problem *ret_problem);
+/* Whether it still is at its mount point: umount(8) may have taken it away. */
+bool fuse_mount_is_there(struct fuse_mount *mount);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
 MUST_CHECK int fuse_mount_detach(struct fuse_mount *mount);
 /* Returns when the mount is gone: by detach, stop, or umount(8). */

@@ -5,7 +5,7 @@
  * Memory: taken at start; entries that were never used are not resident. */
 #pragma once
 #include "base/err.h"
-#include "front/fuse/index_pool.h"
+#include "base/index_pool.h"
 #include <shoal/shoal.h>
 
 struct handle {

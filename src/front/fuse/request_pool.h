@@ -9,7 +9,7 @@
  * Thread: any.  Memory: requests_max buffers, mapped at start, resident from their first use on. */
 #pragma once
 #include "base/err.h"
-#include "front/fuse/index_pool.h"
+#include "base/index_pool.h"
 
 enum {
     BUFFER_HEAD_BYTES = 4096, /* reply and, at its end, the request up to the payload */
