@@ -51,15 +51,15 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
     }
 }
 
-void file_restarted(struct open_file *file, const struct capability *capability) {
-    file->attributes.epoch = 0;
+void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
+    file->attributes.epoch = reply->epoch;
     file->seen_ns = 0;
     /* What it was told of the size may be among what it has lost. */
     if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
         file->size_owed = true;
     }
-    if (capability->ino.value == file->ino.value) {
-        file->capability = *capability;
+    if (reply->capability.ino.value == file->ino.value) {
+        file->capability = reply->capability;
     }
 }
 

@@ -66,9 +66,10 @@ bool file_see(struct open_file *file, const struct attributes *attributes);
 void file_see_truncated(struct open_file *file, const struct attributes *attributes,
                         const struct capability *capability);
 void file_see_capability(struct open_file *file, const struct capability *capability);
-/* The server has started anew and given this capability. It may have lost what we know of the file,
- * so anything that it says counts as newer, and it is asked before the file is used. */
-void file_restarted(struct open_file *file, const struct capability *capability);
+/* The server has started anew. It may have lost what we know of the file, so what it says counts
+ * from the epoch that it has now, and it is asked before the file is used; an outcome that it gives
+ * again is older than that. */
+void file_restarted(struct open_file *file, const struct reopen_reply *reply);
 /* Replaces in an answer what the server cannot know yet. */
 void file_overlay(const struct open_file *file, struct attributes *attributes);
 /* A write up to end was acknowledged. */

@@ -123,6 +123,10 @@ static void create_opened(struct operation *operation) {
 
     if (errand_is_over(&operation->errand)) {
         create_open(operation, operation->errand.call.request.open.ino);
+    } else if (operation->result == -ERR_STALE) {
+        /* The server has lost what it made, and nobody was told of it yet: it is made anew. */
+        operation->stage = CREATE_SEND;
+        operation_post(operation, operation->home);
     } else if (operation->result) {
         operation_finish(operation, operation->result);
     } else {

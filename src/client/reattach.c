@@ -250,7 +250,7 @@ static void reopening_answered(struct errand *errand) {
     int r = errand->call.result;
 
     if (r == 0) {
-        file_restarted(reopening->file, &errand->call.reply.reopen.capability);
+        file_restarted(reopening->file, &errand->call.reply.reopen);
         atomic_fetch_add_explicit(&shard->reopened, 1, memory_order_relaxed);
         r = term_is_one(&reopening->term, errand->call.reply.reopen.term) ? 0 : -ERR_STALE_TERM;
     }

@@ -130,6 +130,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
+    call->reply.reopen.epoch = row->epoch;
     if (!transaction->session->attached) {
         if (opens_is_full(opens) && !opens_find(opens, request->ino, transaction->session)) {
             return -ERR_TOO_MANY_OPEN;

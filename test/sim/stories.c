@@ -308,7 +308,9 @@ static bool file_write(const char *path, const char *text) {
         perror(path);
         return false;
     }
-    return (fputs(text, file) >= 0) & (fclose(file) == 0);
+    bool written = fputs(text, file) >= 0;
+
+    return fclose(file) == 0 && written;
 }
 
 static size_t first_difference(const char *a, const char *b) {

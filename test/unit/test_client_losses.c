@@ -245,6 +245,72 @@ static void test_late_answers_of_opens(void **state) {
     assert_int_equal(toy->write_opens, 0);
 }
 
+/* A creation that the server has lost before its answer came: nobody was told of it, so the file is
+ * made anew. */
+static void test_creation_that_was_lost_is_made_anew(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *other = make(bench, "other", RW);
+    struct toy_file *lost = toy_file_find(&bench->cluster, ino_of(bench, other) + 1);
+    uint64_t survived = mdt->position;
+    struct asked made;
+
+    assert_null(lost);
+    mdt->hold_answers = true;
+    start(bench, &made,
+          (struct shoal_request){.operation = SHOAL_CREATE,
+                                 .ino = SHOAL_INO_ROOT,
+                                 .name = "lost",
+                                 .name_bytes = 4,
+                                 .mode = 0644,
+                                 .flags = RW | SHOAL_OPEN_EXCLUSIVE});
+    mdt->hold_answers = false;
+    lost = toy_file_find(&bench->cluster, ino_of(bench, other) + 1);
+    assert_non_null(lost);
+    *lost = (struct toy_file){0};
+    restart(mdt, survived);
+    (void)size_by_lookup(bench, "other");
+    mdt->fail_opcode = OP_OPEN;
+    mdt->fail_result = -ERR_STALE;
+    mdt->fail_count = 1;
+    toy_release(mdt, UINT32_MAX);
+    assert_true(made.done);
+    assert_int_equal(mdt->fail_count, 0);
+    assert_int_equal(made.request.result, 0);
+    assert_int_equal(size_by_lookup(bench, "lost"), 0);
+    assert_int_equal(put(bench, made.request.file, 0, "new", 3), 3);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, made.request.file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, other), 0);
+}
+
+/* An open's answer that the server's successor gives again shows the file as it was then, and says
+ * nothing of what was written since. */
+static void test_answer_given_again_is_no_news(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "twice", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino);
+    uint8_t *data = pattern(90000, 4);
+    struct attributes before = toy->attributes;
+    struct shoal_request open = {.operation = SHOAL_OPEN, .ino = ino, .flags = SHOAL_OPEN_READ};
+    struct shoal_request look = {.operation = SHOAL_GETATTR, .ino = ino, .file = file};
+
+    assert_int_equal(put(bench, file, 0, data, 90000), 90000);
+    restart(mdt, mdt->position);
+    (void)size_by_lookup(bench, "twice");
+    struct attributes after = toy->attributes;
+    toy->attributes = before;
+    assert_int_equal(run(bench, &open), 0);
+    toy->attributes = after;
+    assert_int_equal(open.attributes.size, 90000);
+    assert_int_equal(run(bench, &look), 0);
+    assert_int_equal(look.attributes.size, 90000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 /* Answers that come after their term was judged. */
 static void test_ledger_judges_late_answers(void **state) {
     _Atomic uint64_t losses = 0;
@@ -295,6 +361,8 @@ int main(void) {
         TEST(conversion_writes_again_after_a_loss),
         TEST(a_lost_file_is_stale),
         TEST(late_answers_of_opens),
+        TEST(creation_that_was_lost_is_made_anew),
+        TEST(answer_given_again_is_no_news),
         cmocka_unit_test(test_ledger_judges_late_answers),
     };
 

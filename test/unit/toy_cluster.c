@@ -379,6 +379,7 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
             file->write_opens = call->request.reopen.write_count;
         }
         call->reply.reopen.capability = toy_capability(file);
+        call->reply.reopen.epoch = file->attributes.epoch;
         return 0;
     case OP_SETTLE:
         return mdt_settle(cluster, file, call);
