@@ -217,8 +217,9 @@ static void test_server_that_dies_late_is_cleared(void **state) {
     (void)state;
     cached.timeout_ns = NS_PER_S;
     server = fuse_server_start(&cached, NULL);
-    holder = holder_start(server.process);
+    /* Before there is a holder: it would take the request away from the server. */
     (void)stat_of(server.path);
+    holder = holder_start(server.process);
     fuse_server_kill(&server);
     second = fuse_server_start(&plain, server.path);
     assert_int_equal(waitpid(holder, NULL, 0), holder);
