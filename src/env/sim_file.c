@@ -493,8 +493,11 @@ void sim_file_power(struct sim_file *file) {
 
         block_power(file, slot_find(file, dirty->block));
     }
-    cut_to_size(file, size_after_power(file));
-    if (file->allocation_changed && prng_chance(sim_prng(sim), 1, 2)) {
+    /* File systems journal blocks before, or together with, the size that holds them: a size
+     * without its blocks does not come about. */
+    bool undone = file->allocation_changed && prng_chance(sim_prng(sim), 1, 2);
+    cut_to_size(file, undone ? file->durable_size_bytes : size_after_power(file));
+    if (undone) {
         uint64_t before = bitmap_count(&file->allocated);
 
         bitmap_copy(&file->allocated, &file->durable_allocated);

@@ -118,7 +118,13 @@ bool victim_answered(struct victim *victim, const struct shoal_request *request,
         return read_answered(victim, request, problem);
     }
     bool whole = request->operation != SHOAL_WRITE || (uint64_t)request->result == victim->size;
-    if (request->result < 0 || !whole) {
+    bool is_open = victim->stage == VICTIM_MADE || victim->stage == VICTIM_WRITTEN;
+    if (is_open && (request->result < 0 || !whole)) {
+        victim->spoiled = true;
+        victim->stage = VICTIM_SYNCED; /* Its handle goes back. */
+        return true;
+    }
+    if (request->result < 0 || !whole || victim->spoiled) {
         victim_forget(victim);
         return true;
     }

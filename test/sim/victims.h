@@ -29,6 +29,7 @@ enum victim_stage {
 struct victim {
     enum victim_stage stage;
     char name[VICTIM_NAME_BYTES];
+    bool spoiled; /* a write or fsync of it failed: it is closed and left alone */
     struct shoal_file *file;
     uint64_t ino;
     uint64_t number;
