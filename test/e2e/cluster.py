@@ -22,6 +22,16 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
+# osts and sizes: an ordinary cluster; one whose rings, logs and memory are so small that each
+# fills, wraps and is checkpointed all the time; one of a single target.
+SHAPES = [
+    (2, {}),
+    (3, {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "ost_ring_data_bytes": MIB,
+         "disk_log_bytes": 8 * MIB, "mdt_changes_bytes": 8 * MIB, "ost_changes_bytes": 8 * MIB,
+         "cache_bytes": 0}),
+    (1, {"data_bytes_max": 512 * MIB}),
+]
+
 # Small, but large enough that no test but those of limits meets one.
 SIZES = {
     "mdt_ring_bytes": 2 * MIB,

@@ -13,20 +13,10 @@ import subprocess
 import sys
 
 import cluster as clusters
-from cluster import MIB
+from cluster import SHAPES
 
 ROUNDS_PER_CLUSTER = 10
 LIMIT_S_PER_ROUND = 120
-
-# osts and sizes: an ordinary cluster; one whose rings, logs and memory are so small that each
-# fills, wraps and is checkpointed all the time; one of a single target.
-SHAPES = [
-    (2, {}),
-    (3, {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "ost_ring_data_bytes": MIB,
-         "disk_log_bytes": 8 * MIB, "mdt_changes_bytes": 8 * MIB, "ost_changes_bytes": 8 * MIB,
-         "cache_bytes": 0}),
-    (1, {"data_bytes_max": 512 * MIB}),
-]
 
 
 def run(shoal, program, rounds, seed):

@@ -23,21 +23,11 @@ import time
 
 import cluster as clusters
 import power_load
-from cluster import Failed, MIB
+from cluster import Failed, SHAPES
 
 ROUNDS_PER_CLUSTER = 4
 LIMIT_S = 120
 SCRUB_S = 120
-
-# As for kill.py: an ordinary cluster; one whose logs and memory are so small that they wrap and are
-# checkpointed all the time; one of a single target.
-SHAPES = [
-    (2, {}),
-    (3, {"mdt_ring_bytes": MIB, "ost_ring_bytes": MIB, "ost_ring_data_bytes": MIB,
-         "disk_log_bytes": 8 * MIB, "mdt_changes_bytes": 8 * MIB, "ost_changes_bytes": 8 * MIB,
-         "cache_bytes": 0}),
-    (1, {"data_bytes_max": 512 * MIB}),
-]
 
 
 class PoweredCluster(clusters.Cluster):
