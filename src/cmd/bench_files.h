@@ -17,7 +17,6 @@ union bench_file {
 };
 
 struct bench_files {
-    const char *name;
     int (*thread_enter)(void *context);
     void (*thread_leave)(void *context);
     int (*open)(void *context, const char *path, unsigned flags, union bench_file *ret_file);

@@ -69,7 +69,6 @@ static int host_list(void *context, const char *path, uint64_t *ret_count) {
 }
 
 const struct bench_files bench_host_files = {
-    .name = "kernel",
     .thread_enter = host_enter,
     .thread_leave = host_leave,
     .open = host_open,

@@ -115,7 +115,6 @@ static int native_list(void *context, const char *path, uint64_t *ret_count) {
 }
 
 const struct bench_files bench_native_files = {
-    .name = "libshoal",
     .thread_enter = native_enter,
     .thread_leave = native_leave,
     .open = native_open,
