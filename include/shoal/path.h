@@ -28,7 +28,8 @@ SHOAL_EXPORT int shoal_path_open(const struct shoal_place *place, const char *pa
                                  uint32_t mode, struct shoal_file **ret_file);
 /* Closes in any case; tells what went wrong with the last size and time. Takes NULL. */
 SHOAL_EXPORT int shoal_path_close(const struct shoal_place *place, struct shoal_file *file);
-/* Bytes read, fewer only at the end of the file; 0 behind it. */
+/* Bytes read, fewer only at the end of the file; 0 behind it. What data holds behind them, up to
+ * size, is not said. */
 SHOAL_EXPORT int64_t shoal_path_read(const struct shoal_place *place, struct shoal_file *file,
                                      void *data, size_t size, uint64_t offset);
 /* All bytes, or an error. A file opened with SHOAL_OPEN_APPEND takes no notice of the offset. */

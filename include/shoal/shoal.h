@@ -88,7 +88,7 @@ enum shoal_operation {
     SHOAL_RENAME,     /* ino, name, new_ino, new_name, flags (SHOAL_RENAME_*) */
     SHOAL_OPEN,       /* ino, flags -> file, attributes */
     SHOAL_RELEASE,    /* file: closes it; always takes it */
-    SHOAL_READ,       /* file, offset, data (space), size -> result = bytes */
+    SHOAL_READ,       /* file, offset, data (space; undefined behind result), size -> result */
     SHOAL_WRITE,      /* file, offset, data, size -> result = bytes (all, or an error) */
     SHOAL_FSYNC,      /* file; root: as SHOAL_SYNC. -EIO once a handle: a power cut undid changes */
     SHOAL_FLUSH,      /* file: settles size and times, as close does */
