@@ -14,6 +14,14 @@
 #define PR_SET_IO_FLUSHER 57 /* Linux 5.6 */
 #endif
 
+enum {
+    POLL_NS = 10000,     /* looked for the next request before sleeping */
+    POLL_PAUSES = 8,     /* between two looks */
+    SHARE_NS = 250000,   /* without an empty read, then another is to help */
+    LARGE_BYTES = 65536, /* data of more than this keeps all active, for LARGE_NS */
+    LARGE_NS = 10000000,
+};
+
 struct channel_thread {
     struct channel_threads *all;
     unsigned index;
@@ -22,6 +30,8 @@ struct channel_thread {
     int poll_descriptor;          /* reads don't */
     struct env_loop *loop;        /* while it may be woken; guarded by mutex */
     struct fuse_request *request; /* that the next read fills; NULL: to be had */
+    uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
+    atomic_bool parked;           /* whoever takes it back makes the thread active */
 };
 
 struct channel_threads {
@@ -29,7 +39,10 @@ struct channel_threads {
     struct channel_dev *dev;
     const struct fuse_options *options;
     unsigned wanted_count;
-    pthread_mutex_t mutex; /* guards what follows */
+    atomic_int active_count;   /* that read requests; at least 1 */
+    atomic_bool closed;        /* the mount is gone */
+    _Atomic uint64_t large_ns; /* when large data was asked for last */
+    pthread_mutex_t mutex;     /* guards what follows */
     pthread_cond_t changed;
     unsigned count;         /* that could be started */
     unsigned started_count; /* that serve, or failed to */
@@ -67,19 +80,125 @@ static void thread_wait_request(struct channel_thread *thread) {
     atomic_fetch_sub(&pool->waiting_count, 1);
 }
 
+static void thread_wake(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+
+    pthread_mutex_lock(&all->mutex);
+    if (thread->loop)
+        env_loop_wake(thread->loop);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static inline void cpu_relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Makes one of the parked threads active, if there is one. */
+static void thread_activate_one(struct channel_threads *threads) {
+    for (unsigned i = 0; i < threads->wanted_count; i++) {
+        struct channel_thread *thread = &threads->threads[i];
+        bool parked = atomic_load_explicit(&thread->parked, memory_order_relaxed);
+
+        if (parked && atomic_compare_exchange_strong(&thread->parked, &parked, false)) {
+            atomic_fetch_add(&threads->active_count, 1);
+            thread_wake(thread);
+            return;
+        }
+    }
+}
+
+/* Leaves the requests to the other active threads until one of them has too many; completions of
+ * this thread go on. False at once when there is no other. */
+static bool thread_park(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+    int active = atomic_load(&all->active_count);
+    uint64_t large_ns = atomic_load_explicit(&all->large_ns, memory_order_relaxed);
+
+    if (active > 1 && env_now_ns(all->options->env) - large_ns < LARGE_NS)
+        return false;
+    do {
+        if (active <= 1)
+            return false;
+    } while (!atomic_compare_exchange_weak(&all->active_count, &active, active - 1));
+    atomic_store(&thread->parked, true);
+    while (atomic_load(&thread->parked) && !atomic_load(&all->closed)) {
+        (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
+        thread_run_idle(thread);
+    }
+    return true;
+}
+
+/* While requests are short, half of the CPUs are left to those who send them. Copying large data
+ * keeps a thread from reading what waits, so then all read. */
+static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
+    struct channel_threads *all = thread->all;
+    bool large = fuse_request_data_bytes(thread->request, bytes) > LARGE_BYTES;
+    unsigned limit = large ? all->wanted_count : MAX(all->wanted_count / 2, 1u);
+    unsigned active = (unsigned)atomic_load_explicit(&all->active_count, memory_order_relaxed);
+    uint64_t now_ns;
+
+    if (!large && (!at_once || active >= limit))
+        return;
+    now_ns = env_now_ns(all->options->env);
+    if (large)
+        atomic_store_explicit(&all->large_ns, now_ns, memory_order_relaxed);
+    if (thread->busy_since_ns == 0)
+        thread->busy_since_ns = now_ns;
+    if (active < limit && (large || now_ns - thread->busy_since_ns >= SHARE_NS)) {
+        thread_activate_one(all);
+        thread->busy_since_ns = now_ns;
+    }
+}
+
+/* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none. *ret_bytes
+ * is 0 when something of this thread is to be run first. */
+static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
+    struct env *env = thread->all->options->env;
+    uint64_t end_ns = 0;
+
+    thread->request->descriptor = thread->poll_descriptor;
+    for (;;) {
+        int r = channel_dev_read(thread->poll_descriptor, thread->request, ret_bytes);
+        uint64_t now_ns;
+
+        if (r != -ERR_PENDING) {
+            if (r == 0)
+                thread_found(thread, end_ns == 0, *ret_bytes);
+            return r;
+        }
+        thread->busy_since_ns = 0;
+        now_ns = env_now_ns(env);
+        if (end_ns == 0)
+            end_ns = now_ns + POLL_NS;
+        if (now_ns >= end_ns)
+            return -ERR_PENDING;
+        if (env_loop_pending(env) > 0 && env_loop_poll(env) > 0) {
+            *ret_bytes = 0;
+            return 0;
+        }
+        for (unsigned i = 0; i < POLL_PAUSES; i++)
+            cpu_relax();
+    }
+}
+
 /* -ERR_CLOSED when the mount is gone; *ret_bytes is 0 when something else is to be done first. */
 static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
     struct env *env = thread->all->options->env;
-    bool pending = env_loop_pending(env) > 0;
-    int descriptor = pending ? thread->poll_descriptor : thread->descriptor;
-    int r = channel_dev_read(descriptor, thread->request, ret_bytes);
+    int r = thread_poll(thread, ret_bytes);
 
-    thread->request->descriptor = descriptor;
     if (r != -ERR_PENDING)
         return r;
-    (void)env_loop_wait(env, descriptor, UINT64_MAX);
     *ret_bytes = 0;
-    return 0;
+    if (thread_park(thread))
+        return atomic_load(&thread->all->closed) ? -ERR_CLOSED : 0;
+    if (env_loop_pending(env) > 0) {
+        (void)env_loop_wait(env, thread->poll_descriptor, UINT64_MAX);
+        return 0;
+    }
+    thread->request->descriptor = thread->descriptor;
+    return channel_dev_read(thread->descriptor, thread->request, ret_bytes);
 }
 
 static void thread_serve(struct channel_thread *thread) {
@@ -100,6 +219,8 @@ static void thread_serve(struct channel_thread *thread) {
         if (bytes > 0 && !fuse_request_run(thread->request, bytes))
             thread->request = NULL;
     }
+    atomic_store(&thread->all->closed, true);
+    channel_threads_wake(thread->all);
 }
 
 /* What is in flight may need this thread, wherever it was read. */
@@ -144,6 +265,7 @@ static void thread_work(struct channel_thread *thread) {
 
     if (options->thread_enter)
         options->thread_enter(options->context);
+    atomic_fetch_add(&thread->all->active_count, 1);
     thread_report(thread, 0);
     thread_serve(thread);
     thread_drain(thread);

@@ -1,8 +1,15 @@
 /* The threads of a mount: each reads requests, runs them and what they leave to run.
  *
- *     nothing in flight on this thread:  sleeps in read of its own descriptor
- *     I/O or jobs in flight:             sleeps in env_loop_wait for those and for requests
- *     no request object free:            sleeps in env_loop_wait until one is put back
+ *     active   reads; with nothing there it looks again for 10 us, as who was answered asks again
+ *       |  ^   soon and waking a thread costs more than that
+ *       v  |
+ *     parked   sleeps in env_loop_wait for its own completions, until an active one has been busy
+ *              for long, or large data is to be copied
+ *
+ * The last active one does not park. It sleeps in read of its own descriptor; with I/O or jobs in
+ * flight in env_loop_wait, for those and for requests; without a free request object until one is
+ * put back. So one program that calls one thing after another is served by one thread that it need
+ * not wake, and no request wakes two.
  *
  * They end when the mount is gone and all requests have ended. */
 #pragma once

@@ -66,6 +66,19 @@ int request_prepare_handle(struct fuse_request *request, enum shoal_operation op
     return VERDICT_SUBMIT;
 }
 
+uint32_t fuse_request_data_bytes(const struct fuse_request *request, size_t in_bytes) {
+    const struct abi_in_header *header = request_header(request);
+    const struct abi_read_in *read = request_body(request);
+    const struct op *op =
+        in_bytes >= sizeof(*header) + sizeof(*read) && header->opcode < OPERATION_COUNT
+            ? &ops[header->opcode]
+            : &fuse_op_none;
+
+    static_assert(offsetof(struct abi_read_in, size) == offsetof(struct abi_write_in, size),
+                  "read alike");
+    return op->start == fuse_op_read || op->start == fuse_op_write ? read->size : 0;
+}
+
 /* Finds the names behind the body. Everything that is read later is checked here, except that a
  * WRITE brings as much as it says. */
 static int request_decode(struct fuse_request *request) {
