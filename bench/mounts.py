@@ -1,9 +1,17 @@
 """The file systems that ./dev bench compares: a cluster, our channel alone, libfuse's pass-through
-example, and folders. Each is mounted at .root and ended by .stop(), by its own process id."""
+example, and folders. Each lies at .root while it is started:
 
+    start()   mounted; the seconds that took
+    rest()    ended, by its own process id; what it has on the disk stays
+    again()   rest and start: of what it keeps on the disk nothing is in memory, nor in the kernel
+    stop()    ended for good, as often as one likes
+"""
+
+import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -11,6 +19,8 @@ import time
 
 EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
 MOUNT_WAIT_S = 20
+SETTLE_WAIT_S = 5
+SETTLE_STEP_S = 0.05
 
 
 class Failed(Exception):
@@ -47,6 +57,27 @@ def cpu_s(process_id):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def forget(place, what):
+    """drop_caches, until what it gives the server to do is over: its CPU time stands still."""
+    drop_caches(what)
+    until_s = time.monotonic() + SETTLE_WAIT_S
+    before_s = None
+    while before_s != (now_s := cpu_s(place.process_id)) and time.monotonic() < until_s:
+        before_s = now_s
+        time.sleep(SETTLE_STEP_S)
+
+
+@contextlib.contextmanager
+def up(place):
+    """Started cold, and at rest behind it: what is measured is alone."""
+    drop_caches(3)
+    place.start()
+    try:
+        yield place
+    finally:
+        place.rest()
+
+
 class Folder:
     """A folder of whatever file system it lies in."""
 
@@ -60,12 +91,19 @@ class Folder:
     def start(self):
         return 0.0
 
+    def rest(self):
+        pass
+
+    def again(self):
+        drop_caches(3)
+        return 0.0
+
     def stop(self):
         shutil.rmtree(self.root, ignore_errors=True)
 
 
 class Mounted:
-    """A program of ours in the foreground that serves a mount point."""
+    """A program that we start in the foreground and that serves a mount point from its memory."""
 
     def __init__(self, name, words, root):
         self.name = name
@@ -88,12 +126,46 @@ class Mounted:
             time.sleep(0.01)
         return time.monotonic() - started_s
 
-    def stop(self):
+    def rest(self):
         subprocess.run(["umount", "--lazy", self.root], capture_output=True, check=False)
         if self.process:
             self.process.terminate()
-            self.process.wait(timeout=MOUNT_WAIT_S)
+            try:
+                self.process.wait(timeout=MOUNT_WAIT_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
             self.process = None
+
+    def again(self):
+        """What it has is in its memory, so it goes on."""
+        drop_caches(3)
+        return 0.0
+
+    def stop(self):
+        self.rest()
+
+
+class Passthrough(Mounted):
+    """libfuse's example passthrough_ll over the folder .source. Its options: the page cache as the
+    kernel likes, names and attributes for 1 s, as ours."""
+
+    def __init__(self, program, source, root):
+        options = f"source={source},cache=auto,timeout=1"
+        super().__init__("passthrough_ll", [program, "-f", "-o", options, root], root)
+        self.source = source
+        self.inodes_max = None  # while it is started: it keeps a descriptor open for each
+        os.makedirs(source)
+
+    def start(self):
+        seconds = super().start()
+        self.inodes_max = descriptors_raise(self.process_id) // 1000 * 1000 - 1000
+        return seconds
+
+    def again(self):
+        self.rest()
+        drop_caches(3)
+        return self.start()
 
 
 class Cluster:
@@ -108,6 +180,7 @@ class Cluster:
         self.root = root
         self.sizes = sizes or {}
         self.process_id = None
+        self.started_s = None  # how long the last start took
         os.makedirs(data)
         os.makedirs(root, exist_ok=True)
 
@@ -119,10 +192,10 @@ class Cluster:
         started_s = time.monotonic()
         command([self.shoal, "up", self.data, "--mount", self.root])
         os.listdir(self.root)
-        seconds = time.monotonic() - started_s
+        self.started_s = time.monotonic() - started_s
         with open(os.path.join(self.data, "lock"), encoding="ascii") as file:
             self.process_id = int(file.read())
-        return seconds
+        return self.started_s
 
     def configure(self):
         path = os.path.join(self.data, "shoal.conf")
@@ -136,9 +209,13 @@ class Cluster:
             file.write(text)
         self.sizes = {}
 
+    def rest(self):
+        if self.process_id is not None:
+            command([self.shoal, "down", self.data])
+            self.process_id = None
+
     def again(self):
-        """Stopped and started: nothing in memory. The seconds until it is mounted."""
-        command([self.shoal, "down", self.data])
+        self.rest()
         drop_caches(3)
         return self.start()
 
@@ -162,6 +239,25 @@ class Cluster:
             subprocess.run([self.shoal, "down", self.data], capture_output=True, check=False)
             self.process_id = None
         shutil.rmtree(self.data, ignore_errors=True)
+
+
+def descriptors_raise(process_id):
+    """Lets a process have as many as may be; the number."""
+    _, hard = resource.prlimit(process_id, resource.RLIMIT_NOFILE)
+    with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
+        most = int(file.read())
+    try:
+        resource.prlimit(process_id, resource.RLIMIT_NOFILE, (most, most))
+        return most
+    except (PermissionError, ValueError):
+        resource.prlimit(process_id, resource.RLIMIT_NOFILE, (hard, hard))
+        return hard
+
+
+def stopping(places):
+    for place in places:
+        if place:
+            place.stop()
 
 
 def passthrough_build(folder):

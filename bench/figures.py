@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+"""Rows of ./dev bench: medians of their runs, their text, their file, and the table of the page.
+
+Usage: figures.py JSON PAGE
+
+Rewrites the table in PAGE from what `run.py --json` has written; nothing else in PAGE changes.
+
+A row: {name, value, unit, limit, limit_is, ratio, budget, runs}. runs holds [value, limit] of each
+run, limit null where there is none; value and limit are their medians, ratio is the median of the
+runs' ratios value / limit, so above 1 is better for rates and worse for times and CPU. A budget is
+of the ratio where there is a limit, else of the value; "" is none.
+"""
+
+import json
+import operator
+import os
+import statistics
+import sys
+
+HEAD = ["| what | figure | limit | limit is | ratio | budget | met |",
+        "|---|---|---|---|---|---|---|"]
+BOUNDS = {">=": operator.ge, "<=": operator.le}
+
+
+def row_of(name, unit, pairs, limit_is, budget):
+    """pairs: (value, limit) of each run; a limit of None: there is none."""
+    limits = [pair[1] for pair in pairs if pair[1] is not None]
+    if limits and len(limits) != len(pairs):
+        raise ValueError(f"{name}: a run without its limit")
+    ratios = [pair[0] / pair[1] for pair in pairs] if limits else []
+    return {"name": name, "value": statistics.median(pair[0] for pair in pairs), "unit": unit,
+            "limit": statistics.median(limits) if limits else None, "limit_is": limit_is,
+            "ratio": statistics.median(ratios) if ratios else None, "budget": budget,
+            "runs": [list(pair) for pair in pairs]}
+
+
+def is_met(row):
+    """None where there is no budget."""
+    if not row["budget"]:
+        return None
+    bound, number = row["budget"].split()
+    return BOUNDS[bound](row["value"] if row["ratio"] is None else row["ratio"], float(number))
+
+
+def line_of(row):
+    limit = "" if row["limit"] is None else f"{row['limit']:12.4g} {row['ratio']:7.2f}"
+    return (f"{row['name']:44s} {row['value']:12.4g} {row['unit']:9s} {limit:20s} {row['budget']} "
+            f"({row['limit_is']})")
+
+
+def save(path, rows):
+    """A reader finds the rows of before or these, never a part."""
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(rows, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".part", path)
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def cells_of(row):
+    met = {None: "-", True: "yes", False: "**no**"}[is_met(row)]
+    return [row["name"], f"{number(row['value'])} {row['unit']}",
+            "-" if row["limit"] is None else number(row["limit"]), row["limit_is"] or "-",
+            "-" if row["ratio"] is None else f"{row['ratio']:.2f}", row["budget"] or "-", met]
+
+
+def page_of(page, rows):
+    """The page's text with its table made anew. ValueError: it has none."""
+    lines = page.split("\n")
+    if HEAD[0] not in lines:
+        raise ValueError("the page has no table of figures")
+    first = behind = lines.index(HEAD[0])
+    while behind < len(lines) and lines[behind].startswith("|"):
+        behind += 1
+    table = HEAD + ["| " + " | ".join(cells_of(row)) + " |" for row in rows]
+    return "\n".join(lines[:first] + table + lines[behind:])
+
+
+def main():
+    if len(sys.argv) != 3:
+        print("usage: figures.py JSON PAGE", file=sys.stderr)
+        return 2
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            rows = json.load(file)
+        with open(sys.argv[2], encoding="utf-8") as file:
+            text = page_of(file.read(), rows)
+    except (OSError, ValueError) as problem:
+        print(f"figures.py: {problem}", file=sys.stderr)
+        return 1
+    except (KeyError, TypeError, AttributeError):
+        print(f"figures.py: {sys.argv[1]} holds something else than rows", file=sys.stderr)
+        return 1
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

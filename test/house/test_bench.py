@@ -1,0 +1,132 @@
+"""Shows that the figures of ./dev bench are the medians that they are said to be, that the page's
+table is made from them alone, and that the compared systems take turns."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BENCH = os.path.join(ROOT, "bench")
+sys.path.insert(0, BENCH)
+sys.dont_write_bytecode = True
+
+import figures
+import run
+
+PAGE = f"# Figures\n\nAbove, | with a bar.\n\n{figures.HEAD[0]}\n|---|\n| old | 1 |\n\nBelow.\n"
+ROWS = [figures.row_of("fast", "ops/s", [(20519.6, 13000.0)], "bare", ">= 1"),
+        figures.row_of("slow", "ops/s", [(9.0, 13.0)], "bare", ">= 0.7"),
+        figures.row_of("short", "us CPU", [(2.449, None)], "", "<= 5"),
+        figures.row_of("free", "%", [(0.5, None)], "of one core", "")]
+LINES = ["| fast | 20,520 ops/s | 13,000 | bare | 1.58 | >= 1 | yes |",
+         "| slow | 9.00 ops/s | 13.0 | bare | 0.69 | >= 0.7 | **no** |",
+         "| short | 2.45 us CPU | - | - | - | <= 5 | yes |",
+         "| free | 0.50 % | - | of one core | - | - | - |"]
+
+
+class Rows(unittest.TestCase):
+    def test_a_row_has_medians_and_keeps_all_runs(self):
+        pairs = [(10.0, 20.0), (30.0, 10.0), (20.0, 5.0)]
+        row = figures.row_of("name", "us", pairs, "limit", "<= 3")
+        self.assertEqual((row["value"], row["limit"], row["ratio"]), (20.0, 10.0, 3.0))
+        self.assertEqual(row["runs"], [[10.0, 20.0], [30.0, 10.0], [20.0, 5.0]])
+        self.assertTrue(figures.is_met(row))
+
+    def test_a_limit_that_one_run_lacks_is_refused(self):
+        with self.assertRaises(ValueError):
+            figures.row_of("name", "us", [(1.0, 2.0), (1.0, None)], "limit", "")
+
+    def test_a_budget_is_of_the_ratio_and_without_limit_of_the_value(self):
+        for value, limit, budget, met in ((6.0, 3.0, "<= 2", True), (6.0, 2.9, "<= 2", False),
+                                          (2.0, 3.0, ">= 0.67", False), (6.0, None, "<= 2", False),
+                                          (6.0, None, "", None)):
+            row = figures.row_of("name", "us", [(value, limit)], "", budget)
+            self.assertIs(figures.is_met(row), met, row)
+
+
+class Page(unittest.TestCase):
+    def test_only_the_table_is_made_anew(self):
+        wanted = PAGE.replace("|---|\n| old | 1 |", "\n".join(figures.HEAD[1:] + LINES))
+        self.assertEqual(figures.page_of(PAGE, ROWS), wanted)
+        self.assertEqual(figures.page_of(wanted, ROWS), wanted)
+
+    def test_a_page_without_table_is_refused(self):
+        with self.assertRaises(ValueError):
+            figures.page_of("# Figures\n", ROWS)
+
+    def test_the_page_of_the_project_has_one_table(self):
+        with open(os.path.join(ROOT, "docs", "benchmarks.md"), encoding="utf-8") as file:
+            self.assertEqual(file.read().split("\n").count(figures.HEAD[0]), 1)
+
+    def program(self, rows_text):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, page = os.path.join(folder, "rows"), os.path.join(folder, "page.md")
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(PAGE)
+            if rows_text is None:
+                figures.save(rows, ROWS)
+            else:
+                with open(rows, "w", encoding="utf-8") as file:
+                    file.write(rows_text)
+            result = subprocess.run([sys.executable, os.path.join(BENCH, "figures.py"), rows, page],
+                                    capture_output=True, text=True, timeout=60, check=False)
+            with open(page, encoding="utf-8") as file:
+                return result.returncode, file.read()
+
+    def test_the_program_writes_the_page_from_what_was_saved(self):
+        self.assertEqual(self.program(None), (0, figures.page_of(PAGE, ROWS)))
+
+    def test_the_program_leaves_the_page_alone_when_the_rows_are_none(self):
+        for text in (json.dumps(ROWS)[:-9], '[{"name": "fast"}]', "[3]", "{}x"):
+            self.assertEqual(self.program(text), (1, PAGE), text)
+
+
+class Place:
+    """Writes down what is done with it."""
+
+    def __init__(self, name, log):
+        self.name = name
+        self.log = log
+
+    def start(self):
+        self.log.append("start " + self.name)
+
+    def rest(self):
+        self.log.append("rest " + self.name)
+
+
+class Turns(unittest.TestCase):
+    def setUp(self):
+        drop_caches = run.mounts.drop_caches
+        self.addCleanup(setattr, run.mounts, "drop_caches", drop_caches)
+        self.log = []
+        run.mounts.drop_caches = lambda what: self.log.append(f"drop {what}")
+        self.bench = types.SimpleNamespace(
+            runs=2, take_turn=lambda place, once: run.Bench.take_turn(None, place, once))
+
+    def test_places_are_measured_alone_and_in_turn(self):
+        def once(place):
+            self.log.append("once " + place.name)
+            return place.name
+
+        places = (Place("a", self.log), None, Place("b", self.log))
+        self.assertEqual(run.Bench.take_turns(self.bench, places, once), [["a", None, "b"]] * 2)
+        turn = "drop 3,start {0},once {0},rest {0}"
+        self.assertEqual(",".join(self.log),
+                         ",".join(turn.format(name) for name in ("a", "b", "a", "b")))
+
+    def test_a_place_rests_when_its_turn_fails(self):
+        def once(place):
+            raise run.Failed(place.name)
+
+        with self.assertRaises(run.Failed):
+            run.Bench.take_turns(self.bench, (Place("a", self.log),), once)
+        self.assertEqual(self.log, ["drop 3", "start a", "rest a"])
+
+
+if __name__ == "__main__":
+    unittest.main()
