@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 #include "store/operations.h"
 
-enum { READ_START, READ_DATA, READ_CACHED_BLOCKS_MAX = 16 };
+enum { READ_START, READ_DATA, READ_CACHED_BLOCKS_MAX = 4 };
 
 static const uint8_t zero_block[BLOCK_BYTES];
 
