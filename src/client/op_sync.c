@@ -1,10 +1,12 @@
 /* fsync: what was written is on disk, with the size that makes it visible.
  *
- *     storage targets that have something of the file -> settle -> the group -> was anything lost?
+ *     settle -> storage targets that have something of the file, and the group, all at once
+ *            -> was anything lost?
  *
- * In this order, so that after a power loss the size never speaks of bytes that are not there. A
- * target that has started anew since it acknowledged something says so before it answers the sync;
- * so at the end all losses are known.
+ * Nothing is said before all of them have answered. Until then a power loss may leave the new size
+ * without its bytes, which then read as zeros, as it may for a file that nobody syncs. A target that
+ * has started anew since it acknowledged something says so before it answers the sync; so at the
+ * end all losses are known.
  *
  * The first fsync of a handle asks every target of the file, for others may have written it and
  * closed it before. The next ones ask where this client has something that is not on disk. */
@@ -13,7 +15,7 @@
 #include "client/loss.h"
 #include "client/settle.h"
 
-enum { FSYNC_ENTER, FSYNC_START, FSYNC_CHUNKS, FSYNC_SETTLED, FSYNC_GROUP };
+enum { FSYNC_ENTER, FSYNC_START, FSYNC_SETTLED, FSYNC_TARGETS };
 
 static struct shoal_file *fsync_handle(struct operation *operation) {
     return operation_request(operation)->file;
@@ -32,25 +34,14 @@ static void fsync_finish(struct operation *operation, int result) {
     operation_finish(operation, result);
 }
 
-static void fsync_group(struct operation *operation) {
-    operation->stage = FSYNC_GROUP;
-    operation_prepare(operation);
-    operation_call(operation, OP_SYNC, operation->ino);
-}
-
-static void fsync_settle(struct operation *operation) {
-    if (!file_is_owed(operation->file)) {
-        fsync_group(operation);
-        return;
-    }
-    operation->stage = FSYNC_SETTLED;
-    settle_fill(operation, operation_prepare(operation), 0);
-    operation_call(operation, OP_SETTLE, operation->ino);
-}
-
-/* A chain that the map does not name waits for a map that does. */
+/* The last number is the group's. A chain that the map does not name waits for a map that does. */
 static bool fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
     const struct open_file *file = operation->file;
+
+    if (number == operation->end - 1) {
+        errand_start_slot(errand, OP_SYNC, ino_slot(file->ino));
+        return true;
+    }
     const struct peer *peer = loss_chunk_peer(file, number);
     uint64_t position = peer ? ledger_unsynced(&peer->ledger, file->ino) : 0;
     bool all = !fsync_handle(operation)->synced;
@@ -67,22 +58,27 @@ static bool fsync_send(struct operation *operation, struct errand *errand, uint3
     return true;
 }
 
-static void fsync_chunks(struct operation *operation) {
-    if (!fan_advance(operation, fsync_send, NULL)) {
-        return;
-    }
-    if (operation->result) {
+static void fsync_targets(struct operation *operation) {
+    if (fan_advance(operation, fsync_send, NULL)) {
         fsync_finish(operation, operation->result);
-    } else {
-        fsync_settle(operation);
     }
 }
 
+static void fsync_fan(struct operation *operation) {
+    operation->stage = FSYNC_TARGETS;
+    fan_start(operation, loss_chunk_count(operation->file) + 1);
+    fsync_targets(operation);
+}
+
 static void fsync_start(struct operation *operation) {
-    operation->stage = FSYNC_CHUNKS;
-    fan_start(operation, loss_chunk_count(operation->file));
     file_leave(operation->file, operation);
-    fsync_chunks(operation);
+    if (!file_is_owed(operation->file)) {
+        fsync_fan(operation);
+        return;
+    }
+    operation->stage = FSYNC_SETTLED;
+    settle_fill(operation, operation_prepare(operation), 0);
+    operation_call(operation, OP_SETTLE, operation->ino);
 }
 
 static void fsync_enter(struct operation *operation) {
@@ -105,19 +101,16 @@ void op_fsync_step(struct operation *operation) {
     case FSYNC_START:
         fsync_start(operation);
         break;
-    case FSYNC_CHUNKS:
-        fsync_chunks(operation);
-        break;
     case FSYNC_SETTLED:
         if (operation->result) {
             fsync_finish(operation, operation->result);
         } else {
             settle_done(operation);
-            fsync_group(operation);
+            fsync_fan(operation);
         }
         break;
-    case FSYNC_GROUP:
-        fsync_finish(operation, operation->result);
+    case FSYNC_TARGETS:
+        fsync_targets(operation);
         break;
     }
 }
