@@ -4,9 +4,9 @@
  *            -> was anything lost?
  *
  * Nothing is said before all of them have answered. Until then a power loss may leave the new size
- * without its bytes, which then read as zeros, as it may for a file that nobody syncs. A target that
- * has started anew since it acknowledged something says so before it answers the sync; so at the
- * end all losses are known.
+ * without its bytes, which then read as zeros, as it may for a file that nobody syncs. A target
+ * that has started anew since it acknowledged something says so before it answers the sync; so at
+ * the end all losses are known.
  *
  * The first fsync of a handle asks every target of the file, for others may have written it and
  * closed it before. The next ones ask where this client has something that is not on disk. */

@@ -152,8 +152,8 @@ static void thread_found(struct channel_thread *thread, bool at_once, size_t byt
     }
 }
 
-/* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none. *ret_bytes
- * is 0 when something of this thread is to be run first. */
+/* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none.
+ * *ret_bytes is 0 when something of this thread is to be run first. */
 static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
     struct env *env = thread->all->options->env;
     uint64_t end_ns = 0;
