@@ -65,7 +65,7 @@ static void down(struct run *run, struct node *node, bool power) {
     }
     node_gone(run, node);
     if (power && node->role != NODE_CLIENT) {
-        workload_power(run->load, false);
+        workload_power(run->load, node);
     }
     run->restart_ns[index] =
         sim_now_ns(run->world->sim) + prng_between(&run->prng, NS_PER_MS, run->plan.down_ns_max);
@@ -77,7 +77,7 @@ static void all_down(struct run *run) {
             down(run, &run->world->nodes[i], true);
         }
     }
-    workload_power(run->load, true);
+    workload_power(run->load, NULL);
 }
 
 /* Most end before anybody is evicted for it. */
@@ -282,6 +282,7 @@ static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
 static void sum_up(struct run *run, struct seed_report *report) {
     const struct workload_counters *counted = workload_counters_get(run->load);
     struct world *world = run->world;
+    const struct trees_counters *names = workload_renames(run->load);
     const struct kv_counters *kv = &world->kv_sum;
     uint64_t *counts = report->counts;
 
@@ -292,6 +293,10 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
     counts[TOTAL_REFUSED] = counted->failed;
     counts[TOTAL_LOST] = counted->lost;
+    counts[TOTAL_RENAMES] = names->renames;
+    counts[TOTAL_REPLACED] = names->replaced;
+    counts[TOTAL_EXCHANGED] = names->exchanged;
+    counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_PENDING] = kv->pending_reads;

@@ -15,6 +15,10 @@
     X(SUCCEEDED, "succeeded", true)                                                                \
     X(REFUSED, "refused", false)                                                                   \
     X(LOST, "answers lost", true)                                                                  \
+    X(RENAMES, "renames", true)                                                                    \
+    X(REPLACED, "renames over a name", true)                                                       \
+    X(EXCHANGED, "renames that exchange", true)                                                    \
+    X(RENAMES_REFUSED, "renames refused", true)                                                    \
     X(DROPPED, "messages dropped", true)                                                           \
     X(DELAYED, "messages delayed", true)                                                           \
     X(DOUBLED, "messages doubled", true)                                                           \

@@ -5,6 +5,7 @@
 #pragma once
 #include "contents.h"
 #include "excuses.h"
+#include "trees.h"
 #include "world.h"
 #include <stdio.h>
 
@@ -30,11 +31,12 @@ void workload_free(struct workload *workload);
 void workload_look(struct workload *workload);
 /* The process of a client is gone, and with it what it had asked. After node_kill or node_power. */
 void workload_client_gone(struct workload *workload, struct node *node);
-/* A server, or all, lost power. */
-void workload_power(struct workload *workload, bool all);
+/* A server lost power; NULL: all of them did together, after each was told alone. */
+void workload_power(struct workload *workload, const struct node *node);
 /* NULL, or what an answer was that cannot be. */
 const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
+const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
 /* No question is open. */
 bool workload_is_idle(const struct workload *workload);
