@@ -113,18 +113,26 @@ const struct trees_counters *trees_counters_get(const struct trees *trees) {
     return &trees->counters;
 }
 
+static bool way_has(const struct way *way, uint8_t object) {
+    for (size_t i = 0; i < OPEN_MAX; i++) {
+        if (way->outcomes[i].object == object) {
+            return true;
+        }
+    }
+    return tree_has(&way->state, object);
+}
+
+static bool ways_have(const struct ways *ways, uint8_t object) {
+    for (size_t i = 0; i < ways->count; i++) {
+        if (way_has(&ways->list[i], object)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether any way has the object, or an open question speaks of it. */
 static bool is_in_use(const struct tree *tree, uint8_t object) {
-    for (size_t i = 0; i < tree->now.count; i++) {
-        if (tree_has(&tree->now.list[i].state, object)) {
-            return true;
-        }
-    }
-    for (size_t i = 0; i < tree->past.count; i++) {
-        if (tree_has(&tree->past.list[i].state, object)) {
-            return true;
-        }
-    }
     for (size_t i = 0; i < OPEN_MAX; i++) {
         const struct tree_operation *operation = &tree->open[i].operation;
 
@@ -134,7 +142,7 @@ static bool is_in_use(const struct tree *tree, uint8_t object) {
             return true;
         }
     }
-    return false;
+    return ways_have(&tree->now, object) || ways_have(&tree->past, object);
 }
 
 /* 0: all are in use. */
