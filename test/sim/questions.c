@@ -63,6 +63,9 @@ static uint64_t offset_draw(struct workload *workload, uint64_t size_max) {
 }
 
 static uint64_t size_draw(struct workload *workload) {
+    if (workload->options.overwrites && workload_draw(workload, 2)) {
+        return 65536;
+    }
     switch (workload_draw(workload, 6)) {
     case 0:
         return 1 + workload_draw(workload, 100);
@@ -171,14 +174,33 @@ static bool ask_tree(struct question *question) {
                      &question->tree, &question->request);
 }
 
+/* Writes that free what others wrote, syncs that let it be used, and reads that look. */
+static bool overwrite_draw(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+
+    switch (workload_draw(workload, 8)) {
+    case 0:
+        return handle && ask_handle(question, handle, SHOAL_FSYNC);
+    case 1:
+    case 2:
+        return handle && ask_read(question, handle);
+    default:
+        return handle && ask_write(question, handle);
+    }
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
+    if (asker->workload->options.overwrites && handle && workload_draw(asker->workload, 8) > 0) {
+        return overwrite_draw(question, handle);
+    }
     switch (workload_draw(asker->workload, 20)) {
     case 0:
-        return unused && asker->workload->file_count < 40 && ask_create(question, unused);
+        return unused && asker->workload->file_count < asker->workload->options.files_max &&
+               ask_create(question, unused);
     case 1:
         return unused && ask_open(question, unused);
     case 2:

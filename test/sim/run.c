@@ -12,7 +12,10 @@
 enum {
     OPERATIONS = 2200,
     DEPTH = 4,
+    FILES_MAX_HERE = 40,
     FILE_BYTES_MAX_HERE = 300000,
+    TIGHT_EVERY = 8, /* of so many seeds one has a small storage target; the first of them */
+    TIGHT_FIRST = 2,
     DEADLINE_S = 600, /* of simulated time, for the work */
 };
 
@@ -329,6 +332,20 @@ static void run_end(struct run *run, struct seed_report *report) {
     excuses_free(run->excuses);
 }
 
+/* A small storage target whose blocks go round quickly, and loses power often. */
+static void tighten(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->ost_count = 1;
+    options->data_bytes_max = prng_between(&run->prng, 3, 5) * 512 * KIB;
+    options->sync_interval_ns = prng_between(&run->prng, 50, 200) * NS_PER_MS;
+    load->overwrites = true;
+    load->files_max = 4;
+    load->size_max = 200000;
+    run->plan.has[FAULT_POWER] = true;
+    run->plan.has[FAULT_BIT_ROT] = false; /* It would excuse what is to be found. */
+    run->plan.crashes_max = 100;
+    excuses_no_space(run->excuses);
+}
+
 void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
@@ -343,18 +360,22 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
             options.data_bytes_max = prng_between(&run.prng, 2, 5) * MIB;
         }
     }
-    run.world = world_new(&options);
-    if (trace) {
-        sim_trace_to(run.world->sim, trace);
-    }
-    const struct workload_options load = {
+    struct workload_options load = {
         .operations = OPERATIONS,
         .depth = DEPTH,
         .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US,
+        .files_max = FILES_MAX_HERE,
         .size_max = FILE_BYTES_MAX_HERE,
         .excuses = run.excuses,
         .tell = trace,
     };
+    if (seed % TIGHT_EVERY == TIGHT_FIRST) {
+        tighten(&run, &options, &load);
+    }
+    run.world = world_new(&options);
+    if (trace) {
+        sim_trace_to(run.world->sim, trace);
+    }
     run.load = workload_new(run.world, &load);
     play(&run);
     mend(&run);

@@ -15,8 +15,9 @@ struct workload_options {
     uint64_t operations; /* to submit; then the clients stop asking */
     uint32_t depth;      /* in flight, a client */
     uint64_t think_ns;   /* between an answer and the next question, at most */
-    uint32_t files_max;  /* data files that are open at a time, a client */
+    uint32_t files_max;  /* data files that are made */
     uint32_t size_max;   /* of a file */
+    bool overwrites;     /* mostly large writes over what is there, so that blocks go round */
     struct excuses *excuses;
     FILE *tell; /* each question and answer; or NULL */
 };
