@@ -153,39 +153,42 @@ static bool take_data(struct question *question, char *problem) {
     return true;
 }
 
-static bool take_tree(struct question *question, bool lost, char *problem) {
-    struct workload *workload = question->asker->workload;
-    const struct shoal_request *request = &question->request;
+/* Of names that nobody else has, and of a tree: */
+static bool take_own(struct question *question, bool refused, char *problem) {
+    const struct workload *workload = question->asker->workload;
+    uint64_t lost_ns = workload->world->mdt->lost_ns;
 
-    if (lost) {
-        trees_lost(workload->trees, &question->tree);
+    if (question->about == ABOUT_VICTIM) {
+        return victim_answered(&question->victim, &question->request, lost_ns, problem);
+    }
+    if (refused) {
+        names_forget(&question->names);
         return true;
     }
-    return trees_answered(workload->trees, &question->tree, request,
-                          excuses_explain(workload->options.excuses, request, request->ino),
-                          problem);
+    return names_answered(&question->names, &question->request, lost_ns, problem);
 }
 
 static void take_name(struct question *question) {
     struct workload *workload = question->asker->workload;
     const struct shoal_request *request = &question->request;
-    uint64_t lost_ns = workload->world->mdt->lost_ns;
     bool lost = is_lost(question);
+    bool refused = !lost && request->result < 0 &&
+                   excuses_explain(workload->options.excuses, request, request->ino);
     bool right = true;
     char problem[TREES_PROBLEM_BYTES];
 
     workload->counters.succeeded += request->result >= 0;
     workload->counters.failed += request->result < 0;
     workload->counters.lost += lost;
-    if (question->about == ABOUT_TREE) {
-        right = take_tree(question, lost, problem);
+    if (lost && question->about == ABOUT_TREE) {
+        trees_lost(workload->trees, &question->tree);
     } else if (lost) {
         names_forget(&question->names);
         victim_forget(&question->victim);
-    } else if (question->about == ABOUT_VICTIM) {
-        right = victim_answered(&question->victim, request, lost_ns, problem);
+    } else if (question->about == ABOUT_TREE) {
+        right = trees_answered(workload->trees, &question->tree, request, refused, problem);
     } else {
-        right = names_answered(&question->names, request, lost_ns, problem);
+        right = take_own(question, refused, problem);
     }
     if (!right) {
         workload_fail(workload, question, problem);

@@ -16,7 +16,8 @@ enum {
     FILE_BYTES_MAX_HERE = 300000,
     TIGHT_EVERY = 8, /* of so many seeds one has a small storage target; the first of them */
     TIGHT_FIRST = 2,
-    DEADLINE_S = 600, /* of simulated time, for the work */
+    NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
+    DEADLINE_S = 600,   /* of simulated time, for the work */
 };
 
 struct run {
@@ -26,9 +27,11 @@ struct run {
     struct prng prng;
     uint64_t restart_ns[WORLD_NODES_MAX];
     struct fault_plan plan;
-    uint64_t act_ns;   /* when the next fault is due */
-    uint64_t heal_ns;  /* when the partition ends; 0: there is none */
-    uint64_t empty_ns; /* when there is room on disks again; 0: there is */
+    uint64_t act_ns;          /* when the next fault is due */
+    uint64_t heal_ns;         /* when the partition ends; 0: there is none */
+    uint64_t empty_ns;        /* when there is room on disks again; 0: there is */
+    uint64_t names_empty_ns;  /* likewise of the metadata target's */
+    uint64_t names_excuse_ns; /* until when it may say that there was none */
     uint64_t answers_ns;
     uint64_t crashes;
     char failure[600];
@@ -106,6 +109,14 @@ static void crash(struct run *run, struct node *node, enum fault_kind kind) {
     }
 }
 
+/* Long enough for what is kept above checkpoints to become full in some seeds. */
+static void names_full(struct run *run, uint64_t now_ns) {
+    faults_names_full(run->world);
+    excuses_names_full(run->excuses, true);
+    run->names_empty_ns = now_ns + prng_between(&run->prng, 50, 4000) * NS_PER_MS;
+    run->names_excuse_ns = run->names_empty_ns + NAMES_EXCUSE_S * NS_PER_S;
+}
+
 /* One fault. */
 static void act(struct run *run) {
     uint64_t now_ns = sim_now_ns(run->world->sim);
@@ -137,6 +148,12 @@ static void act(struct run *run) {
             run->empty_ns = now_ns + prng_between(&run->prng, 10, 500) * NS_PER_MS;
         }
         break;
+    case FAULT_NAMES_FULL:
+        /* Not before the target has seen that there is room. */
+        if (run->names_excuse_ns == 0) {
+            names_full(run, now_ns);
+        }
+        break;
     case FAULT_BIT_ROT:
         faults_rot(&run->prng, run->world, run->excuses);
         break;
@@ -164,6 +181,14 @@ static void ends(struct run *run) {
     if (run->empty_ns && now_ns >= run->empty_ns) {
         faults_disks_empty(run->world);
         run->empty_ns = 0;
+    }
+    if (run->names_empty_ns && now_ns >= run->names_empty_ns) {
+        faults_names_empty(run->world);
+        run->names_empty_ns = 0;
+    }
+    if (run->names_excuse_ns && now_ns >= run->names_excuse_ns) {
+        excuses_names_full(run->excuses, false);
+        run->names_excuse_ns = 0;
     }
 }
 
@@ -268,13 +293,14 @@ static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
         enum total total;
         const char *name;
     } rows[] = {
-        {TOTAL_DROPPED, "packets dropped"},    {TOTAL_DELAYED, "packets slow"},
-        {TOTAL_DOUBLED, "packets doubled"},    {TOTAL_REORDERED, "packets overtaken"},
-        {TOTAL_CUT_OFF, "packets cut off"},    {TOTAL_KILLS, "kills"},
-        {TOTAL_POWERS, "power failures"},      {TOTAL_WRITES_CUT, "writes cut"},
-        {TOTAL_BLOCKS_LOST, "blocks lost"},    {TOTAL_BLOCKS_TORN, "blocks torn"},
-        {TOTAL_DISKS_SLOW, "slow operations"}, {TOTAL_DISKS_FULL, "disks full"},
-        {TOTAL_BITS_FLIPPED, "bits flipped"},  {TOTAL_CLOCKS, "clocks skewed"},
+        {TOTAL_DROPPED, "packets dropped"},        {TOTAL_DELAYED, "packets slow"},
+        {TOTAL_DOUBLED, "packets doubled"},        {TOTAL_REORDERED, "packets overtaken"},
+        {TOTAL_CUT_OFF, "packets cut off"},        {TOTAL_KILLS, "kills"},
+        {TOTAL_POWERS, "power failures"},          {TOTAL_WRITES_CUT, "writes cut"},
+        {TOTAL_BLOCKS_LOST, "blocks lost"},        {TOTAL_BLOCKS_TORN, "blocks torn"},
+        {TOTAL_DISKS_SLOW, "slow operations"},     {TOTAL_DISKS_FULL, "disks full"},
+        {TOTAL_NAMES_FULL, "metadata disks full"}, {TOTAL_BITS_FLIPPED, "bits flipped"},
+        {TOTAL_CLOCKS, "clocks skewed"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -301,6 +327,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_EXCHANGED] = names->exchanged;
     counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
+    counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_PENDING] = kv->pending_reads;
     counts[TOTAL_DUPLICATES] = kv->duplicates_refused;

@@ -32,6 +32,8 @@
     X(DISKS_SLOW, "slow disk operations", true)                                                    \
     X(DISKS_FULL, "disks full", true)                                                              \
     X(NO_SPACE, "answers of no space", true)                                                       \
+    X(NAMES_FULL, "metadata disks full", true)                                                     \
+    X(NAMES_NO_SPACE, "answers of no space for names", true)                                       \
     X(BITS_FLIPPED, "bits flipped", true)                                                          \
     X(BITS_FOUND, "answers of damaged data", true)                                                 \
     X(CLOCKS, "clocks skewed", true)                                                               \

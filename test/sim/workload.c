@@ -1,8 +1,11 @@
 /* Askers: whose turn it is, and what becomes of them. */
 #include "workload_internal.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NO_SPACE_PAUSE_NS (2 * NS_PER_S)
 
 struct workload *workload_new(struct world *world, const struct workload_options *options) {
     struct workload *workload = calloc(1, sizeof *workload);
@@ -133,7 +136,10 @@ static void answered(struct shoal_request *request) {
     if (question->handle) {
         question->handle->busy--;
     }
-    ask_later(question, workload_draw(workload, workload->options.think_ns));
+    /* Who is told that there is no room does not ask again at once. */
+    ask_later(question,
+              workload_draw(workload, request->result == -ENOSPC ? NO_SPACE_PAUSE_NS
+                                                                 : workload->options.think_ns));
 }
 
 void workload_look(struct workload *workload) {
