@@ -20,6 +20,7 @@ void faults_draw(struct prng *prng, struct fault_plan *ret_plan) {
                 [FAULT_PARTITION] = half(prng),
                 [FAULT_DISK_FULL] = prng_chance(prng, 1, 3),
                 [FAULT_NAMES_FULL] = prng_chance(prng, 1, 4),
+                [FAULT_LOG_ROT] = prng_chance(prng, 1, 4),
                 [FAULT_BIT_ROT] = prng_chance(prng, 1, 3)},
         .drop_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 20000) : 0,
         .double_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 50000) : 0,
@@ -47,7 +48,7 @@ enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bo
     uint64_t seen = 0;
 
     for (int kind = 0; kind < FAULT_KINDS; kind++) {
-        bool may = plan->has[kind] && (crash || !is_crash(kind));
+        bool may = plan->has[kind] && (crash || !is_crash(kind)) && kind != FAULT_LOG_ROT;
 
         /* Each of those seen is the picked one with the same probability. */
         if (may && prng_below(prng, ++seen) == 0) {

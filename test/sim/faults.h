@@ -17,6 +17,7 @@ enum fault_kind {
     FAULT_DISK_FULL,  /* of an OST, for a while */
     FAULT_NAMES_FULL, /* the metadata target's, likewise */
     FAULT_BIT_ROT,    /* of an OST's data */
+    FAULT_LOG_ROT,    /* of a disk log, while its target is down */
     FAULT_KINDS
 };
 

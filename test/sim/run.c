@@ -4,6 +4,7 @@
 #include "run.h"
 #include "excuses.h"
 #include "faults.h"
+#include "rot.h"
 #include "workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ struct run {
     uint64_t names_excuse_ns; /* until when it may say that there was none */
     uint64_t answers_ns;
     uint64_t crashes;
+    struct rot_counters rot;
     char failure[600];
 };
 
@@ -157,6 +159,7 @@ static void act(struct run *run) {
     case FAULT_BIT_ROT:
         faults_rot(&run->prng, run->world, run->excuses);
         break;
+    case FAULT_LOG_ROT: /* when something starts */
     case FAULT_KINDS:
         break;
     }
@@ -208,6 +211,10 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
                              ? prng_below(&run->prng, 30)
                              : UINT64_MAX;
     faults_clock(&run->plan, &run->prng, node);
+    if (!all && run->plan.has[FAULT_LOG_ROT] && node->role != NODE_CLIENT &&
+        prng_chance(&run->prng, 1, 2) && !rot_play(node, &run->prng, &run->rot, run->failure)) {
+        return;
+    }
     if (!node_start(node, countdown)) {
         snprintf(run->failure, sizeof run->failure, "%s", run->world->failure);
     }
@@ -317,7 +324,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
 
     world_sum(world);
     sum_world(world->sim, counts);
-    counts[TOTAL_KILLS] -= world->first_kills;
+    counts[TOTAL_KILLS] -= world->own_kills;
     counts[TOTAL_OPERATIONS] = counted->submitted;
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
     counts[TOTAL_REFUSED] = counted->failed;
@@ -329,6 +336,9 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
+    counts[TOTAL_LOGS_ROT] = run->rot.flipped;
+    counts[TOTAL_LOGS_REFUSED] = run->rot.refused;
+    counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_PENDING] = kv->pending_reads;
     counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
     counts[TOTAL_CHECKPOINTS] = kv->checkpoints;

@@ -36,6 +36,9 @@
     X(NAMES_NO_SPACE, "answers of no space for names", true)                                       \
     X(BITS_FLIPPED, "bits flipped", true)                                                          \
     X(BITS_FOUND, "answers of damaged data", true)                                                 \
+    X(LOGS_ROT, "bits of logs flipped", true)                                                      \
+    X(LOGS_REFUSED, "starts refused for them", true)                                               \
+    X(LOGS_TORN, "of them taken for a torn tail", true)                                            \
     X(CLOCKS, "clocks skewed", true)                                                               \
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \
