@@ -80,5 +80,8 @@ struct sim_flip {
 };
 unsigned sim_disk_flip(struct sim_process *process, const struct sim_flip *flip,
                        uint64_t *ret_offset);
+/* Flips one bit, numbered from the file's beginning, if it lies in a synced block; a second time
+ * takes it back. */
+bool sim_disk_flip_bit(struct sim_process *process, const char *path, uint64_t bit);
 /* Bytes that its files and allocations take of the capacity. */
 uint64_t sim_disk_used_bytes(const struct sim_process *process);

@@ -60,6 +60,7 @@ void sim_file_sync_end(struct sim_file *file, struct sim_sync *sync, bool succee
 void sim_file_power(struct sim_file *file);
 unsigned sim_file_flip(struct sim_file *file, uint64_t first_block, uint64_t end_block,
                        uint64_t *ret_offset);
+bool sim_file_flip_bit(struct sim_file *file, uint64_t bit);
 
 /* For sim_file.c: space accounting. False when the disk has not that many blocks left. */
 bool sim_disk_has_room(const struct sim_disk *disk, uint64_t block_count);

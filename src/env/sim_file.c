@@ -513,6 +513,16 @@ static bool block_may_flip(const struct sim_file *file, uint64_t block) {
     return slot && slot->durable && !slot->dirty;
 }
 
+bool sim_file_flip_bit(struct sim_file *file, uint64_t bit) {
+    uint64_t block = bit / 8 / BLOCK_BYTES;
+
+    if (!block_may_flip(file, block)) {
+        return false;
+    }
+    slot_find(file, block)->durable[bit / 8 % BLOCK_BYTES] ^= (uint8_t)(1U << bit % 8);
+    return true;
+}
+
 unsigned sim_file_flip(struct sim_file *file, uint64_t first_block, uint64_t end_block,
                        uint64_t *ret_offset) {
     struct prng *prng = sim_prng(sim_disk_world(file->disk));
@@ -530,7 +540,7 @@ unsigned sim_file_flip(struct sim_file *file, uint64_t first_block, uint64_t end
         return 0;
     }
     uint64_t bit = prng_below(prng, BLOCK_BYTES * 8);
-    slot_find(file, chosen)->durable[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    (void)sim_file_flip_bit(file, chosen * BLOCK_BYTES * 8 + bit);
     *ret_offset = chosen * BLOCK_BYTES + bit / 8;
     return 1;
 }

@@ -181,6 +181,14 @@ unsigned sim_disk_flip(struct sim_process *process, const struct sim_flip *flip,
     return flipped;
 }
 
+bool sim_disk_flip_bit(struct sim_process *process, const char *path, uint64_t bit) {
+    struct sim_file *file = sim_disk_find(process->disk, path);
+    bool flipped = file && sim_file_flip_bit(file, bit);
+
+    sim_trace(process->sim, "flip bit", bit, flipped);
+    return flipped;
+}
+
 uint64_t sim_disk_used_bytes(const struct sim_process *process) {
     return sim_disk_used_blocks(process->disk) * BLOCK_BYTES;
 }

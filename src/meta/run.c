@@ -258,7 +258,8 @@ static int session_part(struct group *group, const struct operation *operation, 
     return r;
 }
 
-static enum run_result run_call(struct group *group, struct call *call) {
+/* Without room: refuses it, unless it is another copy of a call that was run. */
+static enum run_result run_call(struct group *group, struct call *call, bool room) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
     int r = 0;
@@ -279,6 +280,10 @@ static enum run_result run_call(struct group *group, struct call *call) {
         group->counters.totals.refused++;
         group_answer(group, call, r);
         return RUN_OVER;
+    }
+    if (!room) {
+        group->counters.totals.refused++;
+        return fail(group, session, call, -ERR_NO_SPACE);
     }
     enum run_result result = run_operation(group, operation, session, call);
     if (result == RUN_FULL) {
@@ -309,11 +314,9 @@ static enum run_result run_one(struct group *group, struct call *call, struct li
     enum run_result result = RUN_FULL;
 
     if (has_room(group, call)) {
-        result = run_call(group, call);
+        result = run_call(group, call, true);
     } else if (kv_is_out_of_space(group->kv) && message_class == MESSAGE_REQUEST) {
-        group->counters.totals.refused++;
-        group_answer(group, call, -ERR_NO_SPACE);
-        result = RUN_OVER;
+        result = run_call(group, call, false);
     }
     if (result == RUN_PARKED || result == RUN_STALLED) {
         struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];

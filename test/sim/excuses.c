@@ -13,9 +13,11 @@ struct damage {
 
 struct excuses {
     bool no_space;
+    bool names_full;
     uint64_t flips;
     uint64_t no_space_count;
-    struct damage *damages; /* by file, then by last */
+    uint64_t names_full_count; /* of those, of the metadata target */
+    struct damage *damages;    /* by file, then by last */
     size_t damage_count;
     size_t damage_capacity;
 };
@@ -38,6 +40,10 @@ void excuses_free(struct excuses *excuses) {
 
 void excuses_no_space(struct excuses *excuses) {
     excuses->no_space = true;
+}
+
+void excuses_names_full(struct excuses *excuses, bool full) {
+    excuses->names_full = full;
 }
 
 void excuses_flipped(struct excuses *excuses, unsigned count) {
@@ -82,13 +88,40 @@ static uint64_t blocks_least(const struct excuses *excuses) {
     return count;
 }
 
+/* What changes names or makes a file somebody's waits for nothing; what closes, syncs or looks
+ * needs no room. */
+static bool needs_room(enum shoal_operation operation) {
+    switch (operation) {
+    case SHOAL_CREATE:
+    case SHOAL_MKNOD:
+    case SHOAL_MKDIR:
+    case SHOAL_LINK:
+    case SHOAL_UNLINK:
+    case SHOAL_RMDIR:
+    case SHOAL_RENAME:
+    case SHOAL_OPEN:
+    case SHOAL_SETATTR:
+    case SHOAL_WRITE: /* the first one past what an inode holds makes chunks */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool explain_no_space(struct excuses *excuses, enum shoal_operation operation) {
+    bool names = excuses->names_full && needs_room(operation);
+
+    excuses->no_space_count++;
+    excuses->names_full_count += names && operation != SHOAL_WRITE;
+    return names || (operation == SHOAL_WRITE && excuses->no_space);
+}
+
 bool excuses_explain(struct excuses *excuses, const struct shoal_request *request, uint64_t ino) {
     bool reads = request->operation == SHOAL_READ;
     bool writes = request->operation == SHOAL_WRITE;
 
     if (request->result == -ENOSPC) {
-        excuses->no_space_count++;
-        return writes && excuses->no_space;
+        return explain_no_space(excuses, request->operation);
     }
     if (request->result != -EIO || !(reads || writes) || request->size == 0) {
         return false;
@@ -102,6 +135,10 @@ bool excuses_explain(struct excuses *excuses, const struct shoal_request *reques
 
 uint64_t excuses_no_space_count(const struct excuses *excuses) {
     return excuses->no_space_count;
+}
+
+uint64_t excuses_names_full_count(const struct excuses *excuses) {
+    return excuses->names_full_count;
 }
 
 uint64_t excuses_damaged_count(const struct excuses *excuses) {

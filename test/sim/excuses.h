@@ -19,8 +19,11 @@ struct excuses *excuses_new(void);
 void excuses_free(struct excuses *excuses);
 /* Disks may be full from now on. */
 void excuses_no_space(struct excuses *excuses);
+/* The metadata target's disk is full, or was a short time ago. */
+void excuses_names_full(struct excuses *excuses, bool full);
 void excuses_flipped(struct excuses *excuses, unsigned count);
 /* Whether the request's failure is explained; ino: of the file it was about. */
 bool excuses_explain(struct excuses *excuses, const struct shoal_request *request, uint64_t ino);
 uint64_t excuses_no_space_count(const struct excuses *excuses);
+uint64_t excuses_names_full_count(const struct excuses *excuses);
 uint64_t excuses_damaged_count(const struct excuses *excuses);

@@ -1,5 +1,6 @@
 /* Drawing and setting. */
 #include "faults.h"
+#include "kv/kv_mem.h"
 
 enum { LABEL_BYTES = BLOCK_BYTES }; /* a bit of it that flips fails a start, not a read */
 
@@ -18,6 +19,8 @@ void faults_draw(struct prng *prng, struct fault_plan *ret_plan) {
                 [FAULT_COUNTDOWN] = half(prng),
                 [FAULT_PARTITION] = half(prng),
                 [FAULT_DISK_FULL] = prng_chance(prng, 1, 3),
+                [FAULT_NAMES_FULL] = prng_chance(prng, 1, 4),
+                [FAULT_LOG_ROT] = prng_chance(prng, 1, 4),
                 [FAULT_BIT_ROT] = prng_chance(prng, 1, 3)},
         .drop_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 20000) : 0,
         .double_per_million = half(prng) ? (uint32_t)prng_between(prng, 100, 50000) : 0,
@@ -45,7 +48,7 @@ enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bo
     uint64_t seen = 0;
 
     for (int kind = 0; kind < FAULT_KINDS; kind++) {
-        bool may = plan->has[kind] && (crash || !is_crash(kind));
+        bool may = plan->has[kind] && (crash || !is_crash(kind)) && kind != FAULT_LOG_ROT;
 
         /* Each of those seen is the picked one with the same probability. */
         if (may && prng_below(prng, ++seen) == 0) {
@@ -75,6 +78,7 @@ void faults_end(struct world *world) {
 
     faults_begin(&none, world);
     faults_disks_empty(world);
+    faults_names_empty(world);
     sim_net_heal(world->net);
 }
 
@@ -116,6 +120,7 @@ void faults_disk_full(struct prng *prng, struct world *world) {
     /* A disk that was never written to has no log yet, and its first start would be refused. */
     if (used > 0) {
         sim_process_faults(ost->process)->capacity_bytes = used + prng_below(prng, 256 * KIB);
+        kv_mem_store_full(ost->store, true);
         sim_count(world->sim, "disks full", 1);
     }
 }
@@ -123,7 +128,24 @@ void faults_disk_full(struct prng *prng, struct world *world) {
 void faults_disks_empty(struct world *world) {
     for (uint32_t i = 0; i < world->options.ost_count; i++) {
         sim_process_faults(world->osts[i].process)->capacity_bytes = 0;
+        kv_mem_store_full(world->osts[i].store, false);
     }
+}
+
+void faults_names_full(struct world *world) {
+    struct node *mdt = world->mdt;
+    uint64_t used = sim_disk_used_bytes(mdt->process);
+
+    if (used > 0) {
+        sim_process_faults(mdt->process)->capacity_bytes = used;
+        kv_mem_store_full(mdt->store, true);
+        sim_count(world->sim, "metadata disks full", 1);
+    }
+}
+
+void faults_names_empty(struct world *world) {
+    sim_process_faults(world->mdt->process)->capacity_bytes = 0;
+    kv_mem_store_full(world->mdt->store, false);
 }
 
 void faults_rot(struct prng *prng, struct world *world, struct excuses *excuses) {

@@ -14,8 +14,10 @@ enum fault_kind {
     FAULT_POWER_ALL, /* of all at once */
     FAULT_COUNTDOWN, /* a crash at an exact disk operation, also during starts */
     FAULT_PARTITION,
-    FAULT_DISK_FULL, /* of an OST, for a while */
-    FAULT_BIT_ROT,   /* of an OST's data */
+    FAULT_DISK_FULL,  /* of an OST, for a while */
+    FAULT_NAMES_FULL, /* the metadata target's, likewise */
+    FAULT_BIT_ROT,    /* of an OST's data */
+    FAULT_LOG_ROT,    /* of a disk log, while its target is down */
     FAULT_KINDS
 };
 
@@ -43,7 +45,10 @@ void faults_end(struct world *world);
 void faults_cut(struct prng *prng, struct world *world);
 /* Before a start. */
 void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node *node);
-/* A random OST's disk takes next to nothing more, until faults_disks_empty. */
+/* The metadata target's disk likewise, and no checkpoint finds room on it. */
+void faults_names_full(struct world *world);
+void faults_names_empty(struct world *world);
+/* A random OST's disk takes next to nothing more, its base nothing, until faults_disks_empty. */
 void faults_disk_full(struct prng *prng, struct world *world);
 void faults_disks_empty(struct world *world);
 /* One bit of what a random OST has on disk flips. */

@@ -25,5 +25,7 @@ struct life {
 
 /* roles.c: what a node of a role runs, with the sizes that the world has drawn. */
 MUST_CHECK int life_open_role(struct life *life, char problem[256]);
+/* Of a node with a log. */
+struct kv_options node_kv_options(const struct node *node);
 /* The log of the role; NULL: it has none, or is not open. */
 struct kv *life_kv(const struct life *life);

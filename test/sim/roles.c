@@ -6,7 +6,7 @@
 
 enum { BULK_BYTES_MAX = 1024 * 1024 };
 
-static struct kv_options kv_options_of(const struct node *node) {
+struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
     bool smallest = world->smallest;
     bool ost = node->role == NODE_OST;
@@ -36,7 +36,7 @@ static int open_manager(struct life *life, char problem[256]) {
     struct node *node = life->node;
     const struct manager_options options = {
         .env = life->env,
-        .kv = kv_options_of(node),
+        .kv = node_kv_options(node),
         .rpc = life->rpc,
         .map = &node->world->map,
         .target = {node->target_id},
@@ -52,7 +52,7 @@ static int open_group(struct life *life, char problem[256]) {
     const struct world_options *world = &node->world->options;
     const struct group_options options = {
         .env = life->env,
-        .kv = kv_options_of(node),
+        .kv = node_kv_options(node),
         .map = &node->world->map,
         .target = {node->target_id},
         .rpc = life->rpc,
@@ -80,7 +80,7 @@ static int open_ost(struct life *life, char problem[256]) {
     bool smallest = world->smallest;
     const struct ost_options options = {
         .env = life->env,
-        .kv = kv_options_of(node),
+        .kv = node_kv_options(node),
         .data_path = "data",
         .target = {node->target_id},
         .data_bytes_max = world->data_bytes_max,

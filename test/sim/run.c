@@ -4,6 +4,7 @@
 #include "run.h"
 #include "excuses.h"
 #include "faults.h"
+#include "rot.h"
 #include "workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,8 +13,12 @@
 enum {
     OPERATIONS = 2200,
     DEPTH = 4,
+    FILES_MAX_HERE = 40,
     FILE_BYTES_MAX_HERE = 300000,
-    DEADLINE_S = 600, /* of simulated time, for the work */
+    TIGHT_EVERY = 8, /* of so many seeds one has a small storage target; the first of them */
+    TIGHT_FIRST = 2,
+    NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
+    DEADLINE_S = 600,   /* of simulated time, for the work */
 };
 
 struct run {
@@ -23,11 +28,14 @@ struct run {
     struct prng prng;
     uint64_t restart_ns[WORLD_NODES_MAX];
     struct fault_plan plan;
-    uint64_t act_ns;   /* when the next fault is due */
-    uint64_t heal_ns;  /* when the partition ends; 0: there is none */
-    uint64_t empty_ns; /* when there is room on disks again; 0: there is */
+    uint64_t act_ns;          /* when the next fault is due */
+    uint64_t heal_ns;         /* when the partition ends; 0: there is none */
+    uint64_t empty_ns;        /* when there is room on disks again; 0: there is */
+    uint64_t names_empty_ns;  /* likewise of the metadata target's */
+    uint64_t names_excuse_ns; /* until when it may say that there was none */
     uint64_t answers_ns;
     uint64_t crashes;
+    struct rot_counters rot;
     char failure[600];
 };
 
@@ -65,7 +73,7 @@ static void down(struct run *run, struct node *node, bool power) {
     }
     node_gone(run, node);
     if (power && node->role != NODE_CLIENT) {
-        workload_power(run->load, false);
+        workload_power(run->load, node);
     }
     run->restart_ns[index] =
         sim_now_ns(run->world->sim) + prng_between(&run->prng, NS_PER_MS, run->plan.down_ns_max);
@@ -77,7 +85,7 @@ static void all_down(struct run *run) {
             down(run, &run->world->nodes[i], true);
         }
     }
-    workload_power(run->load, true);
+    workload_power(run->load, NULL);
 }
 
 /* Most end before anybody is evicted for it. */
@@ -101,6 +109,14 @@ static void crash(struct run *run, struct node *node, enum fault_kind kind) {
     } else {
         down(run, node, kind == FAULT_POWER);
     }
+}
+
+/* Long enough for what is kept above checkpoints to become full in some seeds. */
+static void names_full(struct run *run, uint64_t now_ns) {
+    faults_names_full(run->world);
+    excuses_names_full(run->excuses, true);
+    run->names_empty_ns = now_ns + prng_between(&run->prng, 50, 4000) * NS_PER_MS;
+    run->names_excuse_ns = run->names_empty_ns + NAMES_EXCUSE_S * NS_PER_S;
 }
 
 /* One fault. */
@@ -134,9 +150,16 @@ static void act(struct run *run) {
             run->empty_ns = now_ns + prng_between(&run->prng, 10, 500) * NS_PER_MS;
         }
         break;
+    case FAULT_NAMES_FULL:
+        /* Not before the target has seen that there is room. */
+        if (run->names_excuse_ns == 0) {
+            names_full(run, now_ns);
+        }
+        break;
     case FAULT_BIT_ROT:
         faults_rot(&run->prng, run->world, run->excuses);
         break;
+    case FAULT_LOG_ROT: /* when something starts */
     case FAULT_KINDS:
         break;
     }
@@ -162,6 +185,14 @@ static void ends(struct run *run) {
         faults_disks_empty(run->world);
         run->empty_ns = 0;
     }
+    if (run->names_empty_ns && now_ns >= run->names_empty_ns) {
+        faults_names_empty(run->world);
+        run->names_empty_ns = 0;
+    }
+    if (run->names_excuse_ns && now_ns >= run->names_excuse_ns) {
+        excuses_names_full(run->excuses, false);
+        run->names_excuse_ns = 0;
+    }
 }
 
 /* A client that lost its session, or never got one, ends as a program would. */
@@ -180,6 +211,10 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
                              ? prng_below(&run->prng, 30)
                              : UINT64_MAX;
     faults_clock(&run->plan, &run->prng, node);
+    if (!all && run->plan.has[FAULT_LOG_ROT] && node->role != NODE_CLIENT &&
+        prng_chance(&run->prng, 1, 2) && !rot_play(node, &run->prng, &run->rot, run->failure)) {
+        return;
+    }
     if (!node_start(node, countdown)) {
         snprintf(run->failure, sizeof run->failure, "%s", run->world->failure);
     }
@@ -265,13 +300,14 @@ static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
         enum total total;
         const char *name;
     } rows[] = {
-        {TOTAL_DROPPED, "packets dropped"},    {TOTAL_DELAYED, "packets slow"},
-        {TOTAL_DOUBLED, "packets doubled"},    {TOTAL_REORDERED, "packets overtaken"},
-        {TOTAL_CUT_OFF, "packets cut off"},    {TOTAL_KILLS, "kills"},
-        {TOTAL_POWERS, "power failures"},      {TOTAL_WRITES_CUT, "writes cut"},
-        {TOTAL_BLOCKS_LOST, "blocks lost"},    {TOTAL_BLOCKS_TORN, "blocks torn"},
-        {TOTAL_DISKS_SLOW, "slow operations"}, {TOTAL_DISKS_FULL, "disks full"},
-        {TOTAL_BITS_FLIPPED, "bits flipped"},  {TOTAL_CLOCKS, "clocks skewed"},
+        {TOTAL_DROPPED, "packets dropped"},        {TOTAL_DELAYED, "packets slow"},
+        {TOTAL_DOUBLED, "packets doubled"},        {TOTAL_REORDERED, "packets overtaken"},
+        {TOTAL_CUT_OFF, "packets cut off"},        {TOTAL_KILLS, "kills"},
+        {TOTAL_POWERS, "power failures"},          {TOTAL_WRITES_CUT, "writes cut"},
+        {TOTAL_BLOCKS_LOST, "blocks lost"},        {TOTAL_BLOCKS_TORN, "blocks torn"},
+        {TOTAL_DISKS_SLOW, "slow operations"},     {TOTAL_DISKS_FULL, "disks full"},
+        {TOTAL_NAMES_FULL, "metadata disks full"}, {TOTAL_BITS_FLIPPED, "bits flipped"},
+        {TOTAL_CLOCKS, "clocks skewed"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -282,18 +318,27 @@ static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
 static void sum_up(struct run *run, struct seed_report *report) {
     const struct workload_counters *counted = workload_counters_get(run->load);
     struct world *world = run->world;
+    const struct trees_counters *names = workload_renames(run->load);
     const struct kv_counters *kv = &world->kv_sum;
     uint64_t *counts = report->counts;
 
     world_sum(world);
     sum_world(world->sim, counts);
-    counts[TOTAL_KILLS] -= world->first_kills;
+    counts[TOTAL_KILLS] -= world->own_kills;
     counts[TOTAL_OPERATIONS] = counted->submitted;
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
     counts[TOTAL_REFUSED] = counted->failed;
     counts[TOTAL_LOST] = counted->lost;
+    counts[TOTAL_RENAMES] = names->renames;
+    counts[TOTAL_REPLACED] = names->replaced;
+    counts[TOTAL_EXCHANGED] = names->exchanged;
+    counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
+    counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
+    counts[TOTAL_LOGS_ROT] = run->rot.flipped;
+    counts[TOTAL_LOGS_REFUSED] = run->rot.refused;
+    counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_PENDING] = kv->pending_reads;
     counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
     counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
@@ -324,6 +369,20 @@ static void run_end(struct run *run, struct seed_report *report) {
     excuses_free(run->excuses);
 }
 
+/* A small storage target whose blocks go round quickly, and loses power often. */
+static void tighten(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->ost_count = 1;
+    options->data_bytes_max = prng_between(&run->prng, 3, 5) * 512 * KIB;
+    options->sync_interval_ns = prng_between(&run->prng, 50, 200) * NS_PER_MS;
+    load->overwrites = true;
+    load->files_max = 4;
+    load->size_max = 200000;
+    run->plan.has[FAULT_POWER] = true;
+    run->plan.has[FAULT_BIT_ROT] = false; /* It would excuse what is to be found. */
+    run->plan.crashes_max = 100;
+    excuses_no_space(run->excuses);
+}
+
 void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
@@ -338,18 +397,22 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
             options.data_bytes_max = prng_between(&run.prng, 2, 5) * MIB;
         }
     }
-    run.world = world_new(&options);
-    if (trace) {
-        sim_trace_to(run.world->sim, trace);
-    }
-    const struct workload_options load = {
+    struct workload_options load = {
         .operations = OPERATIONS,
         .depth = DEPTH,
         .think_ns = prng_between(&run.prng, 100, 5000) * NS_PER_US,
+        .files_max = FILES_MAX_HERE,
         .size_max = FILE_BYTES_MAX_HERE,
         .excuses = run.excuses,
         .tell = trace,
     };
+    if (seed % TIGHT_EVERY == TIGHT_FIRST) {
+        tighten(&run, &options, &load);
+    }
+    run.world = world_new(&options);
+    if (trace) {
+        sim_trace_to(run.world->sim, trace);
+    }
     run.load = workload_new(run.world, &load);
     play(&run);
     mend(&run);

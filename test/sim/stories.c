@@ -1,5 +1,8 @@
 /* The stories, their player, and what of a trace is kept. */
 #include "stories.h"
+#include "kv/kv_mem.h"
+#include "kv/log_format.h"
+#include "meta/rows.h"
 #include "world.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,7 +10,17 @@
 
 enum { STORY_STEPS_MAX = 16, DATA_BYTES = 200000, STEP_S = 30, WAIT_S = 3, LINE_BYTES = 600 };
 
-enum step_kind { STEP_NONE, STEP_ASK, STEP_KILL, STEP_POWER, STEP_START, STEP_WAIT };
+enum step_kind {
+    STEP_NONE,
+    STEP_ASK,
+    STEP_KILL,
+    STEP_POWER,
+    STEP_START,
+    STEP_WAIT,
+    STEP_FLIP,    /* the first bit of the disk log's first batch; a second time: back */
+    STEP_DAMAGE,  /* the row of the file's inode below; likewise */
+    STEP_REFUSED, /* a start is, as damage was found */
+};
 enum story_node { ON_MDT, ON_OST };
 
 struct step {
@@ -25,6 +38,7 @@ struct step {
 struct story {
     const char *name;
     struct step steps[STORY_STEPS_MAX];
+    uint64_t checkpoint_ns; /* 0: none by time */
 };
 
 #define ASK(what, ...) {.kind = STEP_ASK, .operation = SHOAL_##what, .verb = #what, __VA_ARGS__}
@@ -32,6 +46,9 @@ struct story {
 #define POWER(who) {.kind = STEP_POWER, .node = who}
 #define START(who) {.kind = STEP_START, .node = who}
 #define WAIT {.kind = STEP_WAIT}
+#define FLIP(who) {.kind = STEP_FLIP, .node = who}
+#define DAMAGE {.kind = STEP_DAMAGE}
+#define REFUSED(who) {.kind = STEP_REFUSED, .node = who}
 
 static const struct story stories[] = {
     {"power-of-an-ost",
@@ -52,6 +69,17 @@ static const struct story stories[] = {
      {ASK(CREATE, .name = "a"), ASK(WRITE, .size = 150000, .byte = 'a'), ASK(FSYNC, .size = 0),
       ASK(SETATTR, .size = 5000), POWER(ON_MDT), POWER(ON_OST), START(ON_MDT), START(ON_OST),
       ASK(READ, .size = 5000, .byte = 'a'), ASK(RELEASE, .size = 0), WAIT}},
+    {"rot-of-a-log",
+     {ASK(CREATE, .name = "a"), ASK(FSYNC, .size = 0), ASK(RELEASE, .size = 0),
+      ASK(CREATE, .name = "b"), ASK(FSYNC, .size = 0), POWER(ON_MDT), FLIP(ON_MDT), REFUSED(ON_MDT),
+      FLIP(ON_MDT), START(ON_MDT), ASK(LOOKUP, .name = "a"), ASK(LOOKUP, .name = "b"),
+      ASK(RELEASE, .size = 0), WAIT}},
+    {"rot-of-a-row",
+     {ASK(CREATE, .name = "b"), ASK(RELEASE, .size = 0), ASK(CREATE, .name = "a"),
+      ASK(RELEASE, .size = 0), WAIT, KILL(ON_MDT), DAMAGE, START(ON_MDT),
+      ASK(LOOKUP, .name = "a", .fails = true), ASK(LOOKUP, .name = "b"), KILL(ON_MDT), DAMAGE,
+      START(ON_MDT), ASK(LOOKUP, .name = "a")},
+     .checkpoint_ns = NS_PER_S},
 };
 
 struct player {
@@ -149,6 +177,26 @@ static bool ask(struct player *player, const struct step *step) {
     return (player->request.result < 0) == step->fails && (!reads || is_as_written(player, step));
 }
 
+static bool flip(struct player *player, struct node *node) {
+    fprintf(player->trace, "> flips a bit of %s's log\n", sim_process_name(node->process));
+    return sim_disk_flip_bit(node->process, "kv/log", (uint64_t)DISK_LOG_REGION_START * 8);
+}
+
+static bool damage(struct player *player) {
+    struct kv_key key = key_inode((struct ino){player->ino});
+
+    fprintf(player->trace, "> damages the row of an inode\n");
+    return kv_mem_store_damage(player->world->mdt->store, &key) == 0;
+}
+
+static bool is_refused(struct player *player, struct node *node) {
+    char problem[256];
+    int r = node_try(node, problem);
+
+    fprintf(player->trace, "< %s: %s\n", err_name(r), problem);
+    return r == -ERR_CORRUPT;
+}
+
 static bool step_play(struct player *player, const struct step *step) {
     struct node *node = step->node == ON_MDT ? player->world->mdt : &player->world->osts[0];
 
@@ -166,6 +214,12 @@ static bool step_play(struct player *player, const struct step *step) {
     case STEP_WAIT:
         player->answered = false;
         return !wait_for_ns(player, WAIT_S * NS_PER_S, is_answered);
+    case STEP_FLIP:
+        return flip(player, node);
+    case STEP_DAMAGE:
+        return damage(player);
+    case STEP_REFUSED:
+        return is_refused(player, node);
     case STEP_NONE:
         break;
     }
@@ -266,6 +320,7 @@ static char *story_tell(const struct story *story, char problem[200]) {
     player->trace = open_memstream(&trace, &size);
     FILE *out = open_memstream(&kept, &size);
     told.tell = player->trace;
+    told.checkpoint_ns = story->checkpoint_ns;
     player->story = story;
     player->world = world_new(&told);
     story_run(player);

@@ -15,6 +15,10 @@
     X(SUCCEEDED, "succeeded", true)                                                                \
     X(REFUSED, "refused", false)                                                                   \
     X(LOST, "answers lost", true)                                                                  \
+    X(RENAMES, "renames", true)                                                                    \
+    X(REPLACED, "renames over a name", true)                                                       \
+    X(EXCHANGED, "renames that exchange", true)                                                    \
+    X(RENAMES_REFUSED, "renames refused", true)                                                    \
     X(DROPPED, "messages dropped", true)                                                           \
     X(DELAYED, "messages delayed", true)                                                           \
     X(DOUBLED, "messages doubled", true)                                                           \
@@ -28,8 +32,13 @@
     X(DISKS_SLOW, "slow disk operations", true)                                                    \
     X(DISKS_FULL, "disks full", true)                                                              \
     X(NO_SPACE, "answers of no space", true)                                                       \
+    X(NAMES_FULL, "metadata disks full", true)                                                     \
+    X(NAMES_NO_SPACE, "answers of no space for names", true)                                       \
     X(BITS_FLIPPED, "bits flipped", true)                                                          \
     X(BITS_FOUND, "answers of damaged data", true)                                                 \
+    X(LOGS_ROT, "bits of logs flipped", true)                                                      \
+    X(LOGS_REFUSED, "starts refused for them", true)                                               \
+    X(LOGS_TORN, "of them taken for a torn tail", true)                                            \
     X(CLOCKS, "clocks skewed", true)                                                               \
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LOOKS_MAX = 4 };
 
@@ -14,17 +15,29 @@ static uint8_t byte_at(const struct victim *victim, uint64_t offset) {
 
 static enum shoal_operation operation_of(const struct victim *victim) {
     static const enum shoal_operation operations[] = {
-        [VICTIM_NONE] = SHOAL_CREATE,   [VICTIM_MADE] = SHOAL_WRITE,
-        [VICTIM_WRITTEN] = SHOAL_FSYNC, [VICTIM_SYNCED] = SHOAL_RELEASE,
-        [VICTIM_CLOSED] = SHOAL_UNLINK, [VICTIM_UNLINKED] = SHOAL_LOOKUP,
-        [VICTIM_BACK] = SHOAL_OPEN,     [VICTIM_OPEN] = SHOAL_READ,
+        [VICTIM_NONE] = SHOAL_CREATE,     [VICTIM_MADE] = SHOAL_WRITE,
+        [VICTIM_WRITTEN] = SHOAL_FSYNC,   [VICTIM_SYNCED] = SHOAL_RELEASE,
+        [VICTIM_CLOSED] = SHOAL_UNLINK,   [VICTIM_COVERED] = SHOAL_RENAME,
+        [VICTIM_UNLINKED] = SHOAL_LOOKUP, [VICTIM_BACK] = SHOAL_OPEN,
+        [VICTIM_OPEN] = SHOAL_READ,
     };
+    bool covers = victim->stage == VICTIM_CLOSED && victim->number % 2 == 0;
 
-    return operations[victim->stage];
+    return covers ? SHOAL_MKNOD : operations[victim->stage];
 }
 
 static bool is_named(enum shoal_operation operation) {
     return operation == SHOAL_CREATE || operation == SHOAL_UNLINK || operation == SHOAL_LOOKUP;
+}
+
+static void cover_fill(const struct victim *victim, struct shoal_request *request) {
+    request->ino = SHOAL_INO_ROOT;
+    request->name = victim->cover;
+    request->name_bytes = strlen(victim->cover);
+    request->mode = S_IFREG | 0644;
+    request->new_ino = SHOAL_INO_ROOT;
+    request->new_name = victim->name;
+    request->new_name_bytes = strlen(victim->name);
 }
 
 static void begin(struct victim *victim, uint64_t number) {
@@ -39,8 +52,10 @@ void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *b
 
     if (operation == SHOAL_CREATE) {
         begin(victim, number);
-    } else if (operation == SHOAL_UNLINK) {
+    } else if (operation == SHOAL_UNLINK || operation == SHOAL_RENAME) {
         victim->unlinked_ns = now_ns;
+    } else if (operation == SHOAL_MKNOD) {
+        snprintf(victim->cover, sizeof victim->cover, "w%" PRIu64, number);
     }
     *ret_request = (struct shoal_request){.operation = operation, .ino = victim->ino};
     if (is_named(operation)) {
@@ -49,6 +64,8 @@ void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *b
         ret_request->name_bytes = strlen(victim->name);
         ret_request->mode = 0644;
         ret_request->flags = operation == SHOAL_CREATE ? SHOAL_OPEN_READ | SHOAL_OPEN_WRITE : 0;
+    } else if (operation == SHOAL_MKNOD || operation == SHOAL_RENAME) {
+        cover_fill(victim, ret_request);
     } else if (operation == SHOAL_OPEN) {
         ret_request->flags = SHOAL_OPEN_READ;
     } else {
@@ -66,8 +83,15 @@ void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *b
 static bool look_answered(struct victim *victim, const struct shoal_request *request,
                           uint64_t lost_ns, char *problem) {
     bool doubtful = lost_ns >= victim->unlinked_ns;
+    bool covered = victim->cover_ino != 0;
 
-    if (request->result == -ENOENT) {
+    if (request->result == -ENOENT && covered) {
+        snprintf(problem, VICTIM_PROBLEM_BYTES, "%s was renamed over, and is not there",
+                 victim->name);
+        return false;
+    }
+    if (request->result == -ENOENT ||
+        (request->result == 0 && covered && request->attributes.ino == victim->cover_ino)) {
         if (doubtful || ++victim->look_count == LOOKS_MAX) {
             victim_forget(victim);
         }
@@ -77,11 +101,12 @@ static bool look_answered(struct victim *victim, const struct shoal_request *req
         victim_forget(victim);
         return true;
     }
-    if (!doubtful) {
-        snprintf(problem, VICTIM_PROBLEM_BYTES, "%s was unlinked, and is there", victim->name);
+    if (!doubtful || request->attributes.ino != victim->ino) {
+        snprintf(problem, VICTIM_PROBLEM_BYTES, "%s was %s, and inode %" PRIx64 " is there",
+                 victim->name, covered ? "renamed over" : "unlinked", request->attributes.ino);
         return false;
     }
-    victim->ino = request->attributes.ino;
+    victim->cover_ino = 0;
     victim->stage = VICTIM_BACK;
     return true;
 }
@@ -134,7 +159,10 @@ bool victim_answered(struct victim *victim, const struct shoal_request *request,
     if (request->operation == SHOAL_CREATE) {
         victim->ino = request->attributes.ino;
     }
-    victim->stage++;
+    if (request->operation == SHOAL_MKNOD) {
+        victim->cover_ino = request->attributes.ino;
+    }
+    victim->stage += request->operation == SHOAL_UNLINK ? 2 : 1;
     return true;
 }
 

@@ -1,7 +1,9 @@
-/* Files that one asker alone writes, fsyncs, closes and unlinks, and what they hold when a power
- * failure of the metadata target brings one back: all of it, as it had been fsynced.
+/* Files that one asker alone writes, fsyncs, closes and unlinks or renames another one over, and
+ * what they hold when a power failure of the metadata target brings one back: all of it, as it had
+ * been fsynced. A name that another file was renamed to is always one of the two.
  *
- *     create -> write -> fsync -> release -> unlink -> lookup (gone, or back) -> open -> read
+ *     create -> write -> fsync -> release -> unlink --> lookup (gone, or back) -> open -> read
+ *                          `-> mknod of the other one -> rename -> lookup (it, or back) -> ..
  *
  * Errors on the way give the file up; they are others' to judge.
  *
@@ -20,6 +22,7 @@ enum victim_stage {
     VICTIM_WRITTEN,
     VICTIM_SYNCED,
     VICTIM_CLOSED,
+    VICTIM_COVERED, /* the file that is renamed over it is there */
     VICTIM_UNLINKED,
     VICTIM_BACK,
     VICTIM_OPEN,
@@ -29,12 +32,14 @@ enum victim_stage {
 struct victim {
     enum victim_stage stage;
     char name[VICTIM_NAME_BYTES];
-    bool spoiled; /* a write or fsync of it failed: it is closed and left alone */
+    char cover[VICTIM_NAME_BYTES];
+    uint64_t cover_ino; /* 0: it is unlinked */
+    bool spoiled;       /* a write or fsync of it failed: it is closed and left alone */
     struct shoal_file *file;
     uint64_t ino;
     uint64_t number;
     uint64_t size;
-    uint64_t unlinked_ns; /* when that was asked for */
+    uint64_t unlinked_ns; /* when that, or the rename, was asked for */
     uint32_t look_count;
 };
 

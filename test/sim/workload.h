@@ -5,6 +5,7 @@
 #pragma once
 #include "contents.h"
 #include "excuses.h"
+#include "trees.h"
 #include "world.h"
 #include <stdio.h>
 
@@ -14,8 +15,9 @@ struct workload_options {
     uint64_t operations; /* to submit; then the clients stop asking */
     uint32_t depth;      /* in flight, a client */
     uint64_t think_ns;   /* between an answer and the next question, at most */
-    uint32_t files_max;  /* data files that are open at a time, a client */
+    uint32_t files_max;  /* data files that are made */
     uint32_t size_max;   /* of a file */
+    bool overwrites;     /* mostly large writes over what is there, so that blocks go round */
     struct excuses *excuses;
     FILE *tell; /* each question and answer; or NULL */
 };
@@ -30,11 +32,12 @@ void workload_free(struct workload *workload);
 void workload_look(struct workload *workload);
 /* The process of a client is gone, and with it what it had asked. After node_kill or node_power. */
 void workload_client_gone(struct workload *workload, struct node *node);
-/* A server, or all, lost power. */
-void workload_power(struct workload *workload, bool all);
+/* A server lost power; NULL: all of them did together, after each was told alone. */
+void workload_power(struct workload *workload, const struct node *node);
 /* NULL, or what an answer was that cannot be. */
 const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
+const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
 /* No question is open. */
 bool workload_is_idle(const struct workload *workload);

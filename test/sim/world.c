@@ -93,7 +93,7 @@ struct world *world_new(const struct world_options *options) {
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
     world_nodes(world);
-    world->first_kills = sim_counter(world->sim, "kills");
+    world->own_kills = sim_counter(world->sim, "kills");
     return world;
 }
 
@@ -373,6 +373,23 @@ bool node_start(struct node *node, uint64_t crash_after) {
                  sim_process_name(node->process), err_name(r), problem);
     }
     return r == 0;
+}
+
+/* The directory is made, or is there; the next change is the first that would matter. */
+int node_try(struct node *node, char problem[256]) {
+    struct life *life = life_new(node);
+
+    problem[0] = '\0';
+    node->life = life;
+    sim_crash_after(node->process, 1);
+    worker_bind(&life->worker);
+    int r = life_open(life, problem);
+    worker_bind(NULL);
+    bool crashed = sim_process_is_crashed(node->process);
+    sim_kill(node->process);
+    node_down(node);
+    node->world->own_kills++;
+    return crashed ? 0 : r;
 }
 
 struct shoal_client *node_client(struct node *node) {

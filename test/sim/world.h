@@ -77,7 +77,7 @@ struct world {
     struct node *mdt;
     struct node *osts; /* options.ost_count */
     struct node *clients;
-    uint64_t first_kills;      /* of the making of nodes, in the world's counter */
+    uint64_t own_kills;        /* of the making of nodes and of tries, in the world's counter */
     char failure[512];         /* what a node could not do */
     char last_line[256];       /* that an OST has logged */
     struct kv_counters kv_sum; /* of lives that are over */
@@ -99,6 +99,9 @@ void world_free(struct world *world);
  * cut it off in the middle: then it is down again, or up and about to crash. False: it could not
  * start, and failure says why. */
 bool node_start(struct node *node, uint64_t crash_after);
+/* Of a node that is down: whether a start is refused, and why. It goes as far as the first change
+ * of disk or shared memory would be and changes nothing. 0: it is not refused. */
+int node_try(struct node *node, char problem[256]);
 void node_kill(struct node *node);
 /* Also of a node that is down. */
 void node_power(struct node *node);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "kv/kv_mem.h"
 #include "meta/rows.h"
 #include "play.h"
 #include <stdlib.h>
@@ -280,6 +281,40 @@ static void test_full_log(void **state) {
     assert_true(stats.totals.waited > 0);
     assert_int_equal(stats.inode_count, BURST + 1);
     assert_int_equal(stats.open_count, BURST);
+    bench_free(bench);
+}
+
+/* Another copy of a call is answered as the first one was when the disk below is full by then: with
+ * what was done; and when what was refused could be done since. */
+static void test_copies_on_full_disk(void **state) {
+    const struct bench_options options = {.seed = 6, .opens_max = 1000};
+    struct meta_bench *bench = bench_new(&options);
+    static uint8_t names[1000][4];
+    struct call first, copy, last, sync;
+    uint32_t count = 1;
+    int r = 0;
+
+    (void)state;
+    create_prepare(bench, 0, &first, names[0]);
+    copy = first;
+    assert_int_equal(bench_run(bench, &first), 0);
+    kv_mem_store_full(bench->store, true);
+    while (r == 0 && count < 1000) {
+        create_prepare(bench, count, &last, names[count]);
+        last.header.floor = first.header.sequence;
+        r = bench_run(bench, &last);
+        count++;
+        /* Each sync point takes a block of the log. */
+        bench_prepare(bench, 0, OP_SYNC, &sync);
+        assert_int_equal(r < 0 ? 0 : bench_run(bench, &sync), 0);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    copy.header.floor = first.header.sequence;
+    assert_int_equal(bench_run(bench, &copy), 0);
+    assert_int_equal(copy.reply.create.attributes.ino.value,
+                     first.reply.create.attributes.ino.value);
+    kv_mem_store_full(bench->store, false);
+    assert_int_equal(bench_run(bench, &last), -ERR_NO_SPACE);
     bench_free(bench);
 }
 
@@ -569,6 +604,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_in_flight),
         cmocka_unit_test(test_full_log),
+        cmocka_unit_test(test_copies_on_full_disk),
         cmocka_unit_test(test_failing_log),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_damaged_rows),

@@ -473,6 +473,14 @@ static void test_flipped_bits(void **state) {
 
         assert_int_equal(__builtin_popcount(difference), i == offset);
     }
+    assert_false(sim_disk_flip_bit(process, "missing", 0));
+    assert_false(sim_disk_flip_bit(process, "file", 8 * sizeof data));
+    assert_true(sim_disk_flip_bit(process, "file", 13));
+    assert_int_equal(run(env, io), 0);
+    assert_int_equal(back[1], 0xaa ^ 1 << 5);
+    assert_true(sim_disk_flip_bit(process, "file", 13));
+    assert_int_equal(run(env, io), 0);
+    assert_int_equal(back[1], 0xaa);
     flip.path = "missing";
     assert_int_equal(sim_disk_flip(process, &flip, &offset), 0);
     sim_free(sim);

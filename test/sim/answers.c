@@ -1,0 +1,287 @@
+/* What answers mean to the oracles. */
+#include "workload_internal.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void unlook(struct question *question) {
+    if (question->looking) {
+        contents_look_drop(question->content, &question->look);
+        question->looking = false;
+    }
+}
+
+/* Whether the question may have taken effect, or may still. */
+static bool is_lost(const struct question *question) {
+    int64_t result = question->request.result;
+
+    return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
+}
+
+static uint64_t ino_of(const struct question *question) {
+    const struct handle *handle = question->handle;
+
+    return handle && handle->ino ? handle->ino : question->request.ino;
+}
+
+static struct known_file *file_of(const struct question *question) {
+    struct workload *workload = question->asker->workload;
+    uint64_t ino = ino_of(question);
+
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        if (workload->files[i].ino == ino) {
+            return &workload->files[i];
+        }
+    }
+    return NULL;
+}
+
+/* A create is as good as its record: until a sync point a power failure may undo it. */
+static bool may_be_gone(const struct question *question) {
+    const struct known_file *file = file_of(question);
+
+    return file && file->doubted > 0;
+}
+
+/* Each power failure may have cost something that was acknowledged, of which each handle is told
+ * once. */
+static bool may_be_told(const struct question *question) {
+    const struct asker *asker = question->asker;
+
+    return question->request.operation == SHOAL_FSYNC &&
+           question->handle->told < contents_powers(asker->workload->contents, asker->node->index);
+}
+
+/* The metadata target has answered for it since. */
+static void file_seen(const struct question *question) {
+    struct known_file *file = file_of(question);
+
+    if (file && file->doubted < question->begin) {
+        file->doubted = 0;
+    }
+}
+
+/* A sync point of the metadata target covers all that had been answered when it was asked for. A
+ * handle that is told of losses since before the file came in doubt would have been told of its. */
+static void files_synced(const struct question *question) {
+    struct workload *workload = question->asker->workload;
+    struct known_file *own = file_of(question);
+
+    if (own && question->handle->sync.sure < own->doubted) {
+        own->doubted = 0;
+    }
+    for (uint32_t i = 0; i < workload->file_count; i++) {
+        struct known_file *file = &workload->files[i];
+
+        file->durable |= file->doubted == 0 && file->created < question->begin;
+    }
+    trees_synced(workload->trees, question->tree_begin);
+}
+
+static void take_failure(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    int64_t result = question->request.result;
+    enum content_end how = is_lost(question) ? CONTENT_LOST : CONTENT_FAILED;
+    bool expected =
+        how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
+        (result == -EIO && may_be_told(question)) ||
+        excuses_explain(workload->options.excuses, &question->request, ino_of(question));
+    char text[64];
+
+    unlook(question);
+    if (question->write && question->write->zeros) {
+        contents_cut_end(question->write, how);
+    } else if (question->write) {
+        contents_write_end(question->write, how);
+    }
+    if (question->request.operation == SHOAL_RELEASE) {
+        *question->handle = (struct handle){.busy = question->handle->busy};
+    }
+    if (question->request.operation == SHOAL_FSYNC && result == -EIO) {
+        question->handle->told++;
+        question->handle->sync.sure = contents_now(workload->contents);
+        question->handle->synced = question->begin;
+    }
+    workload->counters.lost += how == CONTENT_LOST;
+    if (!expected) {
+        snprintf(text, sizeof text, "nothing explains this error");
+        workload_fail(workload, question, text);
+    }
+}
+
+/* The file was opened before a power failure, and no fsync has heard since whether it cost
+ * something that the file's data rests on. */
+static bool rests_on_lost(const struct question *question) {
+    return question->handle->synced < contents_power_at(question->asker->workload->contents);
+}
+
+static bool take_data(struct question *question, char *problem) {
+    struct asker *asker = question->asker;
+    const struct shoal_request *request = &question->request;
+    uint32_t client = asker->node->index;
+    const struct content_read read = {.client = client,
+                                      .offset = request->offset,
+                                      .end_offset = request->offset + request->size,
+                                      .data = question->buffer,
+                                      .got = (uint64_t)request->result};
+
+    switch (request->operation) {
+    case SHOAL_READ:
+        question->looking = false;
+        return contents_read_end(question->content, &question->look, &read, problem);
+    case SHOAL_GETATTR:
+        question->looking = false;
+        return contents_size_end(question->content, client, &question->look,
+                                 request->attributes.size, problem);
+    case SHOAL_WRITE:
+        contents_write_end(question->write, rests_on_lost(question) ? CONTENT_UNSURE : CONTENT_OK);
+        break;
+    case SHOAL_SETATTR:
+        file_seen(question);
+        contents_cut_end(question->write, CONTENT_OK);
+        break;
+    default:
+        question->looking = false;
+        if (request->operation == SHOAL_FSYNC) {
+            files_synced(question);
+            question->handle->synced = question->begin;
+        }
+        contents_settled(question->content, client, &question->look,
+                         request->operation == SHOAL_FSYNC ? &question->handle->sync : NULL);
+        break;
+    }
+    return true;
+}
+
+/* Of names that nobody else has, and of a tree: */
+static bool take_own(struct question *question, bool refused, char *problem) {
+    const struct workload *workload = question->asker->workload;
+    uint64_t lost_ns = workload->world->mdt->lost_ns;
+
+    if (question->about == ABOUT_VICTIM) {
+        return victim_answered(&question->victim, &question->request, lost_ns, problem);
+    }
+    if (refused) {
+        names_forget(&question->names);
+        return true;
+    }
+    return names_answered(&question->names, &question->request, lost_ns, problem);
+}
+
+static void take_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    const struct shoal_request *request = &question->request;
+    bool lost = is_lost(question);
+    bool refused = !lost && request->result < 0 &&
+                   excuses_explain(workload->options.excuses, request, request->ino);
+    bool right = true;
+    char problem[TREES_PROBLEM_BYTES];
+
+    workload->counters.succeeded += request->result >= 0;
+    workload->counters.failed += request->result < 0;
+    workload->counters.lost += lost;
+    if (lost && question->about == ABOUT_TREE) {
+        trees_lost(workload->trees, &question->tree);
+    } else if (lost) {
+        names_forget(&question->names);
+        victim_forget(&question->victim);
+    } else if (question->about == ABOUT_TREE) {
+        right = trees_answered(workload->trees, &question->tree, request, refused, problem);
+    } else {
+        right = take_own(question, refused, problem);
+    }
+    if (!right) {
+        workload_fail(workload, question, problem);
+    }
+}
+
+static bool take_success(struct question *question, char *problem) {
+    struct asker *asker = question->asker;
+    struct workload *workload = asker->workload;
+    const struct shoal_request *request = &question->request;
+    struct handle *handle = question->handle;
+    struct content_sync sync = {.opened = question->begin,
+                                .sure = contents_now(workload->contents)};
+    bool wrote;
+
+    switch (request->operation) {
+    case SHOAL_CREATE:
+        *handle =
+            (struct handle){.file = request->file,
+                            .ino = request->attributes.ino,
+                            .flags = request->flags,
+                            .busy = handle->busy,
+                            .sync = sync,
+                            .synced = question->begin,
+                            .content = contents_file(workload->contents, request->attributes.ino)};
+        if (workload->file_count < FILES_MAX) {
+            struct known_file *file = &workload->files[workload->file_count++];
+
+            file->ino = request->attributes.ino;
+            file->created = contents_now(workload->contents);
+            if (question->begin < contents_power_at(workload->contents)) {
+                file->doubted = contents_power_at(workload->contents); /* A late answer. */
+            }
+            memcpy(file->name, question->name, sizeof file->name);
+        }
+        return true;
+    case SHOAL_OPEN:
+        contents_opened(question->content, asker->node->index, &question->look);
+        question->looking = false;
+        *handle = (struct handle){.file = request->file,
+                                  .ino = request->ino,
+                                  .flags = request->flags,
+                                  .busy = handle->busy,
+                                  .sync = sync,
+                                  .synced = question->begin,
+                                  .content = question->content};
+        file_seen(question);
+        return true;
+    case SHOAL_RELEASE:
+        wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
+        *handle = (struct handle){.busy = handle->busy};
+        if (!wrote) {
+            unlook(question);
+            return true;
+        }
+        return take_data(question, problem);
+    default:
+        return take_data(question, problem);
+    }
+}
+
+void question_take(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    char problem[CONTENTS_PROBLEM_BYTES];
+
+    if (question->about != ABOUT_DATA) {
+        take_name(question);
+    } else if (question->request.result < 0) {
+        workload->counters.failed++;
+        take_failure(question);
+    } else {
+        workload->counters.succeeded++;
+        if (!take_success(question, problem)) {
+            workload_fail(workload, question, problem);
+        }
+    }
+}
+
+void question_lose(struct question *question) {
+    names_forget(&question->names);
+    victim_forget(&question->victim);
+    if (!question->open) {
+        return;
+    }
+    unlook(question);
+    question->asker->workload->counters.lost++;
+    if (question->about == ABOUT_TREE) {
+        trees_lost(question->asker->workload->trees, &question->tree);
+    }
+    if (question->write && question->write->zeros) {
+        contents_cut_end(question->write, CONTENT_LOST);
+    } else if (question->write) {
+        contents_write_end(question->write, CONTENT_LOST);
+    }
+    question->open = false;
+}

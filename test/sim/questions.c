@@ -1,0 +1,236 @@
+/* Drawing questions. */
+#include "workload_internal.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct handle *handle_free(struct asker *asker) {
+    for (size_t i = 0; i < HANDLES_MAX; i++) {
+        if (!asker->handles[i].file && asker->handles[i].busy == 0) {
+            return &asker->handles[i];
+        }
+    }
+    return NULL;
+}
+
+static struct handle *handle_draw(struct asker *asker) {
+    struct handle *handle = &asker->handles[workload_draw(asker->workload, HANDLES_MAX)];
+
+    return handle->file && !handle->closing ? handle : NULL;
+}
+
+static void look(struct question *question) {
+    contents_look_begin(question->content, question->asker->node->index, &question->look);
+    question->looking = true;
+}
+
+static bool ask_create(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+
+    snprintf(question->name, sizeof question->name, "f%" PRIu64, workload->name_count++);
+    question->handle = handle;
+    question->request = (struct shoal_request){.operation = SHOAL_CREATE,
+                                               .ino = SHOAL_INO_ROOT,
+                                               .name = question->name,
+                                               .name_bytes = strlen(question->name),
+                                               .mode = 0644,
+                                               .flags = SHOAL_OPEN_READ | SHOAL_OPEN_WRITE};
+    return true;
+}
+
+static bool ask_open(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    const struct known_file *file;
+
+    if (workload->file_count == 0) {
+        return false;
+    }
+    file = &workload->files[workload_draw(workload, workload->file_count)];
+    question->handle = handle;
+    question->content = contents_file(workload->contents, file->ino);
+    look(question);
+    question->request = (struct shoal_request){
+        .operation = SHOAL_OPEN,
+        .ino = file->ino,
+        .flags = SHOAL_OPEN_READ | (workload_draw(workload, 2) ? SHOAL_OPEN_WRITE : 0)};
+    return true;
+}
+
+static uint64_t offset_draw(struct workload *workload, uint64_t size_max) {
+    uint64_t offset = workload_draw(workload, 3) == 0 ? 0 : workload_draw(workload, size_max);
+
+    return workload_draw(workload, 2) ? offset / BLOCK_BYTES * BLOCK_BYTES : offset;
+}
+
+static uint64_t size_draw(struct workload *workload) {
+    if (workload->options.overwrites && workload_draw(workload, 2)) {
+        return 65536;
+    }
+    switch (workload_draw(workload, 6)) {
+    case 0:
+        return 1 + workload_draw(workload, 100);
+    case 1:
+        return 1 + workload_draw(workload, 5000);
+    case 2:
+        return BLOCK_BYTES * (1 + workload_draw(workload, 4));
+    case 3:
+        return 65536;
+    case 4:
+        return 1 + workload_draw(workload, 20000);
+    default:
+        return 1 + workload_draw(workload, 3) == 0 ? 150000 : 3000;
+    }
+}
+
+static bool ask_write(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+    uint64_t size = MIN(size_draw(workload), workload->options.size_max - offset);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->write =
+        contents_write_begin(handle->content, question->asker->node->index, offset, size);
+    contents_fill(question->write, question->buffer);
+    question->request = (struct shoal_request){.operation = SHOAL_WRITE,
+                                               .file = handle->file,
+                                               .offset = offset,
+                                               .data = question->buffer,
+                                               .size = size};
+    return true;
+}
+
+static bool ask_read(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+
+    question->handle = handle;
+    question->content = handle->content;
+    look(question);
+    question->request =
+        (struct shoal_request){.operation = SHOAL_READ,
+                               .file = handle->file,
+                               .offset = offset,
+                               .data = question->buffer,
+                               .size = MIN(size_draw(workload), workload->options.size_max)};
+    return true;
+}
+
+static bool ask_handle(struct question *question, struct handle *handle,
+                       enum shoal_operation operation) {
+    question->handle = handle;
+    question->content = handle->content;
+    look(question);
+    question->request =
+        (struct shoal_request){.operation = operation, .file = handle->file, .ino = handle->ino};
+    return true;
+}
+
+static bool ask_cut(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t size = offset_draw(workload, workload->options.size_max / 2);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->write = contents_cut_begin(handle->content, question->asker->node->index, size);
+    question->request = (struct shoal_request){.operation = SHOAL_SETATTR,
+                                               .file = handle->file,
+                                               .ino = handle->ino,
+                                               .set = SHOAL_SET_SIZE,
+                                               .attributes = {.size = size}};
+    return true;
+}
+
+static bool ask_name(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    names_ask(&question->names, workload_draw(workload, 1000), workload->name_count++,
+              sim_now_ns(workload->world->sim), &question->request);
+    question->about = ABOUT_NAMES;
+    return true;
+}
+
+static bool ask_victim(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    victim_ask(&question->victim, workload->name_count++, sim_now_ns(workload->world->sim),
+               question->buffer, &question->request);
+    question->about = ABOUT_VICTIM;
+    return true;
+}
+
+static bool ask_tree(struct question *question) {
+    struct asker *asker = question->asker;
+    struct workload *workload = asker->workload;
+
+    question->about = ABOUT_TREE;
+    return trees_ask(workload->trees, sim_prng(workload->world->sim), asker->node->index,
+                     &question->tree, &question->request);
+}
+
+/* Writes that free what others wrote, syncs that let it be used, and reads that look. */
+static bool overwrite_draw(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+
+    switch (workload_draw(workload, 8)) {
+    case 0:
+        return handle && ask_handle(question, handle, SHOAL_FSYNC);
+    case 1:
+    case 2:
+        return handle && ask_read(question, handle);
+    default:
+        return handle && ask_write(question, handle);
+    }
+}
+
+bool question_draw(struct question *question) {
+    struct asker *asker = question->asker;
+    struct handle *handle = handle_draw(asker);
+    struct handle *unused = handle_free(asker);
+
+    if (asker->workload->options.overwrites && handle && workload_draw(asker->workload, 8) > 0) {
+        return overwrite_draw(question, handle);
+    }
+    switch (workload_draw(asker->workload, 20)) {
+    case 0:
+        return unused && asker->workload->file_count < asker->workload->options.files_max &&
+               ask_create(question, unused);
+    case 1:
+        return unused && ask_open(question, unused);
+    case 2:
+        if (handle && handle->busy == 0 && ask_handle(question, handle, SHOAL_RELEASE)) {
+            handle->closing = true;
+            return true;
+        }
+        return false;
+    case 3:
+        return handle && ask_handle(question, handle, SHOAL_FSYNC);
+    case 4:
+        return handle && ask_handle(question, handle, SHOAL_GETATTR);
+    case 5:
+        return handle && workload_draw(asker->workload, 3) == 0 && ask_cut(question, handle);
+    case 6:
+    case 7:
+    case 8:
+        return handle && ask_read(question, handle);
+    case 9:
+    case 10:
+        return ask_name(question);
+    case 11:
+    case 12:
+    case 13:
+        return ask_victim(question);
+    case 14:
+    case 15:
+    case 16:
+        return ask_tree(question);
+    default:
+        return handle && ask_write(question, handle);
+    }
+}

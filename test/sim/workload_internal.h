@@ -1,0 +1,92 @@
+/* Clients, their questions and their open files; shared by workload.c, questions.c and answers.c.
+ *
+ *     workload.c: whose turn it is --> questions.c: what to ask --> the library
+ *          ^------ answers.c: what the oracles say of the answer <-------'
+ *
+ * Thread: the world's. */
+#pragma once
+#include "names.h"
+#include "trees.h"
+#include "victims.h"
+#include "workload.h"
+
+enum { HANDLES_MAX = 12, DEPTH_MAX = 8, FILES_MAX = 512, NAME_BYTES = 32 };
+
+struct known_file {
+    uint64_t ino;
+    uint64_t created; /* when that was answered */
+    bool durable;
+    uint64_t doubted; /* when a power failure may have undone its creation; 0: it has not */
+    char name[NAME_BYTES];
+};
+
+struct handle {
+    struct shoal_file *file; /* NULL: none */
+    struct content_file *content;
+    uint64_t ino;
+    uint32_t flags;
+    uint32_t busy;
+    uint32_t told; /* how often of a loss */
+    struct content_sync sync;
+    uint64_t synced; /* when its last fsync ended, or it was opened */
+    bool closing;
+};
+
+struct asker;
+
+enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE };
+
+/* A slot for one question at a time. */
+struct question {
+    struct asker *asker;
+    struct shoal_request request; /* its internal part is the library's */
+    bool open;
+    struct handle *handle;
+    struct content_file *content;
+    struct content_write *write;
+    struct content_look look;
+    bool looking;
+    enum about about;
+    struct name_slot names;
+    struct victim victim;
+    struct tree_question tree;
+    uint64_t tree_begin;
+    char name[NAME_BYTES];
+    uint8_t *buffer;
+    uint64_t begin;
+};
+
+/* One client. */
+struct asker {
+    struct workload *workload;
+    struct node *node;
+    uint64_t incarnation; /* of the node that the askers are for; 0: none */
+    struct handle handles[HANDLES_MAX];
+    struct question questions[DEPTH_MAX];
+    uint32_t busy;
+};
+
+struct workload {
+    struct world *world;
+    struct workload_options options;
+    struct workload_counters counters;
+    struct contents *contents;
+    struct trees *trees;
+    struct asker askers[WORLD_CLIENTS_MAX];
+    struct known_file files[FILES_MAX];
+    uint32_t file_count;
+    uint64_t name_count;
+    char failure[600];
+};
+
+static inline uint64_t workload_draw(struct workload *workload, uint64_t bound) {
+    return prng_below(sim_prng(workload->world->sim), bound);
+}
+void workload_fail(struct workload *workload, const struct question *question, const char *text);
+
+/* questions.c: fills the request with what is asked next, and tells the oracles that it begins.
+ * False: what was drawn cannot be asked now. */
+bool question_draw(struct question *question);
+/* answers.c: tells the oracles what was answered, or that nobody will know. */
+void question_take(struct question *question);
+void question_lose(struct question *question);
