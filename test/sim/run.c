@@ -297,6 +297,12 @@ static void mend(struct run *run) {
                  RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
+    workload_look(run->load);
+    if (!run->failure[0] && workload_review(run->load) &&
+        sim_run_until(sim, sim_now_ns(sim) + RULE_ANSWERS_S * NS_PER_S, idle_now, run) !=
+            SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "the names cannot be looked at");
+    }
 }
 
 /* Counters that the world keeps by name. */

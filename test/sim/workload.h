@@ -40,5 +40,8 @@ const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
 const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
-/* No question is open. */
+/* A client that has a session looks at all names of the trees, one after the other, until the
+ * workload is idle. Once all has been asked. False: no client has one. */
+bool workload_review(struct workload *workload);
+/* No question is open, and nobody reviews. */
 bool workload_is_idle(const struct workload *workload);
