@@ -194,6 +194,9 @@ bool question_draw(struct question *question) {
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
+    if (asker->workload->options.unlinks && workload_draw(asker->workload, 8) > 0) {
+        return ask_victim(question);
+    }
     if (asker->workload->options.overwrites && handle && workload_draw(asker->workload, 8) > 0) {
         return overwrite_draw(question, handle);
     }

@@ -15,8 +15,9 @@ enum {
     DEPTH = 4,
     FILES_MAX_HERE = 40,
     FILE_BYTES_MAX_HERE = 300000,
-    TIGHT_EVERY = 8, /* of so many seeds one has a small storage target; the first of them */
-    TIGHT_FIRST = 2,
+    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one unlinks most: which */
+    SHAPE_TIGHT = 2,
+    SHAPE_UNLINKS = 5,
     NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
     DEADLINE_S = 600,   /* of simulated time, for the work */
 };
@@ -35,6 +36,7 @@ struct run {
     uint64_t names_excuse_ns; /* until when it may say that there was none */
     uint64_t answers_ns;
     uint64_t crashes;
+    bool names_die; /* the metadata target crashes most */
     struct rot_counters rot;
     char failure[600];
 };
@@ -125,6 +127,9 @@ static void act(struct run *run) {
     struct node *node = &run->world->nodes[prng_below(&run->prng, run->world->node_count)];
     enum fault_kind kind = faults_pick(&run->plan, &run->prng, may_crash(run));
 
+    if (run->names_die && prng_chance(&run->prng, 3, 4)) {
+        node = run->world->mdt;
+    }
     switch (kind) {
     case FAULT_KILL:
     case FAULT_POWER:
@@ -292,6 +297,12 @@ static void mend(struct run *run) {
                  RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
+    workload_look(run->load);
+    if (!run->failure[0] && workload_review(run->load) &&
+        sim_run_until(sim, sim_now_ns(sim) + RULE_ANSWERS_S * NS_PER_S, idle_now, run) !=
+            SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "the names cannot be looked at");
+    }
 }
 
 /* Counters that the world keeps by name. */
@@ -383,6 +394,25 @@ static void tighten(struct run *run, struct world_options *options, struct workl
     excuses_no_space(run->excuses);
 }
 
+/* Unlinks that a power failure of the metadata target undoes: few syncs cover them. */
+static void unlinks(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->sync_interval_ns = NS_PER_S;
+    load->unlinks = true;
+    load->depth = 2;
+    run->names_die = true;
+    run->plan.has[FAULT_POWER] = true;
+    run->plan.has[FAULT_BIT_ROT] = false;
+    run->plan.crashes_max = 100;
+}
+
+static void shape(struct run *run, struct world_options *options, struct workload_options *load) {
+    if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
+        tighten(run, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
+        unlinks(run, options, load);
+    }
+}
+
 void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
@@ -406,9 +436,7 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
         .excuses = run.excuses,
         .tell = trace,
     };
-    if (seed % TIGHT_EVERY == TIGHT_FIRST) {
-        tighten(&run, &options, &load);
-    }
+    shape(&run, &options, &load);
     run.world = world_new(&options);
     if (trace) {
         sim_trace_to(run.world->sim, trace);

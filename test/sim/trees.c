@@ -290,26 +290,59 @@ static void tree_renew(struct trees *trees, struct tree *tree) {
     }
 }
 
-bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,
-               struct tree_question *question, struct shoal_request *ret_request) {
-    struct tree *tree = &trees->trees[prng_below(prng, TREES_COUNT)];
+/* OPEN_MAX: all are taken. */
+static size_t slot_free(const struct tree *tree) {
     size_t slot = 0;
 
-    tree_renew(trees, tree);
     while (slot < OPEN_MAX && tree->open[slot].used) {
         slot++;
     }
-    if (slot == OPEN_MAX) {
+    return slot;
+}
+
+static void question_open(struct tree *tree, const struct open_question *open,
+                          struct tree_question *question, struct shoal_request *ret_request) {
+    size_t slot = slot_free(tree);
+
+    question->tree = (uint8_t)(tree - tree->trees->trees);
+    question->slot = (uint8_t)slot;
+    tree->open[slot] = *open;
+    tree->open[slot].used = true;
+    tree->open[slot].begin = ++tree->trees->clock;
+    request_fill(tree, &open->operation, question, ret_request);
+}
+
+bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,
+               struct tree_question *question, struct shoal_request *ret_request) {
+    struct tree *tree = &trees->trees[prng_below(prng, TREES_COUNT)];
+
+    tree_renew(trees, tree);
+    if (slot_free(tree) == OPEN_MAX) {
         return false;
     }
-    question->tree = (uint8_t)(tree - trees->trees);
-    question->slot = (uint8_t)slot;
-    tree->open[slot] = (struct open_question){.used = true,
-                                              .client = client,
-                                              .begin = ++trees->clock,
-                                              .operation = operation_draw(tree, prng)};
-    request_fill(tree, &tree->open[slot].operation, question, ret_request);
+    struct open_question open = {.client = client, .operation = operation_draw(tree, prng)};
+    question_open(tree, &open, question, ret_request);
     return true;
+}
+
+bool trees_review(struct trees *trees, uint32_t *at, uint32_t client,
+                  struct tree_question *question, struct shoal_request *ret_request) {
+    enum { PLACES = TREE_DIRECTORIES * TREE_NAMES };
+
+    while (*at < TREES_COUNT * PLACES) {
+        uint32_t number = (*at)++;
+        struct tree *tree = &trees->trees[number / PLACES];
+        struct tree_place place = {(uint8_t)(TREE_ROOT + number % PLACES / TREE_NAMES),
+                                   (uint8_t)(number % TREE_NAMES)};
+        struct open_question open = {.client = client,
+                                     .operation = {.operation = SHOAL_LOOKUP, .from = place}};
+
+        if (tree->inos[place.directory] && slot_free(tree) < OPEN_MAX) {
+            question_open(tree, &open, question, ret_request);
+            return true;
+        }
+    }
+    return false;
 }
 
 static void way_forget(struct way *way, size_t slot) {

@@ -43,6 +43,9 @@ void trees_free(struct trees *trees);
 /* False: too much is open. */
 bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,
                struct tree_question *question, struct shoal_request *ret_request);
+/* A look at the next place of all; *at begins with 0. False: that was the last one. */
+bool trees_review(struct trees *trees, uint32_t *at, uint32_t client,
+                  struct tree_question *question, struct shoal_request *ret_request);
 /* False: it cannot be. excused: a fault explains an error that names do not; it was refused. */
 bool trees_answered(struct trees *trees, const struct tree_question *question,
                     const struct shoal_request *request, bool excused,

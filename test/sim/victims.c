@@ -7,10 +7,32 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LOOKS_MAX = 4 };
+enum { LOOKS_MAX = 4, RUN_BYTES = 512 };
 
+/* Each run of bytes has one value. */
 static uint8_t byte_at(const struct victim *victim, uint64_t offset) {
-    return (uint8_t)(1 + (victim->number * 31 + offset / 512) % 255);
+    return (uint8_t)(1 + (victim->number * 31 + offset / RUN_BYTES) % 255);
+}
+
+static void fill(const struct victim *victim, uint8_t *data) {
+    for (uint64_t i = 0; i < victim->size; i += RUN_BYTES) {
+        memset(data + i, byte_at(victim, i), (size_t)MIN(victim->size - i, (uint64_t)RUN_BYTES));
+    }
+}
+
+/* The first byte that is not the victim's; size when all are. */
+static uint64_t difference(const struct victim *victim, const uint8_t *data, uint64_t size) {
+    for (uint64_t i = 0; i < size; i += RUN_BYTES) {
+        uint64_t end = MIN(i + RUN_BYTES, size);
+        uint8_t byte = byte_at(victim, i);
+
+        for (uint64_t k = i; k < end; k++) {
+            if (data[k] != byte) {
+                return k;
+            }
+        }
+    }
+    return size;
 }
 
 static enum shoal_operation operation_of(const struct victim *victim) {
@@ -75,8 +97,8 @@ void victim_ask(struct victim *victim, uint64_t number, uint64_t now_ns, void *b
         ret_request->data = data;
         ret_request->size = victim->size;
     }
-    for (uint64_t i = 0; operation == SHOAL_WRITE && i < victim->size; i++) {
-        data[i] = byte_at(victim, i);
+    if (operation == SHOAL_WRITE) {
+        fill(victim, data);
     }
 }
 
@@ -118,12 +140,11 @@ static bool read_answered(struct victim *victim, const struct shoal_request *req
 
     /* It has an unlink before it again, and a release before that. */
     victim->stage = VICTIM_SYNCED;
-    for (uint64_t i = 0; i < got; i++) {
-        if (data[i] != byte_at(victim, i)) {
-            snprintf(problem, VICTIM_PROBLEM_BYTES,
-                     "%s came back after its unlink with other bytes at %" PRIu64, victim->name, i);
-            return false;
-        }
+    uint64_t wrong = difference(victim, data, got);
+    if (wrong < got) {
+        snprintf(problem, VICTIM_PROBLEM_BYTES,
+                 "%s came back after its unlink with other bytes at %" PRIu64, victim->name, wrong);
+        return false;
     }
     if (request->result >= 0 && got < victim->size) {
         snprintf(problem, VICTIM_PROBLEM_BYTES,

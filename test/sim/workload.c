@@ -98,21 +98,44 @@ static void submit(struct question *question) {
     shoal_submit(node_client(asker->node), &question->request);
 }
 
+static bool may_ask(const struct asker *asker) {
+    struct shoal_client *client = node_client(asker->node);
+
+    return client && !client_is_fenced(client);
+}
+
+static void review(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    question->about = ABOUT_TREE;
+    if (may_ask(question->asker) && !workload->failure[0] &&
+        trees_review(workload->trees, &workload->review_at, question->asker->node->index,
+                     &question->tree, &question->request)) {
+        submit(question);
+    } else {
+        workload->reviewer = NULL;
+    }
+}
+
 static void ask(void *context) {
     struct question *question = context;
     struct asker *asker = question->asker;
     struct workload *workload = asker->workload;
 
-    if (workload_is_done(workload) || !node_client(asker->node)) {
-        return;
-    }
-    if (client_is_fenced(node_client(asker->node))) {
-        return;
+    if (question->open) {
+        return; /* Who reviews has been woken twice. */
     }
     question->handle = NULL;
     question->content = NULL;
     question->write = NULL;
     question->looking = false;
+    if (question == workload->reviewer) {
+        review(question);
+        return;
+    }
+    if (workload_is_done(workload) || !may_ask(asker)) {
+        return;
+    }
     for (int i = 0; i < 50; i++) {
         question->about = ABOUT_DATA;
         if (question_draw(question)) {
@@ -196,7 +219,23 @@ bool workload_is_done(const struct workload *workload) {
     return workload->counters.submitted >= workload->options.operations || workload->failure[0];
 }
 
+bool workload_review(struct workload *workload) {
+    for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+
+        if (may_ask(asker) && asker->incarnation == asker->node->incarnation) {
+            workload->reviewer = &asker->questions[0];
+            ask_later(workload->reviewer, workload->options.think_ns);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool workload_is_idle(const struct workload *workload) {
+    if (workload->reviewer) {
+        return false;
+    }
     for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {
         if (workload->askers[i].busy > 0) {
             return false;

@@ -18,6 +18,7 @@ struct workload_options {
     uint32_t files_max;  /* data files that are made */
     uint32_t size_max;   /* of a file */
     bool overwrites;     /* mostly large writes over what is there, so that blocks go round */
+    bool unlinks;        /* mostly files that are synced, then unlinked or renamed over */
     struct excuses *excuses;
     FILE *tell; /* each question and answer; or NULL */
 };
@@ -39,5 +40,8 @@ const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
 const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
-/* No question is open. */
+/* A client that has a session looks at all names of the trees, one after the other, until the
+ * workload is idle. Once all has been asked. False: no client has one. */
+bool workload_review(struct workload *workload);
+/* No question is open, and nobody reviews. */
 bool workload_is_idle(const struct workload *workload);

@@ -72,6 +72,8 @@ struct workload {
     struct workload_counters counters;
     struct contents *contents;
     struct trees *trees;
+    struct question *reviewer; /* or NULL */
+    uint32_t review_at;
     struct asker askers[WORLD_CLIENTS_MAX];
     struct known_file files[FILES_MAX];
     uint32_t file_count;
