@@ -294,6 +294,13 @@ def _(scene):
     return up(scene, "--foreground")
 
 
+@row("foreign-lock", 1, "not empty", "name an empty one")
+def _(scene):
+    path = scene.new_directory()
+    scene.write(os.path.join(path, "lock"), b"mine")
+    return ["up", path]
+
+
 # A newer format, and a damaged one.
 
 @row("newer-conf", 1, "format 2", "reads up to 1", "newer")
@@ -1025,7 +1032,54 @@ def on_no_space(scene):
     return None if sorted(os.listdir(scene.mount)) == sorted(names) else "names are lost at the end"
 
 
-WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+def cluster_id(directory):
+    with open(os.path.join(directory, "shoal.conf"), encoding="ascii") as file:
+        return next(line for line in file if line.startswith("id = "))
+
+
+def on_two_starts(scene):
+    """Two starts at the same time in an empty directory: one serves, the other is refused, and the
+    cluster keeps the identity that it serves under. Whichever way the two meet."""
+    for _ in range(6):
+        scene.directory = scene.new_directory()
+        words = [scene.shoal, "up", scene.directory, "--osts", "1", "--size", "16M"]
+        starts = [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        lines = [start.communicate(timeout=LIMIT_S)[1] for start in starts]
+        before = cluster_id(scene.directory)
+        scene.note_regions()
+        if sorted(start.returncode for start in starts) != [0, 1]:
+            return f"exit statuses {[start.returncode for start in starts]}: {lines}"
+        refused = next(line for line, start in zip(lines, starts) if start.returncode)
+        wanted = f"{scene.directory} is in use by process {scene.process()}: stop it with"
+        if wanted not in refused:
+            return f"the second start says {refused.strip()}"
+        scene.stop()
+        if cluster_id(scene.directory) != before:
+            return "the second start has given it another id"
+        result = scene.run("up", scene.directory)
+        if result.returncode:
+            return f"it does not start again: {result.stderr.strip()}"
+        scene.stop()
+        shutil.rmtree(scene.directory)
+    return None
+
+
+def on_cut_format(scene):
+    """A first start that was killed before it had marked the directory."""
+    scene.directory = scene.new_directory()
+    scene.write(scene.path("lock"), b"%-15d\n" % 1234567)
+    scene.write(scene.path("shoal.conf.tmp"), b"[clus")
+    result = scene.run("up", scene.directory, "--osts", "1", "--size", "16M")
+    if result.returncode:
+        return result.stderr.strip()
+    scene.stop()
+    left = [name for name in os.listdir(scene.directory) if name.endswith(".tmp")]
+    return f"{left} is left" if left else None
+
+
+WORKS = [("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
+         ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
 
 
