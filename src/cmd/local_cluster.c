@@ -1,6 +1,7 @@
 /* Putting a cluster together in one process, and taking it apart. */
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
+#include "cmd/local_mark.h"
 #include "env/env_system.h"
 #include "kv/kv_lmdb.h"
 #include <inttypes.h>
@@ -25,7 +26,9 @@ struct local_cluster {
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ring_names[LOCAL_TARGETS_MAX][LOCAL_RING_NAME_BYTES]; /* used as long as all is open */
+    uint32_t ring_count;
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two likewise */
     char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
@@ -34,6 +37,7 @@ struct local_cluster {
     bool ticking;
     bool serving;
     bool entered; /* the opener's thread */
+    struct local_mark mark;
     char *root;
     void (*log)(const char *line);
 };
@@ -150,10 +154,12 @@ static void cluster_log(void *context, const char *line) {
 static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t target,
                                        const char *name) {
     const struct config *config = &cluster->config;
+    char *ring_name = cluster->ring_names[cluster->ring_count++];
     struct kv_options options = {
         .env = cluster->env,
         .directory = name,
-        .shared_name = name,
+        .shared_name = ring_name,
+        .ring_expected = cluster->mark.rings_left,
         .base = &kv_lmdb_ops,
         .root = cluster->root,
         .disk_log_bytes = config->disk_log_bytes,
@@ -164,6 +170,7 @@ static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t t
     };
 
     local_target_owner(config, target, options.owner_id);
+    local_target_ring(config, name, ring_name);
     return options;
 }
 
@@ -351,9 +358,14 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
         return r;
     }
     local_cluster_thread_enter(cluster);
-    r = open_targets(cluster, detail);
+    r = local_mark_read(cluster->env, &cluster->mark);
+    r = r < 0 ? r : open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);
+    if (r == 0) {
+        r = local_mark_serving(cluster->env, &cluster->mark);
+        snprintf(detail, sizeof detail, "%s cannot be written: %s", LOCAL_MARK_NAME, err_text(r));
+    }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
     }
@@ -413,13 +425,25 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
 int local_cluster_stop(struct local_cluster *cluster) {
     int result = 0;
 
+    local_mark_stopping(cluster->env);
     stop_one(cluster, stop_client, cluster->client, &result);
     stop_one(cluster, stop_group, cluster->group, &result);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);
     }
     stop_one(cluster, stop_manager, cluster->manager, &result);
+    if (result == 0) {
+        local_mark_end(cluster->env, &cluster->mark);
+    }
     return result;
+}
+
+bool local_cluster_is_unclean(const struct local_cluster *cluster) {
+    return cluster->mark.unclean;
+}
+
+void local_cluster_scrubbed(struct local_cluster *cluster) {
+    cluster->mark.unclean = false;
 }
 
 void local_cluster_close(struct local_cluster *cluster) {

@@ -36,6 +36,10 @@ MUST_CHECK int local_cluster_open(const struct local_cluster_options *options,
 /* Ends the session, takes a last sync point and checkpoint of all targets. No request may be in
  * flight. The first error of those, after having tried all. */
 MUST_CHECK int local_cluster_stop(struct local_cluster *cluster);
+/* An earlier life ended without a stop, and what that may have left was not looked for since: a
+ * stop then leaves the mark of it, until somebody says that it has been. */
+bool local_cluster_is_unclean(const struct local_cluster *cluster);
+void local_cluster_scrubbed(struct local_cluster *cluster);
 /* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
 void local_cluster_close(struct local_cluster *cluster);
 

@@ -43,7 +43,8 @@ struct kv_hooks { /* each may be NULL but wake */
 struct kv_options {
     struct env *env;
     const char *directory;   /* for disk log and base, relative to the env's root */
-    const char *shared_name; /* of the ring */
+    const char *shared_name; /* of the ring; no other log's on this machine */
+    bool ring_expected;      /* it is a loss, told by a line in the log, when there is none */
     const struct kv_base_ops *base;
     void *base_store;       /* kv_mem: its struct kv_mem_store */
     const char *root;       /* file system path of the env's root; LMDB only */
