@@ -141,7 +141,6 @@ static int run_down(const struct verb *verb, int argc, char **argv) {
         return verb_usage(verb, "%s is not understood", argv[argc - 1]);
     }
     int status = find_cluster(verb, argc == 2 ? argv[1] : NULL, directory);
-    env_signals_block();
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 1, arguments);
     return status != EXIT_OK ? status : wait_for_end(verb, directory);
 }
@@ -160,9 +159,7 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
         return verb_usage(verb, "a mount point is missing");
     }
     int status = find_cluster(verb, argv[1], directory);
-    if (status == EXIT_OK && env_path_resolve(argv[1], &path) < 0) {
-        status = verb_fail(verb, "%s: there is no such file or directory", argv[1]);
-    }
+    status = status != EXIT_OK ? status : find_path(verb, argv[1], &path);
     const char *const arguments[] = {"umount", path};
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 2, arguments);
     free(path);

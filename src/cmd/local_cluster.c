@@ -10,6 +10,18 @@
 #include <string.h>
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
+/* How long the end of the session may take once a target has failed. */
+#define FAILED_WAIT_NS (2 * NS_PER_S)
+
+/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
+ * its stack and its loop with it. */
+enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
+
+struct waiting {
+    struct env_loop *loop;
+    atomic_uint state; /* enum waiting_state */
+    int result;
+};
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -38,18 +50,9 @@ struct local_cluster {
     bool serving;
     bool entered; /* the opener's thread */
     struct local_mark mark;
+    struct waiting session_end; /* may outlast its wait */
     char *root;
     void (*log)(const char *line);
-};
-
-/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
- * its stack and its loop with it. */
-enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
-
-struct waiting {
-    struct env_loop *loop;
-    atomic_uint state; /* enum waiting_state */
-    int result;
 };
 
 static void waiting_done(void *context, int result) {
@@ -62,15 +65,22 @@ static void waiting_done(void *context, int result) {
     atomic_store(&waiting->state, WAITING_GONE);
 }
 
-static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    unsigned state;
+/* True when it is over. */
+static bool wait_once(struct local_cluster *cluster, struct waiting *waiting) {
+    unsigned state = atomic_load(&waiting->state);
 
-    while ((state = atomic_load(&waiting->state)) != WAITING_GONE) {
+    if (state != WAITING_GONE) {
         while (worker_run_one(worker_current())) {
         }
         if (atomic_load(&waiting->state) != WAITING_GONE) {
             (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
         }
+    }
+    return atomic_load(&waiting->state) == WAITING_GONE;
+}
+
+static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
+    while (!wait_once(cluster, waiting)) {
     }
     return waiting->result;
 }
@@ -398,10 +408,6 @@ int local_cluster_open(const struct local_cluster_options *options,
 
 typedef void stop_fn(void *what, void (*done)(void *context, int result), void *context);
 
-static void stop_client(void *what, void (*done)(void *context, int result), void *context) {
-    client_stop(what, done, context);
-}
-
 static void stop_group(void *what, void (*done)(void *context, int result), void *context) {
     group_stop_start(what, done, context);
 }
@@ -422,11 +428,52 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     *result = *result < 0 ? *result : r;
 }
 
-int local_cluster_stop(struct local_cluster *cluster) {
-    int result = 0;
+int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
+    switch (target) {
+    case LOCAL_MANAGER_ID:
+        return kv_failure(manager_kv(cluster->manager));
+    case LOCAL_MDT_ID:
+        return kv_failure(group_kv(cluster->group));
+    default:
+        return kv_failure(ost_kv(cluster->osts[target - LOCAL_OST_ID_FIRST]));
+    }
+}
 
+/* The first failure of all targets, or 0. */
+static int any_failure(struct local_cluster *cluster) {
+    int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
+
+    r = r < 0 ? r : local_cluster_failure(cluster, LOCAL_MDT_ID);
+    for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
+        r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
+    }
+    return r;
+}
+
+/* The end of the session is told to all targets, however long that takes; one that has failed is
+ * told at the next start. */
+static int stop_client(struct local_cluster *cluster) {
+    struct waiting *waiting = &cluster->session_end;
+    uint64_t end_ns = UINT64_MAX;
+
+    waiting->loop = env_thread_loop(cluster->env);
+    client_stop(cluster->client, waiting_done, waiting);
+    while (!wait_once(cluster, waiting)) {
+        uint64_t now_ns = env_now_ns(cluster->env);
+
+        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
+            end_ns = now_ns + FAILED_WAIT_NS;
+        }
+        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            return any_failure(cluster);
+        }
+    }
+    return waiting->result;
+}
+
+int local_cluster_stop(struct local_cluster *cluster) {
     local_mark_stopping(cluster->env);
-    stop_one(cluster, stop_client, cluster->client, &result);
+    int result = stop_client(cluster);
     stop_one(cluster, stop_group, cluster->group, &result);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);

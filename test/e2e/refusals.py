@@ -10,10 +10,14 @@ the rows whose name begins so. The last line counts the rows.
 """
 
 import errno
+import fcntl
 import functools
 import hashlib
+import json
 import os
+import select
 import shutil
+import signal
 import stat
 import struct
 import subprocess
@@ -1078,7 +1082,124 @@ def on_cut_format(scene):
     return f"{left} is left" if left else None
 
 
-WORKS = [("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
+# _IOR('X', 125, __u32), and to go down at once, without another write.
+EXT4_IOC_SHUTDOWN = 0x8004587d
+EXT4_GOING_FLAGS_NOLOGFLUSH = struct.pack("I", 2)
+
+
+def until(condition, what):
+    """Waits for the condition."""
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > end:
+            raise clusters.Failed(f"{what}: not within {LIMIT_S} s")
+        time.sleep(SETTLE_S)
+
+
+def states_of(scene, path):
+    """What `status` says of the targets."""
+    result = scene.run("status", path, "--json", limit_s=LIMIT_S)
+    if result.returncode:
+        raise clusters.Failed(f"status: {result.stderr.strip()}")
+    found = json.loads(result.stdout)
+    return {row["id"]: row["state"] for row in found["managers"] + found["targets"]}
+
+
+def use_and_sync(scene, number):
+    """Something for every target's log; the error, if one comes."""
+    try:
+        with open(os.path.join(scene.mount, f"use{number}"), "wb") as file:
+            file.write(bytes(200000))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def end_by_down(scene):
+    """By the path of a mount that may answer nothing but errors."""
+    result = scene.run("down", scene.mount, limit_s=LIMIT_S)
+    if result.returncode != 1 or "stopped with an error" not in result.stderr:
+        raise clusters.Failed(f"down answers {result.returncode}: {result.stderr.strip()}")
+
+
+def end_by_signal(scene):
+    handle = os.pidfd_open(scene.process())
+    signal.pidfd_send_signal(handle, signal.SIGTERM)
+    ended, _, _ = select.select([handle], [], [], LIMIT_S)
+    os.close(handle)
+    if not ended:
+        raise clusters.Failed(f"SIGTERM does not end it in {LIMIT_S} s")
+
+
+def on_failed_target(target, end, scene):
+    """The disk below one target goes away: that is said once, by the log, and by `status`; the
+    cluster ends soon all the same, and with the disk back it has all that was synced."""
+    image = os.path.join(scene.top, "image")
+    with open(image, "wb") as file:
+        file.truncate(200 * MIB)
+    scene.sh("mkfs.ext4", "-q", image)
+    os.mkdir(scene.path(target))
+    scene.mount_at(scene.path(target), "-o", "loop", image)
+    scene.start()
+    if use_and_sync(scene, 0):
+        return "it does not work"
+    folder = os.open(scene.path(target), os.O_RDONLY)
+    fcntl.ioctl(folder, EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH)
+    os.close(folder)
+    # The manager writes only when sessions come and go.
+    if target != "manager":
+        until(lambda: use_and_sync(scene, 1) == errno.EIO, "an error of the target")
+        until(lambda: states_of(scene, scene.mount)[target] == "failed", "its state")
+        if list(states_of(scene, scene.mount).values()).count("failed") != 1:
+            return f"states are {states_of(scene, scene.mount)}"
+    end(scene)
+    until(lambda: scene.process() is None, "the daemon's end")
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        lines = [line for line in file if f"{scene.path(target)}: " in line]
+    if len(lines) != 1 or "answers nothing more" not in lines[0] or "shoal down" not in lines[0]:
+        return f"the log says of it {lines}"
+    scene.sh("umount", scene.path(target))
+    scene.sh("mount", "-o", "loop", image, scene.path(target))
+    scene.start()
+    if os.path.getsize(os.path.join(scene.mount, "use0")) != 200000 or use_and_sync(scene, 2):
+        return "it does not work again"
+    scene.stop()
+    return None
+
+
+def on_signal_of_down(scene):
+    """A daemon that answers nothing: who waits for it may give up."""
+    scene.start()
+    daemon = os.pidfd_open(scene.process())
+    signal.pidfd_send_signal(daemon, signal.SIGSTOP)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen([scene.shoal, "down", scene.directory],
+                              stdin=subprocess.DEVNULL) as down:
+            folder = f"/proc/{down.pid}/fd"
+            until(lambda: any(os.readlink(os.path.join(folder, name)).startswith("socket:")
+                              for name in os.listdir(folder)), "the call of `down`")
+            down.send_signal(number)
+            try:
+                status = down.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                down.kill()
+                return f"{number.name} does not end it"
+        if status != -number:
+            return f"{number.name} ends it with {status}"
+    # It was asked to end all the same.
+    signal.pidfd_send_signal(daemon, signal.SIGCONT)
+    os.close(daemon)
+    until(lambda: scene.process() is None, "the daemon's end")
+    return None
+
+
+WORKS = [("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
+         ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
+         ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
+         ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
+         ("works-signal-of-down", on_signal_of_down),
+         ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
 
