@@ -53,12 +53,12 @@ static struct target_row mdt_row(struct control *control) {
 
 static struct target_row ost_row(struct control *control, uint32_t index) {
     struct target_row row = {.kind = "ost", .state = state_of(control, LOCAL_OST_ID_FIRST + index)};
-    struct ost_counters counters;
+    struct ost_stats stats = {.operations = NULL};
 
-    ost_counters_get(local_cluster_ost(control->cluster, index), &counters);
+    local_cluster_ost_stats(control->cluster, index, &stats);
     snprintf(row.name, sizeof row.name, "ost%" PRIu32, index);
-    row.bytes_total = counters.block_count * BLOCK_BYTES;
-    row.bytes_free = counters.free_blocks * BLOCK_BYTES;
+    row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
+    row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
     return row;
 }
 

@@ -53,8 +53,8 @@ struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
 
-/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them. For a
- * thread that has entered. */
+/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
+ * NULL. For a thread that has entered. */
 void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
 void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
                              struct ost_stats *ret_stats);
