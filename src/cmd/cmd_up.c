@@ -31,8 +31,9 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
                 return verb_usage(verb, "--osts takes 1 to 64, not %s", argv[i]);
             }
         } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
-            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 << 20) {
-                return verb_usage(verb, "--size takes 16M or more, not %s", argv[i]);
+            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 * MIB ||
+                words->data_bytes > CONFIG_DATA_BYTES_MAX) {
+                return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
             }
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);

@@ -152,8 +152,8 @@ static int plan(struct env *env, const struct local_cluster_options *options,
     uint64_t others = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
     others += config.keep_free_bytes;
     uint64_t left = space.free_bytes > others ? (space.free_bytes - others) / 2 : 0;
-    config.data_bytes_max =
-        options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
+    left = MIN(left / config.ost_count / MIB * MIB, CONFIG_DATA_BYTES_MAX);
+    config.data_bytes_max = options->data_bytes_max > 0 ? options->data_bytes_max : left;
     if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
         config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
         return refuse_small(&space, options->directory, &config, problem);

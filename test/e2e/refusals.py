@@ -463,6 +463,12 @@ bad_setting("unknown", "[sizes]", "[sizes]\nfrobs = 3", "frobs")
 bad_setting("no-number", "cache_bytes = 16777216", "cache_bytes = much", "cache_bytes", "number")
 bad_setting("too-small", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 17", "mdt_ring_bytes",
             "at least")
+for _key in SMALL:
+    bad_setting("too-large-" + _key, f"{_key} = {SMALL[_key]}", f"{_key} = {1 << 60}", _key, "at most")
+bad_setting("beyond-all-numbers", "cache_bytes = 16777216", "cache_bytes = " + "9" * 30,
+            "cache_bytes", "at most")
+bad_setting("changes-too-large", "mdt_changes_bytes = 67108864", "mdt_changes_bytes = 68719476736",
+            "mdt_changes_bytes", "at most 34359738368")
 bad_setting("log-below-ring", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 20971520",
             "disk_log_bytes", "at least")
 bad_setting("no-targets", "osts = 1", "osts = 0", "osts")
