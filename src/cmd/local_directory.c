@@ -67,12 +67,18 @@ static int look(struct env *env, const char *directory, struct seen *ret_seen, c
     return r;
 }
 
+/* The space below; a file system on which none can be kept is refused. */
 static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
                      char problem[512]) {
     int r = env_space_get(env, ret_space);
 
     if (r < 0) {
         snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
+    } else if (ret_space->copies_on_write) {
+        snprintf(problem, 512,
+                 "%s lies on %s, which copies on write and breaks preallocation: use ext4 or xfs",
+                 directory, ret_space->fs_name);
+        r = -ERR_NOT_SUPPORTED;
     }
     return r;
 }
@@ -141,12 +147,6 @@ static int plan(struct env *env, const struct local_cluster_options *options,
     int r = get_space(env, options->directory, &space, problem);
     if (r < 0) {
         return r;
-    }
-    if (space.copies_on_write) {
-        snprintf(problem, 512,
-                 "%s lies on %s, which copies on write and breaks preallocation: use ext4 or xfs",
-                 options->directory, space.fs_name);
-        return -ERR_NOT_SUPPORTED;
     }
     config_keep_free(&config, space.total_bytes);
     uint64_t others = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
