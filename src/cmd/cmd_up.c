@@ -52,9 +52,7 @@ static int resolve(const struct verb *verb, const char *path, char **ret_path) {
                          path, path);
     }
     return r == 0 ? EXIT_OK
-           : r == -ERR_NOT_FOUND
-               ? verb_fail(verb, "there is no directory %s: make it with `mkdir -p %s`", path, path)
-               : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
+                  : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {

@@ -163,6 +163,28 @@ class Verbs(unittest.TestCase):
                 self.assertTrue(re.search(rf"`{field}`|[{{\[ ]{field}[,:}}]", pages))
 
 
+class Lines(unittest.TestCase):
+    def test_each_line_of_the_page_is_printed(self):
+        """What errors.md quotes, but for its capitals, which stand for something, is in the code."""
+        sources = "".join([*sources_of("src").values(), text_of("src/base/err.def")])
+        joined = re.sub(r'"\s*"', "", re.sub(r'"\s*PRI\w+\s*"', "u", sources))
+        printed = "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', joined))
+        printed = re.sub(r"(?<=\w)%s", "s", printed)
+        page = text_of(f"{REFERENCE}/errors.md").split("## What programs get")[0]
+        missing = []
+        count = 0
+        for cell in re.findall(r"^\| (`.*?) \| ", page, flags=re.M):
+            for quote in re.findall(r"`([^`]+)`", cell):
+                for part in re.split(r"\.\.\.|: |\b[A-Z]+\b|/dev/fuse|\S*shoal[./]\S+|\d+|/", quote):
+                    words = part.strip(" :;,()")
+                    count += len(words) > 8
+                    # The last is the C library's.
+                    if len(words) > 8 and words not in printed and words != "Assertion":
+                        missing.append(words)
+        self.assertEqual(missing, [])
+        self.assertGreater(count, 50)
+
+
 class Configuration(unittest.TestCase):
     def setUp(self):
         self.text = text_of("src/cmd/config.c")
