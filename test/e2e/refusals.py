@@ -15,6 +15,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -690,6 +691,9 @@ usage("up-empty", ["up", ""], '""', "usage")
 usage("up-option", ["up", "DIR", "--frob"], "--frob", "usage")
 usage("up-short-option", ["up", "-f", "DIR"], "-f", "usage")
 usage("up-two", ["up", "DIR", "DIR"], "usage")
+for _words in ([], ["DIR", "--frob"], ["--help-me"], ["DIR", "--osts", "0"]):
+    usage("shoald-" + "-".join(["start", *_words]), ["shoald", *_words], "shoald: ",
+          "(usage: shoald ")
 usage("up-mount-nothing", ["up", "DIR", "--mount"], "--mount", "usage")
 usage("up-osts-nothing", ["up", "DIR", "--osts"], "--osts", "usage")
 for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
@@ -1238,7 +1242,26 @@ def on_signal_of_down(scene):
     return None
 
 
-WORKS = [("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
+def on_help(scene):
+    """Each program and verb says what it is for, with an example."""
+    asked = [[scene.shoal, "--help"], [scene.shoal + "d", "--help"]]
+    listed = subprocess.run(asked[0], capture_output=True, text=True, check=False).stdout
+    verbs = re.findall(r"^  (\w+) ", listed, flags=re.M)
+    if len(verbs) < 12:
+        return f"{len(verbs)} verbs are listed"
+    asked += [[scene.shoal, verb, "--help"] for verb in verbs]
+    for words in asked[1:]:
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+        name = " ".join([os.path.basename(words[0]), *words[1:-1]])
+        if result.returncode or result.stderr or "Example:\n  " + name not in result.stdout:
+            return f"{name} --help answers {result.returncode}: {result.stdout}{result.stderr}"
+    result = subprocess.run([scene.shoal + "d", "--version"], capture_output=True, text=True,
+                            check=False)
+    return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
+
+
+WORKS = [("works-help", on_help),
+         ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
          ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
@@ -1259,6 +1282,8 @@ def run_row(shoal, status, expected, prepare):
         words = prepare(scene)
         before = settled_state(scene)
         command = [scene.shoal, *words]
+        if words and words[0] == "shoald":
+            command = [scene.shoal + "d", *words[1:]]
         if scene.user is not None:
             command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
                        "--clear-groups", *command]

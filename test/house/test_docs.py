@@ -175,7 +175,8 @@ class Lines(unittest.TestCase):
         count = 0
         for cell in re.findall(r"^\| (`.*?) \| ", page, flags=re.M):
             for quote in re.findall(r"`([^`]+)`", cell):
-                for part in re.split(r"\.\.\.|: |\b[A-Z]+\b|/dev/fuse|\S*shoal[./]\S+|\d+|/", quote):
+                holes = r"\.\.\.|: |\b[A-Z]+\b|/dev/fuse|\S*shoal[./]\S+|\d+|/"
+                for part in re.split(holes, quote):
                     words = part.strip(" :;,()")
                     count += len(words) > 8
                     # The last is the C library's.
