@@ -96,30 +96,33 @@ static int start_mount(const struct daemon_options *options, struct control *con
     return r;
 }
 
-static void registry_path(char path[64]) {
-    snprintf(path, 64, DAEMON_REGISTRY "/%d", env_process_id());
+/* Its env, or NULL: without a registry (not root), verbs need to be told the directory. */
+static struct env *registry_open(char ret_name[16]) {
+    const struct env_linux_options options = {.root = DAEMON_REGISTRY};
+    struct env *env;
+
+    snprintf(ret_name, 16, "%d", env_process_id());
+    return env_path_make(DAEMON_REGISTRY) == 0 && env_linux_new(&options, &env) == 0 ? env : NULL;
 }
 
-/* Without a registry (not root), verbs need to be told the directory. */
 static void registry_enter(const struct daemon_options *options) {
-    char path[64];
+    char name[16];
+    struct env *env = registry_open(name);
 
-    registry_path(path);
-    if (env_path_make(DAEMON_REGISTRY) == 0) {
-        FILE *file = fopen(path, "w");
-
-        if (file) {
-            fprintf(file, "%s", options->directory);
-            fclose(file);
-        }
+    if (env) {
+        (void)!env_file_write(env, name, options->directory, strlen(options->directory));
+        env_linux_free(env);
     }
 }
 
 static void registry_leave(void) {
-    char path[64];
+    char name[16];
+    struct env *env = registry_open(name);
 
-    registry_path(path);
-    (void)remove(path);
+    if (env) {
+        (void)!env->ops->file_remove(env, name);
+        env_linux_free(env);
+    }
 }
 
 static void report_ready(const struct daemon_options *options, const struct control *control) {

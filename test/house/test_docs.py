@@ -165,7 +165,7 @@ class Verbs(unittest.TestCase):
 
 class Lines(unittest.TestCase):
     def test_each_line_of_the_page_is_printed(self):
-        """What errors.md quotes, but for its capitals, which stand for something, is in the code."""
+        """What errors.md quotes, but for its capitals, which stand for something, is printed."""
         sources = "".join([*sources_of("src").values(), text_of("src/base/err.def")])
         joined = re.sub(r'"\s*"', "", re.sub(r'"\s*PRI\w+\s*"', "u", sources))
         printed = "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', joined))
