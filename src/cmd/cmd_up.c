@@ -31,8 +31,9 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
                 return verb_usage(verb, "--osts takes 1 to 64, not %s", argv[i]);
             }
         } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
-            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 << 20) {
-                return verb_usage(verb, "--size takes 16M or more, not %s", argv[i]);
+            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 * MIB ||
+                words->data_bytes > CONFIG_DATA_BYTES_MAX) {
+                return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
             }
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
@@ -51,9 +52,7 @@ static int resolve(const struct verb *verb, const char *path, char **ret_path) {
                          path, path);
     }
     return r == 0 ? EXIT_OK
-           : r == -ERR_NOT_FOUND
-               ? verb_fail(verb, "there is no directory %s: make it with `mkdir -p %s`", path, path)
-               : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
+                  : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
@@ -141,7 +140,6 @@ static int run_down(const struct verb *verb, int argc, char **argv) {
         return verb_usage(verb, "%s is not understood", argv[argc - 1]);
     }
     int status = find_cluster(verb, argc == 2 ? argv[1] : NULL, directory);
-    env_signals_block();
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 1, arguments);
     return status != EXIT_OK ? status : wait_for_end(verb, directory);
 }
@@ -160,9 +158,7 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
         return verb_usage(verb, "a mount point is missing");
     }
     int status = find_cluster(verb, argv[1], directory);
-    if (status == EXIT_OK && env_path_resolve(argv[1], &path) < 0) {
-        status = verb_fail(verb, "%s: there is no such file or directory", argv[1]);
-    }
+    status = status != EXIT_OK ? status : find_path(verb, argv[1], &path);
     const char *const arguments[] = {"umount", path};
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 2, arguments);
     free(path);

@@ -10,24 +10,29 @@ struct size_row {
     const char *name;
     size_t offset;
     uint64_t minimum;
+    uint64_t maximum;
     uint64_t value;
     const char *comment;
 };
 
-#define SIZE_ROW(field, minimum, value, comment)                                                   \
-    {#field, offsetof(struct config, field), minimum, value, comment}
+#define SIZE_ROW(field, minimum, maximum, value, comment)                                          \
+    {#field, offsetof(struct config, field), minimum, maximum, value, comment}
 
 static const struct size_row size_rows[] = {
-    SIZE_ROW(mdt_ring_bytes, MIB, 32 * MIB, "shared memory for metadata records"),
-    SIZE_ROW(ost_ring_bytes, MIB, 8 * MIB, "shared memory for each storage target's records"),
-    SIZE_ROW(ost_ring_data_bytes, 256 * KIB, 32 * MIB, "... and for its small writes"),
-    SIZE_ROW(disk_log_bytes, 8 * MIB, 512 * MIB, "of each target, fixed when it is made"),
-    SIZE_ROW(mdt_changes_bytes, 8 * MIB, 512 * MIB, "memory for metadata not in a checkpoint"),
-    SIZE_ROW(ost_changes_bytes, 8 * MIB, 128 * MIB, "the same, of each storage target"),
-    SIZE_ROW(base_memory_bytes, MIB, 4 * GIB, "metadata below this is read in place"),
-    SIZE_ROW(cache_bytes, 0, 64 * MIB, "cache of blocks, of each storage target"),
-    SIZE_ROW(data_bytes_max, 16 * MIB, 0, "data of each storage target grows up to this"),
-    SIZE_ROW(keep_free_bytes, MIB, 0, "data leaves as much free for logs and metadata"),
+    SIZE_ROW(mdt_ring_bytes, MIB, GIB, 32 * MIB, "shared memory for metadata records"),
+    SIZE_ROW(ost_ring_bytes, MIB, GIB, 8 * MIB, "shared memory for each storage target's records"),
+    SIZE_ROW(ost_ring_data_bytes, 256 * KIB, GIB, 32 * MIB, "... and for its small writes"),
+    SIZE_ROW(disk_log_bytes, 8 * MIB, 1024 * GIB, 512 * MIB,
+             "of each target, fixed when it is made"),
+    SIZE_ROW(mdt_changes_bytes, 8 * MIB, 32 * GIB, 512 * MIB,
+             "memory for metadata not in a checkpoint"),
+    SIZE_ROW(ost_changes_bytes, 8 * MIB, 32 * GIB, 128 * MIB, "the same, of each storage target"),
+    SIZE_ROW(base_memory_bytes, MIB, 1024 * GIB, 4 * GIB, "metadata below this is read in place"),
+    SIZE_ROW(cache_bytes, 0, 1024 * GIB, 64 * MIB, "cache of blocks, of each storage target"),
+    SIZE_ROW(data_bytes_max, 16 * MIB, CONFIG_DATA_BYTES_MAX, 0,
+             "data of each storage target grows up to this"),
+    SIZE_ROW(keep_free_bytes, MIB, CONFIG_DATA_BYTES_MAX, 0,
+             "data leaves as much free for logs and metadata"),
 };
 
 static uint64_t *size_at(struct config *config, const struct size_row *row) {
@@ -48,6 +53,7 @@ struct parse {
     bool has_id;
 };
 
+/* One that is too large for its type comes out as the largest, which is beyond all maxima. */
 static bool parse_number(const char *text, uint64_t *ret_number) {
     char *end;
 
@@ -80,9 +86,12 @@ static int parse_size(struct parse *parse, const char *name, const char *value) 
         if (strcmp(size_rows[i].name, name) == 0) {
             uint64_t number;
 
-            if (!parse_number(value, &number) || number < size_rows[i].minimum) {
-                snprintf(parse->problem, 256, "%s: %s must be a number of bytes, at least %" PRIu64,
-                         CONFIG_NAME, name, size_rows[i].minimum);
+            if (!parse_number(value, &number) || number < size_rows[i].minimum ||
+                number > size_rows[i].maximum) {
+                snprintf(parse->problem, 256,
+                         "%s: %s must be a number of bytes, at least %" PRIu64
+                         " and at most %" PRIu64,
+                         CONFIG_NAME, name, size_rows[i].minimum, size_rows[i].maximum);
                 return 0;
             }
             *size_at(parse->config, &size_rows[i]) = number;

@@ -7,6 +7,7 @@
 
 enum { CONFIG_FORMAT = 1, CONFIG_OSTS_MAX = 64 };
 #define CONFIG_NAME "shoal.conf"
+#define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
 struct config {
     uint32_t format;

@@ -15,7 +15,6 @@ struct control {
     atomic_bool checking;  /* a check of the cluster runs, or a pass of the scrub */
     atomic_bool scrubbing; /* a pass of the scrub runs, or waits for a check to end */
     atomic_bool stopped;   /* the last sync point is taken: `down` may return */
-    bool unclean; /* the last end was, and no scrub has come to its end since; the main thread's */
     int stop_result;
 };
 

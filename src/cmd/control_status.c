@@ -28,35 +28,49 @@ static void print_json(struct env_control_connection *connection, json_t *json) 
     json_decref(json);
 }
 
-static json_t *target_json(const char *name, const char *kind, uint64_t total,
-                           uint64_t free_bytes) {
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "id", name, "kind", kind, "state", "up",
-                     "node", 1, "bytes_total", (json_int_t)total, "bytes_free",
-                     (json_int_t)free_bytes);
+static const char *state_of(struct control *control, uint32_t target) {
+    return local_cluster_failure(control->cluster, target) < 0 ? "failed" : "up";
 }
 
-static void ost_space(struct control *control, uint32_t index, uint64_t *ret_total,
-                      uint64_t *ret_free) {
-    struct ost_counters counters;
+struct target_row {
+    char name[16];
+    const char *kind;
+    const char *state;
+    uint64_t bytes_total;
+    uint64_t bytes_free;
+};
 
-    ost_counters_get(local_cluster_ost(control->cluster, index), &counters);
-    *ret_total = counters.block_count * BLOCK_BYTES;
-    *ret_free = counters.free_blocks * BLOCK_BYTES;
+static json_t *target_json(const struct target_row *row) {
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "id", row->name, "kind", row->kind, "state",
+                     row->state, "node", 1, "bytes_total", (json_int_t)row->bytes_total,
+                     "bytes_free", (json_int_t)row->bytes_free);
+}
+
+static struct target_row mdt_row(struct control *control) {
+    return (struct target_row){
+        .name = "mdt0", .kind = "mdt", .state = state_of(control, LOCAL_MDT_ID)};
+}
+
+static struct target_row ost_row(struct control *control, uint32_t index) {
+    struct target_row row = {.kind = "ost", .state = state_of(control, LOCAL_OST_ID_FIRST + index)};
+    struct ost_stats stats = {.operations = NULL};
+
+    local_cluster_ost_stats(control->cluster, index, &stats);
+    snprintf(row.name, sizeof row.name, "ost%" PRIu32, index);
+    row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
+    row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
+    return row;
 }
 
 static json_t *targets_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
     json_t *targets = json_array();
-    char name[16];
+    struct target_row row = mdt_row(control);
 
-    json_array_append_new(targets, target_json("mdt0", "mdt", 0, 0));
+    json_array_append_new(targets, target_json(&row));
     for (uint32_t i = 0; i < config->ost_count; i++) {
-        uint64_t total;
-        uint64_t free_bytes;
-
-        snprintf(name, sizeof name, "ost%" PRIu32, i);
-        ost_space(control, i, &total, &free_bytes);
-        json_array_append_new(targets, target_json(name, "ost", total, free_bytes));
+        row = ost_row(control, i);
+        json_array_append_new(targets, target_json(&row));
     }
     return targets;
 }
@@ -69,8 +83,9 @@ static json_t *status_json(struct control *control) {
             mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
     }
     return json_pack("{s:s, s:i, s:[{s:s, s:s}], s:n, s:o, s:o}", "directory", control->directory,
-                     "process", env_process_id(), "managers", "id", "manager", "state", "up",
-                     "key_file", "mounts", mounts, "targets", targets_json(control));
+                     "process", env_process_id(), "managers", "id", "manager", "state",
+                     state_of(control, LOCAL_MANAGER_ID), "key_file", "mounts", mounts, "targets",
+                     targets_json(control));
 }
 
 static void print_table(struct control *control, struct env_control_connection *connection) {
@@ -80,17 +95,15 @@ static void print_table(struct control *control, struct env_control_connection *
                   control_is_mounted(control) ? control->mount_point : "-");
     control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "target", "kind", "state", "total MiB",
                   "free MiB");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "manager", "manager", "up", "-", "-");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "mdt0", "mdt", "up", "-", "-");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "manager", "manager",
+                  state_of(control, LOCAL_MANAGER_ID), "-", "-");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "mdt0", "mdt",
+                  state_of(control, LOCAL_MDT_ID), "-", "-");
     for (uint32_t i = 0; i < config->ost_count; i++) {
-        uint64_t total;
-        uint64_t free_bytes;
-        char name[16];
+        struct target_row row = ost_row(control, i);
 
-        snprintf(name, sizeof name, "ost%" PRIu32, i);
-        ost_space(control, i, &total, &free_bytes);
-        control_print(connection, "%-10s %-8s %-6s %12" PRIu64 " %12" PRIu64 "\n", name, "ost",
-                      "up", total / MIB, free_bytes / MIB);
+        control_print(connection, "%-10s %-8s %-6s %12" PRIu64 " %12" PRIu64 "\n", row.name,
+                      row.kind, row.state, row.bytes_total / MIB, row.bytes_free / MIB);
     }
 }
 

@@ -12,10 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_TIMEOUT_NS = 1000000000, MARK_BYTES_MAX = 16 };
+enum { ENTRY_TIMEOUT_NS = 1000000000 };
 #define STOP_POLL_NS (NS_PER_S / 5)
-/* In the directory while it is in use: the next start then knows of an unclean end. */
-#define MARK_NAME "in-use"
 
 static void log_line(const char *line) {
     fprintf(stderr, "shoal: %s\n", line);
@@ -98,30 +96,33 @@ static int start_mount(const struct daemon_options *options, struct control *con
     return r;
 }
 
-static void registry_path(char path[64]) {
-    snprintf(path, 64, DAEMON_REGISTRY "/%d", env_process_id());
+/* Its env, or NULL: without a registry (not root), verbs need to be told the directory. */
+static struct env *registry_open(char ret_name[16]) {
+    const struct env_linux_options options = {.root = DAEMON_REGISTRY};
+    struct env *env;
+
+    snprintf(ret_name, 16, "%d", env_process_id());
+    return env_path_make(DAEMON_REGISTRY) == 0 && env_linux_new(&options, &env) == 0 ? env : NULL;
 }
 
-/* Without a registry (not root), verbs need to be told the directory. */
 static void registry_enter(const struct daemon_options *options) {
-    char path[64];
+    char name[16];
+    struct env *env = registry_open(name);
 
-    registry_path(path);
-    if (env_path_make(DAEMON_REGISTRY) == 0) {
-        FILE *file = fopen(path, "w");
-
-        if (file) {
-            fprintf(file, "%s", options->directory);
-            fclose(file);
-        }
+    if (env) {
+        (void)!env_file_write(env, name, options->directory, strlen(options->directory));
+        env_linux_free(env);
     }
 }
 
 static void registry_leave(void) {
-    char path[64];
+    char name[16];
+    struct env *env = registry_open(name);
 
-    registry_path(path);
-    (void)remove(path);
+    if (env) {
+        (void)!env->ops->file_remove(env, name);
+        env_linux_free(env);
+    }
 }
 
 static void report_ready(const struct daemon_options *options, const struct control *control) {
@@ -208,38 +209,10 @@ static bool scrub(struct control *control) {
 
 /* Serves until told to stop. */
 static void serve(struct control *control) {
-    if (control->unclean) {
-        control->unclean = !scrub(control);
+    if (local_cluster_is_unclean(control->cluster) && scrub(control)) {
+        local_cluster_scrubbed(control->cluster);
     }
     while (!stop_comes(control, STOP_POLL_NS)) {
-    }
-}
-
-/* A file is there from before the mount answers to a clean end. */
-static int mark_begin(struct control *control, char problem[512]) {
-    struct env *env = local_cluster_env(control->cluster);
-    char *text;
-    size_t size;
-    int r = env_file_read(env, MARK_NAME, MARK_BYTES_MAX, &text, &size);
-
-    if (r == 0) {
-        free(text);
-        control->unclean = true;
-        return 0;
-    }
-    r = env_file_write(env, MARK_NAME, "", 0);
-    if (r < 0) {
-        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, MARK_NAME,
-                 err_text(r));
-    }
-    return r;
-}
-
-static void mark_end(struct control *control) {
-    struct env *env = local_cluster_env(control->cluster);
-
-    if (!control->unclean) {
-        (void)!env->ops->file_remove(env, MARK_NAME);
     }
 }
 
@@ -253,9 +226,6 @@ static int stop(const struct daemon_options *options, struct control *control) {
     }
     control->stop_result = r;
     atomic_store(&control->stopped, true);
-    if (r == 0) {
-        mark_end(control);
-    }
     control_stop(control);
     local_cluster_close(control->cluster);
     return r < 0 ? EXIT_FAILED : EXIT_OK;
@@ -270,8 +240,7 @@ int daemon_run(const struct daemon_options *options) {
     if (r < 0) {
         return give_up(options, problem);
     }
-    r = mark_begin(&control, problem);
-    if (r == 0 && options->mount_point) {
+    if (options->mount_point) {
         r = start_mount(options, &control, problem);
     }
     if (r == 0) {
@@ -279,9 +248,7 @@ int daemon_run(const struct daemon_options *options) {
     }
     if (r < 0) {
         fuse_mount_stop(control.mount);
-        if (local_cluster_stop(control.cluster) == 0) {
-            mark_end(&control);
-        }
+        (void)!local_cluster_stop(control.cluster);
         local_cluster_close(control.cluster);
         return give_up(options, problem);
     }

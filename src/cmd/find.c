@@ -5,6 +5,7 @@
 #include "env/env_control.h"
 #include "env/env_linux.h"
 #include "env/env_system.h"
+#include "front/fuse/fuse.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,10 +191,35 @@ static int say_not_found(const struct verb *verb, const char *what, const struct
                : verb_fail(verb, "%zu clusters run here: name one by its directory", search->count);
 }
 
+/* The path of what was typed. One below a mount is asked for, too, as it has to be there, but an
+ * error of the mount is no answer. */
+static int resolve(const char *what, char **ret_path, bool *ret_is_mount_point) {
+    char *text = NULL;
+    bool in_mount = fuse_path_in_mount(what, &text, ret_is_mount_point);
+    int r = *ret_is_mount_point ? 0 : env_path_resolve(what, ret_path);
+
+    if (*ret_is_mount_point ||
+        (in_mount && r < 0 && r != -ERR_NOT_FOUND && r != -ERR_NOT_DIRECTORY && r != -ERR_ACCESS &&
+         r != -ERR_NOT_PERMITTED)) {
+        *ret_path = text;
+        return 0;
+    }
+    free(text);
+    return r;
+}
+
+int find_path(const struct verb *verb, const char *what, char **ret_path) {
+    bool is_mount_point;
+    int r = resolve(what, ret_path, &is_mount_point);
+
+    return r == 0 ? EXIT_OK : verb_fail(verb, "%s: there is no such file or directory", what);
+}
+
 int find_cluster(const struct verb *verb, const char *what, char ret_directory[FIND_PATH_BYTES]) {
     struct search search = {.count = 0};
     char *path = NULL;
-    int r = what ? env_path_resolve(what, &path) : 0;
+    bool is_mount_point = false;
+    int r = what ? resolve(what, &path, &is_mount_point) : 0;
 
     note_denied(&search, r);
     if (search.denied) {
@@ -202,7 +228,7 @@ int find_cluster(const struct verb *verb, const char *what, char ret_directory[F
     if (r < 0) {
         return verb_fail(verb, "%s: there is no such file or directory", what);
     }
-    if (path && is_cluster_directory(&search, path)) {
+    if (path && !is_mount_point && is_cluster_directory(&search, path)) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", path);
         free(path);
         return EXIT_OK;

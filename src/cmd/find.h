@@ -8,6 +8,8 @@ enum { FIND_PATH_BYTES = 4096 };
 /* what may be NULL. Fills the directory, or prints one line that says what is wrong and answers an
  * exit status other than 0. */
 int find_cluster(const struct verb *verb, const char *what, char ret_directory[FIND_PATH_BYTES]);
+/* The absolute path, for the caller to free; likewise. A mount that doesn't answer is not asked. */
+int find_path(const struct verb *verb, const char *what, char **ret_path);
 /* Sends the request to the daemon of the directory; its text goes to standard output, or to
  * standard error (behind "shoal VERB: ") when it failed. Answers the exit status. */
 int find_and_call(const struct verb *verb, const char *what, size_t argument_count,

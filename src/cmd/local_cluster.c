@@ -1,6 +1,7 @@
 /* Putting a cluster together in one process, and taking it apart. */
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
+#include "cmd/local_mark.h"
 #include "env/env_system.h"
 #include "kv/kv_lmdb.h"
 #include <inttypes.h>
@@ -9,6 +10,18 @@
 #include <string.h>
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
+/* How long the end of the session may take once a target has failed. */
+#define FAILED_WAIT_NS (2 * NS_PER_S)
+
+/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
+ * its stack and its loop with it. */
+enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
+
+struct waiting {
+    struct env_loop *loop;
+    atomic_uint state; /* enum waiting_state */
+    int result;
+};
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -25,7 +38,9 @@ struct local_cluster {
     struct manager *manager;
     struct group *group;
     struct ost *osts[CONFIG_OSTS_MAX];
-    char ost_names[CONFIG_OSTS_MAX][16]; /* these two are used as long as they are open */
+    char ring_names[LOCAL_TARGETS_MAX][LOCAL_RING_NAME_BYTES]; /* used as long as all is open */
+    uint32_t ring_count;
+    char ost_names[CONFIG_OSTS_MAX][16]; /* these two likewise */
     char ost_data_paths[CONFIG_OSTS_MAX][32];
     uint32_t ost_count;
     struct shoal_client *client;
@@ -34,18 +49,10 @@ struct local_cluster {
     bool ticking;
     bool serving;
     bool entered; /* the opener's thread */
+    struct local_mark mark;
+    struct waiting session_end; /* may outlast its wait */
     char *root;
     void (*log)(const char *line);
-};
-
-/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
- * its stack and its loop with it. */
-enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
-
-struct waiting {
-    struct env_loop *loop;
-    atomic_uint state; /* enum waiting_state */
-    int result;
 };
 
 static void waiting_done(void *context, int result) {
@@ -58,15 +65,22 @@ static void waiting_done(void *context, int result) {
     atomic_store(&waiting->state, WAITING_GONE);
 }
 
-static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    unsigned state;
+/* True when it is over. */
+static bool wait_once(struct local_cluster *cluster, struct waiting *waiting) {
+    unsigned state = atomic_load(&waiting->state);
 
-    while ((state = atomic_load(&waiting->state)) != WAITING_GONE) {
+    if (state != WAITING_GONE) {
         while (worker_run_one(worker_current())) {
         }
         if (atomic_load(&waiting->state) != WAITING_GONE) {
             (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
         }
+    }
+    return atomic_load(&waiting->state) == WAITING_GONE;
+}
+
+static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
+    while (!wait_once(cluster, waiting)) {
     }
     return waiting->result;
 }
@@ -150,10 +164,12 @@ static void cluster_log(void *context, const char *line) {
 static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t target,
                                        const char *name) {
     const struct config *config = &cluster->config;
+    char *ring_name = cluster->ring_names[cluster->ring_count++];
     struct kv_options options = {
         .env = cluster->env,
         .directory = name,
-        .shared_name = name,
+        .shared_name = ring_name,
+        .ring_expected = cluster->mark.rings_left,
         .base = &kv_lmdb_ops,
         .root = cluster->root,
         .disk_log_bytes = config->disk_log_bytes,
@@ -164,6 +180,7 @@ static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t t
     };
 
     local_target_owner(config, target, options.owner_id);
+    local_target_ring(config, name, ring_name);
     return options;
 }
 
@@ -351,9 +368,14 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
         return r;
     }
     local_cluster_thread_enter(cluster);
-    r = open_targets(cluster, detail);
+    r = local_mark_read(cluster->env, &cluster->mark);
+    r = r < 0 ? r : open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);
+    if (r == 0) {
+        r = local_mark_serving(cluster->env, &cluster->mark);
+        snprintf(detail, sizeof detail, "%s cannot be written: %s", LOCAL_MARK_NAME, err_text(r));
+    }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
     }
@@ -386,10 +408,6 @@ int local_cluster_open(const struct local_cluster_options *options,
 
 typedef void stop_fn(void *what, void (*done)(void *context, int result), void *context);
 
-static void stop_client(void *what, void (*done)(void *context, int result), void *context) {
-    client_stop(what, done, context);
-}
-
 static void stop_group(void *what, void (*done)(void *context, int result), void *context) {
     group_stop_start(what, done, context);
 }
@@ -410,16 +428,69 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     *result = *result < 0 ? *result : r;
 }
 
-int local_cluster_stop(struct local_cluster *cluster) {
-    int result = 0;
+int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
+    switch (target) {
+    case LOCAL_MANAGER_ID:
+        return kv_failure(manager_kv(cluster->manager));
+    case LOCAL_MDT_ID:
+        return kv_failure(group_kv(cluster->group));
+    default:
+        return kv_failure(ost_kv(cluster->osts[target - LOCAL_OST_ID_FIRST]));
+    }
+}
 
-    stop_one(cluster, stop_client, cluster->client, &result);
+/* The first failure of all targets, or 0. */
+static int any_failure(struct local_cluster *cluster) {
+    int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
+
+    r = r < 0 ? r : local_cluster_failure(cluster, LOCAL_MDT_ID);
+    for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
+        r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
+    }
+    return r;
+}
+
+/* The end of the session is told to all targets, however long that takes; one that has failed is
+ * told at the next start. */
+static int stop_client(struct local_cluster *cluster) {
+    struct waiting *waiting = &cluster->session_end;
+    uint64_t end_ns = UINT64_MAX;
+
+    waiting->loop = env_thread_loop(cluster->env);
+    client_stop(cluster->client, waiting_done, waiting);
+    while (!wait_once(cluster, waiting)) {
+        uint64_t now_ns = env_now_ns(cluster->env);
+
+        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
+            end_ns = now_ns + FAILED_WAIT_NS;
+        }
+        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            return any_failure(cluster);
+        }
+    }
+    return waiting->result;
+}
+
+int local_cluster_stop(struct local_cluster *cluster) {
+    local_mark_stopping(cluster->env);
+    int result = stop_client(cluster);
     stop_one(cluster, stop_group, cluster->group, &result);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);
     }
     stop_one(cluster, stop_manager, cluster->manager, &result);
+    if (result == 0) {
+        local_mark_end(cluster->env, &cluster->mark);
+    }
     return result;
+}
+
+bool local_cluster_is_unclean(const struct local_cluster *cluster) {
+    return cluster->mark.unclean;
+}
+
+void local_cluster_scrubbed(struct local_cluster *cluster) {
+    cluster->mark.unclean = false;
 }
 
 void local_cluster_close(struct local_cluster *cluster) {

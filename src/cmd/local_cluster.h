@@ -34,8 +34,15 @@ struct local_cluster_options {
 MUST_CHECK int local_cluster_open(const struct local_cluster_options *options,
                                   struct local_cluster **ret_cluster, char problem[512]);
 /* Ends the session, takes a last sync point and checkpoint of all targets. No request may be in
- * flight. The first error of those, after having tried all. */
+ * flight. The first error of those, after having tried all. Where a target has failed the session
+ * is left for the next start to end, as its end is to be told to each. */
 MUST_CHECK int local_cluster_stop(struct local_cluster *cluster);
+/* 0, or what stopped the log of the target with this id: it answers nothing more. Any thread. */
+int local_cluster_failure(struct local_cluster *cluster, uint32_t target);
+/* An earlier life ended without a stop, and what that may have left was not looked for since: a
+ * stop then leaves the mark of it, until somebody says that it has been. */
+bool local_cluster_is_unclean(const struct local_cluster *cluster);
+void local_cluster_scrubbed(struct local_cluster *cluster);
 /* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
 void local_cluster_close(struct local_cluster *cluster);
 
@@ -46,8 +53,8 @@ struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
 
-/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them. For a
- * thread that has entered. */
+/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
+ * NULL. For a thread that has entered. */
 void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
 void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
                              struct ost_stats *ret_stats);

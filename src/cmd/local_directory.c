@@ -1,4 +1,6 @@
-/* Refusals come before the first change; the marker file comes before all other files. */
+/* Refusals come before the first change. A new directory is locked, then looked at again, then
+ * marked: of two that start at the same time one formats, and what a start that was cut left there
+ * (`lock`, a half written marker) makes it no foreign one. */
 #include "cmd/local_directory.h"
 #include "cmd/daemon.h"
 #include "cmd/local_cluster.h"
@@ -10,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOCK_NAME "lock"
+
 enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5 };
 
 struct seen {
@@ -17,22 +21,41 @@ struct seen {
     bool config;
 };
 
+/* What may lie in a directory that counts as empty. */
+static bool is_nothing(const struct env_entry *entry) {
+    if (strcmp(entry->name, LOCK_NAME) == 0) {
+        return entry->kind == ENV_KIND_FILE &&
+               (entry->size_bytes == 0 || entry->size_bytes == ENV_LOCK_BYTES);
+    }
+    if (strcmp(entry->name, CONFIG_NAME ENV_FILE_NEW_SUFFIX) == 0) {
+        return entry->kind == ENV_KIND_FILE;
+    }
+    return strcmp(entry->name, "lost+found") == 0 || strcmp(entry->name, DAEMON_LOG_NAME) == 0;
+}
+
 static int see(void *context, const struct env_entry *entry) {
     struct seen *seen = context;
 
     if (strcmp(entry->name, CONFIG_NAME) == 0) {
         seen->config = true;
-    } else if (strcmp(entry->name, "lost+found") != 0 &&
-               strcmp(entry->name, DAEMON_LOG_NAME) != 0) {
+    } else if (!is_nothing(entry)) {
         seen->anything = true;
     }
     return 0;
 }
 
 static int look(struct env *env, const char *directory, struct seen *ret_seen, char problem[512]) {
-    *ret_seen = (struct seen){0};
-    int r = env_directory_list(env, ".", see, ret_seen);
+    int r = 0;
 
+    /* Twice, when it is not ours: a marker that was made meanwhile may have been passed over, but
+     * it was there before what the first listing has found. */
+    for (int i = 0; i < 2 && r == 0; i++) {
+        *ret_seen = (struct seen){0};
+        r = env_directory_list(env, ".", see, ret_seen);
+        if (!ret_seen->anything || ret_seen->config) {
+            break;
+        }
+    }
     if (r < 0) {
         snprintf(problem, 512, "%s cannot be read: %s", directory, err_text(r));
     } else if (ret_seen->anything && !ret_seen->config) {
@@ -44,12 +67,18 @@ static int look(struct env *env, const char *directory, struct seen *ret_seen, c
     return r;
 }
 
+/* The space below; a file system on which none can be kept is refused. */
 static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
                      char problem[512]) {
     int r = env_space_get(env, ret_space);
 
     if (r < 0) {
         snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
+    } else if (ret_space->copies_on_write) {
+        snprintf(problem, 512,
+                 "%s lies on %s, which copies on write and breaks preallocation: use ext4 or xfs",
+                 directory, ret_space->fs_name);
+        r = -ERR_NOT_SUPPORTED;
     }
     return r;
 }
@@ -119,18 +148,12 @@ static int plan(struct env *env, const struct local_cluster_options *options,
     if (r < 0) {
         return r;
     }
-    if (space.copies_on_write) {
-        snprintf(problem, 512,
-                 "%s lies on %s, which copies on write and breaks preallocation: use ext4 or xfs",
-                 options->directory, space.fs_name);
-        return -ERR_NOT_SUPPORTED;
-    }
     config_keep_free(&config, space.total_bytes);
     uint64_t others = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
     others += config.keep_free_bytes;
     uint64_t left = space.free_bytes > others ? (space.free_bytes - others) / 2 : 0;
-    config.data_bytes_max =
-        options->data_bytes_max > 0 ? options->data_bytes_max : left / config.ost_count / MIB * MIB;
+    left = MIN(left / config.ost_count / MIB * MIB, CONFIG_DATA_BYTES_MAX);
+    config.data_bytes_max = options->data_bytes_max > 0 ? options->data_bytes_max : left;
     if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
         config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
         return refuse_small(&space, options->directory, &config, problem);
@@ -146,7 +169,7 @@ static int format(struct env *env, const struct config *planned, char problem[51
     env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
     env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
     config_print(&config, text, sizeof text);
-    int r = env_file_write(env, CONFIG_NAME, text, strlen(text));
+    int r = env_file_write_new(env, CONFIG_NAME, text, strlen(text));
     if (r < 0) {
         snprintf(problem, 512, "%s cannot be written: %s", CONFIG_NAME, err_text(r));
     }
@@ -178,7 +201,7 @@ static bool lock_stays(struct env *env, const char *directory, int *ret_holder) 
     uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
     int signal_number;
 
-    while (env_lock_holder(env, "lock", ret_holder) == 0) {
+    while (env_lock_holder(env, LOCK_NAME, ret_holder) == 0) {
         if (daemon_answers(directory) || env_now_ns(env) > end_ns) {
             return true;
         }
@@ -224,6 +247,11 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         return r;
     }
     r = look(env, options->directory, &seen, problem);
+    int holder;
+    if (r == 0 && lock_stays(env, options->directory, &holder)) {
+        say_in_use(options->directory, holder, problem);
+        r = -ERR_IN_USE;
+    }
     if (r == 0) {
         r = seen.config ? read_config(env, options->directory, &config, problem)
                         : plan(env, options, &config, problem);
@@ -231,11 +259,6 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     r = r == 0 && seen.config ? check_asked(options, &config, problem) : r;
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);
-    }
-    int holder;
-    if (r == 0 && seen.config && lock_stays(env, options->directory, &holder)) {
-        say_in_use(options->directory, holder, problem);
-        r = -ERR_IN_USE;
     }
     if (r == 0 && seen.config) {
         char detail[256];
@@ -249,26 +272,39 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     return r;
 }
 
+/* Who holds it has signed it, or is about to; or lets it go, having been refused. */
+static int take_lock(struct env *env, const char *directory, struct env_lock **ret_lock,
+                     char problem[512]) {
+    uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
+    int signal_number;
+    int r;
+
+    while ((r = env_lock_open(env, LOCK_NAME, ret_lock)) == -ERR_IN_USE) {
+        int holder = 0;
+
+        if (env_lock_holder(env, LOCK_NAME, &holder) == 0 || env_now_ns(env) > end_ns) {
+            say_in_use(directory, holder, problem);
+            return r;
+        }
+        (void)!env_signal_wait(NS_PER_MS, &signal_number);
+    }
+    if (r < 0) {
+        snprintf(problem, 512, "%s/%s cannot be made: %s", directory, LOCK_NAME, err_text(r));
+    }
+    return r;
+}
+
 int local_directory_take(struct env *env, const struct local_cluster_options *options,
                          struct env_lock **ret_lock, struct config *ret_config, char problem[512]) {
     struct config planned;
     struct seen seen;
     int r = look(env, options->directory, &seen, problem);
 
+    r = r < 0 ? r : take_lock(env, options->directory, ret_lock, problem);
+    r = r < 0 ? r : look(env, options->directory, &seen, problem);
     if (r == 0 && !seen.config) {
         r = plan(env, options, &planned, problem);
         r = r < 0 ? r : format(env, &planned, problem);
     }
-    if (r < 0) {
-        return r;
-    }
-    r = env_lock_open(env, "lock", ret_lock);
-    if (r < 0) {
-        int holder = 0;
-
-        (void)!env_lock_holder(env, "lock", &holder);
-        say_in_use(options->directory, holder, problem);
-        return r;
-    }
-    return read_config(env, options->directory, ret_config, problem);
+    return r < 0 ? r : read_config(env, options->directory, ret_config, problem);
 }

@@ -8,7 +8,8 @@ struct local_cluster_options;
 /* Looks and changes nothing: empty, or ours; else -ERR_NOT_OURS with a line in problem. */
 MUST_CHECK int local_directory_check(const struct local_cluster_options *options,
                                      char problem[512]);
-/* Formats an empty directory (its shoal.conf is the first and only file), locks it, reads it. */
+/* Locks it, formats it when it is empty (its shoal.conf is the first file beside the lock), reads
+ * it. On failure *ret_lock may be held, for the caller to close. */
 MUST_CHECK int local_directory_take(struct env *env, const struct local_cluster_options *options,
                                     struct env_lock **ret_lock, struct config *ret_config,
                                     char problem[512]);

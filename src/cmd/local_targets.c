@@ -17,6 +17,17 @@ void local_target_owner(const struct config *config, uint32_t target, uint8_t re
     }
 }
 
+void local_target_ring(const struct config *config, const char *target,
+                       char ret_name[LOCAL_RING_NAME_BYTES]) {
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof config->cluster_id; i++) {
+        at += (size_t)snprintf(ret_name + at, LOCAL_RING_NAME_BYTES - at, "%02x",
+                               config->cluster_id[i]);
+    }
+    snprintf(ret_name + at, LOCAL_RING_NAME_BYTES - at, "-%s", target);
+}
+
 static size_t list(const struct config *config, char text[TARGETS_BYTES_MAX]) {
     size_t size = (size_t)snprintf(text, TARGETS_BYTES_MAX, "manager\nmdt0\n");
 

@@ -6,10 +6,14 @@
 #include "env/env_system.h"
 
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
+enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
 
 /* What a target's files are marked with. */
 void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]);
+/* The name of its ring: "ID-TARGET", the same by whatever path the directory is reached. */
+void local_target_ring(const struct config *config, const char *target,
+                       char ret_name[LOCAL_RING_NAME_BYTES]);
 /* Looks and changes nothing: 0 when no targets were made yet, or all are there in a format that
  * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or
  * -ERR_CORRUPT with a line in problem. */

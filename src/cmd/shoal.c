@@ -28,11 +28,9 @@ int main(int argc, char **argv) {
     const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(name, verbs[i]->name) == 0) {
-            for (int at = 2; at < argc; at++) {
-                if (strcmp(argv[at], "--help") == 0) {
-                    verb_help(verbs[i]);
-                    return EXIT_OK;
-                }
+            if (verb_is_help(argc - 2, argv + 2)) {
+                verb_help(verbs[i]);
+                return EXIT_OK;
             }
             return verbs[i]->run(verbs[i], argc - 1, argv + 1);
         }

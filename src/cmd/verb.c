@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *program_of(const struct verb *verb) {
+    return strcmp(verb->name, "shoald") == 0 ? "" : "shoal ";
+}
+
 __attribute__((format(printf, 2, 0))) static void complain(const struct verb *verb,
                                                            const char *format, va_list arguments) {
-    fprintf(stderr, "shoal %s: ", verb->name);
+    fprintf(stderr, "%s%s: ", program_of(verb), verb->name);
     vfprintf(stderr, format, arguments);
 }
 
@@ -28,7 +32,7 @@ int verb_usage(const struct verb *verb, const char *format, ...) {
     va_start(arguments, format);
     complain(verb, format, arguments);
     va_end(arguments);
-    fprintf(stderr, " (usage: shoal %s", verb->name);
+    fprintf(stderr, " (usage: %s%s", program_of(verb), verb->name);
     print_folded(verb->arguments);
     fputs(")\n", stderr);
     return EXIT_USAGE;
@@ -45,8 +49,17 @@ int verb_fail(const struct verb *verb, const char *format, ...) {
 }
 
 void verb_help(const struct verb *verb) {
-    printf("shoal %s %s\n\n%s\n%s%s\nExample:\n  %s\n", verb->name, verb->arguments, verb->summary,
-           verb->options[0] ? "\n" : "", verb->options, verb->example);
+    printf("%s%s %s\n\n%s\n%s%s\nExample:\n  %s\n", program_of(verb), verb->name, verb->arguments,
+           verb->summary, verb->options[0] ? "\n" : "", verb->options, verb->example);
+}
+
+bool verb_is_help(int argc, char **argv) {
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool verb_parse_count(const char *text, unsigned long long *ret_count) {

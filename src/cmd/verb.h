@@ -6,7 +6,7 @@
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct verb {
-    const char *name;
+    const char *name;      /* "shoald" is a program of its own, the others are words of `shoal` */
     const char *arguments; /* as in the usage line */
     const char *summary;   /* one line */
     const char *options;   /* lines of help, or "" */
@@ -15,12 +15,14 @@ struct verb {
     int (*run)(const struct verb *verb, int argc, char **argv);
 };
 
-/* One line on standard error: "shoal VERB: ...". Answers EXIT_USAGE or EXIT_FAILED. */
+/* One line on standard error, "shoal VERB: ..." or "shoald: ...". EXIT_USAGE or EXIT_FAILED. */
 __attribute__((format(printf, 2, 3))) int verb_usage(const struct verb *verb, const char *format,
                                                      ...);
 __attribute__((format(printf, 2, 3))) int verb_fail(const struct verb *verb, const char *format,
                                                     ...);
 void verb_help(const struct verb *verb);
+/* Whether one of the words asks for help. */
+bool verb_is_help(int argc, char **argv);
 
 /* A number with an optional unit K, M, G, T (powers of 1,024); false when it is none. */
 bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes);

@@ -97,7 +97,8 @@ struct env_ops {
 
     /* (start) Maps the named region, creating it zeroed when missing or of another size
      * (*ret_created then). It starts at a page. Populated: touching it later never faults on disk.
-     * It survives the death of the process, not that of the machine. */
+     * It survives the death of the process, not that of the machine, whose regions have one space
+     * of names, whatever the root. */
     int (*shared_open)(struct env *env, const char *name, size_t size_bytes,
                        struct env_shared **ret_shared, bool *ret_created);
     /* (start) The size of the named region, as it is now; -ERR_NOT_FOUND when there is none. */
@@ -105,6 +106,8 @@ struct env_ops {
     void *(*shared_data)(struct env_shared *shared);
     void (*shared_close)(struct env_shared *shared);
     int (*shared_remove)(struct env *env, const char *name);
+    /* (start) Where a person finds the named region, cut to the size; for messages. */
+    void (*shared_path)(struct env *env, const char *name, size_t size_bytes, char *ret_path);
     /* 16 bytes that change with each boot of the machine. (start) */
     void (*boot_id)(struct env *env, uint8_t ret_id[16]);
 

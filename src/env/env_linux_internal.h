@@ -39,7 +39,6 @@ struct env_linux {
     bool refuse_fallocate;
     unsigned ring_entries;
     uint64_t spin_ns;
-    uint64_t root_hash;
     pthread_mutex_t room_mutex; /* held from a look at the free space until some of it is taken */
     struct lane lanes[LANE_COUNT];
     struct service service;
@@ -131,3 +130,4 @@ int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_byte
 void *linux_shared_data(struct env_shared *shared);
 void linux_shared_close(struct env_shared *shared);
 int linux_shared_remove(struct env *env, const char *name);
+void linux_shared_path(struct env *env, const char *name, size_t size_bytes, char *ret_path);

@@ -1,9 +1,9 @@
 /* Shared memory regions: files in memory, where the machine has a place for such.
  *
- * A region's file is PLACE/shoal-ROOT-NAME: ROOT is a hash of the root directory's real path, so
- * that clusters on one machine don't meet; bytes of NAME that might mean something to a file
- * system are written as %xx. A lock on the file is held while it is mapped: should two processes
- * still come upon one region (roots of one path in two containers), the second is refused. */
+ * A region's file is PLACE/shoal-NAME; bytes of NAME that might mean something to a file system are
+ * written as %xx. The name alone says whose it is, so that a directory finds its regions again by
+ * whatever path it is reached. A lock on the file is held while it is mapped: should two processes
+ * come upon one region (a directory and its copy), the second is refused. */
 #include "env/env_linux_internal.h"
 #include "env/errno_map.h"
 #include <errno.h>
@@ -46,10 +46,9 @@ static int place_open(struct env_linux *env) {
     return fcntl(env->root_fd, F_DUPFD_CLOEXEC, 0);
 }
 
-static int region_name(struct env_linux *env, const char *name, char *ret_name) {
+static int region_name(const char *name, char *ret_name) {
     static const char hex[] = "0123456789abcdef";
-    size_t used = (size_t)snprintf(ret_name, FILE_NAME_BYTES_MAX, "shoal-%016llx-",
-                                   (unsigned long long)env->root_hash);
+    size_t used = (size_t)snprintf(ret_name, FILE_NAME_BYTES_MAX, "shoal-");
 
     for (const char *from = name; *from; from++) {
         uint8_t byte = (uint8_t)*from;
@@ -133,7 +132,7 @@ int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
                       struct env_shared **ret_shared, bool *ret_created) {
     char file_name[FILE_NAME_BYTES_MAX];
     bool created = false;
-    int r = region_name(env_linux_of(env), name, file_name);
+    int r = region_name(name, file_name);
 
     if (r || size_bytes == 0) {
         return r ? r : -ERR_INVALID;
@@ -167,7 +166,7 @@ int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
 int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
     char file_name[FILE_NAME_BYTES_MAX];
     struct stat status;
-    int r = region_name(env_linux_of(env), name, file_name);
+    int r = region_name(name, file_name);
 
     if (r) {
         return r;
@@ -198,7 +197,7 @@ void linux_shared_close(struct env_shared *shared) {
 
 int linux_shared_remove(struct env *env, const char *name) {
     char file_name[FILE_NAME_BYTES_MAX];
-    int r = region_name(env_linux_of(env), name, file_name);
+    int r = region_name(name, file_name);
 
     if (r) {
         return r;
@@ -210,4 +209,23 @@ int linux_shared_remove(struct env *env, const char *name) {
     r = unlinkat(place_fd, file_name, 0) == 0 ? 0 : err_from_errno(errno);
     close(place_fd);
     return r;
+}
+
+void linux_shared_path(struct env *env, const char *name, size_t size_bytes, char *ret_path) {
+    char file_name[FILE_NAME_BYTES_MAX];
+    char link[64];
+    char place[PATH_MAX];
+    ssize_t size = -1;
+    int place_fd = place_open(env_linux_of(env));
+
+    if (place_fd >= 0) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", place_fd);
+        size = readlink(link, place, sizeof place);
+        close(place_fd);
+    }
+    if (region_name(name, file_name) < 0) {
+        snprintf(file_name, sizeof file_name, "shoal-%.200s", name);
+    }
+    snprintf(ret_path, size_bytes, "%.*s%s%s", (int)MAX(size, (ssize_t)0), place,
+             size > 0 ? "/" : "", file_name);
 }

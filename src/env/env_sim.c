@@ -371,6 +371,7 @@ static const struct env_ops sim_ops = {
     .shared_data = sim_env_shared_data,
     .shared_close = sim_env_shared_close,
     .shared_remove = sim_env_shared_remove,
+    .shared_path = sim_env_shared_path,
     .boot_id = sim_env_boot_id,
     .tick_start = sim_env_tick_start,
     .tick_stop = sim_env_tick_stop,

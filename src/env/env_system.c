@@ -15,7 +15,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-enum { TREE_DEPTH_MAX = 64, PROCESS_ID_TEXT_BYTES = 16 };
+enum { TREE_DEPTH_MAX = 64 };
 
 struct env_lock {
     int fd;
@@ -41,15 +41,15 @@ static int all_written(int fd, const void *data, size_t size_bytes) {
 
 /* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. */
 static int lock_sign(const struct env_lock *lock) {
-    char text[PROCESS_ID_TEXT_BYTES + 1];
+    char text[ENV_LOCK_BYTES + 1];
 
-    snprintf(text, sizeof text, "%-*d\n", PROCESS_ID_TEXT_BYTES - 1, getpid());
-    return all_written(lock->fd, text, PROCESS_ID_TEXT_BYTES);
+    snprintf(text, sizeof text, "%-*d\n", ENV_LOCK_BYTES - 1, getpid());
+    return all_written(lock->fd, text, ENV_LOCK_BYTES);
 }
 
 /* Blank again: whoever tried and gave up has changed nothing. */
 static void lock_unsign(const struct env_lock *lock) {
-    char text[PROCESS_ID_TEXT_BYTES];
+    char text[ENV_LOCK_BYTES];
 
     memset(text, ' ', sizeof text - 1);
     text[sizeof text - 1] = '\n';
@@ -94,7 +94,7 @@ void env_lock_close(struct env_lock *lock) {
 }
 
 int env_lock_holder(struct env *env, const char *path, int *ret_process_id) {
-    char text[PROCESS_ID_TEXT_BYTES + 1] = {0};
+    char text[ENV_LOCK_BYTES + 1] = {0};
     int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     int r = 0;
 
@@ -184,22 +184,44 @@ static int new_file_written(int root_fd, const char *path, const void *data, siz
     return r;
 }
 
-int env_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
+/* Some network file systems have no rename of the kind: there a second link does the same. */
+static int rename_to_new(struct env_linux *env, const char *from, const char *to) {
+    int r = renameat2(env->root_fd, from, env->root_fd, to, RENAME_NOREPLACE);
+
+    if (r != 0 && errno == EINVAL) {
+        r = linkat(env->root_fd, from, env->root_fd, to, 0);
+        if (r == 0) {
+            r = unlinkat(env->root_fd, from, 0);
+        }
+    }
+    return r == 0 ? path_sync_parent(env, to) : err_from_errno(errno);
+}
+
+static int file_write(struct env *env, const char *path, struct bytes content, bool replace) {
     int root_fd = env_linux_of(env)->root_fd;
     char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    int length = snprintf(temporary, sizeof temporary, "%s" ENV_FILE_NEW_SUFFIX, path);
 
     if (length < 0 || (size_t)length >= sizeof temporary) {
         return -ERR_NAME_TOO_LONG;
     }
-    int r = new_file_written(root_fd, temporary, data, size_bytes);
+    int r = new_file_written(root_fd, temporary, content.data, content.size);
     if (!r) {
-        r = env->ops->file_rename(env, temporary, path);
+        r = replace ? env->ops->file_rename(env, temporary, path)
+                    : rename_to_new(env_linux_of(env), temporary, path);
     }
     if (r) {
         (void)unlinkat(root_fd, temporary, 0);
     }
     return r;
+}
+
+int env_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
+    return file_write(env, path, (struct bytes){data, size_bytes}, true);
+}
+
+int env_file_write_new(struct env *env, const char *path, const void *data, size_t size_bytes) {
+    return file_write(env, path, (struct bytes){data, size_bytes}, false);
 }
 
 static enum env_kind kind_of(mode_t mode) {

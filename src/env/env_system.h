@@ -6,7 +6,8 @@
 
 /* An exclusive lock on a file, which it makes when missing and in which it leaves the process id.
  * The lock ends with env_lock_close or the process, however that dies; the file stays, blank after
- * a close. */
+ * a close. It has ENV_LOCK_BYTES, or none before it was held for the first time. */
+enum { ENV_LOCK_BYTES = 16 };
 struct env_lock;
 MUST_CHECK int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock);
 void env_lock_close(struct env_lock *lock);
@@ -21,6 +22,11 @@ MUST_CHECK int env_file_read(struct env *env, const char *path, size_t limit_byt
  * its old content or its new. The mode is 0600. */
 MUST_CHECK int env_file_write(struct env *env, const char *path, const void *data,
                               size_t size_bytes);
+/* Likewise, but -ERR_EXISTS when there is such a file, which stays as it is. */
+MUST_CHECK int env_file_write_new(struct env *env, const char *path, const void *data,
+                                  size_t size_bytes);
+/* Behind path, the name of what these write before it gets its own. */
+#define ENV_FILE_NEW_SUFFIX ".tmp"
 
 enum env_kind { ENV_KIND_FILE, ENV_KIND_DIRECTORY, ENV_KIND_OTHER };
 struct env_entry {

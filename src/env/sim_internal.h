@@ -95,6 +95,7 @@ int sim_env_shared_size(struct env *base, const char *name, uint64_t *ret_size_b
 void *sim_env_shared_data(struct env_shared *shared);
 void sim_env_shared_close(struct env_shared *shared);
 int sim_env_shared_remove(struct env *base, const char *name);
+void sim_env_shared_path(struct env *base, const char *name, size_t size_bytes, char *ret_path);
 void sim_regions_kill(struct env_sim *env);
 
 /* env_sim_ticks.c */

@@ -1,6 +1,7 @@
 /* The engine's face: opening, reading, walking, admission, progress. */
 #include "kv/kv_internal.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void options_round(struct kv_options *options) {
@@ -92,12 +93,26 @@ void kv_wake(struct kv *kv) {
     kv->options.hooks.wake(kv->options.hook_context);
 }
 
+static void say_failed(struct kv *kv, const char *what, int result) {
+    const char *root = kv->options.root ? kv->options.root : "DIR";
+    char line[1024];
+
+    if (kv->options.log) {
+        snprintf(line, sizeof line,
+                 "%.300s/%s: %s failed: %s; it answers nothing more, all else goes on: see to the "
+                 "disk, then `shoal down %.300s` and start again",
+                 root, kv->options.directory, what, err_text(result), root);
+        kv->options.log(kv->options.log_context, line);
+    }
+}
+
 /* The first error stops the log for good: what was written after it could not be trusted. */
-void kv_fail(struct kv *kv, int result) {
+void kv_fail(struct kv *kv, const char *what, int result) {
     struct queue_node *node;
 
     if (kv->failed == 0) {
         kv->failed = result;
+        say_failed(kv, what, result);
     }
     while ((node = queue_pop(&kv->waiters))) {
         struct kv_waiter *waiter = CONTAINER_OF(node, struct kv_waiter, node);

@@ -43,7 +43,8 @@ struct kv_hooks { /* each may be NULL but wake */
 struct kv_options {
     struct env *env;
     const char *directory;   /* for disk log and base, relative to the env's root */
-    const char *shared_name; /* of the ring */
+    const char *shared_name; /* of the ring; no other log's on this machine */
+    bool ring_expected;      /* no ring is a loss, told by a line */
     const struct kv_base_ops *base;
     void *base_store;       /* kv_mem: its struct kv_mem_store */
     const char *root;       /* file system path of the env's root; LMDB only */
@@ -124,7 +125,7 @@ uint64_t kv_term(const struct kv *kv);            /* rises at each open */
 /* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
  * many have been since; UINT64_MAX: none. */
 uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
-int kv_failure(const struct kv *kv); /* 0, or what stopped it: all since kv_seal did not happen */
+int kv_failure(const struct kv *kv); /* 0, or what undid all since kv_seal; from any thread */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */

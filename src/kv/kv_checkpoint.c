@@ -144,7 +144,7 @@ static bool commit_answered(struct kv *kv) {
         if (checkpoint->commit.result == -ERR_NO_SPACE) {
             space_note(kv, true);
         } else if (checkpoint->commit.result < 0) {
-            kv_fail(kv, checkpoint->commit.result);
+            kv_fail(kv, "writing base.mdb", checkpoint->commit.result);
             return false;
         } else {
             space_note(kv, false);
@@ -206,7 +206,7 @@ static void superblock_flush_step(struct kv *kv) {
     }
     kv->io_busy = false;
     if (kv->io_result < 0) {
-        kv_fail(kv, kv->io_result);
+        kv_fail(kv, "writing the log", kv->io_result);
     } else if (!checkpoint->committing) {
         checkpoint->committing = true;
         kv->log.io = (struct env_io){.kind = ENV_IO_SYNC, .file = kv->log.file};

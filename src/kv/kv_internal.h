@@ -96,7 +96,7 @@ struct kv {
     uint64_t term;
     uint64_t synced;
     uint64_t applied;
-    int failed; /* the error that stopped the log, or 0 */
+    atomic_int failed; /* the error that stopped the log, or 0 */
     struct kv_transaction transaction;
     struct kv_sync_state sync;
     struct kv_checkpoint_state checkpoint;
@@ -119,7 +119,8 @@ struct kv {
 };
 
 /* kv.c */
-void kv_fail(struct kv *kv, int result);
+/* what: what could not be done, as a line of the log has it. */
+void kv_fail(struct kv *kv, const char *what, int result);
 void kv_wake(struct kv *kv);
 /* The row as changes, frozen and base have it, without what the transaction staged. */
 MUST_CHECK int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend,

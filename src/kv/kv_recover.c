@@ -23,6 +23,8 @@ struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence) {
                                               .index = sequence});
 }
 
+enum { RING_PATH_BYTES = 96 };
+
 struct replay {
     struct kv *kv;
     char *problem;
@@ -169,6 +171,34 @@ static int open_log(struct kv *kv, struct replay *replay) {
     return r;
 }
 
+/* What a line calls the ring. */
+static void ring_path(struct kv *kv, char path[RING_PATH_BYTES]) {
+    kv->env->ops->shared_path(kv->env, kv->options.shared_name, RING_PATH_BYTES, path);
+}
+
+/* The log of another life: that of a copy which was put back, or one that a disk forgot. */
+static int refuse_ring(struct replay *replay, uint64_t position) {
+    char path[RING_PATH_BYTES];
+
+    ring_path(replay->kv, path);
+    snprintf(replay->problem, 256,
+             "the ring %s and the disk log disagree from record %" PRIu64
+             " on: if DIR was put back from a copy, remove this file; else the disk lost data",
+             path, position);
+    return -ERR_CORRUPT;
+}
+
+static void say_of_ring(struct kv *kv, const char *what) {
+    char path[RING_PATH_BYTES];
+    char line[320];
+
+    if (kv->options.log) {
+        ring_path(kv, path);
+        snprintf(line, sizeof line, "%s: the ring %s %s", kv->options.directory, path, what);
+        kv->options.log(kv->options.log_context, line);
+    }
+}
+
 /* Records that both have must be the same ones; the rest is applied. */
 static int walk_ring(struct kv *kv, struct replay *replay) {
     struct ring *ring = &kv->ring;
@@ -179,19 +209,13 @@ static int walk_ring(struct kv *kv, struct replay *replay) {
     const struct log_record *record;
 
     if (position > kv->log.last_position + 1) {
-        snprintf(replay->problem, 256,
-                 "the ring begins at record %" PRIu64 ", the disk log ends at %" PRIu64
-                 ": synced records are missing",
-                 position, kv->log.last_position);
-        return -ERR_CORRUPT;
+        return refuse_ring(replay, kv->log.last_position + 1);
     }
     ring->data_head = ring->start.data_start;
     replay->in_ring = true;
     while ((record = ring_walk(ring, &offset, position, crc))) {
         if (position == kv->log.last_position && record->crc != kv->log.last_crc) {
-            snprintf(replay->problem, 256, "ring and disk log disagree on record %" PRIu64,
-                     position);
-            return -ERR_CORRUPT;
+            return refuse_ring(replay, position);
         }
         if (position > kv->log.last_position) {
             uint64_t term = kv->term;
@@ -260,8 +284,10 @@ static int open_ring(struct kv *kv, struct replay *replay) {
     memcpy(options.log_id, kv->log.superblock.log_id, sizeof options.log_id);
     int r = ring_open(&kv->ring, &options, &found);
     if (r < 0) {
-        snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", kv->options.shared_name,
-                 err_text(r));
+        char path[RING_PATH_BYTES];
+
+        ring_path(kv, path);
+        snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", path, err_text(r));
         return r;
     }
     if (found == RING_OTHER_SIZE) {
@@ -273,13 +299,11 @@ static int open_ring(struct kv *kv, struct replay *replay) {
         }
     }
     r = found == RING_USABLE ? walk_ring(kv, replay) : 0;
-    if (found == RING_FOREIGN && kv->options.log) {
-        char line[256];
-
-        snprintf(line, sizeof line,
-                 "the ring %s is of another log or an earlier boot, and is ignored",
-                 kv->options.shared_name);
-        kv->options.log(kv->options.log_context, line);
+    if (found == RING_FOREIGN) {
+        say_of_ring(kv, "is of another log or an earlier boot, and is ignored");
+    } else if (found == RING_NEW && kv->options.ring_expected) {
+        say_of_ring(kv, "is gone, though the machine still runs since the daemon was killed: what "
+                        "was acknowledged in the last second before is lost");
     }
     if (r == 0 && (found != RING_USABLE || kv->ring.position < kv->log.last_position)) {
         /* Nothing in it that the disk log lacks. */

@@ -101,7 +101,7 @@ static bool sync_write_batch(struct kv *kv) {
 
         if (!record) {
             /* Our own memory does not hold what we wrote: nothing can be trusted any more. */
-            kv_fail(kv, -ERR_CORRUPT);
+            kv_fail(kv, "reading its ring in memory", -ERR_CORRUPT);
             return false;
         }
         size_t padded = record_padded(record->length);
@@ -144,7 +144,7 @@ static bool take_io(struct kv *kv) {
     }
     kv->io_busy = false;
     if (kv->io_result < 0) {
-        kv_fail(kv, kv->io_result);
+        kv_fail(kv, "writing the log", kv->io_result);
         return false;
     }
     return true;
@@ -166,7 +166,7 @@ void kv_sync_step(struct kv *kv) {
     }
     if (sync->stage == SYNC_DATA && sync->data_done) {
         if (sync->data_result < 0) {
-            kv_fail(kv, sync->data_result);
+            kv_fail(kv, "writing data", sync->data_result);
             return;
         }
         /* Space comes with the end of a checkpoint, whose own sync point was given room before. */

@@ -281,7 +281,7 @@ uint64_t kv_commit(struct kv *kv) {
                 /* Room was reserved, so only a damaged base can be in the way of a patch: the
                  * record may not get into the ring. */
                 kv_abort(kv);
-                kv_fail(kv, r);
+                kv_fail(kv, "reading a row of base.mdb", r);
                 return kv->ring.position;
             }
         }

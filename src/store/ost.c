@@ -264,7 +264,9 @@ static void stats_fill(struct ost *ost, struct ost_stats *stats) {
     kv_counters_get(ost->kv, &stats->kv);
     stats->position = kv_position(ost->kv);
     stats->synced_position = kv_synced_position(ost->kv);
-    memcpy(stats->operations, ost->operations, sizeof ost->operations);
+    if (stats->operations) {
+        memcpy(stats->operations, ost->operations, sizeof ost->operations);
+    }
     stats->done(stats);
 }
 

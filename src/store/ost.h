@@ -71,7 +71,7 @@ struct ost_stats {
     struct kv_counters kv;
     uint64_t position;
     uint64_t synced_position;
-    struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's */
+    struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
 };
 void ost_stats_start(struct ost *ost, struct ost_stats *stats);
 struct kv *ost_kv(struct ost *ost);

@@ -10,6 +10,7 @@ It prepares shoal.conf before the first start, so that logs and rings are small 
 Needs root and /dev/fuse; missing() says what there isn't.
 """
 
+import glob
 import os
 import select
 import shutil
@@ -64,9 +65,9 @@ def missing():
     return None
 
 
-def configuration(osts, sizes):
+def configuration(osts, sizes, identity):
     """The text of a new cluster's shoal.conf."""
-    lines = ["[cluster]", "format = 1", f"osts = {osts}", f"id = {os.urandom(16).hex()}",
+    lines = ["[cluster]", "format = 1", f"osts = {osts}", f"id = {identity}",
              f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
     lines += [f"{name} = {value}" for name, value in sizes.items()]
     return "\n".join(lines) + "\n"
@@ -94,12 +95,13 @@ class Cluster:
         self.shoal = os.path.abspath(shoal)
         self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
         self.regions = set()
+        self.identity = os.urandom(16).hex()
         self.directory = os.path.join(self.top, "data")
         self.mount = os.path.join(self.top, "mount")
         os.mkdir(self.directory)
         os.mkdir(self.mount)
         with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
-            file.write(configuration(osts, {**SIZES, **(sizes or {})}))
+            file.write(configuration(osts, {**SIZES, **(sizes or {})}, self.identity))
 
     def __enter__(self):
         return self
@@ -172,7 +174,8 @@ class Cluster:
         if process is not None:
             end_process(process)
         unmount(self.mount)
-        for path in self.regions:
+        # A start that was refused half way has left some, too.
+        for path in self.regions.union(glob.glob(f"/dev/shm/shoal-{self.identity}-*")):
             if os.path.exists(path):
                 os.unlink(path)
         shutil.rmtree(self.top, ignore_errors=True)

@@ -10,10 +10,15 @@ the rows whose name begins so. The last line counts the rows.
 """
 
 import errno
+import fcntl
 import functools
 import hashlib
+import json
 import os
+import re
+import select
 import shutil
+import signal
 import stat
 import struct
 import subprocess
@@ -128,6 +133,7 @@ class Scene(clusters.Cluster):
         self.must_name = None
         self.started = False
         self.command = shoal
+        self.environment = {}
 
     def sh(self, *words):
         subprocess.run(words, check=True, capture_output=True)
@@ -259,6 +265,42 @@ def _(scene):
     return ["up", path, "--size", "16M", "--osts", "1"]
 
 
+# What the kernel answers where the data lies on btrfs, which few machines can mount.
+COPYING_DISK = """
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+int fstatfs(int fd, struct statfs *found) {
+    long r = syscall(SYS_fstatfs, fd, found);
+    found->f_type = 0x9123683e;
+    return (int)r;
+}
+int fstatfs64(int fd, struct statfs64 *found) __attribute__((alias("fstatfs")));
+"""
+
+
+def on_copying_disk(name, prepare):
+    @row("copying-disk-" + name, 1, "lies on btrfs", "use ext4 or xfs")
+    def _(scene):
+        path = prepare(scene)
+        library = os.path.join(scene.top, "copying.so")
+        subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-xc", "-", "-o", library],
+                       input=COPYING_DISK.encode(), check=True, capture_output=True)
+        scene.environment = {"LD_PRELOAD": library}
+        scene.must_name = path
+        return ["up", path]
+
+
+def used_once(scene):
+    scene.run_once()
+    return scene.directory
+
+
+on_copying_disk("empty", Scene.new_directory)
+on_copying_disk("with-conf", lambda scene: scene.directory)
+on_copying_disk("moved-there", used_once)
+
+
 # A second start.
 
 @row("second-start", 1, "in use by process", "shoal down")
@@ -292,6 +334,13 @@ def _(scene):
 def _(scene):
     scene.start()
     return up(scene, "--foreground")
+
+
+@row("foreign-lock", 1, "not empty", "name an empty one")
+def _(scene):
+    path = scene.new_directory()
+    scene.write(os.path.join(path, "lock"), b"mine")
+    return ["up", path]
 
 
 # A newer format, and a damaged one.
@@ -452,6 +501,13 @@ bad_setting("unknown", "[sizes]", "[sizes]\nfrobs = 3", "frobs")
 bad_setting("no-number", "cache_bytes = 16777216", "cache_bytes = much", "cache_bytes", "number")
 bad_setting("too-small", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 17", "mdt_ring_bytes",
             "at least")
+for _key in SMALL:
+    bad_setting("too-large-" + _key, f"{_key} = {SMALL[_key]}", f"{_key} = {1 << 60}", _key,
+                "at most")
+bad_setting("beyond-all-numbers", "cache_bytes = 16777216", "cache_bytes = " + "9" * 30,
+            "cache_bytes", "at most")
+bad_setting("changes-too-large", "mdt_changes_bytes = 67108864", "mdt_changes_bytes = 68719476736",
+            "mdt_changes_bytes", "at most 34359738368")
 bad_setting("log-below-ring", "mdt_ring_bytes = 1048576", "mdt_ring_bytes = 20971520",
             "disk_log_bytes", "at least")
 bad_setting("no-targets", "osts = 1", "osts = 0", "osts")
@@ -635,6 +691,9 @@ usage("up-empty", ["up", ""], '""', "usage")
 usage("up-option", ["up", "DIR", "--frob"], "--frob", "usage")
 usage("up-short-option", ["up", "-f", "DIR"], "-f", "usage")
 usage("up-two", ["up", "DIR", "DIR"], "usage")
+for _words in ([], ["DIR", "--frob"], ["--help-me"], ["DIR", "--osts", "0"]):
+    usage("shoald-" + "-".join(["start", *_words]), ["shoald", *_words], "shoald: ",
+          "(usage: shoald ")
 usage("up-mount-nothing", ["up", "DIR", "--mount"], "--mount", "usage")
 usage("up-osts-nothing", ["up", "DIR", "--osts"], "--osts", "usage")
 for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
@@ -1025,7 +1084,190 @@ def on_no_space(scene):
     return None if sorted(os.listdir(scene.mount)) == sorted(names) else "names are lost at the end"
 
 
-WORKS = [("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+def cluster_id(directory):
+    with open(os.path.join(directory, "shoal.conf"), encoding="ascii") as file:
+        return next(line for line in file if line.startswith("id = "))
+
+
+def on_two_starts(scene):
+    """Two starts at the same time in an empty directory: one serves, the other is refused, and the
+    cluster keeps the identity that it serves under. Whichever way the two meet."""
+    for _ in range(6):
+        scene.directory = scene.new_directory()
+        words = [scene.shoal, "up", scene.directory, "--osts", "1", "--size", "16M"]
+        starts = [subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        lines = [start.communicate(timeout=LIMIT_S)[1] for start in starts]
+        before = cluster_id(scene.directory)
+        scene.note_regions()
+        if sorted(start.returncode for start in starts) != [0, 1]:
+            return f"exit statuses {[start.returncode for start in starts]}: {lines}"
+        refused = next(line for line, start in zip(lines, starts) if start.returncode)
+        wanted = f"{scene.directory} is in use by process {scene.process()}: stop it with"
+        if wanted not in refused:
+            return f"the second start says {refused.strip()}"
+        scene.stop()
+        if cluster_id(scene.directory) != before:
+            return "the second start has given it another id"
+        result = scene.run("up", scene.directory)
+        if result.returncode:
+            return f"it does not start again: {result.stderr.strip()}"
+        scene.stop()
+        shutil.rmtree(scene.directory)
+    return None
+
+
+def on_cut_format(scene):
+    """A first start that was killed before it had marked the directory."""
+    scene.directory = scene.new_directory()
+    scene.write(scene.path("lock"), b"%-15d\n" % 1234567)
+    scene.write(scene.path("shoal.conf.tmp"), b"[clus")
+    result = scene.run("up", scene.directory, "--osts", "1", "--size", "16M")
+    if result.returncode:
+        return result.stderr.strip()
+    scene.stop()
+    left = [name for name in os.listdir(scene.directory) if name.endswith(".tmp")]
+    return f"{left} is left" if left else None
+
+
+# _IOR('X', 125, __u32), and to go down at once, without another write.
+EXT4_IOC_SHUTDOWN = 0x8004587d
+EXT4_GOING_FLAGS_NOLOGFLUSH = struct.pack("I", 2)
+
+
+def until(condition, what):
+    """Waits for the condition."""
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > end:
+            raise clusters.Failed(f"{what}: not within {LIMIT_S} s")
+        time.sleep(SETTLE_S)
+
+
+def states_of(scene, path):
+    """What `status` says of the targets."""
+    result = scene.run("status", path, "--json", limit_s=LIMIT_S)
+    if result.returncode:
+        raise clusters.Failed(f"status: {result.stderr.strip()}")
+    found = json.loads(result.stdout)
+    return {row["id"]: row["state"] for row in found["managers"] + found["targets"]}
+
+
+def use_and_sync(scene, number):
+    """Something for every target's log; the error, if one comes."""
+    try:
+        with open(os.path.join(scene.mount, f"use{number}"), "wb") as file:
+            file.write(bytes(200000))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def end_by_down(scene):
+    """By the path of a mount that may answer nothing but errors."""
+    result = scene.run("down", scene.mount, limit_s=LIMIT_S)
+    if result.returncode != 1 or "stopped with an error" not in result.stderr:
+        raise clusters.Failed(f"down answers {result.returncode}: {result.stderr.strip()}")
+
+
+def end_by_signal(scene):
+    handle = os.pidfd_open(scene.process())
+    signal.pidfd_send_signal(handle, signal.SIGTERM)
+    ended, _, _ = select.select([handle], [], [], LIMIT_S)
+    os.close(handle)
+    if not ended:
+        raise clusters.Failed(f"SIGTERM does not end it in {LIMIT_S} s")
+
+
+def on_failed_target(target, end, scene):
+    """The disk below one target goes away: that is said once, by the log, and by `status`; the
+    cluster ends soon all the same, and with the disk back it has all that was synced."""
+    image = os.path.join(scene.top, "image")
+    with open(image, "wb") as file:
+        file.truncate(200 * MIB)
+    scene.sh("mkfs.ext4", "-q", image)
+    os.mkdir(scene.path(target))
+    scene.mount_at(scene.path(target), "-o", "loop", image)
+    scene.start()
+    if use_and_sync(scene, 0):
+        return "it does not work"
+    folder = os.open(scene.path(target), os.O_RDONLY)
+    fcntl.ioctl(folder, EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH)
+    os.close(folder)
+    # The manager writes only when sessions come and go.
+    if target != "manager":
+        until(lambda: use_and_sync(scene, 1) == errno.EIO, "an error of the target")
+        until(lambda: states_of(scene, scene.mount)[target] == "failed", "its state")
+        if list(states_of(scene, scene.mount).values()).count("failed") != 1:
+            return f"states are {states_of(scene, scene.mount)}"
+    end(scene)
+    until(lambda: scene.process() is None, "the daemon's end")
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        lines = [line for line in file if f"{scene.path(target)}: " in line]
+    if len(lines) != 1 or "answers nothing more" not in lines[0] or "shoal down" not in lines[0]:
+        return f"the log says of it {lines}"
+    scene.sh("umount", scene.path(target))
+    scene.sh("mount", "-o", "loop", image, scene.path(target))
+    scene.start()
+    if os.path.getsize(os.path.join(scene.mount, "use0")) != 200000 or use_and_sync(scene, 2):
+        return "it does not work again"
+    scene.stop()
+    return None
+
+
+def on_signal_of_down(scene):
+    """A daemon that answers nothing: who waits for it may give up."""
+    scene.start()
+    daemon = os.pidfd_open(scene.process())
+    signal.pidfd_send_signal(daemon, signal.SIGSTOP)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen([scene.shoal, "down", scene.directory],
+                              stdin=subprocess.DEVNULL) as down:
+            folder = f"/proc/{down.pid}/fd"
+            until(lambda: any(os.readlink(os.path.join(folder, name)).startswith("socket:")
+                              for name in os.listdir(folder)), "the call of `down`")
+            down.send_signal(number)
+            try:
+                status = down.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                down.kill()
+                return f"{number.name} does not end it"
+        if status != -number:
+            return f"{number.name} ends it with {status}"
+    # It was asked to end all the same.
+    signal.pidfd_send_signal(daemon, signal.SIGCONT)
+    os.close(daemon)
+    until(lambda: scene.process() is None, "the daemon's end")
+    return None
+
+
+def on_help(scene):
+    """Each program and verb says what it is for, with an example."""
+    asked = [[scene.shoal, "--help"], [scene.shoal + "d", "--help"]]
+    listed = subprocess.run(asked[0], capture_output=True, text=True, check=False).stdout
+    verbs = re.findall(r"^  (\w+) ", listed, flags=re.M)
+    if len(verbs) < 12:
+        return f"{len(verbs)} verbs are listed"
+    asked += [[scene.shoal, verb, "--help"] for verb in verbs]
+    for words in asked[1:]:
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+        name = " ".join([os.path.basename(words[0]), *words[1:-1]])
+        if result.returncode or result.stderr or "Example:\n  " + name not in result.stdout:
+            return f"{name} --help answers {result.returncode}: {result.stdout}{result.stderr}"
+    result = subprocess.run([scene.shoal + "d", "--version"], capture_output=True, text=True,
+                            check=False)
+    return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
+
+
+WORKS = [("works-help", on_help),
+         ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
+         ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
+         ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
+         ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
+         ("works-signal-of-down", on_signal_of_down),
+         ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
+         ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
 
 
@@ -1040,12 +1282,15 @@ def run_row(shoal, status, expected, prepare):
         words = prepare(scene)
         before = settled_state(scene)
         command = [scene.shoal, *words]
+        if words and words[0] == "shoald":
+            command = [scene.shoal + "d", *words[1:]]
         if scene.user is not None:
             command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
                        "--clear-groups", *command]
         try:
             result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
-                                    timeout=LIMIT_S, check=False)
+                                    timeout=LIMIT_S, check=False,
+                                    env={**os.environ, **scene.environment})
         except subprocess.TimeoutExpired:
             return f"it does not end in {LIMIT_S} s"
         line = result.stderr.decode(errors="replace")

@@ -1,6 +1,7 @@
 /* Files, regions and completions in memory. */
 #include "memory_env.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,6 +337,11 @@ static int shared_remove(struct env *env, const char *name) {
     return 0;
 }
 
+static void shared_path(struct env *env, const char *name, size_t size_bytes, char *ret_path) {
+    (void)env;
+    snprintf(ret_path, size_bytes, "%s", name);
+}
+
 static void boot_id(struct env *env, uint8_t ret_id[16]) {
     memset(ret_id, 0, 16);
     memcpy(ret_id, &world_of(env)->boot, sizeof(uint64_t));
@@ -369,6 +375,7 @@ static const struct env_ops memory_ops = {
     .shared_data = shared_data,
     .shared_close = shared_close,
     .shared_remove = shared_remove,
+    .shared_path = shared_path,
     .boot_id = boot_id,
     .tick_start = tick_start,
     .tick_stop = tick_stop,

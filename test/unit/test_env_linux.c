@@ -247,12 +247,17 @@ static void test_shared_region_survives_kill(void **state) {
     bool created = false;
     int ends[2];
     char letter;
+    char name[80];
+    char path[200] = "";
 
+    /* Of this test alone, as names are the machine's; what a file system reads in them is no
+     * matter. */
+    snprintf(name, sizeof name, "%s/ring", place->root);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int r = ops->shared_open(place->env, "ring/0", 3 * BLOCK_BYTES, &shared, &created);
+        int r = ops->shared_open(place->env, name, 3 * BLOCK_BYTES, &shared, &created);
 
         if (r == 0 && created) {
             memset(ops->shared_data(shared), 0x77, 3 * BLOCK_BYTES);
@@ -263,11 +268,11 @@ static void test_shared_region_survives_kill(void **state) {
     }
     assert_int_equal(read(ends[0], &letter, 1), 1);
     assert_int_equal(letter, 'y');
-    assert_int_equal(ops->shared_open(place->env, "ring/0", 3 * BLOCK_BYTES, &shared, &created),
+    assert_int_equal(ops->shared_open(place->env, name, 3 * BLOCK_BYTES, &shared, &created),
                      -ERR_IN_USE);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(ops->shared_open(place->env, "ring/0", 3 * BLOCK_BYTES, &shared, &created), 0);
+    assert_int_equal(ops->shared_open(place->env, name, 3 * BLOCK_BYTES, &shared, &created), 0);
     assert_false(created);
     const uint8_t *data = ops->shared_data(shared);
     for (size_t i = 0; i < 3 * BLOCK_BYTES; i++) {
@@ -277,18 +282,46 @@ static void test_shared_region_survives_kill(void **state) {
     close(ends[0]);
     close(ends[1]);
 
+    ops->shared_path(place->env, name, sizeof path, path);
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 3 * BLOCK_BYTES);
+
     uint64_t size_bytes = 0;
-    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), 0);
+    assert_int_equal(ops->shared_size(place->env, name, &size_bytes), 0);
     assert_int_equal(size_bytes, 3 * BLOCK_BYTES);
 
     /* Of another size it is made anew, zeroed. */
-    assert_int_equal(ops->shared_open(place->env, "ring/0", BLOCK_BYTES, &shared, &created), 0);
+    assert_int_equal(ops->shared_open(place->env, name, BLOCK_BYTES, &shared, &created), 0);
     assert_true(created);
     assert_int_equal(*(const uint8_t *)ops->shared_data(shared), 0);
     ops->shared_close(shared);
-    assert_int_equal(ops->shared_remove(place->env, "ring/0"), 0);
-    assert_int_equal(ops->shared_remove(place->env, "ring/0"), -ERR_NOT_FOUND);
-    assert_int_equal(ops->shared_size(place->env, "ring/0", &size_bytes), -ERR_NOT_FOUND);
+    assert_int_equal(ops->shared_remove(place->env, name), 0);
+    assert_int_equal(ops->shared_remove(place->env, name), -ERR_NOT_FOUND);
+    assert_int_equal(ops->shared_size(place->env, name, &size_bytes), -ERR_NOT_FOUND);
+}
+
+/* A directory that is reached by another path has the same regions. */
+static void test_shared_region_of_a_moved_root(void **state) {
+    struct place *place = *state;
+    const struct env_ops *ops = place->env->ops;
+    struct env_linux_options options = {.root = "/"};
+    struct env_shared *shared;
+    struct env *other;
+    char name[80];
+    bool created;
+
+    snprintf(name, sizeof name, "%s/ring", place->root);
+    assert_int_equal(ops->shared_open(place->env, name, BLOCK_BYTES, &shared, &created), 0);
+    *(uint8_t *)ops->shared_data(shared) = 0x5a;
+    ops->shared_close(shared);
+    assert_int_equal(env_linux_new(&options, &other), 0);
+    assert_int_equal(ops->shared_open(other, name, BLOCK_BYTES, &shared, &created), 0);
+    assert_false(created);
+    assert_int_equal(*(const uint8_t *)ops->shared_data(shared), 0x5a);
+    ops->shared_close(shared);
+    assert_int_equal(ops->shared_remove(other, name), 0);
+    env_linux_free(other);
 }
 
 static void test_shared_region_bad_input(void **state) {
@@ -351,6 +384,7 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shared_region_survives_kill, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shared_region_of_a_moved_root, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_shared_region_bad_input, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_clocks_and_chance, set_up, tear_down),
         cmocka_unit_test(test_root_must_be_a_directory),

@@ -103,6 +103,22 @@ static void test_failed_replacement(void **state) {
                      -ERR_NOT_FOUND);
 }
 
+/* What is there stays; nothing lies beside it afterwards, whichever way it went. */
+static void test_new_file_replaces_none(void **state) {
+    struct place *place = *state;
+    char *back;
+    size_t size_bytes;
+
+    assert_int_equal(env_file_write_new(place->env, "file", "first", 5), 0);
+    assert_int_equal(env_file_write_new(place->env, "file", "second", 6), -ERR_EXISTS);
+    assert_int_equal(env_file_read(place->env, "file", 10, &back, &size_bytes), 0);
+    assert_string_equal(back, "first");
+    free(back);
+    assert_int_equal(env_file_read(place->env, "file" ENV_FILE_NEW_SUFFIX, 10, &back, &size_bytes),
+                     -ERR_NOT_FOUND);
+    assert_int_equal(env_file_write_new(place->env, "no/file", "x", 1), -ERR_NOT_FOUND);
+}
+
 struct listing {
     unsigned counts[3];
     uint64_t size_bytes;
@@ -287,6 +303,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_lock_ends_with_its_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whole_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failed_replacement, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_new_file_replaces_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_listing_and_removal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_space_and_paths, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),

@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/crc32c.h"
 #include "kv/kv.h"
 #include "kv/kv_mem.h"
+#include "kv/log_format.h"
 #include "memory_env.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,7 @@ struct bench {
     struct list waits;
     uint64_t disk_log_bytes;
     uint32_t lines; /* that were logged */
+    bool ring_expected;
 };
 
 struct sync_wait {
@@ -74,7 +77,8 @@ static size_t value_make(uint32_t key, uint32_t stamp, uint8_t *value) {
 }
 
 static void log_line(void *context, const char *line) {
-    assert_true(strstr(line, "ring") || strstr(line, "file system below"));
+    assert_true(strstr(line, "ring") || strstr(line, "file system below") ||
+                strstr(line, "answers nothing more"));
     ((struct bench *)context)->lines++;
 }
 
@@ -84,6 +88,7 @@ static int open_kv_sized(struct bench *bench, size_t ring_bytes, size_t ring_dat
         .env = memory_env_env(bench->world),
         .directory = "t",
         .shared_name = "ring",
+        .ring_expected = bench->ring_expected,
         .base = &kv_mem_ops,
         .base_store = bench->store,
         .owner_id = "0123456789abcde",
@@ -457,6 +462,61 @@ static void test_clean_stop(void **state) {
     bench_free(bench);
 }
 
+/* After a kill the ring is gone. That is worth a line where it must be there, and only there. */
+static void test_lost_ring(void **state) {
+    (void)state;
+    for (int expected = 0; expected < 2; expected++) {
+        struct bench *bench = bench_new(8, 0);
+        struct env *env = memory_env_env(bench->world);
+        char problem[256];
+
+        transaction(bench);
+        seal(bench);
+        memory_env_kill(bench->world);
+        kv_close(bench->kv);
+        assert_int_equal(env->ops->shared_remove(env, "ring"), 0);
+        bench->ring_expected = expected;
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(bench->lines, expected);
+        kv_close(bench->kv);
+        /* Now there is one. */
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(bench->lines, expected);
+        bench_free(bench);
+    }
+}
+
+/* The disk goes back to an earlier state, as a copy that is put back does: the ring is named. */
+static void test_ring_behind_its_log(void **state) {
+    struct bench *bench = bench_new(9, 0);
+    struct env *env = memory_env_env(bench->world);
+    struct env_shared *shared;
+    uint64_t size_bytes;
+    char problem[256];
+    bool created;
+
+    (void)state;
+    transaction(bench);
+    seal(bench);
+    memory_env_kill(bench->world);
+    kv_close(bench->kv);
+    bench->kv = NULL;
+    assert_int_equal(env->ops->shared_size(env, "ring", &size_bytes), 0);
+    assert_int_equal(env->ops->shared_open(env, "ring", size_bytes, &shared, &created), 0);
+    struct ring_header *header = env->ops->shared_data(shared);
+    for (int i = 0; i < 2; i++) {
+        struct ring_start *start = &header->starts[i];
+
+        start->position += 10;
+        start->crc = crc32c(0, start, offsetof(struct ring_start, crc));
+    }
+    env->ops->shared_close(shared);
+    assert_int_equal(open_kv(bench, problem), -ERR_CORRUPT);
+    assert_non_null(strstr(problem, "the ring ring and the disk log disagree from record 1 on"));
+    assert_non_null(strstr(problem, "remove this file"));
+    bench_free(bench);
+}
+
 /* The files are wiped and made anew by the same owner, but the ring in shared memory is still
  * there, with records that no sync point has taken, or whose start is behind one: what it holds is
  * of a log that is gone, and joins no other. */
@@ -630,6 +690,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_clean_stop),
+        cmocka_unit_test(test_lost_ring),
+        cmocka_unit_test(test_ring_behind_its_log),
         cmocka_unit_test(test_ring_of_another_log),
         cmocka_unit_test(test_ring_of_another_size),
         cmocka_unit_test(test_ring_grows_when_synced),

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
 #define FILE_SYSTEM_SOURCE "shoal"
@@ -65,6 +66,70 @@ static char *path_of_dead(const char *path) {
     free(for_name);
     free(for_parent);
     return result;
+}
+
+/* The path without the current directory's place, "." and repeated slashes. NULL where it has
+ * "..": what that names is a matter of the links before it. */
+static char *path_of_text(const char *path) {
+    char *result = NULL;
+    char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    char *whole = NULL;
+    size_t used = 0;
+
+    if (asprintf(&whole, "%s/%s", cwd ? cwd : "", path) >= 0) {
+        size_t size = strlen(whole) + 2;
+
+        result = malloc(size);
+        for (char *rest = whole, *part; result && (part = strsep(&rest, "/")) != NULL;) {
+            if (strcmp(part, "..") == 0) {
+                free(result);
+                result = NULL;
+            } else if (part[0] != '\0' && strcmp(part, ".") != 0) {
+                used += (size_t)snprintf(result + used, size - used, "/%s", part);
+            }
+        }
+        if (result && used == 0)
+            (void)snprintf(result, size, "/");
+        free(whole);
+    }
+    free(cwd);
+    return result;
+}
+
+/* Whether there is a mount of Shoal at the path, or (below) above it. */
+static bool mounts_hold(const char *path, bool below) {
+    _cleanup_(file_closep) FILE *table = fopen("/proc/self/mountinfo", "re");
+    _cleanup_(charp_freep) char *text = NULL;
+    size_t text_bytes = 0;
+    struct mount_line line;
+    bool found = false;
+
+    while (table && getline(&text, &text_bytes, table) > 0) {
+        if (mount_line_parse(text, &line) && strcmp(line.type, FILE_SYSTEM_TYPE) == 0) {
+            size_t size = strlen(line.mount_point);
+
+            found |=
+                strncmp(path, line.mount_point, size) == 0 && path[size] == (below ? '/' : '\0');
+        }
+    }
+    return found;
+}
+
+bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point) {
+    char *place = path_of_text(path);
+
+    *ret_is_mount_point = place && mounts_hold(place, false);
+    if (!*ret_is_mount_point && !(place && mounts_hold(place, true))) {
+        free(place);
+        place = path_of_dead(path);
+        *ret_is_mount_point = place && mounts_hold(place, false);
+        if (!*ret_is_mount_point) {
+            free(place);
+            return false;
+        }
+    }
+    *ret_path = place;
+    return true;
 }
 
 /* Takes away a mount whose server is gone, if it was one of ours. */

@@ -52,6 +52,10 @@ MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_
  * start. */
 MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
                                 struct fuse_problem *ret_problem);
+/* Whether path is at a mount of Shoal (*ret_is_mount_point), or below one, as far as its text and
+ * the table of mounts tell, so that a mount which doesn't answer is not asked. Then *ret_path is
+ * absolute, for the caller to free. */
+bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
