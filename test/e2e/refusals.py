@@ -1282,7 +1282,27 @@ def on_left_entries(scene):
     return None if found == kept else f"the registry has {found}, not {kept}"
 
 
+def on_unreadable_base(scene):
+    """The disk no longer gives what a target reads: the daemon ends, and says of which file."""
+    scene.configure("[sizes]", f"[sizes]\nmdt_changes_bytes = {8 * MIB}")
+    scene.start()
+    for number in range(3000):
+        scene.write(os.path.join(scene.mount, f"file{number}"), b"")
+    scene.stop()
+    scene.start()
+    os.truncate(scene.path("mdt0/base.mdb"), 8192)
+    try:
+        os.listdir(scene.mount)
+    except OSError:
+        pass
+    until(lambda: scene.process() is None, "the daemon's end")
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        end = file.read().splitlines()[-1]
+    return None if scene.path("mdt0/base.mdb") + " cannot be read" in end else f"it says {end}"
+
+
 WORKS = [("works-help", on_help),
+         ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
