@@ -90,7 +90,7 @@ static void data_fill(struct operation *operation, struct call *call, const stru
         data_sum(part->offset, data, part->size, call->checksums);
     } else {
         call->request.chunk_read = (struct chunk_read_request){
-            file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size};
+            file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size, 0};
         /* Behind the last piece, what the caller has room for takes the rest of a block. */
         bool last = part->at + part->size == operation->end;
         size_t before = (size_t)(part->at - operation->start);
@@ -141,6 +141,7 @@ static void data_resend(struct errand *errand) {
     struct call *call = &errand->call;
 
     call->bulk_in.size = 0;
+    call->request.chunk_read.verify = 1;
     errand_start_chain(errand, OP_CHUNK_READ, call->header.slot, errand->chain);
 }
 

@@ -4,6 +4,7 @@
 #include "cmd/daemon.h"
 #include "env/env_control.h"
 #include "env/env_linux.h"
+#include "env/env_process.h"
 #include "env/env_system.h"
 #include "front/fuse/fuse.h"
 #include <limits.h>
@@ -112,18 +113,26 @@ static bool is_mounted_above(struct search *search, const char *directory, const
 }
 
 /* A killed daemon leaves its entry, and its number may have become somebody else's; the lock on its
- * directory went with it. */
-static bool runs_on(struct search *search, const char *directory, int process) {
+ * directory went with it. Such an entry is taken away. Where there is no such directory it may only
+ * be out of sight (in a container, say), so there the process decides. */
+static bool runs_on(struct search *search, const char *entry, const char *directory, int process) {
     const struct env_linux_options options = {.root = directory};
     struct env *env;
     int holder = 0;
+    bool gone;
     int r = env_linux_new(&options, &env);
 
     if (r == 0) {
         r = env_lock_holder(env, "lock", &holder);
+        gone = r == -ERR_NOT_FOUND || (r == 0 && holder != process);
         env_linux_free(env);
+    } else {
+        gone = r == -ERR_NOT_FOUND && env_process_signal(process, 0) == -ERR_NOT_FOUND;
     }
     note_denied(search, r);
+    if (gone) {
+        (void)!search->env->ops->file_remove(search->env, entry);
+    }
     return r == 0 && holder == process;
 }
 
@@ -141,7 +150,7 @@ static int search_one(void *context, const struct env_entry *entry) {
         note_denied(search, r);
         return 0;
     }
-    if (runs_on(search, directory, (int)process) &&
+    if (runs_on(search, entry->name, directory, (int)process) &&
         (!search->path || is_mounted_above(search, directory, search->path))) {
         memcpy(search->directory, directory, size + 1);
         search->count++;

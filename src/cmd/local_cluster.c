@@ -2,6 +2,7 @@
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
 #include "cmd/local_mark.h"
+#include "env/env_fault.h"
 #include "env/env_system.h"
 #include "kv/kv_lmdb.h"
 #include <inttypes.h>
@@ -394,6 +395,7 @@ int local_cluster_open(const struct local_cluster_options *options,
     if (!cluster) {
         return -ERR_NO_MEMORY;
     }
+    env_fault_watch();
     cluster->log = options->log;
     actor_init(&cluster->asker, "asker", asker_step);
     cluster->root = strdup(options->directory);

@@ -30,7 +30,8 @@ struct local_cluster_options {
 
 /* Formats an empty directory, refuses one that is not ours or in use, recovers all targets, begins
  * the session. On failure nothing was changed in a directory that was refused, and problem has one
- * line that says what was wrong, with what, and what to do. */
+ * line that says what was wrong, with what, and what to do. From then on a
+ * page of a target's file that cannot be read ends the process with a line. */
 MUST_CHECK int local_cluster_open(const struct local_cluster_options *options,
                                   struct local_cluster **ret_cluster, char problem[512]);
 /* Ends the session, takes a last sync point and checkpoint of all targets. No request may be in

@@ -9,6 +9,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void
     sigset_t before;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* A thread's own: blocked, it would pass by env_fault's handler. */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failure = pthread_create(thread, NULL, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

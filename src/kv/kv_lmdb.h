@@ -3,9 +3,10 @@
  * named exemptions.
  *
  * LMDB reads through a mapping of the file. So the pages that it read are the page cache's, not
- * the process's own; and a medium that fails under a read ends the process (SIGBUS), as a crash
- * would. Rows that rotted are found by their CRC; a page of LMDB's own that rotted may only be
- * found by its assertions, which end the process as well.
+ * the process's own; and a medium that fails under a read ends the process, as a crash would, with
+ * a line that names the file where there is a handler (env/env_fault.h). Rows that rotted are found
+ * by their CRC; a page of LMDB's own that rotted may only be found by its assertions, which end the
+ * process as well.
  *
  * Limit: the file may grow to 1 TiB, or to as much as could be mapped at open when the address
  * space of the process is limited (16 GiB at least); -ERR_NO_SPACE then. */

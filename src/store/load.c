@@ -28,7 +28,9 @@ static int label_check(struct ost *ost, uint64_t *ret_label, char problem[256]) 
     memcpy(&label, ost->label_block, sizeof label);
     if (memcmp(label.magic, STORE_LABEL_MAGIC, sizeof label.magic) != 0) {
         if (!is_zero(ost->label_block, BLOCK_BYTES)) {
-            snprintf(problem, 256, "%s holds something else; erase its first 4 KiB to use it",
+            snprintf(problem, 256,
+                     "the first block of %s is not Shoal's: if this target has served before, it "
+                     "is damaged, restore DIR from a backup; a new one needs an empty file",
                      path);
             return -ERR_NOT_OURS;
         }

@@ -69,6 +69,12 @@ static void deliver_hole(const struct request *request, uint32_t i) {
     checksum_set(request, i, crc32c(0, zero_block, to - from));
 }
 
+/* The client has found damage and wants it named, or what enters the cache is looked at. */
+static bool is_verified(const struct request *request) {
+    return request->call->request.chunk_read.verify ||
+           request->range.count <= READ_CACHED_BLOCKS_MAX;
+}
+
 /* data: the whole block. */
 static int deliver(struct ost *ost, const struct request *request, uint32_t i,
                    const uint8_t *data) {
@@ -79,13 +85,16 @@ static int deliver(struct ost *ost, const struct request *request, uint32_t i,
     uint32_t to;
 
     block_part(request, i, &from, &to);
-    if (is_plain(request, i)) {
+    bool plain = is_plain(request, i);
+    bool verify = !plain || request->call->request.chunk_read.verify;
+
+    if (verify && crc32c(0, data, BLOCK_BYTES) != entry->crc) {
+        return block_corrupt(ost, &request->id, entry->block);
+    }
+    if (plain) {
         memcpy(target, data, BLOCK_BYTES);
         checksum_set(request, i, entry->crc);
         return 0;
-    }
-    if (crc32c(0, data, BLOCK_BYTES) != entry->crc) {
-        return block_corrupt(ost, &request->id, entry->block);
     }
     uint32_t stop = MAX(from, MIN(to, visible));
     memcpy(target, data + from, stop - from);
@@ -127,12 +136,12 @@ static void read_finished(struct ost *ost, struct ost_io *io) {
         const struct block_entry *entry = &request->entries[io->index + k];
         const uint8_t *block = data + (size_t)k * BLOCK_BYTES;
 
-        /* Small reads come again: what goes into the cache is checked once more. */
+        if (is_verified(request) && crc32c(0, block, BLOCK_BYTES) != entry->crc) {
+            r = block_corrupt(ost, &request->id, entry->block);
+            break;
+        }
+        /* Small reads come again. */
         if (request->range.count <= READ_CACHED_BLOCKS_MAX) {
-            if (crc32c(0, block, BLOCK_BYTES) != entry->crc) {
-                r = block_corrupt(ost, &request->id, entry->block);
-                break;
-            }
             block_cache_insert(&ost->cache, entry->block, block);
         }
         r = direct ? deliver_direct(ost, request, io->index + k)

@@ -83,11 +83,16 @@ def listing(top, mounted, started):
     return found
 
 
+def is_process(name):
+    """Any verb may take away the entry of a daemon that was killed."""
+    return os.path.exists(os.path.join("/proc", name))
+
+
 def state(scene):
     """What a refusal must leave as it is."""
     ours = [path for path in mount_points() if path == scene.mount]
     return {"files": listing(scene.top, ours, scene.started), "mounts": mount_points(),
-            "registry": sorted(os.listdir("/run/shoal"))}
+            "registry": sorted(filter(is_process, os.listdir("/run/shoal")))}
 
 
 def settled_state(scene):
@@ -1260,7 +1265,45 @@ def on_help(scene):
     return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
 
 
+def on_left_entries(scene):
+    """What killed daemons left in the registry goes with the next look, and nothing else."""
+    scene.start()
+    kept = sorted(os.listdir("/run/shoal"))
+    gone = scene.new_directory()
+    scene.write("/run/shoal/999999999", os.path.join(gone, "absent").encode())
+    scene.write("/run/shoal/999999998", gone.encode())
+    scene.write(f"/run/shoal/{os.getpid()}", os.path.join(gone, "out of sight").encode())
+    kept = sorted([*kept, str(os.getpid())])
+    result = scene.run("status")
+    found = sorted(os.listdir("/run/shoal"))
+    os.unlink(f"/run/shoal/{os.getpid()}")
+    if result.returncode or scene.directory not in result.stdout:
+        return f"status answers {result.returncode}: {result.stderr.strip()}"
+    return None if found == kept else f"the registry has {found}, not {kept}"
+
+
+def on_unreadable_base(scene):
+    """The disk no longer gives what a target reads: the daemon ends, and says of which file."""
+    scene.configure("[sizes]", f"[sizes]\nmdt_changes_bytes = {8 * MIB}")
+    scene.start()
+    for number in range(3000):
+        scene.write(os.path.join(scene.mount, f"file{number}"), b"")
+    scene.stop()
+    scene.start()
+    os.truncate(scene.path("mdt0/base.mdb"), 8192)
+    try:
+        os.listdir(scene.mount)
+    except OSError:
+        pass
+    until(lambda: scene.process() is None, "the daemon's end")
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        end = file.read().splitlines()[-1]
+    return None if scene.path("mdt0/base.mdb") + " cannot be read" in end else f"it says {end}"
+
+
 WORKS = [("works-help", on_help),
+         ("works-unreadable-base", on_unreadable_base),
+         ("works-left-entries", on_left_entries),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),

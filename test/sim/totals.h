@@ -38,7 +38,7 @@
     X(BITS_FOUND, "answers of damaged data", true)                                                 \
     X(LOGS_ROT, "bits of logs flipped", true)                                                      \
     X(LOGS_REFUSED, "starts refused for them", true)                                               \
-    X(LOGS_TORN, "of them taken for a torn tail", true)                                            \
+    X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
     X(CLOCKS, "clocks skewed", true)                                                               \
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \

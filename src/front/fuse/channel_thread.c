@@ -336,6 +336,7 @@ int channel_threads_start(struct channel_threads *threads) {
 
     threads->running_count = threads->wanted_count;
     sigfillset(&all_signals);
+    sigdelset(&all_signals, SIGBUS); /* A thread's own: blocked, it would pass by a handler. */
     pthread_sigmask(SIG_SETMASK, &all_signals, &before);
     while (started < threads->wanted_count && r == 0) {
         r = thread_start(&threads->threads[started]);
