@@ -308,13 +308,56 @@ on_copying_disk("moved-there", used_once)
 
 # A second start.
 
-@row("second-start", 1, "in use by process", "shoal down")
+@row("second-start", 1, "in use by process", "mounted at", "shoal down")
 def _(scene):
     scene.start()
     return up(scene)
 
 
-@row("second-start-mounted", 1, "in use by process", "shoal down")
+@row("second-start-of-unmounted", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    return up(scene)
+
+
+def second_start_with(*options):
+    @row("second-start" + options[0], 1, "in use by process", "shoal down")
+    def _(scene):
+        scene.start()
+        scene.run("umount", scene.mount)
+        return up_mounted(scene, *options)
+
+
+second_start_with("--osts", "1")
+second_start_with("--size", "16M")
+second_start_with("--foreground")
+
+
+@row("mount-running-at-file", 1, "not a directory")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    path = os.path.join(scene.top, "file")
+    scene.write(path, b"")
+    return up(scene, "--mount", path)
+
+
+@row("mount-running-within", 1, "must not lie within each other")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    return up(scene, "--mount", scene.path("mdt0"))
+
+
+@row("mount-within-new-directory", 1, "must not lie within each other")
+def _(scene):
+    path = scene.new_directory()
+    os.mkdir(os.path.join(path, "mnt"))
+    return ["up", path, "--mount", os.path.join(path, "mnt")]
+
+
+@row("second-start-mounted", 1, "in use by process", "mounted at", "shoal down")
 def _(scene):
     scene.start()
     other = scene.new_directory()
@@ -1301,7 +1344,36 @@ def on_unreadable_base(scene):
     return None if scene.path("mdt0/base.mdb") + " cannot be read" in end else f"it says {end}"
 
 
-WORKS = [("works-help", on_help),
+def on_mount_again(scene):
+    """A cluster that runs is mounted anew, at the same place and at others, by up alone."""
+    scene.start()
+    scene.write(os.path.join(scene.mount, "file"), b"bytes")
+    process = scene.process()
+    for words in (["shoal", "umount", scene.mount], ["umount", scene.mount]):
+        for place in (scene.mount, scene.new_directory(), scene.mount):
+            if words[0] == "shoal":
+                scene.run("umount", scene.mount)
+            else:
+                scene.sh(*words)
+            scene.mount = words[-1] = place
+            result = scene.run("up", scene.directory, "--mount", place)
+            if result.stdout != f"{scene.directory}: mounted at {place}\n" or result.returncode:
+                return f"it answers {result.returncode}: {result.stdout}{result.stderr}"
+            with open(os.path.join(place, "file"), "rb") as file:
+                if file.read() != b"bytes":
+                    return "the file has other bytes"
+            if f"mounted    {place}\n" not in scene.run("status", place).stdout:
+                return "the status does not tell the new mount"
+    scene.write(os.path.join(scene.mount, "other"), b"more")
+    if scene.process() != process:
+        return "it is not the same daemon"
+    scene.stop()
+    scene.start()
+    names = sorted(os.listdir(scene.mount))
+    return None if names == ["file", "other"] else f"there are {names}"
+
+
+WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
