@@ -44,7 +44,9 @@ struct question {
     bool looking;
     bool naming; /* it is about `names` */
     struct name_slot names;
-    bool hunting; /* it is about `victim` */
+    bool hunting;         /* it is about `victim` */
+    struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
+    enum shoal_operation visit_next;
     struct victim victim;
     char name[NAME_BYTES];
     uint8_t *buffer;
@@ -225,6 +227,9 @@ static bool ask_open(struct question *question, struct handle *handle) {
                                                .ino = file->ino,
                                                .flags = SHOAL_OPEN_READ |
                                                         (draw(workload, 2) ? SHOAL_OPEN_WRITE : 0)};
+    if (question->request.flags & SHOAL_OPEN_WRITE) {
+        contents_writer_begin(question->content, question->asker->node->index);
+    }
     return true;
 }
 
@@ -334,6 +339,33 @@ static bool ask_victim(struct question *question) {
     return true;
 }
 
+/* Opened, written and closed between two sync points: what power loss leaves of it, if anything, is
+ * what a storage target has. Others may have got hold of the handle: then it is left to them. */
+static bool ask_visit(struct question *question) {
+    struct handle *handle = question->visit;
+    uint64_t size_max = question->asker->workload->options.size_max;
+
+    if (!handle || !handle->file || handle->closing || handle->busy > 0) {
+        question->visit = NULL;
+        return false;
+    }
+    switch (question->visit_next) {
+    case SHOAL_WRITE:
+        question->visit_next = SHOAL_READ;
+        return ask_write(question, handle);
+    case SHOAL_READ:
+        question->visit_next = SHOAL_RELEASE;
+        (void)ask_read(question, handle);
+        question->request.offset = 0;
+        question->request.size = size_max;
+        return true;
+    default:
+        question->visit = NULL;
+        handle->closing = true;
+        return ask_handle(question, handle, SHOAL_RELEASE);
+    }
+}
+
 static bool ask_one(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
@@ -391,7 +423,7 @@ static void ask(void *context) {
     question->naming = false;
     question->hunting = false;
     for (int i = 0; i < 50; i++) {
-        if (ask_one(question)) {
+        if (ask_visit(question) || ask_one(question)) {
             submit(question);
             return;
         }
@@ -489,6 +521,10 @@ static void take_failure(struct question *question) {
         question->handle->sync.sure = contents_now(workload->contents);
         question->handle->synced = question->begin;
     }
+    if (question->request.operation == SHOAL_OPEN && how == CONTENT_FAILED &&
+        (question->request.flags & SHOAL_OPEN_WRITE)) {
+        contents_writer_end(question->content, question->asker->node->index);
+    }
     workload->counters.lost += how == CONTENT_LOST;
     if (!expected) {
         snprintf(text, sizeof text, "nothing explains this error");
@@ -581,6 +617,7 @@ static bool take_success(struct question *question, char *problem) {
                             .sync = sync,
                             .synced = question->begin,
                             .content = contents_file(workload->contents, request->attributes.ino)};
+        contents_writer_begin(handle->content, asker->node->index);
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
 
@@ -593,7 +630,9 @@ static bool take_success(struct question *question, char *problem) {
         }
         return true;
     case SHOAL_OPEN:
-        contents_opened(question->content, asker->node->index, &question->look);
+        contents_opened(question->content, asker->node->index, &question->look,
+                        &(struct content_open){request->attributes.size,
+                                               (request->flags & SHOAL_OPEN_WRITE) != 0});
         question->looking = false;
         *handle = (struct handle){.file = request->file,
                                   .ino = request->ino,
@@ -602,6 +641,10 @@ static bool take_success(struct question *question, char *problem) {
                                   .sync = sync,
                                   .synced = question->begin,
                                   .content = question->content};
+        if ((request->flags & SHOAL_OPEN_WRITE) && draw(workload, 2)) {
+            question->visit = handle;
+            question->visit_next = SHOAL_WRITE;
+        }
         file_seen(question);
         return true;
     case SHOAL_RELEASE:
@@ -611,6 +654,7 @@ static bool take_success(struct question *question, char *problem) {
             unlook(question);
             return true;
         }
+        contents_writer_end(question->content, asker->node->index);
         return take_data(question, problem);
     default:
         return take_data(question, problem);
@@ -677,6 +721,9 @@ void workload_client_gone(struct workload *workload, struct node *node) {
             }
             question->open = false;
         }
+    }
+    for (uint32_t k = 0; k < workload->options.depth; k++) {
+        asker->questions[k].visit = NULL;
     }
     asker->busy = 0;
     memset(asker->handles, 0, sizeof asker->handles);
