@@ -125,7 +125,8 @@ uint64_t kv_term(const struct kv *kv);            /* rises at each open */
 /* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
  * many have been since; UINT64_MAX: none. */
 uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
-int kv_failure(const struct kv *kv); /* 0, or what undid all since kv_seal; from any thread */
+uint16_t kv_losses(const struct kv *kv); /* starts that found neither a stop nor a ring */
+int kv_failure(const struct kv *kv);     /* 0, or what undid all since kv_seal; from any thread */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */
