@@ -59,9 +59,8 @@ struct kv_options {
     uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
     void (*log)(void *context, const char *line); /* or NULL */
-    void *log_context;
+    void *log_context, *hook_context;
     struct kv_hooks hooks;
-    void *hook_context;
 };
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)

@@ -121,8 +121,7 @@ struct kv {
     struct kv_counters counters;
 };
 
-/* kv.c */
-/* what: what could not be done, as a line of the log has it. */
+/* kv.c; what: what could not be done, as a line of the log has it. */
 void kv_fail(struct kv *kv, const char *what, int result);
 void kv_wake(struct kv *kv);
 /* The row as changes, frozen and base have it, without what the transaction staged. */
