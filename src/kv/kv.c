@@ -372,6 +372,10 @@ uint64_t kv_survived_position(const struct kv *kv, uint64_t term) {
     return least;
 }
 
+uint16_t kv_losses(const struct kv *kv) {
+    return kv->log.superblock.losses;
+}
+
 int kv_failure(const struct kv *kv) {
     return kv->failed;
 }
@@ -496,15 +500,38 @@ static bool is_stoppable(const struct kv *kv) {
     return synced && (applied || gives_up) && kv_sync_is_idle(kv);
 }
 
-static void stop_step(struct kv *kv) {
-    if (!kv->stop_done || !is_stoppable(kv)) {
-        return;
-    }
+static void stop_finish(struct kv *kv) {
     void (*done)(void *context, int result) = kv->stop_done;
     int r = kv->env->ops->shared_remove(kv->env, kv->options.shared_name);
 
     kv->stop_done = NULL;
     done(kv->stop_context, r);
+}
+
+/* The superblock says that nothing is missing before the ring goes. */
+static void stop_step(struct kv *kv) {
+    if (!kv->stop_done) {
+        return;
+    }
+    if (kv->stop_stage == STOP_WAIT && is_stoppable(kv) && !kv->io_busy) {
+        kv->stop_stage = STOP_WRITE;
+        kv->log.superblock.stopped = 1;
+        disk_log_prepare_superblock(&kv->log);
+        kv_log_submit(kv);
+    }
+    while (kv->stop_stage != STOP_WAIT && kv->stop_done && kv->io_busy &&
+           atomic_load(&kv->io_finished)) {
+        kv->io_busy = false;
+        if (kv->io_result < 0) {
+            kv_fail(kv, "writing the log", kv->io_result);
+        } else if (kv->stop_stage == STOP_WRITE) {
+            kv->stop_stage = STOP_FLUSH;
+            kv->log.io = (struct env_io){.kind = ENV_IO_SYNC, .file = kv->log.file};
+            kv_log_submit(kv);
+        } else {
+            stop_finish(kv);
+        }
+    }
 }
 
 void kv_step(struct kv *kv) {

@@ -59,9 +59,8 @@ struct kv_options {
     uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
     uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
     void (*log)(void *context, const char *line); /* or NULL */
-    void *log_context;
+    void *log_context, *hook_context;
     struct kv_hooks hooks;
-    void *hook_context;
 };
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
@@ -125,7 +124,8 @@ uint64_t kv_term(const struct kv *kv);            /* rises at each open */
 /* What that term acknowledged beyond this is gone: the least that a start since has found. 0: too
  * many have been since; UINT64_MAX: none. */
 uint64_t kv_survived_position(const struct kv *kv, uint64_t term);
-int kv_failure(const struct kv *kv); /* 0, or what undid all since kv_seal; from any thread */
+uint16_t kv_losses(const struct kv *kv); /* starts that found neither a stop nor a ring */
+int kv_failure(const struct kv *kv);     /* 0, or what undid all since kv_seal; from any thread */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
  * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */

@@ -83,6 +83,8 @@ struct kv_checkpoint_state {
     uint64_t retry_ns;
 };
 
+enum stop_stage { STOP_WAIT, STOP_WRITE, STOP_FLUSH };
+
 struct kv {
     struct kv_options options;
     struct env *env;
@@ -113,13 +115,13 @@ struct kv {
     uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
     bool wants_checkpoint; /* what was refused last, it was for want of one */
     bool stopping;
+    enum stop_stage stop_stage;
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct kv_counters counters;
 };
 
-/* kv.c */
-/* what: what could not be done, as a line of the log has it. */
+/* kv.c; what: what could not be done, as a line of the log has it. */
 void kv_fail(struct kv *kv, const char *what, int result);
 void kv_wake(struct kv *kv);
 /* The row as changes, frozen and base have it, without what the transaction staged. */

@@ -273,6 +273,17 @@ static int refuse_other_size(struct kv *kv, struct replay *replay) {
     return -ERR_IN_USE;
 }
 
+/* Before the ring is made, which from then on would seem to be the one that was lost. */
+static int note_loss(struct kv *kv) {
+    struct log_superblock *superblock = &kv->log.superblock;
+
+    if (superblock->term == 0 || superblock->stopped) {
+        return 0;
+    }
+    superblock->losses++;
+    return disk_log_write_superblock(&kv->log);
+}
+
 static int open_ring(struct kv *kv, struct replay *replay) {
     struct ring_options options = {.env = kv->env,
                                    .name = kv->options.shared_name,
@@ -305,6 +316,9 @@ static int open_ring(struct kv *kv, struct replay *replay) {
         say_of_ring(kv, "is gone, though the machine still runs since the daemon was killed: what "
                         "was acknowledged in the last second before is lost");
     }
+    if (r == 0 && (found == RING_NEW || found == RING_FOREIGN)) {
+        r = note_loss(kv);
+    }
     if (r == 0 && (found != RING_USABLE || kv->ring.position < kv->log.last_position)) {
         /* Nothing in it that the disk log lacks. */
         ring_reset(&kv->ring, kv->log.last_position, kv->log.last_crc);
@@ -334,6 +348,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     kv->synced = kv->log.last_position;
     kv->term++;
     kv->log.superblock.term = kv->term;
+    kv->log.superblock.stopped = 0;
     kv->log.superblock.starts[kv->term % LOG_STARTS] =
         (struct log_start){.term = kv->term, .position = kv->ring.position};
     return disk_log_write_superblock(&kv->log);

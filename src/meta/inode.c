@@ -152,6 +152,7 @@ struct inode_row inode_make(const struct transaction *transaction, struct owners
         .seed = (uint32_t)ino.value,
         .stripe_count = parent->stripe_count,
         .redundancy = parent->redundancy,
+        .losses = kv_losses(transaction->group->kv),
     };
 }
 

@@ -114,7 +114,8 @@ struct __attribute__((packed)) inode_row {
     uint16_t stripe_count;
     uint8_t redundancy;
     uint8_t partition_depth;
-    uint32_t reserved;
+    uint16_t losses; /* kv_losses when it was last sure that no chunk reaches beyond the size */
+    uint16_t reserved;
 };
 static_assert(sizeof(struct inode_row) == 136, "inode_row is on disk");
 static_assert(offsetof(struct inode_row, mode) == 40, "inode_row is on disk");

@@ -38,6 +38,8 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
         r = truncate_stage(transaction, ino, 0, &changed);
         truncate_drop_set_ids(&request->who, &changed);
         r = r < 0 ? r : inode_put(transaction, ino, &changed);
+    } else if (request->open_flags & OPEN_WRITE) {
+        r = truncate_unsure_end(transaction, ino, &changed);
     }
     r = r < 0 ? r : open_stage(transaction, ino, request->open_flags);
     return r < 0 ? r : reply_fill(transaction, ino, &changed, call);

@@ -18,6 +18,8 @@ int op_open(struct transaction *transaction, struct call *call) {
         r = truncate_stage(transaction, request->ino, 0, &changed);
         truncate_drop_set_ids(&request->who, &changed);
         r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
+    } else if (request->open_flags & OPEN_WRITE) {
+        r = truncate_unsure_end(transaction, request->ino, &changed);
     }
     r = r < 0 ? r : open_stage(transaction, request->ino, request->open_flags);
     r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);

@@ -112,6 +112,22 @@ int op_session_evict(struct transaction *transaction, struct call *call) {
     return transaction_put(transaction, &key, &row, sizeof row);
 }
 
+/* Whoever had the file open for writing when the log's end was lost may have written behind the end
+ * that we know, and others too who had closed it: all of that becomes part of the file now. */
+static int unsure_end_ask(struct transaction *transaction, struct ino ino,
+                          const struct inode_row *row) {
+    struct group *group = transaction->group;
+
+    if (row->data_state != DATA_CHUNKED || row->losses == kv_losses(group->kv) || !group->rpc) {
+        return 0;
+    }
+    if (!settle_has_room(group, ino)) {
+        return transaction_stall(transaction);
+    }
+    transaction_effect(transaction, (struct effect){.kind = EFFECT_SETTLE, .ino = ino});
+    return 0;
+}
+
 /* Sets how often the session has the inode open, which makes it repeatable. Only before it attaches
  * anew: afterwards opens and closes are counted, and a late copy must not set them back. */
 int op_reopen(struct transaction *transaction, struct call *call) {
@@ -139,6 +155,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
                                                         .ino = request->ino,
                                                         .counts = {read_count, write_count}});
         r = write_count > 0 ? open_writer_stage(transaction, request->ino) : 0;
+        r = r < 0 || write_count == 0 ? r : unsure_end_ask(transaction, request->ino, row);
     } else {
         r = inode_is_open(transaction, request->ino, OPEN_READ);
     }

@@ -153,6 +153,7 @@ static void job_ask(struct group *group, struct settle_job *job) {
 
 /* One record: the size, and the end of what the evicted session had open. */
 static int job_record(struct transaction *transaction, struct settle_job *job) {
+    uint16_t losses = kv_losses(transaction->group->kv);
     const struct inode_row *row;
 
     int r = inode_get(transaction, job->ino, &row);
@@ -170,6 +171,10 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
         inode_touch(transaction, &changed);
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
+    }
+    if (r == 0 && same && row->losses != losses) {
+        changed.losses = losses;
+        r = INODE_PATCH(transaction, job->ino, &changed, losses, reserved);
     }
     if (r == 0 && job->session) {
         r = eviction_close_stage(transaction, job->session, job->ino, &changed);

@@ -2,7 +2,11 @@
  *
  * (truncate_seq, truncate_size) goes with each capability: a chunk whose head is older is cut to
  * that size first. One pair says all only if no earlier cut that went deeper is still on its way,
- * so a later, longer one waits for it. */
+ * so a later, longer one waits for it.
+ *
+ * After power loss chunks may reach beyond the size: a storage target had written more of the file
+ * than the group. Nobody may see those bytes once the file grows, so the first to make it longer,
+ * or to open it for writing, cuts it at the size that it has: once per inode and loss. */
 #include "meta/truncate.h"
 #include "meta/group_internal.h"
 #include <string.h>
@@ -33,14 +37,28 @@ static int pieces_cut(struct transaction *transaction, struct ino ino, uint64_t 
     return 0;
 }
 
-static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t size,
-                      struct inode_row *row) {
-    /* What a writer has written and not settled may lie beyond the size that we know. */
-    bool writers = opens_any_writer(&transaction->group->opens, ino, NULL);
+/* Whether chunks may reach beyond the size although nobody writes. */
+static bool end_is_unsure(const struct transaction *transaction, const struct inode_row *row) {
+    return row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction->group->kv);
+}
 
-    if (size >= row->size && !writers) {
+/* Somebody has it open for writing since before the loss, or its close was lost: then the OSTs know
+ * how long it is, and the call waits for them. */
+static int end_ask(struct transaction *transaction, struct ino ino) {
+    struct group *group = transaction->group;
+
+    if (!group->rpc) {
         return 0;
     }
+    if (settle_has_room(group, ino)) {
+        settle_begin(group, ino, NULL);
+        group_again(group);
+    }
+    return transaction_stall(transaction);
+}
+
+static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t size,
+                     struct inode_row *row) {
     if ((row->flags & INODE_CUT_PENDING) && row->truncate_size < size) {
         /* The order leaves when its record is on disk, and is over when the OSTs' are. */
         group_sync_want(transaction->group, kv_position(transaction->group->kv));
@@ -53,9 +71,41 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
     row->truncate_seq++;
     row->truncate_size = size;
     row->truncate_position = kv_position(transaction->group->kv) + 1;
+    row->losses = kv_losses(transaction->group->kv);
     row->flags |= INODE_CUT_PENDING;
     transaction->after_sync = true;
     return order_put(transaction, ino, row, ORDER_CUT);
+}
+
+static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t size,
+                      struct inode_row *row) {
+    /* What a writer has written and not settled may lie beyond the size that we know. */
+    bool writers = opens_any_writer(&transaction->group->opens, ino, NULL);
+
+    if (writers && size > row->size && end_is_unsure(transaction, row)) {
+        int r = end_ask(transaction, ino);
+
+        if (r < 0) {
+            return r;
+        }
+    }
+    if (writers || size < row->size) {
+        return cut_stage(transaction, ino, size, row);
+    }
+    return end_is_unsure(transaction, row) ? cut_stage(transaction, ino, row->size, row) : 0;
+}
+
+int truncate_unsure_end(struct transaction *transaction, struct ino ino, struct inode_row *row) {
+    if (!end_is_unsure(transaction, row)) {
+        return 0;
+    }
+    int r = inode_size_known(transaction, ino, row);
+    if (r == 0 && opens_any_writer(&transaction->group->opens, ino, NULL)) {
+        return end_ask(transaction, ino);
+    }
+    r = r < 0 ? r : cut_stage(transaction, ino, row->size, row);
+    row->epoch = transaction->epoch;
+    return r < 0 ? r : inode_put(transaction, ino, row);
 }
 
 int truncate_stage(struct transaction *transaction, struct ino ino, uint64_t size,

@@ -68,13 +68,15 @@ void request_discard(struct ost *ost, struct request *request) {
 
 void requests_answer(struct ost *ost) {
     uint64_t position = kv_seal(ost->kv);
+    /* A log that has stopped took the open record with it: what ran in this step did not happen. */
+    int failure = kv_failure(ost->kv);
     uint64_t now_ns = list_is_empty(&ost->finished) ? 0 : env_now_ns(ost->env);
     struct list_node *node;
 
     while ((node = list_first(&ost->finished))) {
         struct request *request = CONTAINER_OF(node, struct request, node);
         struct call *call = request->call;
-        int result = request->result;
+        int result = failure < 0 ? failure : request->result;
 
         call->server_position = position;
         operation_counters_record(ost->operations, call->header.opcode, result,

@@ -160,6 +160,11 @@ class Cluster:
             raise Failed(f"no daemon runs; the log ends: {self.log_end()}")
         end_process(process)
 
+    def lose_rings(self):
+        """What power loss does to a killed daemon's shared memory."""
+        for path in self.regions:
+            remove(path)
+
     def log_end(self):
         """The last lines of the daemon's log, in one."""
         try:

@@ -220,11 +220,36 @@ def scrubbed(check):
     expect_clean(check.fsck())
 
 
+def grown_after_power_loss(check):
+    """What power loss left behind a file's end stays hidden when the file grows."""
+    size = 70 * KIB
+    for name in ("dir/medium", "big"):
+        check.edit("mdt0", "size", check.inos[name], size)
+    check.cluster.start()
+    check.cluster.kill()
+    clusters.unmount(check.cluster.mount)
+    check.cluster.lose_rings()
+    check.cluster.start()
+    os.truncate(check.path("dir/medium"), 250 * KIB)
+    with open(check.path("big"), "r+b") as file:
+        file.seek(4 * MIB)
+        file.write(b"x")
+    for name in ("dir/medium", "big"):
+        with open(check.path(name), "rb") as file:
+            data = file.read()
+        end = data[size:].rstrip(b"x")
+        if not data[:size].strip(b"\0") or end.strip(b"\0"):
+            raise Failed(f"{name}: {len(end) - end.count(0)} old bytes behind its end")
+    check.cluster.stop()
+    expect_clean(check.fsck())
+
+
 CLEAN = [is_clean, is_clean_under_load, is_clean_when_stopped]
 SPOILT = [
     flipped_bit,
     free_block,
     data_behind_end,
+    grown_after_power_loss,
     scrubbed,
     row("ost0", "drop-head", "big", 0, "index", "/big)", "ost0"),
     row("ost0", "drop-segment", "big", 0, "index", "/big)", "ost0"),

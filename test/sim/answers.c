@@ -102,6 +102,10 @@ static void take_failure(struct question *question) {
         question->handle->sync.sure = contents_now(workload->contents);
         question->handle->synced = question->begin;
     }
+    if (question->request.operation == SHOAL_OPEN && how == CONTENT_FAILED &&
+        (question->request.flags & SHOAL_OPEN_WRITE)) {
+        contents_writer_end(question->content, question->asker->node->index);
+    }
     workload->counters.lost += how == CONTENT_LOST;
     if (!expected) {
         snprintf(text, sizeof text, "nothing explains this error");
@@ -214,6 +218,7 @@ static bool take_success(struct question *question, char *problem) {
                             .sync = sync,
                             .synced = question->begin,
                             .content = contents_file(workload->contents, request->attributes.ino)};
+        contents_writer_begin(handle->content, asker->node->index);
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
 
@@ -226,7 +231,9 @@ static bool take_success(struct question *question, char *problem) {
         }
         return true;
     case SHOAL_OPEN:
-        contents_opened(question->content, asker->node->index, &question->look);
+        contents_opened(question->content, asker->node->index, &question->look,
+                        &(struct content_open){request->attributes.size,
+                                               (request->flags & SHOAL_OPEN_WRITE) != 0});
         question->looking = false;
         *handle = (struct handle){.file = request->file,
                                   .ino = request->ino,
@@ -235,6 +242,10 @@ static bool take_success(struct question *question, char *problem) {
                                   .sync = sync,
                                   .synced = question->begin,
                                   .content = question->content};
+        if ((request->flags & SHOAL_OPEN_WRITE) && workload_draw(workload, 2)) {
+            question->visit = handle;
+            question->visit_next = SHOAL_WRITE;
+        }
         file_seen(question);
         return true;
     case SHOAL_RELEASE:
@@ -244,6 +255,7 @@ static bool take_success(struct question *question, char *problem) {
             unlook(question);
             return true;
         }
+        contents_writer_end(question->content, asker->node->index);
         return take_data(question, problem);
     default:
         return take_data(question, problem);

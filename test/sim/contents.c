@@ -11,6 +11,7 @@ struct candidate {
     struct content_write *write;
     uint64_t gone_at; /* UINT64_MAX: it may be what is there */
     bool survived;    /* a power failure, here */
+    bool dead;        /* what one has taken was seen to be gone */
 };
 
 struct segment {
@@ -44,6 +45,9 @@ struct content_file {
     uint64_t cuts;           /* beginnings and ends of truncations */
     uint32_t unsure_count;   /* writes and truncations that may still take effect */
     uint32_t cuts_in_flight; /* likewise, truncations */
+    uint32_t writers[CONTENTS_CLIENTS];
+    bool wrote[CONTENTS_CLIENTS]; /* was one in this session: power may undo the close */
+    uint64_t writer_changes;
 };
 
 struct contents {
@@ -126,7 +130,7 @@ static void segment_add(struct segment *segment, struct content_write *write) {
             abort();
         }
     }
-    segment->candidates[segment->count++] = (struct candidate){write, UINT64_MAX, false};
+    segment->candidates[segment->count++] = (struct candidate){write, UINT64_MAX, false, false};
 }
 
 struct content_file *contents_file(struct contents *contents, uint64_t ino) {
@@ -214,8 +218,11 @@ static bool is_buried(const struct segment *segment, const struct content_write 
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct candidate *candidate = &segment->candidates[i];
         const struct content_write *other = candidate->write;
+        bool stays = candidate->survived || (other->durable && other->ok);
 
-        if ((candidate->survived || (other->durable && other->ok)) && supersedes(other, write)) {
+        /* The zeros behind an end that was seen are newer than what was there. */
+        stays = stays && !(candidate->dead && write == &write->file->nothing);
+        if (stays && supersedes(other, write)) {
             return true;
         }
     }
@@ -240,7 +247,9 @@ static void segment_prune(struct content_file *file, struct segment *segment) {
     for (uint32_t i = 0; i < segment->count; i++) {
         const struct candidate *candidate = &segment->candidates[i];
 
-        if (candidate->gone_at >= oldest || !is_buried(segment, candidate->write)) {
+        bool buried = candidate->dead || is_buried(segment, candidate->write);
+
+        if (candidate->gone_at >= oldest || !buried) {
             segment->candidates[kept++] = *candidate;
         }
     }
@@ -419,13 +428,34 @@ void contents_cut_end(struct content_write *cut, enum content_end how) {
     }
 }
 
+static bool has_writer(const struct content_file *file) {
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        count += file->writers[i];
+    }
+    return count > 0 || file->unsure_count > 0;
+}
+
+void contents_writer_begin(struct content_file *file, uint32_t client) {
+    file->writers[client]++;
+    file->wrote[client] = true;
+    file->writer_changes++;
+}
+
+void contents_writer_end(struct content_file *file, uint32_t client) {
+    file->writers[client] -= file->writers[client] > 0;
+    file->writer_changes++;
+}
+
 void contents_look_begin(struct content_file *file, uint32_t client, struct content_look *look) {
     *look = (struct content_look){.begin = ++file->contents->now,
                                   .settled = file->settled,
                                   .known = file->known[client],
                                   .opened = file->opened[client],
                                   .high = file->high,
-                                  .cuts = file->cuts};
+                                  .cuts = file->cuts,
+                                  .writers = has_writer(file) ? UINT64_MAX : file->writer_changes};
     if (file->cuts_in_flight > 0) {
         look->cuts = UINT64_MAX;
     }
@@ -602,6 +632,33 @@ bool contents_read_end(struct content_file *file, struct content_look *look,
     return bytes_check(file, look, read, problem);
 }
 
+/* Behind the size that was seen is nothing: what was there before the last power failure does not
+ * come back, whatever becomes of the size. */
+static void end_settle(struct content_file *file, uint64_t size) {
+    uint64_t power_at = file->contents->power_at;
+
+    for (size_t i = segment_split(file, size); i < file->segment_count; i++) {
+        struct segment *segment = &file->segments[i];
+        struct candidate *zeros = NULL;
+
+        for (uint32_t k = 0; k < segment->count; k++) {
+            struct candidate *candidate = &segment->candidates[k];
+
+            if (candidate->write == &file->nothing) {
+                zeros = candidate;
+            } else if (candidate->write->begin < power_at) {
+                candidate->gone_at = MIN(candidate->gone_at, file->contents->now);
+                candidate->dead = true;
+            }
+        }
+        if (zeros) {
+            zeros->gone_at = UINT64_MAX;
+        } else {
+            segment_add(segment, &file->nothing);
+        }
+    }
+}
+
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
                        uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]) {
     uint64_t low = MIN(MAX(look->settled, look->known), MAX(file->settled, file->known[client]));
@@ -614,6 +671,11 @@ bool contents_size_end(struct content_file *file, uint32_t client, struct conten
         high = MAX(high, file->high_before);
     }
     if (size >= low && size <= high) {
+        bool alone = look->writers == file->writer_changes && !has_writer(file);
+
+        if (alone && look_is_plain(file, look) && look->begin > file->contents->power_at) {
+            end_settle(file, size);
+        }
         return true;
     }
     snprintf(problem, CONTENTS_PROBLEM_BYTES,
@@ -622,9 +684,13 @@ bool contents_size_end(struct content_file *file, uint32_t client, struct conten
     return false;
 }
 
-void contents_opened(struct content_file *file, uint32_t client, struct content_look *look) {
+void contents_opened(struct content_file *file, uint32_t client, struct content_look *look,
+                     const struct content_open *open) {
     list_remove(&look->node);
     if (look_is_plain(file, look) && look->begin > file->contents->power_at) {
+        if (look->writers + open->writes == file->writer_changes && file->unsure_count == 0) {
+            end_settle(file, open->size);
+        }
         file->opened[client] = MIN(look->settled, file->settled);
         file->stale[client] = 0;
         file->stale_at[client] = UINT64_MAX;
@@ -710,6 +776,9 @@ static void file_session_over(struct content_file *file, uint32_t client) {
             file->cuts_in_flight -= write->zeros;
         }
     }
+    file->writers[client] = 0;
+    file->wrote[client] = false;
+    file->writer_changes++;
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;
     file->opened[client] = 0;
@@ -737,11 +806,17 @@ static void file_power(struct content_file *file) {
         struct segment *segment = &file->segments[i];
 
         for (uint32_t k = 0; k < segment->count; k++) {
-            if (!is_buried(segment, segment->candidates[k].write)) {
-                segment->candidates[k].gone_at = UINT64_MAX;
+            struct candidate *candidate = &segment->candidates[k];
+
+            if (!candidate->dead && !is_buried(segment, candidate->write)) {
+                candidate->gone_at = UINT64_MAX;
             }
         }
     }
+    for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
+        file->writers[i] += file->wrote[i];
+    }
+    file->writer_changes++;
     file->settled = MIN(file->settled, file->durable);
     file->high = MAX(file->high, file->high_volatile);
     for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {

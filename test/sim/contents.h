@@ -11,7 +11,8 @@
  * it, so that bytes say who wrote them.
  *
  * Sizes are an interval: `settled` is what everybody must see, `known` what one client must, `high`
- * what nobody may see more than. */
+ * what nobody may see more than. Once a size was seen after a power failure, of a file that nobody
+ * has open for writing since before it, nothing from before it may come back behind that size. */
 #pragma once
 #include "base/list.h"
 #include "base/types.h"
@@ -61,6 +62,11 @@ void contents_write_end(struct content_write *write, enum content_end how);
 struct content_write *contents_cut_begin(struct content_file *file, uint32_t client, uint64_t size);
 void contents_cut_end(struct content_write *cut, enum content_end how);
 
+/* From before it asks for it until the answer of the close, a client may have the file open for
+ * writing; opens whose end nobody knows are over with its session. */
+void contents_writer_begin(struct content_file *file, uint32_t client);
+void contents_writer_end(struct content_file *file, uint32_t client);
+
 /* A question about the file: keep what it needs until its end. */
 struct content_look {
     uint64_t begin;
@@ -69,6 +75,7 @@ struct content_look {
     uint64_t opened; /* what was settled when the client had opened the file last */
     uint64_t high;
     uint64_t cuts;
+    uint64_t writers; /* the file's count of changes of who writes; UINT64_MAX: somebody does */
     struct list_node node;
 };
 void contents_look_begin(struct content_file *file, uint32_t client, struct content_look *look);
@@ -86,8 +93,13 @@ bool contents_read_end(struct content_file *file, struct content_look *look,
                        const struct content_read *read, char problem[CONTENTS_PROBLEM_BYTES]);
 bool contents_size_end(struct content_file *file, uint32_t client, struct content_look *look,
                        uint64_t size, char problem[CONTENTS_PROBLEM_BYTES]);
-/* An open began at look's time and has succeeded. */
-void contents_opened(struct content_file *file, uint32_t client, struct content_look *look);
+/* An open began at look's time and has succeeded: with that size, for writing. */
+struct content_open {
+    uint64_t size;
+    bool writes;
+};
+void contents_opened(struct content_file *file, uint32_t client, struct content_look *look,
+                     const struct content_open *open);
 /* Who syncs: a handle that was opened at some time, and was not told of what power failures up to
  * `sure` have taken; it is told of all after. */
 struct content_sync {

@@ -53,6 +53,9 @@ static bool ask_open(struct question *question, struct handle *handle) {
         .operation = SHOAL_OPEN,
         .ino = file->ino,
         .flags = SHOAL_OPEN_READ | (workload_draw(workload, 2) ? SHOAL_OPEN_WRITE : 0)};
+    if (question->request.flags & SHOAL_OPEN_WRITE) {
+        contents_writer_begin(question->content, question->asker->node->index);
+    }
     return true;
 }
 
@@ -189,11 +192,41 @@ static bool overwrite_draw(struct question *question, struct handle *handle) {
     }
 }
 
+/* Opened, written and closed between two sync points: what power loss leaves of it, if anything, is
+ * what a storage target has. Others may have got hold of the handle: then it is left to them. */
+static bool ask_visit(struct question *question) {
+    struct handle *handle = question->visit;
+    uint64_t size_max = question->asker->workload->options.size_max;
+
+    if (!handle || !handle->file || handle->closing || handle->busy > 0) {
+        question->visit = NULL;
+        return false;
+    }
+    switch (question->visit_next) {
+    case SHOAL_WRITE:
+        question->visit_next = SHOAL_READ;
+        return ask_write(question, handle);
+    case SHOAL_READ:
+        question->visit_next = SHOAL_RELEASE;
+        (void)ask_read(question, handle);
+        question->request.offset = 0;
+        question->request.size = size_max;
+        return true;
+    default:
+        question->visit = NULL;
+        handle->closing = true;
+        return ask_handle(question, handle, SHOAL_RELEASE);
+    }
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
+    if (ask_visit(question)) {
+        return true;
+    }
     if (asker->workload->options.unlinks && workload_draw(asker->workload, 8) > 0) {
         return ask_victim(question);
     }

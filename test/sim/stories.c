@@ -83,6 +83,12 @@ static const struct story stories[] = {
                ASK(LOOKUP, .name = "a", .fails = true), ASK(LOOKUP, .name = "b"), KILL(ON_MDT),
                DAMAGE, START(ON_MDT), ASK(LOOKUP, .name = "a")},
      .checkpoint_ns = NS_PER_S},
+    {.name = "growth-after-power",
+     .steps = {ASK(CREATE, .name = "a"), ASK(WRITE, .size = 20000, .byte = 'a'),
+               ASK(SETATTR, .size = 0), ASK(RELEASE, .size = 0), ASK(SYNC, .size = 0),
+               ASK(OPEN, .size = 0), ASK(WRITE, .size = 30000, .byte = 'b'),
+               ASK(RELEASE, .size = 0), POWER(ON_MDT), START(ON_MDT), ASK(SETATTR, .size = 20000),
+               ASK(OPEN, .size = 0), ASK(READ, .size = 20000, .byte = 0), ASK(RELEASE, .size = 0)}},
 };
 
 struct player {
@@ -119,6 +125,10 @@ static bool wait_for(struct player *player, bool (*until)(void *context)) {
     return wait_for_ns(player, STEP_S * NS_PER_S, until);
 }
 
+static bool opens(const struct step *step) {
+    return step->operation == SHOAL_CREATE || step->operation == SHOAL_OPEN;
+}
+
 static struct shoal_request request_of(struct player *player, const struct step *step) {
     struct shoal_request request = {
         .operation = step->operation,
@@ -130,7 +140,7 @@ static struct shoal_request request_of(struct player *player, const struct step 
         .new_name_bytes = step->new_name ? strlen(step->new_name) : 0,
         .file = step->name ? NULL : player->file,
         .mode = 0644,
-        .flags = step->operation == SHOAL_CREATE ? SHOAL_OPEN_READ | SHOAL_OPEN_WRITE : 0,
+        .flags = opens(step) ? SHOAL_OPEN_READ | SHOAL_OPEN_WRITE : 0,
         .data = player->data,
         .size = step->size,
         .done = answered,
@@ -173,7 +183,9 @@ static bool ask(struct player *player, const struct step *step) {
         return false;
     }
     fprintf(player->trace, "< %" PRId64 "\n", player->request.result);
-    if (step->operation == SHOAL_CREATE && player->request.result == 0) {
+    if (step->operation == SHOAL_RELEASE) {
+        player->file = NULL;
+    } else if (opens(step) && player->request.result == 0) {
         player->file = player->request.file;
         player->ino = player->request.attributes.ino;
     }

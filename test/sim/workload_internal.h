@@ -49,6 +49,8 @@ struct question {
     enum about about;
     struct name_slot names;
     struct victim victim;
+    struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
+    enum shoal_operation visit_next;
     struct tree_question tree;
     uint64_t tree_begin;
     char name[NAME_BYTES];

@@ -522,6 +522,114 @@ static void test_truncate_on_disk_first(void **state) {
     bench_free(bench);
 }
 
+static struct capability open_to_write(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.open.capability;
+}
+
+static void close_writer(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static void grow(struct meta_bench *bench, struct ino ino, uint64_t size) {
+    struct call call;
+
+    bench_prepare(bench, 1, OP_SETATTR, &call);
+    call.request.setattr =
+        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = size};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* Opened, written and closed since the last sync point: the group forgets it, the OSTs do not. */
+static void lose_growth(struct meta_bench *bench, struct ino ino, struct bench_chunks *chunks) {
+    struct capability capability = open_to_write(bench, 2, ino);
+
+    bench_chunk_write(bench, &capability, 9000);
+    close_writer(bench, 2, ino);
+    power_cut(bench);
+    assert_int_equal(size_of(bench, ino), 5000);
+    assert_int_equal(chunks->length, 9000);
+}
+
+/* What power loss leaves behind a file's end is cut before the file grows, be it by a truncation or
+ * by one who opens it for writing; once for each loss, and not for a kill or a stop. */
+static void test_growth_after_power_loss(void **state) {
+    const struct bench_options options = {.seed = 12};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct capability capability;
+
+    (void)state;
+    grow(bench, ino, 5000);
+    assert_int_equal(chunks->truncate_seq, 0); /* nothing was lost so far */
+    lose_growth(bench, ino, chunks);
+    grow(bench, ino, 20000);
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(chunks->length, 5000);
+    assert_int_equal(chunks->truncate_seq, 1);
+    grow(bench, ino, 5000);
+    bench_advance(bench, NS_PER_S);
+
+    lose_growth(bench, ino, chunks);
+    capability = open_to_write(bench, 1, ino);
+    assert_int_equal(capability.truncate_seq, 3);
+    assert_int_equal(capability.truncate_size, 5000);
+    bench_chunk_write(bench, &capability, 12000);
+    close_writer(bench, 1, ino);
+    assert_int_equal(open_to_write(bench, 1, ino).truncate_seq, 3);
+    close_writer(bench, 1, ino);
+
+    bench_restart(bench, false);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    assert_int_equal(open_to_write(bench, 1, ino).truncate_seq, 3);
+    close_writer(bench, 1, ino);
+    bench_stop_and_start(bench);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    assert_int_equal(open_to_write(bench, 1, ino).truncate_seq, 3);
+    bench_free(bench);
+}
+
+/* Who had the file open for writing since before the loss keeps what he wrote; what others had
+ * written beyond it becomes part of the file rather than to come back later. */
+static void test_growth_by_an_old_writer(void **state) {
+    const struct bench_options options = {.seed = 13};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct capability capability = open_to_write(bench, 1, ino);
+    struct call call;
+
+    (void)state;
+    bench_chunk_write(bench, &capability, 9000);
+    bench_restart(bench, true);
+    bench_prepare(bench, 1, OP_REOPEN, &call);
+    call.request.reopen = (struct reopen_request){.ino = ino, .write_count = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.reply.reopen.capability.truncate_seq, 0);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(size_of(bench, ino), 9000);
+    close_writer(bench, 1, ino);
+    assert_int_equal(open_to_write(bench, 2, ino).truncate_seq, 0);
+    assert_int_equal(chunks->length, 9000);
+    bench_free(bench);
+}
+
 static int trim(struct meta_bench *bench, struct ino ino, uint64_t size, uint32_t truncate_seq,
                 struct call *call) {
     bench_prepare(bench, 1, OP_SETATTR, call);
@@ -610,6 +718,8 @@ int main(void) {
         cmocka_unit_test(test_damaged_rows),
         cmocka_unit_test(test_unlink_on_disk_first),
         cmocka_unit_test(test_truncate_on_disk_first),
+        cmocka_unit_test(test_growth_after_power_loss),
+        cmocka_unit_test(test_growth_by_an_old_writer),
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_attach_to_another_term),
     };

@@ -455,10 +455,44 @@ static void test_clean_stop(void **state) {
     assert_int_equal(stopped, 0);
     bench->sealed = kv_position(bench->kv);
     bench->synced = bench->sealed;
+    uint16_t losses = kv_losses(bench->kv);
     reopen(bench, true);
     struct kv_counters counters;
     kv_counters_get(bench->kv, &counters);
     assert_int_equal(counters.replayed_records, 0);
+    assert_int_equal(kv_losses(bench->kv), losses);
+    bench_free(bench);
+}
+
+/* Power takes the ring, and the start after it is killed at each of its disk operations in turn: a
+ * later one that finds the ring of the killed one says all the same that something may be lost. A
+ * kill alone loses nothing. */
+static void test_losses_are_counted(void **state) {
+    struct bench *bench = bench_new(6, 0);
+    char problem[256];
+    int r = -ERR_CLOSED;
+
+    (void)state;
+    for (uint64_t crash_after = 1; r < 0; crash_after++) {
+        uint16_t losses = kv_losses(bench->kv);
+
+        memory_env_kill(bench->world);
+        kv_close(bench->kv);
+        assert_int_equal(open_kv(bench, problem), 0);
+        assert_int_equal(kv_losses(bench->kv), losses);
+        memory_env_power(bench->world);
+        kv_close(bench->kv);
+        memory_env_crash_after(bench->world, crash_after);
+        r = open_kv(bench, problem);
+        memory_env_crash_after(bench->world, UINT64_MAX);
+        if (r < 0) {
+            assert_int_equal(r, -ERR_CLOSED);
+            memory_env_kill(bench->world);
+            assert_int_equal(open_kv(bench, problem), 0);
+        }
+        assert_int_not_equal(kv_losses(bench->kv), losses);
+        assert_true(crash_after < 1000);
+    }
     bench_free(bench);
 }
 
@@ -692,6 +726,7 @@ int main(void) {
         cmocka_unit_test(test_clean_stop),
         cmocka_unit_test(test_lost_ring),
         cmocka_unit_test(test_ring_behind_its_log),
+        cmocka_unit_test(test_losses_are_counted),
         cmocka_unit_test(test_ring_of_another_log),
         cmocka_unit_test(test_ring_of_another_size),
         cmocka_unit_test(test_ring_grows_when_synced),
