@@ -113,7 +113,8 @@ static uint64_t bytes_at_start(const struct config *config) {
     uint64_t targets = 1 + (uint64_t)config->ost_count;
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
-           config->ost_count * MIN(config->data_bytes_max, 256 * MIB) + config->keep_free_bytes;
+           config->ost_count * MIN(config->data_bytes_max, (uint64_t)OST_FIRST_BYTES) +
+           config->keep_free_bytes;
 }
 
 static int refuse_small(const struct env_space *space, const char *directory,

@@ -1049,20 +1049,37 @@ def write_until_full(scene):
     return paths
 
 
+def free_bytes(path):
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
 def on_full_disk(scene):
-    """Targets that may grow beyond the file system below: some of it stays free."""
+    """Targets that may grow beyond the file system below: some of it stays free, and the mount tells
+    what there is."""
     keep = 64 * MIB
+    scene.configure("osts = 1", "osts = 3")
     scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}\n"
                     f"keep_free_bytes = {keep}")
     directory = scene.disk(700)
     shutil.move(scene.path("shoal.conf"), directory)
     scene.directory = directory
     scene.start()
+    told = free_bytes(scene.mount)
+    if not 200 * MIB < told <= 700 * MIB - keep:
+        return f"the mount tells {told} bytes"
     paths = write_until_full(scene)
-    status = os.statvfs(directory)
-    left = status.f_bavail * status.f_frsize
+    if abs(told - len(paths) * MIB) > 100 * MIB:
+        return f"the mount has told {told} bytes, and takes {len(paths)} MiB"
+    if free_bytes(scene.mount) > 50 * MIB:
+        return f"the mount is full and tells {free_bytes(scene.mount)} bytes"
+    left = free_bytes(directory)
     if left < keep * 9 // 10:
         return f"{left} bytes are left of {keep}"
+    words = f"{directory} has {left // MIB} MiB free, of which keep_free_bytes keeps 64 MiB: make"
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        if words not in (log := file.read()):
+            return f"the log does not say \"{words}\": {log[-500:]}"
     if len(paths) < 200:
         return f"full after {len(paths)} MiB of 700"
     for number in range(1000):
@@ -1075,6 +1092,32 @@ def on_full_disk(scene):
     if len(os.listdir(scene.mount)) != len(paths) - 100 + 1001:
         return "names are lost"
     return None
+
+
+def on_raised_limit(scene):
+    """A limit is raised where there is no room for more: the start takes nothing that stays free."""
+    keep = 64 * MIB
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {16 * MIB}\n"
+                    f"keep_free_bytes = {keep}")
+    directory = scene.disk(200)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    scene.run_once()
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}")
+    os.mkdir(os.path.join(directory, "filler"))
+    with open(os.path.join(directory, "filler", "file"), "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free_bytes(directory) - keep - MIB)
+    scene.start()
+    if free_bytes(directory) < keep - MIB:
+        return f"{free_bytes(directory)} bytes are left of {keep}"
+    if os.path.getsize(scene.path("ost0/data")) != 16 * MIB:
+        return "the data has grown"
+    if free_bytes(scene.mount) > 16 * MIB:
+        return f"the mount tells {free_bytes(scene.mount)} bytes"
+    scene.stop()
+    shutil.rmtree(os.path.join(directory, "filler"))
+    scene.start()
+    return None if free_bytes(scene.mount) > 30 * MIB else "the mount tells no more space"
 
 
 def make_files(scene, names, limit):
@@ -1383,7 +1426,8 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-signal-of-down", on_signal_of_down),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
-         ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
+         ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
+         ("works-on-no-space", on_no_space)]
 
 
 def run_works(shoal, serve):
