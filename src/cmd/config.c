@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct size_row {
+struct number_row {
+    const char *section;
     const char *name;
     size_t offset;
     uint64_t minimum;
@@ -16,9 +17,11 @@ struct size_row {
 };
 
 #define SIZE_ROW(field, minimum, maximum, value, comment)                                          \
-    {#field, offsetof(struct config, field), minimum, maximum, value, comment}
+    {"sizes", #field, offsetof(struct config, field), minimum, maximum, value, comment}
+#define LIMIT_ROW(field, minimum, maximum, value, comment)                                         \
+    {"limits", #field, offsetof(struct config, field), minimum, maximum, value, comment}
 
-static const struct size_row size_rows[] = {
+static const struct number_row number_rows[] = {
     SIZE_ROW(mdt_ring_bytes, MIB, GIB, 32 * MIB, "shared memory for metadata records"),
     SIZE_ROW(ost_ring_bytes, MIB, GIB, 8 * MIB, "shared memory for each storage target's records"),
     SIZE_ROW(ost_ring_data_bytes, 256 * KIB, GIB, 32 * MIB, "... and for its small writes"),
@@ -33,16 +36,22 @@ static const struct size_row size_rows[] = {
              "data of each storage target grows up to this"),
     SIZE_ROW(keep_free_bytes, MIB, CONFIG_DATA_BYTES_MAX, 0,
              "data leaves as much free for logs and metadata"),
+    LIMIT_ROW(open_files_max, 1024, 1048576, 65536, "files and directories open in the mount"),
+    LIMIT_ROW(
+        mount_requests_max, 0, 4096, 0,
+        "requests of the mount at work, each with a buffer of 1 MiB; 0: 64, or more CPUs' need"),
+    LIMIT_ROW(request_timeout_ms, 1000, 3600000, 60000, "then a request answers ETIMEDOUT"),
+    LIMIT_ROW(session_timeout_ms, 5000, 3600000, 30000, "a client silent for so long is evicted"),
 };
 
-static uint64_t *size_at(struct config *config, const struct size_row *row) {
+static uint64_t *number_at(struct config *config, const struct number_row *row) {
     return (uint64_t *)(void *)((char *)config + row->offset);
 }
 
 void config_default(struct config *config) {
     *config = (struct config){.format = CONFIG_FORMAT, .ost_count = 4};
-    for (size_t i = 0; i < ARRAY_SIZE(size_rows); i++) {
-        *size_at(config, &size_rows[i]) = size_rows[i].value;
+    for (size_t i = 0; i < ARRAY_SIZE(number_rows); i++) {
+        *number_at(config, &number_rows[i]) = number_rows[i].value;
     }
 }
 
@@ -81,20 +90,22 @@ static int complain(struct parse *parse, const char *name, const char *value) {
     return 0;
 }
 
-static int parse_size(struct parse *parse, const char *name, const char *value) {
-    for (size_t i = 0; i < ARRAY_SIZE(size_rows); i++) {
-        if (strcmp(size_rows[i].name, name) == 0) {
+static int parse_row(struct parse *parse, const char *section, const char *name,
+                     const char *value) {
+    for (size_t i = 0; i < ARRAY_SIZE(number_rows); i++) {
+        if (strcmp(number_rows[i].section, section) == 0 &&
+            strcmp(number_rows[i].name, name) == 0) {
             uint64_t number;
 
-            if (!parse_number(value, &number) || number < size_rows[i].minimum ||
-                number > size_rows[i].maximum) {
+            if (!parse_number(value, &number) || number < number_rows[i].minimum ||
+                number > number_rows[i].maximum) {
                 snprintf(parse->problem, 256,
-                         "%s: %s must be a number of bytes, at least %" PRIu64
-                         " and at most %" PRIu64,
-                         CONFIG_NAME, name, size_rows[i].minimum, size_rows[i].maximum);
+                         "%s: %s must be a number%s, at least %" PRIu64 " and at most %" PRIu64,
+                         CONFIG_NAME, name, strcmp(section, "sizes") == 0 ? " of bytes" : "",
+                         number_rows[i].minimum, number_rows[i].maximum);
                 return 0;
             }
-            *size_at(parse->config, &size_rows[i]) = number;
+            *number_at(parse->config, &number_rows[i]) = number;
             return 1;
         }
     }
@@ -106,11 +117,8 @@ static int parse_line(void *context, const char *section, const char *name, cons
     struct config *config = parse->config;
     uint64_t number;
 
-    if (strcmp(section, "sizes") == 0) {
-        return parse_size(parse, name, value);
-    }
     if (strcmp(section, "cluster") != 0) {
-        return complain(parse, name, value);
+        return parse_row(parse, section, name, value);
     }
     if (strcmp(name, "format") == 0 && parse_number(value, &number) && number > 0) {
         config->format = (uint32_t)MIN(number, (uint64_t)UINT32_MAX);
@@ -190,14 +198,23 @@ void config_print(const struct config *config, char *text, size_t size) {
     at += print_hex(text + at, size - at, config->cluster_id, 16);
     at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
     at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);
-    at += (size_t)snprintf(text + at, size - at, "\n\n[sizes]\n");
-    for (size_t i = 0; i < ARRAY_SIZE(size_rows) && at < size; i++) {
-        const struct size_row *row = &size_rows[i];
-        uint64_t value = *size_at((struct config *)(uintptr_t)config, row);
+    at += (size_t)snprintf(text + at, size - at, "\n");
+    const char *section = "";
+
+    for (size_t i = 0; i < ARRAY_SIZE(number_rows) && at < size; i++) {
+        const struct number_row *row = &number_rows[i];
+        uint64_t value = *number_at((struct config *)(uintptr_t)config, row);
 
         /* Left out, as it is not known yet. */
         if (value < row->minimum) {
             continue;
+        }
+        if (strcmp(section, row->section) != 0) {
+            section = row->section;
+            at += (size_t)snprintf(text + at, size - at, "\n[%s]\n", section);
+            if (at >= size) {
+                break;
+            }
         }
         at += (size_t)snprintf(text + at, size - at, "; %s\n%s = %" PRIu64 "\n", row->comment,
                                row->name, value);

@@ -23,7 +23,11 @@ struct config {
     uint64_t base_memory_bytes; /* metadata is read in place while it is smaller */
     uint64_t cache_bytes;       /* of blocks, of each storage target */
     uint64_t data_bytes_max;    /* of each storage target */
-    uint64_t keep_free_bytes;   /* that data leaves to logs and metadata; 0: config_keep_free's */
+    uint64_t open_files_max;
+    uint64_t mount_requests_max; /* 0: the mount's own default */
+    uint64_t request_timeout_ms;
+    uint64_t session_timeout_ms;
+    uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
 
 /* Defaults, without ids, data_bytes_max and keep_free_bytes. */

@@ -97,10 +97,13 @@ int daemon_check_mount(const struct daemon_options *options, char **ret_mount_po
 }
 
 static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
+    const struct config *config = local_cluster_config(control->cluster);
     const struct fuse_options fuse_options = {
         .client = local_cluster_client(control->cluster),
         .env = local_cluster_env(control->cluster),
         .mount_point = mount_point,
+        .requests_max = (uint32_t)config->mount_requests_max,
+        .handles_max = (uint32_t)config->open_files_max,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
         .thread_enter = local_cluster_thread_enter,

@@ -235,6 +235,7 @@ static int open_manager(struct local_cluster *cluster, char problem[256]) {
         .rpc = cluster->manager_rpc,
         .map = cluster->map,
         .target = {LOCAL_MANAGER_ID},
+        .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
     };
 
     options.kv.ring_bytes = 256 * KIB;
@@ -254,6 +255,8 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
         .target = {LOCAL_MDT_ID},
         .rpc = cluster->group_rpc,
         .root_mode = 0755,
+        /* Those of a killed predecessor besides, until its session has ended. */
+        .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
     };
 
@@ -324,6 +327,8 @@ static int open_client(struct local_cluster *cluster, const char *origin) {
         .manager = {LOCAL_MANAGER_ID},
         .node = {1},
         .origin = origin,
+        .open_files_max = (uint32_t)cluster->config.open_files_max,
+        .request_timeout_ns = cluster->config.request_timeout_ms * NS_PER_MS,
     };
 
     cluster->env->ops->random(cluster->env, &options.incarnation, sizeof options.incarnation);

@@ -36,6 +36,9 @@ int local_mark_serving(struct env *env, const struct local_mark *mark) {
 
     text_of_boot(env, boot);
     int r = mark->rings_left ? 0 : env_file_write(env, LOCAL_MARK_NAME, boot, MARK_BYTES);
+    if (r == -ERR_NO_SPACE && !mark->unclean) {
+        r = env_file_write(env, LOCAL_MARK_NAME, "", 0);
+    }
     return mark->unclean ? 0 : r;
 }
 

@@ -16,7 +16,7 @@ struct local_mark {
 };
 
 MUST_CHECK int local_mark_read(struct env *env, struct local_mark *ret_mark);
-/* Where there is one already, one that cannot be written (a full disk) is as good. */
+/* On a full disk the one that is there already is as good, and an empty one better than none. */
 MUST_CHECK int local_mark_serving(struct env *env, const struct local_mark *mark);
 void local_mark_stopping(struct env *env);
 /* Takes it away, unless `unclean` says that it must stay. */

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum {
@@ -29,7 +30,8 @@ enum {
     FILE_MODE = 0600,
     FORMAT_VERSION = 1,
     FORMAT_KEY_BYTES = KV_KEY_BYTES + 1,
-    WARM_ROWS = 64, /* about four pages */
+    WARM_ROWS = 64,       /* about four pages */
+    FULL_BYTES = 1 << 20, /* with less left, a file system is full */
 };
 #define MAP_BYTES_MAX (1024 * GIB)
 #define MAP_BYTES_MIN (16 * GIB)
@@ -476,6 +478,18 @@ static int rows_commit(struct kv_base *base, MDB_txn *txn, const struct kv_base_
     return r;
 }
 
+/* LMDB calls it EIO, too, when the file system takes a part of a write only, being full then. */
+static int commit_error(struct kv_base *base, int lmdb_result) {
+    struct statvfs space;
+    mdb_filehandle_t file;
+
+    if (lmdb_result == EIO && mdb_env_get_fd(base->lmdb, &file) == 0 &&
+        fstatvfs(file, &space) == 0 && space.f_bavail * space.f_frsize < FULL_BYTES) {
+        return -ERR_NO_SPACE;
+    }
+    return error_of(lmdb_result);
+}
+
 static void lmdb_commit_run(struct env_job *job) {
     struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
     struct kv_base *base = commit->base;
@@ -494,7 +508,7 @@ static void lmdb_commit_run(struct env_job *job) {
         }
     }
     measure_file(base);
-    commit->result = error_of(r);
+    commit->result = commit_error(base, r);
 }
 
 static void lmdb_commit_done(struct env_job *job) {

@@ -119,6 +119,31 @@ static void answer_synced(struct group *group) {
     }
 }
 
+/* What ran and waits for its record to be durable, or for the end of an eviction: that goes on, but
+ * its caller is told that nobody knows. */
+static void list_give_up(struct group *group, struct list *held) {
+    for (struct list_node *node = list_first(held), *next; node; node = next) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        int r = call_given_up(call, group->now_ns);
+
+        next = list_next(held, node);
+        if (r < 0) {
+            list_remove(node);
+            reply(group, call, r);
+        }
+    }
+}
+
+static void held_give_up(struct group *group) {
+    const struct list *known = &group->sessions.known;
+
+    list_give_up(group, &group->awaiting_sync);
+    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
+        list_give_up(group, &CONTAINER_OF(node, struct session, node)->evict_calls);
+    }
+    run_give_up(group);
+}
+
 /* A log that has stopped took the open record with it: what ran in this step did not happen. */
 static void failure_check(struct group *group) {
     int failure = kv_failure(group->kv);
@@ -220,6 +245,7 @@ static void take_in(struct group *group, struct message *message) {
         atomic_store(&group->tick.posted, false);
         group->orders.ticked = true;
         group->settle.ticked = true;
+        held_give_up(group);
         if (group->rpc) {
             rpc_tick(group->rpc);
         }

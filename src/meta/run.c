@@ -381,3 +381,40 @@ void run_class(struct group *group, enum message_class message_class, enum run_w
     }
     run_arrivals(group, message_class);
 }
+
+/* They have changed nothing: each would have run again from its beginning. */
+static void parked_give_up(struct group *group, struct list *parked) {
+    struct list todo;
+
+    list_init(&todo);
+    parking_put_back(parked, &todo);
+    while (!list_is_empty(&todo)) {
+        struct call *call = parking_take(&group->parking, &todo);
+        int r = call_given_up(call, group->now_ns);
+
+        if (r < 0) {
+            group_answer(group, call, r);
+        } else {
+            parking_put(&group->parking, parked, call);
+        }
+    }
+}
+
+void run_give_up(struct group *group) {
+    for (size_t i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        struct list *arrived = &group->arrived[i];
+
+        for (struct list_node *node = list_first(arrived), *next; node; node = next) {
+            struct call *call = CONTAINER_OF(node, struct call, server_node);
+            int r = call_given_up(call, group->now_ns);
+
+            next = list_next(arrived, node);
+            if (r < 0) {
+                list_remove(node);
+                group_answer(group, call, r);
+            }
+        }
+        parked_give_up(group, &group->parking.rows[i]);
+        parked_give_up(group, &group->parking.group[i]);
+    }
+}

@@ -6,6 +6,8 @@
 
 /* Takes in a call that has just arrived. */
 void run_arrived(struct group *group, struct call *call);
+/* A tick: answers what has not run and was given up by its caller. */
+void run_give_up(struct group *group);
 /* Of the parked: those that wait for rows, for the group. */
 enum run_what { RUN_ROWS = 1, RUN_GROUP = 2 };
 /* Runs those, then what has arrived, as far as the log has room. */

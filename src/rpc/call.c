@@ -171,6 +171,13 @@ void call_reply(struct call *call, int result) {
     call->reply_to(call);
 }
 
+int call_given_up(const struct call *call, uint64_t now_ns) {
+    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
+        return -ERR_INTERRUPTED;
+    }
+    return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
+}
+
 void call_discard(struct call *call) {
     call->result = CALL_DISCARDED;
     call->reply_to(call);

@@ -13,8 +13,7 @@
  * says that it has not looked at the request, is retried here, until the deadline.
  * Bulk points to the caller's memory: valid until done.
  *
- * Where the transport is reliable (in process), a call that a server holds ends by its answer only:
- * its memory is in use there, so the deadline counts only while it waits to be sent again.
+ * In process, a call's memory is in use by the server that holds it: see call_given_up.
  *
  * Thread: any with a worker; done within the origin's step; call_reply within the server's step. */
 #pragma once
@@ -100,6 +99,8 @@ void call_cancel(struct call *call);
 
 /* The server's answer; reply fields are filled. Ownership goes back. */
 void call_reply(struct call *call, int result);
+/* 0, or what a server that still holds it answers at a tick; its caller does over a network. */
+MUST_CHECK int call_given_up(const struct call *call, uint64_t now_ns);
 /* The server's end of a copy of a mutation that it is at work on: the first one gets the answer. */
 void call_discard(struct call *call);
 

@@ -24,6 +24,8 @@ void ost_log(struct ost *ost, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* request.c: answers all finished requests, behind the seal. */
 void requests_answer(struct ost *ost);
+/* In a step that a tick began: ends those that their callers have given up. */
+void requests_give_up(struct ost *ost);
 
 /* load.c: reads what the OST keeps in memory; -ERR_PENDING: again at the next wake. */
 MUST_CHECK int load_file(struct ost *ost, char problem[256]);

@@ -293,6 +293,7 @@ void ost_step(struct actor *actor, struct message *first) {
         } else {
             atomic_store(&ost->wake_posted, false);
             kv_step(ost->kv);
+            requests_give_up(ost);
             all_ready(ost, &ost->kv_waiting);
             all_ready(ost, &ost->yielded);
             space_tick(ost);

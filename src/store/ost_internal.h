@@ -52,8 +52,9 @@ struct ost {
     struct env *env;
     struct kv *kv;
     struct env_file *file;
-    bool is_loading; /* calls wait */
-    int failed;      /* nothing is served: the answer to every call */
+    bool is_loading;     /* calls wait */
+    uint64_t gave_up_ns; /* when requests_give_up looked last */
+    int failed;          /* nothing is served: the answer to every call */
 
     /* Memory. */
     struct request *requests;

@@ -85,7 +85,11 @@ def listing(top, mounted, started):
 
 def is_process(name):
     """Any verb may take away the entry of a daemon that was killed."""
-    return os.path.exists(os.path.join("/proc", name))
+    try:
+        with open(f"/proc/{name}/cmdline", "rb") as file:
+            return b"shoal" in file.read()
+    except OSError:
+        return False
 
 
 def state(scene):
@@ -99,7 +103,9 @@ def settled_state(scene):
     """The state once a daemon that runs has written what it had to write."""
     if scene.process() is None:
         return state(scene)
-    scene.run("sync", scene.directory)
+    # What the first makes room for is written with the second.
+    for _ in range(2):
+        scene.run("sync", scene.directory)
     before = state(scene)
     for _ in range(SETTLE_LIMIT):
         time.sleep(SETTLE_S)

@@ -190,7 +190,8 @@ class Configuration(unittest.TestCase):
     def setUp(self):
         self.text = text_of("src/cmd/config.c")
         self.rows = rows_of(f"{REFERENCE}/configuration.md")
-        self.sizes = re.findall(r"SIZE_ROW\((\w+), ([^,]+), ([^,]+), ([^,]+),\s+\"", self.text)
+        row = r"(?:SIZE|LIMIT)_ROW\(\s*(\w+), ([^,]+), ([^,]+), ([^,]+),\s+\""
+        self.sizes = re.findall(row, self.text)
 
     def test_each_key_has_a_row_and_no_other(self):
         keys = [size[0] for size in self.sizes]

@@ -708,6 +708,42 @@ static void test_attach_to_another_term(void **state) {
     bench_free(bench);
 }
 
+/* In process nobody but the group can end what it holds: it does when the deadline has passed, or
+ * the caller has cancelled. What ran before stays done. */
+static void test_gives_up_what_it_holds(void **state) {
+    (void)state;
+    for (int cancelled = 0; cancelled < 2; cancelled++) {
+        const struct bench_options options = {.seed = 11};
+        struct meta_bench *bench = bench_new(&options);
+        struct env *env = memory_env_env(bench->world);
+        struct call make;
+        struct call sync;
+        struct call stat;
+        uint8_t name[4];
+
+        create_prepare(bench, 1, &make, name);
+        assert_int_equal(bench_run(bench, &make), 0);
+        bench_prepare(bench, 0, OP_SYNC, &sync);
+        sync.deadline_ns = cancelled ? 0 : env_now_ns(env) + 5 * NS_PER_S;
+        bench_post(bench, &sync);
+        group_tick(bench->group);
+        /* Its I/O doesn't come to its end, as nobody pumps it. */
+        assert_false(bench_is_answered(&sync));
+        if (cancelled) {
+            call_cancel(&sync);
+        } else {
+            memory_env_advance(bench->world, 6 * NS_PER_S);
+        }
+        group_tick(bench->group);
+        assert_true(bench_is_answered(&sync));
+        assert_int_equal(sync.result, cancelled ? -ERR_INTERRUPTED : -ERR_TIMED_OUT);
+        bench_prepare(bench, 0, OP_GETATTR, &stat);
+        stat.request.getattr.ino = INO_ROOT;
+        assert_int_equal(bench_run(bench, &stat), 0);
+        bench_free(bench);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_in_flight),
@@ -722,6 +758,7 @@ int main(void) {
         cmocka_unit_test(test_growth_by_an_old_writer),
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_attach_to_another_term),
+        cmocka_unit_test(test_gives_up_what_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
