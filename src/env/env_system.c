@@ -39,20 +39,21 @@ static int all_written(int fd, const void *data, size_t size_bytes) {
     return 0;
 }
 
-/* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. */
+/* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. Empty
+ * lines fill it up, which a shell's $(cat lock) leaves out. */
 static int lock_sign(const struct env_lock *lock) {
-    char text[ENV_LOCK_BYTES + 1];
+    char text[ENV_LOCK_BYTES];
+    int size = snprintf(text, sizeof text, "%d", getpid());
 
-    snprintf(text, sizeof text, "%-*d\n", ENV_LOCK_BYTES - 1, getpid());
+    memset(text + size, '\n', sizeof text - (size_t)size);
     return all_written(lock->fd, text, ENV_LOCK_BYTES);
 }
 
-/* Blank again: whoever tried and gave up has changed nothing. */
+/* Empty again: whoever tried and gave up has changed nothing. */
 static void lock_unsign(const struct env_lock *lock) {
     char text[ENV_LOCK_BYTES];
 
-    memset(text, ' ', sizeof text - 1);
-    text[sizeof text - 1] = '\n';
+    memset(text, '\n', sizeof text);
     (void)!pwrite(lock->fd, text, sizeof text, 0);
 }
 
