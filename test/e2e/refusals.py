@@ -872,6 +872,38 @@ killed(["status"])
 killed(["down"])
 
 
+@row("killed-tells-of-death", 1, "its daemon has died", "shoal up")
+def _(scene):
+    scene.start()
+    scene.kill()
+    return ["status", scene.directory]
+
+
+def dead_mount(words, *below):
+    @row("dead-mount-" + "-".join([*words, *below]), 1, "is dead", "shoal up DIR --mount", "umount -l")
+    def _(scene):
+        scene.start()
+        scene.kill()
+        wait_for_death(scene.mount)
+        scene.must_name = scene.mount
+        return [*words, os.path.join(scene.mount, *below)]
+
+
+def wait_for_death(mount):
+    """The kernel answers for a killed daemon for a moment still."""
+    for _ in range(SETTLE_LIMIT):
+        try:
+            os.statvfs(mount)
+        except OSError:
+            return
+        time.sleep(SETTLE_S)
+
+
+dead_mount(["df"])
+dead_mount(["status"])
+dead_mount(["umount"])
+
+
 @row("umount-other", 1, "neither a Shoal directory nor in a Shoal mount")
 def _(scene):
     scene.start()
@@ -1124,6 +1156,52 @@ def on_raised_limit(scene):
     shutil.rmtree(os.path.join(directory, "filler"))
     scene.start()
     return None if free_bytes(scene.mount) > 30 * MIB else "the mount tells no more space"
+
+
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ shoal: (.*)")
+
+
+def on_log(scene):
+    """Each line has its time, and each start, stop and death is there to be matched."""
+    processes = []
+    scene.start()
+    processes.append(scene.process())
+    with open(scene.path("lock"), encoding="ascii") as file:
+        if (text := file.read().rstrip("\n")) != str(processes[0]):
+            return f"the lock holds {text!r}"
+    scene.stop()
+    with open(scene.path("lock"), encoding="ascii") as file:
+        if file.read().rstrip("\n"):
+            return "the lock still holds something"
+    scene.start()
+    processes.append(scene.process())
+    scene.write(os.path.join(scene.mount, "file"), b"bytes")
+    scene.kill()
+    scene.start()
+    processes.append(scene.process())
+    scene.run("umount", scene.mount)
+    scene.run("up", scene.directory, "--mount", scene.mount)
+    os.kill(processes[-1], signal.SIGTERM)
+    for _ in range(SETTLE_LIMIT):
+        if scene.process() is None:
+            break
+        time.sleep(SETTLE_S)
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    ready = f"{scene.directory}: 1 manager, 1 metadata target, 1 storage target, mounted at "
+    wanted = [f"{re.escape(ready + scene.mount)}, process {process}" for process in processes]
+    stopped = re.escape(f"{scene.directory} stopped, all of it is on disk")
+    died = r".*died: [1-9]\d* records are played again, [1-9]\d* of them from memory"
+    wanted = [wanted[0], stopped, wanted[1], died, wanted[2],
+              re.escape(f"{scene.directory}: mounted at {scene.mount}"), r".*: signal 15 says stop",
+              stopped]
+    for line in lines:
+        match = LOG_LINE.fullmatch(line)
+        if not match:
+            return f"no time: {line}"
+        if wanted and re.fullmatch(wanted[0], match.group(1)):
+            wanted.pop(0)
+    return f"the log lacks {wanted[0]}: {lines}" if wanted else None
 
 
 def make_files(scene, names, limit):
@@ -1433,6 +1511,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
+         ("works-log", on_log),
          ("works-on-no-space", on_no_space)]
 
 
