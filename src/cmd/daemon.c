@@ -109,6 +109,38 @@ int daemon_check_mount(const struct daemon_options *options, char **ret_mount_po
     return 0;
 }
 
+static int note_entry(void *context, const struct env_entry *entry) {
+    bool *found = context;
+
+    *found = strcmp(entry->name, "lost+found") != 0;
+    return *found;
+}
+
+static bool is_empty(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    bool found = false;
+    struct env *env;
+
+    if (env_linux_new(&options, &env) == 0) {
+        (void)!env_directory_list(env, ".", note_entry, &found);
+        env_linux_free(env);
+    }
+    return !found;
+}
+
+void daemon_notes(const struct daemon_options *options, char *text, size_t size) {
+    const struct local_cluster_options cluster_options = cluster_options_of(options);
+
+    local_directory_notes(&cluster_options, text, size);
+    if (options->mount_point && !is_empty(options->mount_point)) {
+        size_t used = strlen(text);
+
+        snprintf(text + used, size - used,
+                 "%s is not empty: what is in it is hidden while Shoal is mounted there\n",
+                 options->mount_point);
+    }
+}
+
 static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
     const struct fuse_options fuse_options = {

@@ -47,6 +47,7 @@ struct env_space {
     uint64_t total_bytes;
     uint64_t free_bytes;  /* for this user */
     const char *fs_name;  /* "ext4", "btrfs", ...; "unknown" */
+    bool in_memory;       /* nothing of it survives a restart of the machine */
     bool copies_on_write; /* an overwrite of allocated space may still find none */
 };
 MUST_CHECK int env_space_get(struct env *env, struct env_space *ret_space);

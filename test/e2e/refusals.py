@@ -1061,7 +1061,45 @@ def serves(scene, directory):
 
 
 def on_tmpfs(scene):
-    return serves(scene, scene.disk(200))
+    """It serves, and each start says what that is worth."""
+    problem = serves(scene, scene.disk(200))
+    if problem:
+        return problem
+    scene.stop()
+    result = scene.run("up", scene.directory)
+    line = f"shoal up: note: {scene.directory} lies on tmpfs, in memory: a restart of the machine"
+    return None if result.stderr.startswith(line) and result.stderr.count("\n") == 1 else \
+        f"it says {result.stderr}"
+
+
+def on_notes(scene):
+    """What is no refusal, but should be known: said once, and the cluster serves."""
+    disk = os.path.join(scene.top, "disk")
+    with open(disk, "wb") as file:
+        file.truncate(4096 * MIB)
+    scene.sh("mkfs.ext4", "-q", disk)
+    scene.directory = scene.new_directory()
+    scene.mount_at(scene.directory, "-o", "loop", disk)
+    for path in (scene.mount, other := scene.new_directory()):
+        scene.write(os.path.join(path, "mine"), b"mine")
+    result = scene.run("up", scene.directory, "--mount", scene.mount)
+    room = int(re.search(r"has room for (\d+) MiB of data", result.stderr).group(1))
+    lines = [f"shoal up: note: the new cluster has room for {room} MiB of data: half of what is free "
+             f"on the file system of {scene.directory} beyond logs and keep_free_bytes",
+             f"shoal up: note: {scene.mount} is not empty: what is in it is hidden while Shoal is "
+             "mounted there"]
+    if result.returncode or result.stderr.splitlines() != lines or not 200 < room < 1024:
+        return f"it answers {result.returncode}: {result.stderr}"
+    scene.run("umount", scene.mount)
+    scene.mount = other
+    result = scene.run("up", scene.directory, "--mount", other)
+    if result.returncode or result.stderr.count("is not empty") != 1:
+        return f"it answers {result.returncode}: {result.stderr}"
+    scene.stop()
+    os.unlink(os.path.join(other, "mine"))
+    result = scene.run("up", scene.directory, "--mount", other)
+    scene.stop()
+    return f"it says {result.stderr}" if result.stderr else None
 
 
 def on_overlay(scene):
@@ -1509,7 +1547,8 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
          ("works-signal-of-down", on_signal_of_down),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
-         ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+         ("works-on-tmpfs", on_tmpfs), ("works-notes", on_notes),
+         ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
          ("works-log", on_log),
          ("works-on-no-space", on_no_space)]
