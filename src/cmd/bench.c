@@ -82,6 +82,11 @@ static int phase_sum(struct engine *engine, struct bench_row *row, char problem[
     for (uint32_t i = 0; i < row->threads; i++) {
         const struct bench_worker *worker = &engine->workers[i];
 
+        if (worker->error == -ERR_NOT_FOUND && !engine->phase->makes) {
+            snprintf(problem, 256, "%s: %.160s is not there: another phase makes it, first",
+                     row->name, worker->path);
+            return worker->error;
+        }
         if (worker->error) {
             snprintf(problem, 256, "%s: %.160s: %s", row->name, worker->path,
                      err_text(worker->error));
@@ -184,9 +189,7 @@ static int phases_run(struct engine *engine, char problem[256]) {
             r = phase_run(engine, bench_phase_name(kind, i), problem);
         }
     }
-    if (r == 0) {
-        directories_remove(run);
-    }
+    directories_remove(run);
     return r;
 }
 

@@ -59,6 +59,19 @@ PRINTF_LIKE(2, 3) static bool complain(char problem[256], const char *format, ..
     return false;
 }
 
+static bool refuse_phases(const struct bench_options *options, const char *text,
+                          char problem[256]) {
+    char names[128] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; kinds[options->kind].phases[i] && used < sizeof names; i++) {
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? "," : "",
+                                 kinds[options->kind].phases[i]);
+    }
+    return complain(problem, "--phases of %s takes some of %s, not %.80s",
+                    kinds[options->kind].name, names, text);
+}
+
 static bool take_number(struct bench_options *options, const char *name, const char *text,
                         char problem[256]) {
     unsigned long long number;
@@ -150,8 +163,7 @@ bool bench_parse(size_t argument_count, const char *const *arguments, struct ben
             return complain(problem, "%s is no option, or its value is missing", word);
         } else if (used == 2 && strcmp(word, "--phases") == 0) {
             if (!take_phases(options, arguments[i + 1])) {
-                return complain(problem, "--phases: %s is not a list of this kind's phases",
-                                arguments[i + 1]);
+                return refuse_phases(options, arguments[i + 1], problem);
             }
         } else if (used == 2 && !take_number(options, word, arguments[i + 1], problem)) {
             return false;

@@ -57,6 +57,8 @@ static int parse_stripe(const struct verb *verb, int argc, char **argv,
             words->count = strcmp(argv[++i], "-1") == 0 ? "all" : argv[i];
         } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
             words->size = argv[++i];
+        } else if (strcmp(argv[i], "--count") == 0 || strcmp(argv[i], "--size") == 0) {
+            return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || words->path) {
             return verb_usage(verb, "%s is not understood", argv[i]);
         } else {
@@ -113,6 +115,7 @@ const struct verb verb_stripe = {
     "get|set PATH [--count N] [--size BYTES] [--json]",
     "Shows or sets the layout of new files in a directory, or of a new file.",
     "  --count N     storage targets that a file is spread over; -1: all\n"
-    "  --size BYTES  chunk size, a multiple of 64K up to 64M\n",
+    "  --size BYTES  chunk size, a multiple of 64K up to 64M\n"
+    "  --json        print JSON\n",
     "shoal stripe set /mnt/shoal/checkpoints --count -1 --size 4M",
     run_stripe};

@@ -35,6 +35,9 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
                 words->data_bytes > CONFIG_DATA_BYTES_MAX) {
                 return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
             }
+        } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
+                   strcmp(argv[i], "--size") == 0) {
+            return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
         } else {

@@ -16,25 +16,49 @@ static void print_verbs(void) {
     printf("\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage.\n");
 }
 
+static const struct verb *verb_find(const char *name) {
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(name, verbs[i]->name) == 0) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static int refuse_unknown(const char *name) {
+    fprintf(stderr, "shoal: there is no verb \"%s\": `shoal help` lists them\n", name);
+    return EXIT_USAGE;
+}
+
+static int help(int argc, char **argv) {
+    const struct verb *verb = argc > 2 ? verb_find(argv[2]) : NULL;
+
+    if (verb) {
+        verb_help(verb);
+    } else if (argc > 2) {
+        return refuse_unknown(argv[2]);
+    } else {
+        print_verbs();
+    }
+    return EXIT_OK;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fprintf(stderr, "shoal: a verb is missing: `shoal help` lists them\n");
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
-        print_verbs();
+    if (strcmp(argv[1], "help") == 0 || verb_is_help(1, argv + 1)) {
+        return help(argc, argv);
+    }
+    const struct verb *verb =
+        strcmp(argv[1], "--version") == 0 ? &verb_version : verb_find(argv[1]);
+    if (!verb) {
+        return refuse_unknown(argv[1]);
+    }
+    if (verb_is_help(argc - 2, argv + 2)) {
+        verb_help(verb);
         return EXIT_OK;
     }
-    const char *name = strcmp(argv[1], "--version") == 0 ? "version" : argv[1];
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(name, verbs[i]->name) == 0) {
-            if (verb_is_help(argc - 2, argv + 2)) {
-                verb_help(verbs[i]);
-                return EXIT_OK;
-            }
-            return verbs[i]->run(verbs[i], argc - 1, argv + 1);
-        }
-    }
-    fprintf(stderr, "shoal: there is no verb \"%s\": `shoal help` lists them\n", argv[1]);
-    return EXIT_USAGE;
+    return verb->run(verb, argc - 1, argv + 1);
 }

@@ -16,16 +16,6 @@ __attribute__((format(printf, 2, 0))) static void complain(const struct verb *ve
     vfprintf(stderr, format, arguments);
 }
 
-/* Lines that are laid out for the help, in one, word by word. */
-static void print_folded(const char *text) {
-    while (*(text += strspn(text, " \n"))) {
-        size_t size = strcspn(text, " \n");
-
-        fprintf(stderr, " %.*s", (int)size, text);
-        text += size;
-    }
-}
-
 int verb_usage(const struct verb *verb, const char *format, ...) {
     va_list arguments;
 
@@ -33,8 +23,12 @@ int verb_usage(const struct verb *verb, const char *format, ...) {
     complain(verb, format, arguments);
     va_end(arguments);
     fprintf(stderr, " (usage: %s%s", program_of(verb), verb->name);
-    print_folded(verb->arguments);
-    fputs(")\n", stderr);
+    if (strchr(verb->arguments, '\n')) {
+        fprintf(stderr, " %.*s...: `%s%s --help` tells more)\n", (int)strcspn(verb->arguments, "["),
+                verb->arguments, program_of(verb), verb->name);
+        return EXIT_USAGE;
+    }
+    fprintf(stderr, "%s%s)\n", verb->arguments[0] ? " " : "", verb->arguments);
     return EXIT_USAGE;
 }
 
@@ -59,13 +53,14 @@ void verb_note(const struct verb *verb, const char *format, ...) {
 }
 
 void verb_help(const struct verb *verb) {
-    printf("%s%s %s\n\n%s\n%s%s\nExample:\n  %s\n", program_of(verb), verb->name, verb->arguments,
-           verb->summary, verb->options[0] ? "\n" : "", verb->options, verb->example);
+    printf("%s%s%s%s\n\n%s\n%s%s\nExample:\n  %s\n", program_of(verb), verb->name,
+           verb->arguments[0] ? " " : "", verb->arguments, verb->summary,
+           verb->options[0] ? "\n" : "", verb->options, verb->example);
 }
 
 bool verb_is_help(int argc, char **argv) {
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             return true;
         }
     }

@@ -739,6 +739,7 @@ def usage(name, words, *expected):
 usage("no-verb", [], "shoal help")
 usage("unknown-verb", ["frobnicate"], "frobnicate", "shoal help")
 usage("unknown-option", ["--frob"], "--frob", "shoal help")
+usage("help-of-unknown", ["help", "frobnicate"], "frobnicate", "shoal help")
 usage("empty-verb", [""], "shoal help")
 usage("up-nothing", ["up"], "directory", "usage")
 usage("up-empty", ["up", ""], '""', "usage")
@@ -748,14 +749,14 @@ usage("up-two", ["up", "DIR", "DIR"], "usage")
 for _words in ([], ["DIR", "--frob"], ["--help-me"], ["DIR", "--osts", "0"]):
     usage("shoald-" + "-".join(["start", *_words]), ["shoald", *_words], "shoald: ",
           "(usage: shoald ")
-usage("up-mount-nothing", ["up", "DIR", "--mount"], "--mount", "usage")
-usage("up-osts-nothing", ["up", "DIR", "--osts"], "--osts", "usage")
+for _option in ("--mount", "--osts", "--size"):
+    usage(f"up{_option}-nothing", ["up", "DIR", _option], f"the value of {_option} is missing",
+          "usage")
 for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
     usage(f"up-osts={_value}", ["up", "DIR", "--osts", _value], "--osts", "1 to 64")
 for _value in ("0", "1M", "-5G", "x", "", "16m", "16MB", "99999999T", "1e9",
                "18446744073709551615T"):
     usage(f"up-size={_value}", ["up", "DIR", "--size", _value], "--size", "16M")
-usage("up-size-nothing", ["up", "DIR", "--size"], "--size", "usage")
 for _verb in ("down", "status", "df", "stats", "sync", "stat", "umount", "fsck", "version"):
     usage(f"{_verb}-option", [_verb, "--frob"], "--frob", "usage")
 for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck"):
@@ -782,7 +783,9 @@ usage("bench-unknown", ["bench", "fast", "MNT"], "meta, small, big or checkpoint
 usage("bench-no-path", ["bench", "meta"], "directory", "usage")
 usage("bench-two", ["bench", "meta", "MNT", "DIR"], "one path", "usage")
 usage("bench-option", ["bench", "meta", "MNT", "--frob", "1"], "--frob", "usage")
-usage("bench-phases", ["bench", "meta", "MNT", "--phases", "fly"], "fly", "usage")
+usage("bench-phases", ["bench", "small", "MNT", "--phases", "fly"],
+      "--phases of small takes some of write,read,delete, not fly",
+      "(usage: shoal bench meta|small|big|checkpoint PATH ...: `shoal bench --help` tells more)")
 usage("bench-direct-native", ["bench", "big", "MNT", "--direct", "--native"], "--direct", "usage")
 for _option in ("--threads", "--files", "--dirs", "--seconds", "--size"):
     usage(f"bench{_option}-nothing", ["bench", "small", "MNT", _option], _option, "usage")
@@ -796,6 +799,19 @@ usage("bench-size-small", ["bench", "big", "MNT", "--size", "100K"], "--size", "
 def _(scene):
     scene.must_name = os.path.join(scene.top, "absent")
     return ["bench", "meta", scene.must_name]
+
+
+def bench_without_files(kind, phase, *options):
+    @row(f"bench-{kind}-{phase}" + "".join(options), 1, "is not there: another phase makes it")
+    def _(scene):
+        scene.start()
+        scene.started = True
+        return ["bench", kind, scene.mount, "--phases", phase, *options]
+
+
+bench_without_files("small", "read")
+bench_without_files("small", "read", "--native")
+bench_without_files("meta", "stat")
 
 
 @row("bench-native-outside", 1, "neither a Shoal directory nor in a Shoal mount")
@@ -1468,6 +1484,17 @@ def on_help(scene):
         name = " ".join([os.path.basename(words[0]), *words[1:-1]])
         if result.returncode or result.stderr or "Example:\n  " + name not in result.stdout:
             return f"{name} --help answers {result.returncode}: {result.stdout}{result.stderr}"
+        asked_again = [[*words[:-1], "-h"]]
+        if words[1] != "--help":
+            asked_again.append([words[0], "help", words[1]])
+        for again in asked_again:
+            other = subprocess.run(again, capture_output=True, text=True, check=False)
+            if other.returncode or other.stdout != result.stdout:
+                return f"{again} answers {other.returncode}: {other.stdout}{other.stderr}"
+    for words in (["-h"], ["help"]):
+        result = subprocess.run([scene.shoal, *words], capture_output=True, text=True, check=False)
+        if result.returncode or result.stdout != listed:
+            return f"shoal {words[0]} answers {result.returncode}: {result.stdout}"
     result = subprocess.run([scene.shoal + "d", "--version"], capture_output=True, text=True,
                             check=False)
     return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
