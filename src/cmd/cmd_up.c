@@ -55,6 +55,26 @@ static int resolve(const struct verb *verb, const char *path, char **ret_path) {
                   : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
+/* Of a cluster that runs without a mount, its daemon is asked for one. */
+static int mount_running(const struct verb *verb, const struct daemon_options *options) {
+    char problem[512];
+    char *mount_point;
+    int r = daemon_check_mount(options, &mount_point, problem);
+
+    if (r < 0) {
+        return verb_fail(verb, "%s", problem);
+    }
+    const char *const arguments[] = {"mount", mount_point};
+    int status = call_daemon(verb, options->directory, 2, arguments);
+    free(mount_point);
+    return status;
+}
+
+static bool is_asked_to_mount(const struct daemon_options *options) {
+    return options->mount_point && options->ost_count == 0 && options->data_bytes_max == 0 &&
+           find_is_unmounted(options->directory);
+}
+
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
     struct env_background background;
     char log_path[FIND_PATH_BYTES + 32];
@@ -63,6 +83,9 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
 
     /* What is refused is refused here, before anything is made, a log file included. */
     int r = daemon_check(options, &mount_point, problem);
+    if (r == -ERR_IN_USE && !foreground && is_asked_to_mount(options)) {
+        return mount_running(verb, options);
+    }
     if (r < 0) {
         return verb_fail(verb, "%s", problem);
     }

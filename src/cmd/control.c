@@ -48,6 +48,39 @@ static int control_umount(struct control *control, struct env_control_connection
     return detach(control, connection);
 }
 
+/* mount PATH: where a cluster that runs is mounted from now on. */
+static int control_mount(struct control *control, struct env_control_connection *connection,
+                         size_t argument_count, char **arguments) {
+    unsigned wanted = MOUNT_WANTED;
+
+    if (argument_count != 2) {
+        control_print(connection, "a mount point is missing\n");
+        return EXIT_USAGE;
+    }
+    if (control_is_mounted(control)) {
+        control_print(connection, "%s is mounted at %s\n", control->directory,
+                      control->mount_point);
+        return EXIT_FAILED;
+    }
+    control->mount_wanted = arguments[1];
+    atomic_store(&control->mount_stage, MOUNT_WANTED);
+    while (atomic_load(&control->mount_stage) <= MOUNT_BEGUN) {
+        if (atomic_load(&control->stop_wanted) &&
+            atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_FAILED)) {
+            snprintf(control->mount_problem, sizeof control->mount_problem, "%s is stopping",
+                     control->directory);
+        }
+        wanted = MOUNT_WANTED;
+        local_cluster_rest(control->cluster);
+    }
+    if (atomic_load(&control->mount_stage) == MOUNT_FAILED) {
+        control_print(connection, "%s\n", control->mount_problem);
+        return EXIT_FAILED;
+    }
+    control_print(connection, "%s: mounted at %s\n", control->directory, control->mount_point);
+    return EXIT_OK;
+}
+
 static int control_down(struct control *control, struct env_control_connection *connection,
                         size_t argument_count, char **arguments) {
     (void)argument_count;
@@ -85,7 +118,7 @@ static const struct {
     {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
     {"status", control_status}, {"df", control_df},         {"stats", control_stats},
     {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
-    {"bench", control_bench},   {"fsck", control_fsck},
+    {"bench", control_bench},   {"fsck", control_fsck},     {"mount", control_mount},
 };
 
 static int handle(void *context, struct env_control_connection *connection, size_t argument_count,

@@ -5,11 +5,17 @@
 #include "front/fuse/fuse.h"
 #include <stdatomic.h>
 
+/* A mount that is asked of a running cluster: the daemon's first thread makes it, as it ends it. */
+enum control_mount_stage { MOUNT_NONE, MOUNT_WANTED, MOUNT_BEGUN, MOUNT_MADE, MOUNT_FAILED };
+
 struct control {
     struct local_cluster *cluster;
-    struct fuse_mount *mount; /* NULL: not mounted */
+    struct fuse_mount *_Atomic mount; /* NULL: never mounted; it may have been taken away */
     const char *directory;
-    const char *mount_point;
+    const char *_Atomic mount_point; /* never freed, as bench reads it at any time */
+    atomic_uint mount_stage;         /* enum control_mount_stage */
+    const char *mount_wanted;
+    char mount_problem[512];
     struct env_control_server *server;
     atomic_bool stop_wanted;
     atomic_bool checking;  /* a check of the cluster runs, or a pass of the scrub */

@@ -36,14 +36,16 @@ struct target_row {
     char name[16];
     const char *kind;
     const char *state;
-    uint64_t bytes_total;
+    uint64_t bytes_limit; /* it may grow so far */
+    uint64_t bytes_total; /* of its file, as it is now */
     uint64_t bytes_free;
 };
 
 static json_t *target_json(const struct target_row *row) {
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I}", "id", row->name, "kind", row->kind, "state",
-                     row->state, "node", 1, "bytes_total", (json_int_t)row->bytes_total,
-                     "bytes_free", (json_int_t)row->bytes_free);
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I}", "id", row->name, "kind", row->kind,
+                     "state", row->state, "node", 1, "bytes_total", (json_int_t)row->bytes_total,
+                     "bytes_free", (json_int_t)row->bytes_free, "bytes_limit",
+                     (json_int_t)row->bytes_limit);
 }
 
 static struct target_row mdt_row(struct control *control) {
@@ -57,6 +59,7 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
 
     local_cluster_ost_stats(control->cluster, index, &stats);
     snprintf(row.name, sizeof row.name, "ost%" PRIu32, index);
+    row.bytes_limit = local_cluster_config(control->cluster)->data_bytes_max;
     row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
     row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
     return row;
@@ -93,17 +96,18 @@ static void print_table(struct control *control, struct env_control_connection *
 
     control_print(connection, "directory  %s\nmounted    %s\n\n", control->directory,
                   control_is_mounted(control) ? control->mount_point : "-");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "target", "kind", "state", "total MiB",
-                  "free MiB");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "manager", "manager",
-                  state_of(control, LOCAL_MANAGER_ID), "-", "-");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s\n", "mdt0", "mdt",
-                  state_of(control, LOCAL_MDT_ID), "-", "-");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
+                  "used MiB", "limit MiB", "allocated MiB");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "manager", "manager",
+                  state_of(control, LOCAL_MANAGER_ID), "-", "-", "-");
+    control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "mdt0", "mdt",
+                  state_of(control, LOCAL_MDT_ID), "-", "-", "-");
     for (uint32_t i = 0; i < config->ost_count; i++) {
         struct target_row row = ost_row(control, i);
 
-        control_print(connection, "%-10s %-8s %-6s %12" PRIu64 " %12" PRIu64 "\n", row.name,
-                      row.kind, row.state, row.bytes_total / MIB, row.bytes_free / MIB);
+        control_print(connection, "%-10s %-8s %-6s %12" PRIu64 " %12" PRIu64 " %14" PRIu64 "\n",
+                      row.name, row.kind, row.state, (row.bytes_total - row.bytes_free) / MIB,
+                      row.bytes_limit / MIB, row.bytes_total / MIB);
     }
 }
 
@@ -115,6 +119,13 @@ int control_status(struct control *control, struct env_control_connection *conne
         print_table(control, connection);
     }
     return EXIT_OK;
+}
+
+/* As df(1) has it: of what there is for use, rounded up. */
+static uint64_t percent(uint64_t used, const struct shoal_statfs *space) {
+    uint64_t all = used + space->bytes_available;
+
+    return all > 0 ? (used * 100 + all - 1) / all : 0;
 }
 
 int control_df(struct control *control, struct env_control_connection *connection,
@@ -140,8 +151,7 @@ int control_df(struct control *control, struct env_control_connection *connectio
                       "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %4" PRIu64
                       "%%\n",
                       "total MiB", "used MiB", "free MiB", "used", space->bytes_total / MIB,
-                      used / MIB, space->bytes_available / MIB,
-                      space->bytes_total > 0 ? used * 100 / space->bytes_total : 0);
+                      used / MIB, space->bytes_available / MIB, percent(used, space));
     }
     return EXIT_OK;
 }

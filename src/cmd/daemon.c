@@ -60,27 +60,48 @@ static int check_apart(const struct daemon_options *options, const char *mount_p
 
 int daemon_check(const struct daemon_options *options, char **ret_mount_point, char problem[512]) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
-    struct fuse_problem fuse_problem = {""};
-    int r = local_directory_check(&cluster_options, problem);
+    char *mount_point;
 
-    if (r == 0 && options->mount_point) {
-        r = fuse_mount_check(options->mount_point, ret_mount_point, &fuse_problem);
+    /* Before the rest, as a mount point in a new directory would make that somebody else's. One that
+     * is dead, or missing, is told later. */
+    if (options->mount_point && env_path_resolve(options->mount_point, &mount_point) == 0) {
+        int r = check_apart(options, mount_point, problem);
+
+        free(mount_point);
         if (r < 0) {
-            snprintf(problem, 512, "%s", fuse_problem.text);
-        } else {
-            r = check_apart(options, *ret_mount_point, problem);
+            return r;
         }
     }
-    return r;
+    int r = local_directory_check(&cluster_options, problem);
+    return r < 0 || !options->mount_point ? r
+                                          : daemon_check_mount(options, ret_mount_point, problem);
 }
 
-static int start_mount(const struct daemon_options *options, struct control *control,
+int daemon_check_mount(const struct daemon_options *options, char **ret_mount_point,
                        char problem[512]) {
+    struct fuse_problem fuse_problem = {""};
+    char *mount_point;
+    int r = fuse_mount_check(options->mount_point, &mount_point, &fuse_problem);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s", fuse_problem.text);
+        return r;
+    }
+    r = check_apart(options, mount_point, problem);
+    if (r < 0) {
+        free(mount_point);
+        return r;
+    }
+    *ret_mount_point = mount_point;
+    return 0;
+}
+
+static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
     const struct fuse_options fuse_options = {
         .client = local_cluster_client(control->cluster),
         .env = local_cluster_env(control->cluster),
-        .mount_point = options->mount_point,
+        .mount_point = mount_point,
         .requests_max = (uint32_t)config->mount_requests_max,
         .handles_max = (uint32_t)config->open_files_max,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
@@ -91,12 +112,36 @@ static int start_mount(const struct daemon_options *options, struct control *con
         .context = control->cluster,
     };
     struct fuse_problem fuse_problem = {""};
-    int r = fuse_mount_start(&fuse_options, &control->mount, &fuse_problem);
+    struct fuse_mount *mount;
+    int r = fuse_mount_start(&fuse_options, &mount, &fuse_problem);
 
     if (r < 0) {
         snprintf(problem, 512, "%s", fuse_problem.text[0] ? fuse_problem.text : err_text(r));
+        return r;
     }
-    return r;
+    control->mount_point = mount_point;
+    control->mount = mount;
+    return 0;
+}
+
+/* In place of the one before, of which nothing is left but its structure. */
+static void mount_again(struct control *control) {
+    unsigned wanted = MOUNT_WANTED;
+    char *mount_point;
+    int r = -ERR_NO_MEMORY;
+
+    if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
+        return;
+    }
+    fuse_mount_stop(atomic_exchange(&control->mount, NULL));
+    mount_point = strdup(control->mount_wanted);
+    if (mount_point) {
+        r = start_mount(control, mount_point, control->mount_problem);
+    }
+    if (r < 0) {
+        free(mount_point);
+    }
+    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
 }
 
 /* Its env, or NULL: without a registry (not root), verbs need to be told the directory. */
@@ -142,12 +187,16 @@ static void report_ready(const struct daemon_options *options, const struct cont
     }
 }
 
-/* Whether a signal, `shoal down`, or the end of the mount has said stop, until the timeout. */
+/* Whether a signal or `shoal down` has said stop, until the timeout. What has been asked to be
+ * mounted meanwhile, is. */
 static bool stop_came(struct control *control, uint64_t timeout_ns) {
     int signal_number;
 
     if (env_signal_wait(timeout_ns, &signal_number) == 0) {
         atomic_store(&control->stop_wanted, true);
+    }
+    if (!atomic_load(&control->stop_wanted)) {
+        mount_again(control);
     }
     return atomic_load(&control->stop_wanted);
 }
@@ -234,8 +283,7 @@ static void serve(struct control *control) {
 }
 
 static int stop(const struct daemon_options *options, struct control *control) {
-    fuse_mount_stop(control->mount);
-    control->mount = NULL;
+    fuse_mount_stop(atomic_exchange(&control->mount, NULL));
     env_control_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
@@ -250,7 +298,7 @@ static int stop(const struct daemon_options *options, struct control *control) {
 
 int daemon_run(const struct daemon_options *options) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
-    struct control control = {.directory = options->directory, .mount_point = options->mount_point};
+    struct control control = {.directory = options->directory};
     char problem[512];
     int r = local_cluster_open(&cluster_options, &control.cluster, problem);
 
@@ -258,7 +306,7 @@ int daemon_run(const struct daemon_options *options) {
         return give_up(options, problem);
     }
     if (options->mount_point) {
-        r = start_mount(options, &control, problem);
+        r = start_mount(&control, options->mount_point, problem);
     }
     if (r == 0) {
         r = control_start(&control, problem);

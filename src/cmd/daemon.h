@@ -21,5 +21,8 @@ struct daemon_options {
  * the caller to free, is where the mount will be: NULL when there is none. */
 MUST_CHECK int daemon_check(const struct daemon_options *options, char **ret_mount_point,
                             char problem[512]);
+/* Its part about the mount, of a daemon that runs already. */
+MUST_CHECK int daemon_check_mount(const struct daemon_options *options, char **ret_mount_point,
+                                  char problem[512]);
 /* Answers an exit status when the daemon has stopped. */
 int daemon_run(const struct daemon_options *options);

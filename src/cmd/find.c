@@ -90,21 +90,35 @@ static void note_denied(struct search *search, int r) {
     search->denied = search->denied || r == -ERR_ACCESS || r == -ERR_NOT_PERMITTED;
 }
 
-/* Whether the cluster's mount is, or is above, the path. */
-static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
+/* The text, for the caller to free, is empty where nothing is mounted. */
+static int ask_mount_point(const char *directory, struct text *ret_text) {
     const char *const arguments[] = {"mount-point"};
-    struct text text = {NULL, 0};
     const struct env_control_request request = {.directory = directory,
                                                 .name = DAEMON_CONTROL_NAME,
                                                 .argument_count = 1,
                                                 .arguments = arguments,
                                                 .silence_ms_max = SILENCE_MS,
                                                 .output = collect,
-                                                .context = &text};
+                                                .context = ret_text};
     int status = EXIT_FAILED;
     int r = env_control_call(&request, &status);
-    bool above = r == 0 && status == EXIT_OK && text.size > 0 &&
-                 strncmp(path, text.data, text.size) == 0 &&
+
+    return r == 0 && status != EXIT_OK ? -ERR_CLOSED : r;
+}
+
+bool find_is_unmounted(const char *directory) {
+    struct text text = {NULL, 0};
+    int r = ask_mount_point(directory, &text);
+
+    free(text.data);
+    return r == 0 && text.size == 0;
+}
+
+/* Whether the cluster's mount is, or is above, the path. */
+static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
+    struct text text = {NULL, 0};
+    int r = ask_mount_point(directory, &text);
+    bool above = r == 0 && text.size > 0 && strncmp(path, text.data, text.size) == 0 &&
                  (path[text.size] == '/' || path[text.size] == '\0' || text.size == 1);
 
     note_denied(search, r);

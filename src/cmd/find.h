@@ -17,5 +17,7 @@ int find_and_call(const struct verb *verb, const char *what, size_t argument_cou
 /* The same for a directory that is known already. */
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments);
+/* Whether its daemon runs, and no mount is there; nothing is printed. */
+bool find_is_unmounted(const char *directory);
 /* Says why a daemon could not be asked; answers the exit status. */
 int call_failed(const struct verb *verb, const char *directory, int error);

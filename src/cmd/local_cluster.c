@@ -283,6 +283,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .target = target,
         .data_bytes_max = cluster->config.data_bytes_max,
         .keep_free_bytes = cluster->config.keep_free_bytes,
+        .file_system_shares = cluster->config.ost_count,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
         .log = cluster_log,

@@ -113,7 +113,8 @@ static uint64_t bytes_at_start(const struct config *config) {
     uint64_t targets = 1 + (uint64_t)config->ost_count;
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
-           config->ost_count * MIN(config->data_bytes_max, 256 * MIB) + config->keep_free_bytes;
+           config->ost_count * MIN(config->data_bytes_max, (uint64_t)OST_FIRST_BYTES) +
+           config->keep_free_bytes;
 }
 
 static int refuse_small(const struct env_space *space, const char *directory,
@@ -176,33 +177,45 @@ static int format(struct env *env, const struct config *planned, char problem[51
     return r;
 }
 
-static void ignore(void *context, const char *text, size_t size) {
-    (void)context;
-    (void)text;
-    (void)size;
+/* Where its daemon says that it is mounted. */
+struct place {
+    char text[256];
+    size_t size;
+};
+
+static void note_place(void *context, const char *text, size_t size) {
+    struct place *place = context;
+    size_t fits = MIN(size, sizeof place->text - 1 - place->size);
+
+    memcpy(place->text + place->size, text, fits);
+    place->size += fits;
+    place->text[place->size] = '\0';
 }
 
-static bool daemon_answers(const char *directory) {
+static bool daemon_answers(const char *directory, struct place *ret_place) {
     const char *const arguments[] = {"mount-point"};
     const struct env_control_request request = {.directory = directory,
                                                 .name = DAEMON_CONTROL_NAME,
                                                 .argument_count = 1,
                                                 .arguments = arguments,
                                                 .silence_ms_max = 1000,
-                                                .output = ignore};
+                                                .output = note_place,
+                                                .context = ret_place};
     int status;
 
+    *ret_place = (struct place){.size = 0};
     return env_control_call(&request, &status) == 0;
 }
 
 /* A killed daemon keeps its lock until the kernel has taken it apart, and one that comes up answers
  * soon: whoever does neither is waited for. */
-static bool lock_stays(struct env *env, const char *directory, int *ret_holder) {
+static bool lock_stays(struct env *env, const char *directory, int *ret_holder,
+                       struct place *ret_place) {
     uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
     int signal_number;
 
     while (env_lock_holder(env, LOCK_NAME, ret_holder) == 0) {
-        if (daemon_answers(directory) || env_now_ns(env) > end_ns) {
+        if (daemon_answers(directory, ret_place) || env_now_ns(env) > end_ns) {
             return true;
         }
         (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
@@ -210,9 +223,9 @@ static bool lock_stays(struct env *env, const char *directory, int *ret_holder) 
     return false;
 }
 
-static void say_in_use(const char *directory, int holder, char problem[512]) {
-    snprintf(problem, 512, "%s is in use by process %d: stop it with `shoal down %s`", directory,
-             holder, directory);
+static void say_in_use(const char *directory, int holder, const char *place, char problem[512]) {
+    snprintf(problem, 512, "%s is in use by process %d%s%s: stop it with `shoal down %s`",
+             directory, holder, place[0] ? ", mounted at " : "", place, directory);
 }
 
 /* What is asked for a new cluster, of one that is there already. */
@@ -248,8 +261,9 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     }
     r = look(env, options->directory, &seen, problem);
     int holder;
-    if (r == 0 && lock_stays(env, options->directory, &holder)) {
-        say_in_use(options->directory, holder, problem);
+    struct place place;
+    if (r == 0 && lock_stays(env, options->directory, &holder, &place)) {
+        say_in_use(options->directory, holder, place.text, problem);
         r = -ERR_IN_USE;
     }
     if (r == 0) {
@@ -283,7 +297,7 @@ static int take_lock(struct env *env, const char *directory, struct env_lock **r
         int holder = 0;
 
         if (env_lock_holder(env, LOCK_NAME, &holder) == 0 || env_now_ns(env) > end_ns) {
-            say_in_use(directory, holder, problem);
+            say_in_use(directory, holder, "", problem);
             return r;
         }
         (void)!env_signal_wait(NS_PER_MS, &signal_number);

@@ -85,6 +85,9 @@ struct env_ops {
     int (*file_open)(struct env *env, const char *path, unsigned flags, struct env_file **ret_file);
     void (*file_close)(struct env_file *file);
     int (*file_size)(struct env_file *file, uint64_t *ret_size_bytes); /* (start) */
+    /* What is free on the file system that the file lies on, as the kernel knows it without asking
+     * the medium: also in a step. UINT64_MAX where there is no bound to tell. */
+    int (*file_space)(struct env_file *file, uint64_t *ret_free_bytes);
     /* (start) The synchronous form of submit; done is not called. */
     int (*io_run)(struct env *env, struct env_io *io);
     int (*directory_make)(struct env *env, const char *path); /* (start) -ERR_EXISTS is success */

@@ -136,6 +136,20 @@ int linux_file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     return 0;
 }
 
+int linux_file_space(struct env_file *file, uint64_t *ret_free_bytes) {
+    struct statvfs status;
+
+    if (file->block_device) {
+        *ret_free_bytes = UINT64_MAX;
+        return 0;
+    }
+    if (fstatvfs(file->fd, &status) != 0) {
+        return err_from_errno(errno);
+    }
+    *ret_free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+    return 0;
+}
+
 int linux_directory_make(struct env *base, const char *path) {
     struct env_linux *env = env_linux_of(base);
     struct stat status;
@@ -267,15 +281,15 @@ static int allocate_by_writing(struct env_file *file, off_t offset, off_t end) {
 static int room_check(const struct env_io *io, uint64_t size_bytes) {
     uint64_t end = io->offset + io->size;
     uint64_t grows = end > size_bytes ? MIN(end - size_bytes, (uint64_t)io->size) : 0;
-    struct statvfs status;
+    uint64_t free_bytes;
 
     if (io->keep_free_bytes == 0 || grows == 0) {
         return 0;
     }
-    if (fstatvfs(io->file->fd, &status) != 0) {
-        return err_from_errno(errno);
+    int r = linux_file_space(io->file, &free_bytes);
+    if (r < 0) {
+        return r;
     }
-    uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
     return free_bytes > grows && free_bytes - grows >= io->keep_free_bytes ? 0 : -ERR_NO_SPACE;
 }
 

@@ -92,6 +92,7 @@ static inline struct env_linux *env_linux_of(struct env *env) {
 int linux_file_open(struct env *env, const char *path, unsigned flags, struct env_file **ret_file);
 void linux_file_close(struct env_file *file);
 int linux_file_size(struct env_file *file, uint64_t *ret_size_bytes);
+int linux_file_space(struct env_file *file, uint64_t *ret_free_bytes);
 int linux_io_run(struct env *env, struct env_io *io);
 int linux_directory_make(struct env *env, const char *path);
 int linux_file_remove(struct env *env, const char *path);

@@ -100,6 +100,14 @@ static int sim_env_file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     return 0;
 }
 
+static int sim_env_file_space(struct env_file *file, uint64_t *ret_free_bytes) {
+    if (!may_read(file->env)) {
+        return -ERR_CLOSED;
+    }
+    *ret_free_bytes = sim_disk_free_bytes(file->env->process->disk);
+    return 0;
+}
+
 static int sim_env_directory_make(struct env *base, const char *path) {
     struct env_sim *env = env_sim_of(base);
 
@@ -360,6 +368,7 @@ static const struct env_ops sim_ops = {
     .file_open = sim_env_file_open,
     .file_close = sim_env_file_close,
     .file_size = sim_env_file_size,
+    .file_space = sim_env_file_space,
     .io_run = sim_env_io_run,
     .directory_make = sim_env_directory_make,
     .file_remove = sim_env_file_remove,

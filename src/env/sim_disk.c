@@ -75,6 +75,15 @@ bool sim_disk_has_room(const struct sim_disk *disk, uint64_t block_count) {
            (disk->used_blocks < capacity && block_count <= capacity - disk->used_blocks);
 }
 
+uint64_t sim_disk_free_bytes(const struct sim_disk *disk) {
+    uint64_t capacity = disk->faults->capacity_bytes / BLOCK_BYTES;
+
+    if (disk->faults->capacity_bytes == 0) {
+        return UINT64_MAX;
+    }
+    return disk->used_blocks < capacity ? (capacity - disk->used_blocks) * BLOCK_BYTES : 0;
+}
+
 bool sim_disk_take(struct sim_disk *disk, uint64_t block_count) {
     if (!sim_disk_has_room(disk, block_count)) {
         sim_count(disk->sim, "disk full", 1);

@@ -65,6 +65,8 @@ bool sim_file_flip_bit(struct sim_file *file, uint64_t bit);
 /* For sim_file.c: space accounting. False when the disk has not that many blocks left. */
 bool sim_disk_has_room(const struct sim_disk *disk, uint64_t block_count);
 bool sim_disk_take(struct sim_disk *disk, uint64_t block_count);
+/* UINT64_MAX when the disk has no end. */
+uint64_t sim_disk_free_bytes(const struct sim_disk *disk);
 void sim_disk_give(struct sim_disk *disk, uint64_t block_count);
 struct sim *sim_disk_world(const struct sim_disk *disk);
 const struct sim_faults *sim_disk_faults(const struct sim_disk *disk);

@@ -130,14 +130,13 @@ void sync_run(struct ost *ost, struct request *request) {
 
 void statfs_run(struct ost *ost, struct request *request) {
     struct statfs_reply *reply = &request->call->reply.statfs;
-    uint64_t total = ost->grow_failed ? ost->blocks.block_count : ost->block_size_max;
+    uint64_t total = ost->block_size_max;
+    uint64_t held = ost->reserve_blocks + space_lacking_blocks(ost);
     uint64_t free_blocks = space_free_blocks(ost);
 
     *reply = (struct statfs_reply){.bytes_total = total * BLOCK_BYTES,
                                    .bytes_free = free_blocks * BLOCK_BYTES,
                                    .bytes_available =
-                                       free_blocks > ost->reserve_blocks
-                                           ? (free_blocks - ost->reserve_blocks) * BLOCK_BYTES
-                                           : 0};
+                                       free_blocks > held ? (free_blocks - held) * BLOCK_BYTES : 0};
     request_finish(ost, request, 0);
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { BLOCKS_MIN = 64 };
+
 static bool is_zero(const uint8_t *data, size_t size) {
     for (size_t i = 0; i < size; i++) {
         if (data[i]) {
@@ -61,13 +63,19 @@ static int file_run(struct ost *ost, struct env_io io) {
 }
 
 /* The size that it begins with, on disk before the first record. A start that was cut short may
- * have left less. */
+ * have left less, and so may a smaller limit: where there is no room for more, that has to do. */
 static int file_make(struct ost *ost, uint64_t *size) {
-    uint64_t blocks = MIN(ost->options.grow_bytes / BLOCK_BYTES, ost->block_size_max);
+    uint64_t first = MIN(ost->options.grow_bytes, (uint64_t)OST_FIRST_BYTES);
+    uint64_t blocks = MIN(first / BLOCK_BYTES, ost->block_size_max);
     int r = 0;
 
     if (*size < blocks * BLOCK_BYTES) {
-        r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = blocks * BLOCK_BYTES});
+        r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE,
+                                          .size = blocks * BLOCK_BYTES,
+                                          .keep_free_bytes = ost->options.keep_free_bytes});
+        if (r == -ERR_NO_SPACE && *size >= BLOCKS_MIN * BLOCK_BYTES) {
+            r = 0;
+        }
         if (r == 0) {
             r = file_run(ost, (struct env_io){.kind = ENV_IO_SYNC});
         }
@@ -105,7 +113,7 @@ int load_file(struct ost *ost, char problem[256]) {
     uint64_t size = 0;
     int r = file_prepare(ost, &size);
 
-    if (r == 0 && (ost->block_size_max < 64 || size < 64 * BLOCK_BYTES)) {
+    if (r == 0 && (ost->block_size_max < BLOCKS_MIN || size < BLOCKS_MIN * BLOCK_BYTES)) {
         snprintf(problem, 256, "%s is too small for a storage target", path);
         r = -ERR_INVALID;
     }
@@ -117,7 +125,11 @@ int load_file(struct ost *ost, char problem[256]) {
     if (r == 0) {
         r = label_check(ost, &ost->file_label, problem);
     }
-    if (r < 0 && !problem[0]) {
+    if (r == -ERR_NO_SPACE) {
+        int size_text = snprintf(problem, 256, "%s cannot be made: ", path);
+
+        space_say_full(ost, problem + size_text, 256 - (size_t)size_text);
+    } else if (r < 0 && !problem[0]) {
         snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
     }
     ost->file_blocks = MIN(size / BLOCK_BYTES, ost->block_size_max);

@@ -71,6 +71,10 @@ void space_release(struct ost *ost);
 void space_grow_ahead(struct ost *ost);
 void space_tick(struct ost *ost);
 uint64_t space_free_blocks(const struct ost *ost);
+/* Of these, what it can't get, as the file system below has not that much to spare. */
+uint64_t space_lacking_blocks(const struct ost *ost);
+/* What would not let it grow, and what to do, behind "FILE cannot ...: ". */
+void space_say_full(const struct ost *ost, char *text, size_t size);
 
 /* data_sync.c: the hook of kv, and what it takes to answer. */
 void data_sync_start(struct ost *ost, uint64_t cut);

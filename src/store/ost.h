@@ -13,21 +13,25 @@
 
 struct ost;
 
+/* A new data file takes that much at once, or its limit. */
+enum { OST_FIRST_BYTES = 64 << 20 };
+
 /* What is 0 gets the default in brackets. */
 struct ost_options {
     struct env *env;
     struct kv_options kv;  /* hooks are set here; ring_data_bytes at least 256 KiB */
     const char *data_path; /* file or block device, relative to the env's root */
     struct target_id target;
-    uint64_t data_bytes_max;  /* the data file grows up to this; [as large as the device] */
-    uint64_t grow_bytes;      /* at a time [256 MiB] */
-    uint64_t keep_free_bytes; /* of the file system, for others: growth leaves as much */
-    uint64_t reserve_bytes;   /* for overwrite, cut and delete [1 %, at least 4 MiB] */
-    uint64_t sync_bytes;      /* data written directly that begins a sync point [256 MiB] */
-    size_t cache_bytes;       /* of blocks; 0: none */
-    uint32_t requests_max;    /* at work at a time; more wait [256] */
-    uint32_t io_max;          /* operations of the data file in flight [256] */
-    uint32_t bounce_max;      /* buffers of 128 KiB for callers' memory that is not aligned [64] */
+    uint64_t data_bytes_max;     /* the data file grows up to this; [as large as the device] */
+    uint64_t grow_bytes;         /* at a time [256 MiB] */
+    uint64_t keep_free_bytes;    /* of the file system, for others: growth leaves as much */
+    uint32_t file_system_shares; /* targets that grow on that file system [1] */
+    uint64_t reserve_bytes;      /* for overwrite, cut and delete [1 %, at least 4 MiB] */
+    uint64_t sync_bytes;         /* data written directly that begins a sync point [256 MiB] */
+    size_t cache_bytes;          /* of blocks; 0: none */
+    uint32_t requests_max;       /* at work at a time; more wait [256] */
+    uint32_t io_max;             /* operations of the data file in flight [256] */
+    uint32_t bounce_max; /* buffers of 128 KiB for callers' memory that is not aligned [64] */
     uint32_t request_bytes_max; /* of one read or write [4 MiB] */
     uint32_t sessions_max;      /* attached at a time [65,536] */
     uint32_t freed_max;         /* extents freed since the last sync point [65,536] */

@@ -35,6 +35,7 @@ static void default_64(uint64_t *option, uint64_t value) {
 static int options_complete(struct ost_options *options, char problem[256]) {
     default_64(&options->grow_bytes, 256 * MIB);
     default_64(&options->sync_bytes, 256 * MIB);
+    default_32(&options->file_system_shares, 1);
     default_32(&options->requests_max, 256);
     default_32(&options->io_max, 256);
     default_32(&options->bounce_max, 64);

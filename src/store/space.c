@@ -1,17 +1,53 @@
 /* Free space: taking blocks for writes, waiting for them, growing the data file. */
 #include "store/operations.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 /* A file system that was full may have room again. */
 #define SPACE_RETRY_NS (10 * NS_PER_S)
+#define GROW_BYTES_MIN (16 * MIB)
 
 /* What may still become free or be added, were every sync point taken and the file at its full
  * size. */
 uint64_t space_free_blocks(const struct ost *ost) {
-    uint64_t file_blocks = ost->grow_failed ? ost->blocks.block_count : ost->block_size_max;
-
     return ost->blocks.free_count + ost->blocks.quarantine_blocks +
-           (file_blocks - ost->blocks.block_count);
+           (ost->block_size_max - ost->blocks.block_count);
+}
+
+/* By how much the file grows when little is left below. */
+static uint64_t step_blocks(const struct ost *ost) {
+    return MIN(ost->options.grow_bytes, GROW_BYTES_MIN) / BLOCK_BYTES;
+}
+
+/* This target's share of what is free below beyond what stays free, in whole steps. */
+static uint64_t room_blocks(const struct ost *ost) {
+    const struct ost_options *options = &ost->options;
+    uint64_t free_bytes;
+
+    if (ost->env->ops->file_space(ost->file, &free_bytes) < 0) {
+        free_bytes = UINT64_MAX;
+    }
+    uint64_t room = free_bytes - MIN(free_bytes, options->keep_free_bytes);
+    uint64_t share = room / options->file_system_shares / BLOCK_BYTES;
+    return share / step_blocks(ost) * step_blocks(ost);
+}
+
+uint64_t space_lacking_blocks(const struct ost *ost) {
+    uint64_t wanted = ost->block_size_max - ost->blocks.block_count;
+    uint64_t room = ost->grow_failed ? 0 : room_blocks(ost);
+
+    return wanted - MIN(wanted, room);
+}
+
+void space_say_full(const struct ost *ost, char *text, size_t size) {
+    const char *folder = ost->options.kv.root;
+    uint64_t free_bytes = 0;
+
+    (void)!ost->env->ops->file_space(ost->file, &free_bytes);
+    snprintf(text, size,
+             "the file system of %s has %" PRIu64 " MiB free, of which keep_free_bytes keeps "
+             "%" PRIu64 " MiB: make room there, or lower keep_free_bytes",
+             folder ? folder : "the data", free_bytes / MIB, ost->options.keep_free_bytes / MIB);
 }
 
 static void space_wake(struct ost *ost) {
@@ -41,11 +77,16 @@ static void grow_finished(struct ost *ost, struct ost_io *io) {
     } else {
         ost->grow_failed = true;
         ost->grow_failed_ns = env_now_ns(ost->env);
-        ost_log(ost,
-                "target %" PRIu32 ": %s cannot grow beyond %" PRIu64 " MiB (%s); free space on "
-                "its file system, or lower the target's size",
+        char reason[256];
+
+        if (io->result == -ERR_NO_SPACE) {
+            space_say_full(ost, reason, sizeof reason);
+        } else {
+            snprintf(reason, sizeof reason, "%s", err_text(io->result));
+        }
+        ost_log(ost, "target %" PRIu32 ": %s cannot grow beyond %" PRIu64 " MiB: %s",
                 ost->options.target.value, ost->options.data_path,
-                ost->blocks.block_count * BLOCK_BYTES / MIB, err_text(io->result));
+                ost->blocks.block_count * BLOCK_BYTES / MIB, reason);
     }
     space_wake(ost);
 }
@@ -57,6 +98,7 @@ static bool grow_start(struct ost *ost) {
     if (ost->growing || ost->grow_failed || count == 0) {
         return ost->growing;
     }
+    count = MIN(count, MAX(room_blocks(ost), step_blocks(ost)));
     ost->growing = true;
     ost->grow_io.finished = grow_finished;
     ost->grow_io.io = (struct env_io){.kind = ENV_IO_ALLOCATE,

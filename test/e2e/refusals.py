@@ -314,13 +314,56 @@ on_copying_disk("moved-there", used_once)
 
 # A second start.
 
-@row("second-start", 1, "in use by process", "shoal down")
+@row("second-start", 1, "in use by process", "mounted at", "shoal down")
 def _(scene):
     scene.start()
     return up(scene)
 
 
-@row("second-start-mounted", 1, "in use by process", "shoal down")
+@row("second-start-of-unmounted", 1, "in use by process", "shoal down")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    return up(scene)
+
+
+def second_start_with(*options):
+    @row("second-start" + options[0], 1, "in use by process", "shoal down")
+    def _(scene):
+        scene.start()
+        scene.run("umount", scene.mount)
+        return up_mounted(scene, *options)
+
+
+second_start_with("--osts", "1")
+second_start_with("--size", "16M")
+second_start_with("--foreground")
+
+
+@row("mount-running-at-file", 1, "not a directory")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    path = os.path.join(scene.top, "file")
+    scene.write(path, b"")
+    return up(scene, "--mount", path)
+
+
+@row("mount-running-within", 1, "must not lie within each other")
+def _(scene):
+    scene.start()
+    scene.run("umount", scene.mount)
+    return up(scene, "--mount", scene.path("mdt0"))
+
+
+@row("mount-within-new-directory", 1, "must not lie within each other")
+def _(scene):
+    path = scene.new_directory()
+    os.mkdir(os.path.join(path, "mnt"))
+    return ["up", path, "--mount", os.path.join(path, "mnt")]
+
+
+@row("second-start-mounted", 1, "in use by process", "mounted at", "shoal down")
 def _(scene):
     scene.start()
     other = scene.new_directory()
@@ -1012,20 +1055,37 @@ def write_until_full(scene):
     return paths
 
 
+def free_bytes(path):
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
 def on_full_disk(scene):
-    """Targets that may grow beyond the file system below: some of it stays free."""
+    """Targets that may grow beyond the file system below: some of it stays free, and the mount tells
+    what there is."""
     keep = 64 * MIB
+    scene.configure("osts = 1", "osts = 3")
     scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}\n"
                     f"keep_free_bytes = {keep}")
     directory = scene.disk(700)
     shutil.move(scene.path("shoal.conf"), directory)
     scene.directory = directory
     scene.start()
+    told = free_bytes(scene.mount)
+    if not 200 * MIB < told <= 700 * MIB - keep:
+        return f"the mount tells {told} bytes"
     paths = write_until_full(scene)
-    status = os.statvfs(directory)
-    left = status.f_bavail * status.f_frsize
+    if abs(told - len(paths) * MIB) > 100 * MIB:
+        return f"the mount has told {told} bytes, and takes {len(paths)} MiB"
+    if free_bytes(scene.mount) > 50 * MIB:
+        return f"the mount is full and tells {free_bytes(scene.mount)} bytes"
+    left = free_bytes(directory)
     if left < keep * 9 // 10:
         return f"{left} bytes are left of {keep}"
+    words = f"{directory} has {left // MIB} MiB free, of which keep_free_bytes keeps 64 MiB: make"
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        if words not in (log := file.read()):
+            return f"the log does not say \"{words}\": {log[-500:]}"
     if len(paths) < 200:
         return f"full after {len(paths)} MiB of 700"
     for number in range(1000):
@@ -1038,6 +1098,32 @@ def on_full_disk(scene):
     if len(os.listdir(scene.mount)) != len(paths) - 100 + 1001:
         return "names are lost"
     return None
+
+
+def on_raised_limit(scene):
+    """A limit is raised where there is no room for more: the start takes nothing that stays free."""
+    keep = 64 * MIB
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {16 * MIB}\n"
+                    f"keep_free_bytes = {keep}")
+    directory = scene.disk(200)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    scene.run_once()
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}")
+    os.mkdir(os.path.join(directory, "filler"))
+    with open(os.path.join(directory, "filler", "file"), "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free_bytes(directory) - keep - MIB)
+    scene.start()
+    if free_bytes(directory) < keep - MIB:
+        return f"{free_bytes(directory)} bytes are left of {keep}"
+    if os.path.getsize(scene.path("ost0/data")) != 16 * MIB:
+        return "the data has grown"
+    if free_bytes(scene.mount) > 16 * MIB:
+        return f"the mount tells {free_bytes(scene.mount)} bytes"
+    scene.stop()
+    shutil.rmtree(os.path.join(directory, "filler"))
+    scene.start()
+    return None if free_bytes(scene.mount) > 30 * MIB else "the mount tells no more space"
 
 
 def make_files(scene, names, limit):
@@ -1307,7 +1393,36 @@ def on_unreadable_base(scene):
     return None if scene.path("mdt0/base.mdb") + " cannot be read" in end else f"it says {end}"
 
 
-WORKS = [("works-help", on_help),
+def on_mount_again(scene):
+    """A cluster that runs is mounted anew, at the same place and at others, by up alone."""
+    scene.start()
+    scene.write(os.path.join(scene.mount, "file"), b"bytes")
+    process = scene.process()
+    for words in (["shoal", "umount", scene.mount], ["umount", scene.mount]):
+        for place in (scene.mount, scene.new_directory(), scene.mount):
+            if words[0] == "shoal":
+                scene.run("umount", scene.mount)
+            else:
+                scene.sh(*words)
+            scene.mount = words[-1] = place
+            result = scene.run("up", scene.directory, "--mount", place)
+            if result.stdout != f"{scene.directory}: mounted at {place}\n" or result.returncode:
+                return f"it answers {result.returncode}: {result.stdout}{result.stderr}"
+            with open(os.path.join(place, "file"), "rb") as file:
+                if file.read() != b"bytes":
+                    return "the file has other bytes"
+            if f"mounted    {place}\n" not in scene.run("status", place).stdout:
+                return "the status does not tell the new mount"
+    scene.write(os.path.join(scene.mount, "other"), b"more")
+    if scene.process() != process:
+        return "it is not the same daemon"
+    scene.stop()
+    scene.start()
+    names = sorted(os.listdir(scene.mount))
+    return None if names == ["file", "other"] else f"there are {names}"
+
+
+WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
@@ -1317,7 +1432,8 @@ WORKS = [("works-help", on_help),
          ("works-signal-of-down", on_signal_of_down),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
-         ("works-on-full-disk", on_full_disk), ("works-on-no-space", on_no_space)]
+         ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
+         ("works-on-no-space", on_no_space)]
 
 
 def run_works(shoal, serve):

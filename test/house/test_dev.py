@@ -35,15 +35,26 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 # Programs that count by their last line.
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
-           "programs": 7}
+           "programs": 7, "rings": 8}
 
-# Runs from `up` on.
+# Runs from `up` on; $RUNS says where it is mounted.
 SHOAL = """#!/bin/sh
 echo "shoal $*" >>"$CALLS"
 case $1 in
-up) touch "$RUNS" ;;
-status) [ -e "$RUNS" ] ;;
+up)
+    [ ! "${UP_FAILS:-}" ] || exit 1
+    echo "$4" >"$RUNS"
+    ;;
+status) [ -e "$RUNS" ] && echo "mounted    $(cat "$RUNS")" ;;
 esac
+"""
+
+# As on a mount whose daemon is dead.
+MKDIR = """#!/bin/sh
+case $2 in
+"$DEAD") echo "mkdir: cannot stat '$2': Transport endpoint is not connected" >&2; exit 1 ;;
+esac
+exec /bin/mkdir "$@"
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
@@ -133,22 +144,60 @@ class Dev(unittest.TestCase):
         programs = self.path("build")
         self.assertIn(f"demo --quick {programs}/bin/shoal {programs}/demo\n", self.calls())
 
-    def test_up_starts_what_does_not_run_and_shows_what_does(self):
+    def prepare_up(self):
+        """Everything is built; answers where data, mount and the note of what runs are."""
         self.program("id", "#!/bin/sh\necho 0\n")
         self.dev("build")
         os.mkdir(self.path("build/release/bin"))
         self.write("build/release/bin/shoal", SHOAL)
         os.chmod(self.path("build/release/bin/shoal"), 0o755)
-        runs = self.path("runs")
-        data, mount = self.path("some data"), self.path("some mount")
+        return self.path("some data"), self.path("some mount"), self.path("runs")
+
+    def test_up_starts_what_does_not_run_and_shows_what_does(self):
+        data, mount, runs = self.prepare_up()
         status, output, _ = self.dev("up", data, mount, RUNS=runs)
         self.assertEqual(status, 0)
         self.assertIn(f"shoal up {data} --mount {mount}\n", self.calls())
         self.assertEqual(output.count("shoal stat"), 2)
+        self.assertIn(f'export PATH="{self.path("build/bin")}:$PATH"\n', output)
         self.assertTrue(os.path.isdir(mount))
-        status, output, _ = self.dev("up", data, mount, RUNS=runs)
-        self.assertEqual((status, output), (0, ""))
+        for words in ((data, mount), (data,), (data, mount + "/.")):
+            status, output, _ = self.dev("up", *words, RUNS=runs)
+            self.assertEqual((status, output), (0, f"mounted    {mount}\n"))
         self.assertEqual(self.calls().count("shoal up"), 1)
+
+    def test_up_mounts_what_runs_unmounted_and_refuses_another_place(self):
+        data, mount, runs = self.prepare_up()
+        self.write("runs", "-\n")
+        self.assertEqual(self.dev("up", data, mount, RUNS=runs)[0], 0)
+        self.assertEqual(self.calls().count(f"shoal up {data} --mount {mount}\n"), 1)
+        other = self.path("other mount")
+        status, output, error = self.dev("up", data, other, RUNS=runs)
+        self.assertEqual((status, output, error.count("\n")), (1, "", 1))
+        self.assertIn(f"is mounted at {mount}, not at {other}: `shoal umount {mount}`", error)
+        self.assertFalse(os.path.exists(other))
+
+    def test_up_leaves_a_dead_mount_to_shoal(self):
+        data, mount, runs = self.prepare_up()
+        self.program("mkdir", MKDIR)
+        status, _, error = self.dev("up", data, mount, RUNS=runs, DEAD=mount)
+        self.assertEqual((status, error), (0, ""))
+        self.assertIn(f"shoal up {data} --mount {mount}\n", self.calls())
+
+    def test_up_that_is_refused_leaves_no_folders(self):
+        data, mount, runs = self.prepare_up()
+        self.assertEqual(self.dev("up", data, mount, RUNS=runs, UP_FAILS="yes")[0], 1)
+        self.assertFalse(os.path.exists(data) or os.path.exists(mount))
+        os.mkdir(mount)
+        self.assertEqual(self.dev("up", data, mount, RUNS=runs, UP_FAILS="yes")[0], 1)
+        self.assertTrue(os.path.exists(mount))
+
+    def test_up_takes_no_options(self):
+        for words in (["-x"], ["--frob"], [self.path("data"), "--mount"], [""]):
+            status, output, error = self.dev("up", *words)
+            self.assertEqual((status, output, error.count("\n")), (2, "", 1))
+            self.assertIn(f"not '{words[-1]}'", error)
+        self.assertFalse(os.path.exists(self.path("build")))
 
     def test_up_needs_root(self):
         self.program("id", "#!/bin/sh\necho 1000\n")
@@ -194,6 +243,21 @@ class Dev(unittest.TestCase):
         status, _, error = self.dev("build", "fast")
         self.assertEqual((status, error),
                          (2, "dev: build takes nothing more; ./dev help lists the verbs\n"))
+        for words in (["kill", "-x"], ["power", "--without-flush"], ["sim", "many"], ["kill"],
+                      ["bare", "--frob"]):
+            status, output, error = self.dev(*words)
+            self.assertEqual((status, output, error.count("\n")), (2, "", 1), words)
+        self.assertFalse(os.path.exists(self.path("build")))
+
+    def test_each_verb_has_help(self):
+        for verb in ("up", "build", "bench", "sim", "kill", "unit", "demo"):
+            for word in ("--help", "-h"):
+                status, output, error = self.dev(verb, word)
+                self.assertEqual((status, error), (0, ""))
+                self.assertTrue(output.startswith(f"./dev {verb} "), output)
+                self.assertEqual(output.count("./dev"), 1)
+        status, _, error = self.dev("frob", "--help")
+        self.assertEqual((status, error), (2, "dev: no verb 'frob'; ./dev help lists them\n"))
         self.assertFalse(os.path.exists(self.path("build")))
 
     def test_help_names_each_verb(self):

@@ -149,6 +149,14 @@ static void file_close(struct env_file *file) {
     (void)file;
 }
 
+static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
+    uint64_t capacity = file->world->capacity;
+    uint64_t taken = total_size(file->world);
+
+    *ret_free_bytes = capacity == UINT64_MAX ? UINT64_MAX : capacity - MIN(taken, capacity);
+    return 0;
+}
+
 static int file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     *ret_size_bytes = file->size;
     return 0;
@@ -364,6 +372,7 @@ static const struct env_ops memory_ops = {
     .file_open = file_open,
     .file_close = file_close,
     .file_size = file_size,
+    .file_space = file_space,
     .io_run = io_run,
     .directory_make = directory_make,
     .file_remove = file_remove,
