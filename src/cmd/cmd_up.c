@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DOWN_WAIT_S = 60 };
+enum { DOWN_WAIT_S = 60, NOTES_BYTES = 16384 };
 
 struct up_words {
     const char *directory;
@@ -55,8 +55,18 @@ static int resolve(const struct verb *verb, const char *path, char **ret_path) {
                   : verb_fail(verb, "the directory %s cannot be used: %s", path, err_text(r));
 }
 
+static void print_notes(const struct verb *verb, const char *notes) {
+    while (*notes) {
+        int size = (int)strcspn(notes, "\n");
+
+        verb_note(verb, "%.*s", size, notes);
+        notes += size + (notes[size] == '\n');
+    }
+}
+
 /* Of a cluster that runs without a mount, its daemon is asked for one. */
 static int mount_running(const struct verb *verb, const struct daemon_options *options) {
+    char notes[NOTES_BYTES];
     char problem[512];
     char *mount_point;
     int r = daemon_check_mount(options, &mount_point, problem);
@@ -65,7 +75,11 @@ static int mount_running(const struct verb *verb, const struct daemon_options *o
         return verb_fail(verb, "%s", problem);
     }
     const char *const arguments[] = {"mount", mount_point};
+    daemon_notes(options, notes, sizeof notes);
     int status = call_daemon(verb, options->directory, 2, arguments);
+    if (status == EXIT_OK) {
+        print_notes(verb, notes);
+    }
     free(mount_point);
     return status;
 }
@@ -78,6 +92,7 @@ static bool is_asked_to_mount(const struct daemon_options *options) {
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
     struct env_background background;
     char log_path[FIND_PATH_BYTES + 32];
+    char notes[NOTES_BYTES];
     char problem[512];
     char *mount_point = NULL;
 
@@ -90,7 +105,9 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         return verb_fail(verb, "%s", problem);
     }
     options->mount_point = mount_point;
+    daemon_notes(options, notes, sizeof notes);
     if (foreground) {
+        print_notes(verb, notes);
         env_signals_block();
         return daemon_run(options);
     }
@@ -102,6 +119,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     if (background.is_parent) {
         if (background.status == EXIT_OK) {
             printf("%s\n", background.message);
+            print_notes(verb, notes);
             return EXIT_OK;
         }
         return verb_fail(verb, "%s",

@@ -81,6 +81,10 @@ static int control_mount(struct control *control, struct env_control_connection 
     return EXIT_OK;
 }
 
+const char *control_stop_text(int error) {
+    return error == -ERR_NO_SPACE ? "its file system is full: make room there" : err_text(error);
+}
+
 static int control_down(struct control *control, struct env_control_connection *connection,
                         size_t argument_count, char **arguments) {
     (void)argument_count;
@@ -96,8 +100,8 @@ static int control_down(struct control *control, struct env_control_connection *
         control_print(connection,
                       "%s stopped with an error: %s; what was acknowledged is kept for the next "
                       "start, %s/%s tells more\n",
-                      control->directory, err_text(control->stop_result), control->directory,
-                      DAEMON_LOG_NAME);
+                      control->directory, control_stop_text(control->stop_result),
+                      control->directory, DAEMON_LOG_NAME);
         return EXIT_FAILED;
     }
     return EXIT_OK;

@@ -27,6 +27,8 @@ struct control {
 bool control_is_mounted(const struct control *control);
 MUST_CHECK int control_start(struct control *control, char problem[512]);
 void control_stop(struct control *control);
+/* What went wrong with a stop, and what to do. */
+const char *control_stop_text(int error);
 
 __attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
                                                          const char *format, ...);

@@ -16,8 +16,21 @@ enum { ENTRY_TIMEOUT_NS = 1000000000 };
 #define STOP_POLL_NS (NS_PER_S / 5)
 
 static void log_line(const char *line) {
-    fprintf(stderr, "shoal: %s\n", line);
+    char now[ENV_TIME_BYTES];
+
+    env_time_print(now);
+    fprintf(stderr, "%s shoal: %s\n", now, line);
     fflush(stderr);
+}
+
+PRINTF_LIKE(1, 2) static void log_format(const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    log_line(line);
 }
 
 /* Where the words of a failed start go: to the parent that waits, or to the terminal. */
@@ -96,6 +109,38 @@ int daemon_check_mount(const struct daemon_options *options, char **ret_mount_po
     return 0;
 }
 
+static int note_entry(void *context, const struct env_entry *entry) {
+    bool *found = context;
+
+    *found = strcmp(entry->name, "lost+found") != 0;
+    return *found;
+}
+
+static bool is_empty(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    bool found = false;
+    struct env *env;
+
+    if (env_linux_new(&options, &env) == 0) {
+        (void)!env_directory_list(env, ".", note_entry, &found);
+        env_linux_free(env);
+    }
+    return !found;
+}
+
+void daemon_notes(const struct daemon_options *options, char *text, size_t size) {
+    const struct local_cluster_options cluster_options = cluster_options_of(options);
+
+    local_directory_notes(&cluster_options, text, size);
+    if (options->mount_point && !is_empty(options->mount_point)) {
+        size_t used = strlen(text);
+
+        snprintf(text + used, size - used,
+                 "%s is not empty: what is in it is hidden while Shoal is mounted there\n",
+                 options->mount_point);
+    }
+}
+
 static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
     const struct fuse_options fuse_options = {
@@ -141,6 +186,9 @@ static void mount_again(struct control *control) {
     if (r < 0) {
         free(mount_point);
     }
+    if (r == 0) {
+        log_format("%s: mounted at %s", control->directory, mount_point);
+    }
     atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
 }
 
@@ -176,12 +224,18 @@ static void registry_leave(void) {
 static void report_ready(const struct daemon_options *options, const struct control *control) {
     char message[ENV_BACKGROUND_MESSAGE_BYTES];
     const struct config *config = local_cluster_config(control->cluster);
+    struct local_recovery recovery = local_cluster_recovery(control->cluster);
 
+    if (recovery.died) {
+        log_format("%s: the daemon before was not stopped but died: %" PRIu64
+                   " records are played again, %" PRIu64 " of them from memory",
+                   options->directory, recovery.records, recovery.ring_records);
+    }
     snprintf(message, sizeof message, "%s: 1 manager, 1 metadata target, %u storage target%s%s%s",
              options->directory, config->ost_count, config->ost_count == 1 ? "" : "s",
              options->mount_point ? ", mounted at " : "",
              options->mount_point ? options->mount_point : "");
-    log_line(message);
+    log_format("%s, process %d", message, env_process_id());
     if (options->background) {
         env_background_report(options->background, EXIT_OK, message);
     }
@@ -193,6 +247,7 @@ static bool stop_came(struct control *control, uint64_t timeout_ns) {
     int signal_number;
 
     if (env_signal_wait(timeout_ns, &signal_number) == 0) {
+        log_format("%s: signal %d says stop", control->directory, signal_number);
         atomic_store(&control->stop_wanted, true);
     }
     if (!atomic_load(&control->stop_wanted)) {
@@ -259,15 +314,15 @@ static bool scrub(struct control *control) {
         r = r < 0 ? r : scrub_pass(control, &scrub, scrub_second);
     }
     if (scrub.removed > 0) {
-        fprintf(stderr, "shoal: %" PRIu64 " sets of chunks that belonged to no file are removed\n",
-                scrub.removed);
+        log_format("%" PRIu64 " sets of chunks that belonged to no file are removed",
+                   scrub.removed);
     }
     if (scrub.kept_count > SCRUB_NAMED_MAX) {
         fprintf(stderr, "shoal: chunks of lost inodes that stay, in all: %" PRIu64 "\n",
                 scrub.kept_count);
     }
     if (r < 0 && r != -ERR_CLOSED) {
-        fprintf(stderr, "shoal: looking for chunks that belong to no file: %s\n", err_text(r));
+        log_format("looking for chunks that belong to no file: %s", err_text(r));
     }
     free(scrub.later);
     return r == 0;
@@ -287,7 +342,9 @@ static int stop(const struct daemon_options *options, struct control *control) {
     env_control_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
-        fprintf(stderr, "shoal: %s stopped with an error: %s\n", options->directory, err_text(r));
+        log_format("%s stopped with an error: %s", options->directory, control_stop_text(r));
+    } else {
+        log_format("%s stopped, all of it is on disk", options->directory);
     }
     control->stop_result = r;
     atomic_store(&control->stopped, true);

@@ -24,5 +24,7 @@ MUST_CHECK int daemon_check(const struct daemon_options *options, char **ret_mou
 /* Its part about the mount, of a daemon that runs already. */
 MUST_CHECK int daemon_check_mount(const struct daemon_options *options, char **ret_mount_point,
                                   char problem[512]);
+/* After that: what somebody should know of directory and mount point, a line each. */
+void daemon_notes(const struct daemon_options *options, char *text, size_t size);
 /* Answers an exit status when the daemon has stopped. */
 int daemon_run(const struct daemon_options *options);

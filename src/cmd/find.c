@@ -2,6 +2,7 @@
 #include "cmd/find.h"
 #include "cmd/config.h"
 #include "cmd/daemon.h"
+#include "cmd/local_mark.h"
 #include "env/env_control.h"
 #include "env/env_linux.h"
 #include "env/env_process.h"
@@ -45,6 +46,19 @@ int call_failed(const struct verb *verb, const char *directory, int error) {
                                             err_text(error));
 }
 
+/* Whether the last daemon of the directory ended without a stop. */
+static bool has_died(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct local_mark mark = {.unclean = false};
+    struct env *env;
+
+    if (env_linux_new(&options, &env) == 0) {
+        (void)!local_mark_read(env, &mark);
+        env_linux_free(env);
+    }
+    return mark.was_served;
+}
+
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments) {
     struct text text = {NULL, 0};
@@ -60,8 +74,8 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
     int r = env_control_call(&request, &status);
 
     if (r == -ERR_NOT_FOUND) {
-        status = verb_fail(verb, "nothing runs on %s: start it with `shoal up %s`", directory,
-                           directory);
+        status = verb_fail(verb, "nothing runs on %s%s: start it with `shoal up %s`", directory,
+                           has_died(directory) ? ", its daemon has died" : "", directory);
     } else if (r < 0) {
         status = call_failed(verb, directory, r);
     } else if (status == EXIT_OK) {
@@ -84,6 +98,7 @@ struct search {
     char directory[FIND_PATH_BYTES];
     size_t count;
     bool denied; /* there is something that this user may not look at */
+    bool silent; /* a daemon runs that did not say where it is mounted */
 };
 
 static void note_denied(struct search *search, int r) {
@@ -122,6 +137,7 @@ static bool is_mounted_above(struct search *search, const char *directory, const
                  (path[text.size] == '/' || path[text.size] == '\0' || text.size == 1);
 
     note_denied(search, r);
+    search->silent = search->silent || r < 0;
     free(text.data);
     return above;
 }
@@ -202,9 +218,16 @@ static bool is_cluster_directory(struct search *search, const char *path) {
     return r == 0;
 }
 
+/* A daemon that lives may be the one of a mount that answers nothing; it is not waited for. */
 static int say_not_found(const struct verb *verb, const char *what, const struct search *search) {
     if (search->denied && search->count == 0) {
         return say_denied(verb, what ? what : "the clusters of this machine");
+    }
+    if (what && !search->silent && fuse_path_is_dead(what)) {
+        return verb_fail(verb,
+                         "the daemon of the mount at %s is dead: `shoal up DIR --mount MNT` brings "
+                         "it back, `umount -l MNT` takes the mount away",
+                         what);
     }
     if (what) {
         return verb_fail(verb, "%s is neither a Shoal directory nor in a Shoal mount", what);

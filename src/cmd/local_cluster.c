@@ -51,6 +51,7 @@ struct local_cluster {
     bool serving;
     bool entered; /* the opener's thread */
     struct local_mark mark;
+    bool died;                  /* the daemon before */
     struct waiting session_end; /* may outlast its wait */
     char *root;
     void (*log)(const char *line);
@@ -376,6 +377,7 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     }
     local_cluster_thread_enter(cluster);
     r = local_mark_read(cluster->env, &cluster->mark);
+    cluster->died = cluster->mark.was_served;
     r = r < 0 ? r : open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);
@@ -495,6 +497,25 @@ int local_cluster_stop(struct local_cluster *cluster) {
 
 bool local_cluster_is_unclean(const struct local_cluster *cluster) {
     return cluster->mark.unclean;
+}
+
+static void add_recovered(struct local_recovery *recovery, struct kv *kv) {
+    struct kv_counters counters;
+
+    kv_counters_get(kv, &counters);
+    recovery->records += counters.replayed_records;
+    recovery->ring_records += counters.replayed_ring_records;
+}
+
+struct local_recovery local_cluster_recovery(struct local_cluster *cluster) {
+    struct local_recovery recovery = {.died = cluster->died};
+
+    add_recovered(&recovery, manager_kv(cluster->manager));
+    add_recovered(&recovery, group_kv(cluster->group));
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        add_recovered(&recovery, ost_kv(cluster->osts[i]));
+    }
+    return recovery;
 }
 
 void local_cluster_scrubbed(struct local_cluster *cluster) {

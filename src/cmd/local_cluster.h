@@ -44,6 +44,13 @@ int local_cluster_failure(struct local_cluster *cluster, uint32_t target);
  * stop then leaves the mark of it, until somebody says that it has been. */
 bool local_cluster_is_unclean(const struct local_cluster *cluster);
 void local_cluster_scrubbed(struct local_cluster *cluster);
+/* What the last start found of a daemon that had died. */
+struct local_recovery {
+    bool died;
+    uint64_t records;      /* of all logs, that were played again */
+    uint64_t ring_records; /* of these, that only memory had */
+};
+struct local_recovery local_cluster_recovery(struct local_cluster *cluster);
 /* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
 void local_cluster_close(struct local_cluster *cluster);
 

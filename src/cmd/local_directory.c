@@ -286,6 +286,38 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     return r;
 }
 
+void local_directory_notes(const struct local_cluster_options *options, char *text, size_t size) {
+    const struct env_linux_options env_options = {.root = options->directory};
+    struct env_space space;
+    struct config config;
+    char problem[512];
+    struct seen seen;
+    size_t used = 0;
+    struct env *env;
+
+    text[0] = '\0';
+    if (env_linux_new(&env_options, &env) < 0) {
+        return;
+    }
+    if (env_space_get(env, &space) == 0 && space.in_memory) {
+        used = (size_t)snprintf(text, size,
+                                "%s lies on %s, in memory: a restart of the machine loses all that "
+                                "is in it, synced or not\n",
+                                options->directory, space.fs_name);
+    }
+    if (used < size && options->data_bytes_max == 0 &&
+        look(env, options->directory, &seen, problem) == 0 && !seen.config &&
+        plan(env, options, &config, problem) == 0 &&
+        config.data_bytes_max * config.ost_count < GIB) {
+        snprintf(text + used, size - used,
+                 "the new cluster has room for %" PRIu64
+                 " MiB of data: half of what is free on the "
+                 "file system of %s beyond logs and keep_free_bytes\n",
+                 config.data_bytes_max * config.ost_count / MIB, options->directory);
+    }
+    env_linux_free(env);
+}
+
 /* Who holds it has signed it, or is about to; or lets it go, having been refused. */
 static int take_lock(struct env *env, const char *directory, struct env_lock **ret_lock,
                      char problem[512]) {

@@ -25,6 +25,7 @@ int local_mark_read(struct env *env, struct local_mark *ret_mark) {
     *ret_mark = (struct local_mark){.unclean = r != -ERR_NOT_FOUND};
     if (r == 0) {
         text_of_boot(env, boot);
+        ret_mark->was_served = size > 0;
         ret_mark->rings_left = size == MARK_BYTES && memcmp(text, boot, MARK_BYTES) == 0;
         free(text);
     }

@@ -12,6 +12,7 @@
 
 struct local_mark {
     bool unclean;    /* there was one */
+    bool was_served; /* ... which tells of a death while it served, not of one that was stopped */
     bool rings_left; /* ... which says that there must be rings */
 };
 

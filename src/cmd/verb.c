@@ -48,6 +48,16 @@ int verb_fail(const struct verb *verb, const char *format, ...) {
     return EXIT_FAILED;
 }
 
+void verb_note(const struct verb *verb, const char *format, ...) {
+    va_list arguments;
+
+    va_start(arguments, format);
+    fprintf(stderr, "%s%s: note: ", program_of(verb), verb->name);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
 void verb_help(const struct verb *verb) {
     printf("%s%s %s\n\n%s\n%s%s\nExample:\n  %s\n", program_of(verb), verb->name, verb->arguments,
            verb->summary, verb->options[0] ? "\n" : "", verb->options, verb->example);

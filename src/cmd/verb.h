@@ -20,6 +20,9 @@ __attribute__((format(printf, 2, 3))) int verb_usage(const struct verb *verb, co
                                                      ...);
 __attribute__((format(printf, 2, 3))) int verb_fail(const struct verb *verb, const char *format,
                                                     ...);
+/* Likewise, behind "note: ", of what is no failure. */
+__attribute__((format(printf, 2, 3))) void verb_note(const struct verb *verb, const char *format,
+                                                     ...);
 void verb_help(const struct verb *verb);
 /* Whether one of the words asks for help. */
 bool verb_is_help(int argc, char **argv);

@@ -165,6 +165,14 @@ bool env_is_terminal(FILE *file) {
     return isatty(fileno(file)) == 1;
 }
 
+void env_time_print(char ret_text[ENV_TIME_BYTES]) {
+    time_t now = time(NULL);
+    struct tm parts = {.tm_mday = 1};
+
+    (void)gmtime_r(&now, &parts);
+    (void)strftime(ret_text, ENV_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
 int env_process_id(void) {
     return getpid();
 }

@@ -34,6 +34,10 @@ MUST_CHECK int env_signal_wait(uint64_t timeout_ns, int *ret_signal);
 /* Whether what is written there is read by a person. */
 bool env_is_terminal(FILE *file);
 
+/* Now, in UTC, for a log: "2026-01-31T23:59:59Z". */
+enum { ENV_TIME_BYTES = 21 };
+void env_time_print(char ret_text[ENV_TIME_BYTES]);
+
 int env_process_id(void);
 /* -ERR_NOT_FOUND when there is no such process. */
 MUST_CHECK int env_process_signal(int process_id, int signal_number);

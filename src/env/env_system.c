@@ -39,20 +39,21 @@ static int all_written(int fd, const void *data, size_t size_bytes) {
     return 0;
 }
 
-/* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. */
+/* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. Empty
+ * lines fill it up, which a shell's $(cat lock) leaves out. */
 static int lock_sign(const struct env_lock *lock) {
-    char text[ENV_LOCK_BYTES + 1];
+    char text[ENV_LOCK_BYTES];
+    int size = snprintf(text, sizeof text, "%d", getpid());
 
-    snprintf(text, sizeof text, "%-*d\n", ENV_LOCK_BYTES - 1, getpid());
+    memset(text + size, '\n', sizeof text - (size_t)size);
     return all_written(lock->fd, text, ENV_LOCK_BYTES);
 }
 
-/* Blank again: whoever tried and gave up has changed nothing. */
+/* Empty again: whoever tried and gave up has changed nothing. */
 static void lock_unsign(const struct env_lock *lock) {
     char text[ENV_LOCK_BYTES];
 
-    memset(text, ' ', sizeof text - 1);
-    text[sizeof text - 1] = '\n';
+    memset(text, '\n', sizeof text);
     (void)!pwrite(lock->fd, text, sizeof text, 0);
 }
 
@@ -328,12 +329,14 @@ int env_space_get(struct env *env, struct env_space *ret_space) {
     static const struct {
         uint32_t magic;
         const char *name;
-        bool copies_on_write;
+        enum { PLAIN, COPIES, MEMORY } way;
     } kinds[] = {
-        {0xef53, "ext4", false},     {0x58465342, "xfs", false},  {0x01021994, "tmpfs", false},
-        {0x9123683e, "btrfs", true}, {0x2fc12fc1, "zfs", true},   {0xca451a4e, "bcachefs", true},
-        {0xf2f52010, "f2fs", true},  {0x3434, "nilfs2", true},    {0x794c7630, "overlay", false},
-        {0x6969, "nfs", false},      {0x65735546, "fuse", false}, {0x858458f6, "ramfs", false},
+        {0xef53, "ext4", PLAIN},        {0x58465342, "xfs", PLAIN},
+        {0x01021994, "tmpfs", MEMORY},  {0x9123683e, "btrfs", COPIES},
+        {0x2fc12fc1, "zfs", COPIES},    {0xca451a4e, "bcachefs", COPIES},
+        {0xf2f52010, "f2fs", COPIES},   {0x3434, "nilfs2", COPIES},
+        {0x794c7630, "overlay", PLAIN}, {0x6969, "nfs", PLAIN},
+        {0x65735546, "fuse", PLAIN},    {0x858458f6, "ramfs", MEMORY},
     };
     struct statfs status;
 
@@ -348,7 +351,8 @@ int env_space_get(struct env *env, struct env_space *ret_space) {
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         if ((uint32_t)status.f_type == kinds[i].magic) {
             ret_space->fs_name = kinds[i].name;
-            ret_space->copies_on_write = kinds[i].copies_on_write;
+            ret_space->copies_on_write = kinds[i].way == COPIES;
+            ret_space->in_memory = kinds[i].way == MEMORY;
         }
     }
     return 0;

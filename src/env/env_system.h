@@ -5,8 +5,8 @@
 #include "env/env.h"
 
 /* An exclusive lock on a file, which it makes when missing and in which it leaves the process id.
- * The lock ends with env_lock_close or the process, however that dies; the file stays, blank after
- * a close. It has ENV_LOCK_BYTES, or none before it was held for the first time. */
+ * The lock ends with env_lock_close or the process, however that dies; the file stays, without
+ * an id after a close. It has ENV_LOCK_BYTES, or none before it was held for the first time. */
 enum { ENV_LOCK_BYTES = 16 };
 struct env_lock;
 MUST_CHECK int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock);
@@ -47,6 +47,7 @@ struct env_space {
     uint64_t total_bytes;
     uint64_t free_bytes;  /* for this user */
     const char *fs_name;  /* "ext4", "btrfs", ...; "unknown" */
+    bool in_memory;       /* nothing of it survives a restart of the machine */
     bool copies_on_write; /* an overwrite of allocated space may still find none */
 };
 MUST_CHECK int env_space_get(struct env *env, struct env_space *ret_space);

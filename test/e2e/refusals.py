@@ -872,6 +872,38 @@ killed(["status"])
 killed(["down"])
 
 
+@row("killed-tells-of-death", 1, "its daemon has died", "shoal up")
+def _(scene):
+    scene.start()
+    scene.kill()
+    return ["status", scene.directory]
+
+
+def dead_mount(words, *below):
+    @row("dead-mount-" + "-".join([*words, *below]), 1, "is dead", "shoal up DIR --mount", "umount -l")
+    def _(scene):
+        scene.start()
+        scene.kill()
+        wait_for_death(scene.mount)
+        scene.must_name = scene.mount
+        return [*words, os.path.join(scene.mount, *below)]
+
+
+def wait_for_death(mount):
+    """The kernel answers for a killed daemon for a moment still."""
+    for _ in range(SETTLE_LIMIT):
+        try:
+            os.statvfs(mount)
+        except OSError:
+            return
+        time.sleep(SETTLE_S)
+
+
+dead_mount(["df"])
+dead_mount(["status"])
+dead_mount(["umount"])
+
+
 @row("umount-other", 1, "neither a Shoal directory nor in a Shoal mount")
 def _(scene):
     scene.start()
@@ -1029,7 +1061,45 @@ def serves(scene, directory):
 
 
 def on_tmpfs(scene):
-    return serves(scene, scene.disk(200))
+    """It serves, and each start says what that is worth."""
+    problem = serves(scene, scene.disk(200))
+    if problem:
+        return problem
+    scene.stop()
+    result = scene.run("up", scene.directory)
+    line = f"shoal up: note: {scene.directory} lies on tmpfs, in memory: a restart of the machine"
+    return None if result.stderr.startswith(line) and result.stderr.count("\n") == 1 else \
+        f"it says {result.stderr}"
+
+
+def on_notes(scene):
+    """What is no refusal, but should be known: said once, and the cluster serves."""
+    disk = os.path.join(scene.top, "disk")
+    with open(disk, "wb") as file:
+        file.truncate(4096 * MIB)
+    scene.sh("mkfs.ext4", "-q", disk)
+    scene.directory = scene.new_directory()
+    scene.mount_at(scene.directory, "-o", "loop", disk)
+    for path in (scene.mount, other := scene.new_directory()):
+        scene.write(os.path.join(path, "mine"), b"mine")
+    result = scene.run("up", scene.directory, "--mount", scene.mount)
+    room = int(re.search(r"has room for (\d+) MiB of data", result.stderr).group(1))
+    lines = [f"shoal up: note: the new cluster has room for {room} MiB of data: half of what is free "
+             f"on the file system of {scene.directory} beyond logs and keep_free_bytes",
+             f"shoal up: note: {scene.mount} is not empty: what is in it is hidden while Shoal is "
+             "mounted there"]
+    if result.returncode or result.stderr.splitlines() != lines or not 200 < room < 1024:
+        return f"it answers {result.returncode}: {result.stderr}"
+    scene.run("umount", scene.mount)
+    scene.mount = other
+    result = scene.run("up", scene.directory, "--mount", other)
+    if result.returncode or result.stderr.count("is not empty") != 1:
+        return f"it answers {result.returncode}: {result.stderr}"
+    scene.stop()
+    os.unlink(os.path.join(other, "mine"))
+    result = scene.run("up", scene.directory, "--mount", other)
+    scene.stop()
+    return f"it says {result.stderr}" if result.stderr else None
 
 
 def on_overlay(scene):
@@ -1124,6 +1194,52 @@ def on_raised_limit(scene):
     shutil.rmtree(os.path.join(directory, "filler"))
     scene.start()
     return None if free_bytes(scene.mount) > 30 * MIB else "the mount tells no more space"
+
+
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ shoal: (.*)")
+
+
+def on_log(scene):
+    """Each line has its time, and each start, stop and death is there to be matched."""
+    processes = []
+    scene.start()
+    processes.append(scene.process())
+    with open(scene.path("lock"), encoding="ascii") as file:
+        if (text := file.read().rstrip("\n")) != str(processes[0]):
+            return f"the lock holds {text!r}"
+    scene.stop()
+    with open(scene.path("lock"), encoding="ascii") as file:
+        if file.read().rstrip("\n"):
+            return "the lock still holds something"
+    scene.start()
+    processes.append(scene.process())
+    scene.write(os.path.join(scene.mount, "file"), b"bytes")
+    scene.kill()
+    scene.start()
+    processes.append(scene.process())
+    scene.run("umount", scene.mount)
+    scene.run("up", scene.directory, "--mount", scene.mount)
+    os.kill(processes[-1], signal.SIGTERM)
+    for _ in range(SETTLE_LIMIT):
+        if scene.process() is None:
+            break
+        time.sleep(SETTLE_S)
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    ready = f"{scene.directory}: 1 manager, 1 metadata target, 1 storage target, mounted at "
+    wanted = [f"{re.escape(ready + scene.mount)}, process {process}" for process in processes]
+    stopped = re.escape(f"{scene.directory} stopped, all of it is on disk")
+    died = r".*died: [1-9]\d* records are played again, [1-9]\d* of them from memory"
+    wanted = [wanted[0], stopped, wanted[1], died, wanted[2],
+              re.escape(f"{scene.directory}: mounted at {scene.mount}"), r".*: signal 15 says stop",
+              stopped]
+    for line in lines:
+        match = LOG_LINE.fullmatch(line)
+        if not match:
+            return f"no time: {line}"
+        if wanted and re.fullmatch(wanted[0], match.group(1)):
+            wanted.pop(0)
+    return f"the log lacks {wanted[0]}: {lines}" if wanted else None
 
 
 def make_files(scene, names, limit):
@@ -1431,8 +1547,10 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
          ("works-signal-of-down", on_signal_of_down),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
-         ("works-on-tmpfs", on_tmpfs), ("works-on-overlay", on_overlay),
+         ("works-on-tmpfs", on_tmpfs), ("works-notes", on_notes),
+         ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
+         ("works-log", on_log),
          ("works-on-no-space", on_no_space)]
 
 

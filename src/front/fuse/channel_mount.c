@@ -166,7 +166,7 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
 
 /* A killed server's connection lasts until the kernel has ended that process's I/O, up to a second,
  * and until then what the kernel has cached is answered. It caches no statfs, so that waits. */
-static bool server_is_gone(const char *path) {
+bool fuse_path_is_dead(const char *path) {
     struct statfs space;
 
     return statfs(path, &space) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
@@ -186,7 +186,7 @@ static int mount_point_look(const char *path, char **ret_path, struct fuse_probl
     if (!place)
         return refuse_unreachable(path, errno, problem);
     if (mount_find(place, &found)) {
-        if (strcmp(found.type, FILE_SYSTEM_TYPE) == 0 && server_is_gone(place))
+        if (strcmp(found.type, FILE_SYSTEM_TYPE) == 0 && fuse_path_is_dead(place))
             return -ERR_CLOSED;
         return problem_set(problem, -ERR_IN_USE,
                            "%s: a file system of type %s is mounted there already; unmount it, or "

@@ -56,6 +56,9 @@ MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
  * the table of mounts tell, so that a mount which doesn't answer is not asked. Then *ret_path is
  * absolute, for the caller to free. */
 bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point);
+/* Whether path lies on a file system whose server is dead. Waits for one that lives and doesn't
+ * answer. */
+bool fuse_path_is_dead(const char *path);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
