@@ -284,11 +284,21 @@ static int scrub_pass(struct control *control, struct scrub *scrub,
     return r;
 }
 
+static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
+    (void)context;
+    fprintf(stderr,
+            "shoal: ost%" PRIu32 " has chunks of inode %" PRIu64
+            ", whose row is gone, and not by power loss: they stay; see what `shoal fsck` says\n",
+            ost, ino);
+}
+
 /* After an unclean end. False: it has to be done again after the next start. */
 static bool scrub(struct control *control) {
     struct env *env = local_cluster_env(control->cluster);
-    struct scrub scrub = {
-        .cluster = control->cluster, .stopped = scrub_stopped, .context = control};
+    struct scrub scrub = {.cluster = control->cluster,
+                          .stopped = scrub_stopped,
+                          .context = control,
+                          .kept = scrub_kept};
     int r = -ERR_NO_MEMORY;
 
     scrub.later = calloc(SCRUB_LATER_MAX, sizeof *scrub.later);
@@ -306,6 +316,10 @@ static bool scrub(struct control *control) {
     if (scrub.removed > 0) {
         log_format("%" PRIu64 " sets of chunks that belonged to no file are removed",
                    scrub.removed);
+    }
+    if (scrub.kept_count > SCRUB_NAMED_MAX) {
+        fprintf(stderr, "shoal: chunks of lost inodes that stay, in all: %" PRIu64 "\n",
+                scrub.kept_count);
     }
     if (r < 0 && r != -ERR_CLOSED) {
         log_format("looking for chunks that belong to no file: %s", err_text(r));

@@ -73,12 +73,44 @@ static int stray_remove(struct scrub *scrub, struct fsck *fsck, const struct fsc
     return r;
 }
 
+/* Whether the inode can have been made by records that power loss took. */
+static int lost_find(struct fsck *fsck, struct ino ino, bool *ret_lost) {
+    uint64_t counter = ino.value & ((UINT64_C(1) << INO_COUNTER_BITS) - 1);
+    struct fsck_list list;
+    struct fsck_row found;
+    int r;
+
+    *ret_lost = false;
+    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_LOST);
+    while ((r = fsck_list_next(&list, &found)) == 0) {
+        const struct lost_row *row;
+
+        if (lost_row_check(found.value, &row) == 0) {
+            *ret_lost |= counter >= row->counter_from && counter < row->counter_to;
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int nobodys_one(struct scrub *scrub, struct fsck *fsck, const struct fsck_stray *stray) {
+    bool lost;
+    int r = lost_find(fsck, stray->id.ino, &lost);
+
+    if (r < 0 || lost) {
+        return r < 0 ? r : stray_remove(scrub, fsck, stray);
+    }
+    if (scrub->kept_count++ < SCRUB_NAMED_MAX && scrub->round == 0) {
+        scrub->kept(scrub->context, stray->id.ino.value, stray->ost);
+    }
+    return 0;
+}
+
 static int first_one(struct scrub *scrub, struct fsck *fsck, const struct fsck_stray *stray) {
     enum stray_kind kind;
     int r = stray_kind_get(fsck, stray, &kind);
 
     if (r == 0 && kind == STRAY_NOBODYS) {
-        r = stray_remove(scrub, fsck, stray);
+        r = nobodys_one(scrub, fsck, stray);
     } else if (r == 0 && kind == STRAY_OTHER_GENERATION && scrub->later_count < SCRUB_LATER_MAX) {
         scrub->later[scrub->later_count++] = *stray;
     }
@@ -94,12 +126,14 @@ static int first_all(struct scrub *scrub, struct fsck *fsck) {
         removed_before = scrub->removed;
         fsck->stray_count = 0;
         scrub->later_count = 0;
+        scrub->kept_count = 0;
         for (uint32_t i = 0; r == 0 && i < local_cluster_config(fsck->cluster)->ost_count; i++) {
             r = fsck_chunks(fsck, i);
         }
         for (uint32_t i = 0; r == 0 && i < fsck->stray_count; i++) {
             r = first_one(scrub, fsck, &fsck->strays[i]);
         }
+        scrub->round++;
     } while (r == 0 && scrub->removed > removed_before);
     return r;
 }

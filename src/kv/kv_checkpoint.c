@@ -86,14 +86,18 @@ static void commit_submit(struct kv *kv) {
     kv->options.base->commit(kv->base, &checkpoint->commit);
 }
 
-/* The next rows of the frozen tree, up to a bounded number and size. */
+static bool piece_is_full(const struct kv_checkpoint_state *checkpoint) {
+    return checkpoint->row_count == checkpoint->rows_max ||
+           checkpoint->row_bytes >= COMMIT_VALUE_BYTES;
+}
+
+/* The next rows of the frozen tree, up to a bounded number and size: some in each step, so that
+ * others are not kept waiting. */
 static void commit_piece(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
-    size_t count = 0;
-    size_t bytes = 0;
 
-    while (count < checkpoint->rows_max && bytes < COMMIT_VALUE_BYTES) {
-        struct kv_base_row *row = &checkpoint->rows[count];
+    for (int i = 0; i < KV_STEP_ROWS && !piece_is_full(checkpoint); i++) {
+        struct kv_base_row *row = &checkpoint->rows[checkpoint->row_count];
         enum changes_state state = changes_next(kv->frozen, &checkpoint->walk,
                                                 checkpoint->walk_inclusive, &row->key, &row->value);
 
@@ -104,12 +108,20 @@ static void commit_piece(struct kv *kv) {
         row->deleted = state == CHANGES_DELETED;
         checkpoint->walk = row->key;
         checkpoint->walk_inclusive = false;
-        bytes += row->deleted ? 0 : row->value.size;
-        count++;
+        checkpoint->row_bytes += row->deleted ? 0 : row->value.size;
+        checkpoint->row_count++;
+        kv->counters.checkpoint_rows++;
     }
-    kv->counters.checkpoint_rows += count;
-    checkpoint->commit = (struct kv_base_commit){
-        .rows = checkpoint->rows, .row_count = count, .done = commit_done, .context = kv};
+    if (!piece_is_full(checkpoint) && !checkpoint->last_commit) {
+        kv_wake(kv);
+        return;
+    }
+    checkpoint->commit = (struct kv_base_commit){.rows = checkpoint->rows,
+                                                 .row_count = checkpoint->row_count,
+                                                 .done = commit_done,
+                                                 .context = kv};
+    checkpoint->row_count = 0;
+    checkpoint->row_bytes = 0;
     commit_submit(kv);
 }
 

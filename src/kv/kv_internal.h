@@ -17,6 +17,7 @@ enum {
     KV_WARMS_MAX = 32,
     KV_WARM_KEYS = 256,
     KV_COMMIT_ROWS = 16384,
+    KV_STEP_ROWS = 512, /* of them are put together in a step */
     KV_SCRATCH_VALUES = 16,
     KV_OUTCOMES_MAX = 65536,
     KV_SESSIONS_MAX = 4096,
@@ -78,12 +79,11 @@ struct kv_checkpoint_state {
     struct kv_base_commit commit;
     struct kv_base_row *rows;
     size_t rows_max;
-    uint64_t last_ns; /* when one began last */
-    bool no_space;    /* the base's file could not grow; tried again from retry_ns on */
+    size_t row_count, row_bytes; /* of the piece that is being put together; of its values */
+    uint64_t last_ns;            /* when one began last */
+    bool no_space;               /* the base's file could not grow; tried again from retry_ns on */
     uint64_t retry_ns;
 };
-
-enum stop_stage { STOP_WAIT, STOP_WRITE, STOP_FLUSH };
 
 struct kv {
     struct kv_options options;
@@ -115,7 +115,7 @@ struct kv {
     uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
     bool wants_checkpoint; /* what was refused last, it was for want of one */
     bool stopping;
-    enum stop_stage stop_stage;
+    enum { STOP_WAIT, STOP_WRITE, STOP_FLUSH } stop_stage;
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct kv_counters counters;

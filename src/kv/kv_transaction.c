@@ -226,6 +226,8 @@ static int apply_patch(struct kv *kv, const struct record_operation *operation) 
                operation->value.size);
         return 0;
     }
+    /* A row that is patched was read in this step, so it is in memory and nothing is waited for.
+     * Only a replay may meet the disk here, and serves nobody yet. */
     uint8_t whole[KV_VALUE_BYTES_MAX];
     size_t size = 0;
     int r = kv_read(kv, &operation->key, false, &value);

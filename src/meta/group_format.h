@@ -17,7 +17,8 @@ static_assert(sizeof(struct group_row) == 48, "group_row is on disk");
 /* The last two change with each record and are patched together. */
 struct __attribute__((packed)) counters_row {
     uint8_t format;
-    uint8_t reserved[7];
+    uint8_t reserved;
+    uint8_t ino_next[6];          /* the first counter that was not used yet */
     uint64_t ino_reserved;        /* counters below are used only once this is on disk */
     uint64_t generation_reserved; /* of chunks; likewise */
     uint64_t session_floor;       /* unknown sessions up to this one are gone */
@@ -46,6 +47,17 @@ struct __attribute__((packed)) mark_row {
     uint64_t epoch;
 };
 static_assert(sizeof(struct mark_row) == 16, "mark_row is on disk");
+
+/* The first start after a loss writes it: inodes with these counters may have been made and lost.
+ * The counters are never used again. */
+struct __attribute__((packed)) lost_row {
+    uint8_t format;
+    uint8_t reserved[7];
+    uint64_t epoch;
+    uint64_t counter_from;
+    uint64_t counter_to; /* exclusive */
+};
+static_assert(sizeof(struct lost_row) == 32, "lost_row is on disk");
 
 enum order_kind { ORDER_DELETE = 1, ORDER_CUT = 2 };
 

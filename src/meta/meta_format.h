@@ -13,6 +13,7 @@
  *     S session             session   0           0                incarnation, node, state
  *     O orphan              ino       0           0                unlinked but open
  *     W writer              ino       0           session          open for writing
+ *     N numbers             losses    0           0                inode numbers that may be lost
  *     Q order               position  seq or ~0   ino              what OSTs shall delete or cut
  *
  * O and W are keyed by ino in space 0: those of a slot are a range, and so are those of the group.
@@ -35,6 +36,7 @@ enum row_type {
     ROW_SESSION = 'S',
     ROW_ORPHAN = 'O',
     ROW_WRITER = 'W',
+    ROW_LOST = 'N',
     ROW_ORDER = 'Q',
 };
 

@@ -1,6 +1,7 @@
 /* Reserving ahead: a new block is asked for when half of the last one is used. */
 #include "meta/numbers.h"
 #include "meta/rows.h"
+#include <string.h>
 
 #define INO_COUNTER_END ((UINT64_C(1) << INO_COUNTER_BITS) - 1)
 
@@ -73,6 +74,7 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
         .epoch = numbers->epoch,
         .inode_count = numbers->inode_count,
     };
+    memcpy(row.ino_next, &numbers->inos.next, sizeof row.ino_next);
     struct kv_key key = key_owner(ROW_COUNTERS, 0, 0, 0);
     kv_begin(kv);
     int r = kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});

@@ -112,7 +112,7 @@ int counters_row_check(struct bytes value, const struct counters_row **ret_row) 
         return r;
     }
     const struct counters_row *row = (const void *)value.data;
-    if (row->ino_reserved >> INO_COUNTER_BITS || !is_zero(row->reserved, sizeof row->reserved)) {
+    if (row->ino_reserved >> INO_COUNTER_BITS || row->reserved) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;
@@ -140,6 +140,19 @@ int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
     }
     const struct mark_row *row = (const void *)value.data;
     if (!is_zero(row->reserved, sizeof row->reserved)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int lost_row_check(struct bytes value, const struct lost_row **ret_row) {
+    int r = format_check(value, sizeof(struct lost_row), sizeof(struct lost_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct lost_row *row = (const void *)value.data;
+    if (row->counter_from > row->counter_to || !is_zero(row->reserved, sizeof row->reserved)) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;

@@ -40,6 +40,7 @@ MUST_CHECK int group_row_check(struct bytes value, const struct group_row **ret_
 MUST_CHECK int counters_row_check(struct bytes value, const struct counters_row **ret_row);
 MUST_CHECK int session_row_check(struct bytes value, const struct session_row **ret_row);
 MUST_CHECK int mark_row_check(struct bytes value, const struct mark_row **ret_row);
+MUST_CHECK int lost_row_check(struct bytes value, const struct lost_row **ret_row);
 MUST_CHECK int order_row_check(struct bytes value, const struct order_row **ret_row);
 /* *ret_reply: the encoded reply behind the head. */
 MUST_CHECK int outcome_check(struct bytes value, const struct outcome_head **ret_head,

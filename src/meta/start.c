@@ -100,6 +100,32 @@ static int identity_check(struct group *group, const struct group_row *row, char
     return 0;
 }
 
+/* After a loss: what the records that are gone can have numbered. Before the C row says that all of
+ * it is used, in the same record or an earlier one. */
+static int lost_note(struct group *group, const struct counters_row *counters) {
+    struct kv_key key = key_owner(ROW_LOST, kv_losses(group->kv), 0, 0);
+    struct lost_row row = {
+        .format = META_FORMAT, .epoch = counters->epoch, .counter_to = counters->ino_reserved};
+    struct bytes value;
+
+    if (kv_losses(group->kv) == 0) {
+        return 0;
+    }
+    int r = kv_get(group->kv, &key, &value);
+    if (r != -ERR_NOT_FOUND) {
+        return r;
+    }
+    memcpy(&row.counter_from, counters->ino_next, sizeof counters->ino_next);
+    kv_begin(group->kv);
+    r = kv_put(group->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
+    if (r < 0) {
+        kv_abort(group->kv);
+        return r == -ERR_NO_SPACE ? -ERR_PENDING : r;
+    }
+    (void)kv_commit(group->kv);
+    return 0;
+}
+
 /* Rows G and C are the first that a start asks for: should they have to be warmed, load_step goes
  * on with it when they are there. */
 static int identity_read(struct group *group, char problem[256]) {
@@ -122,6 +148,7 @@ static int identity_read(struct group *group, char problem[256]) {
     r = kv_get(group->kv, &key, &value);
     r = r == -ERR_NOT_FOUND ? -ERR_CORRUPT : r;
     r = r < 0 ? r : counters_row_check(value, &counters);
+    r = r < 0 ? r : lost_note(group, counters);
     if (r == 0 && group->numbers.inos.reserved == 0) {
         numbers_load(&group->numbers, counters);
     }

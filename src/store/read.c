@@ -15,14 +15,6 @@ enum { READ_START, READ_DATA, READ_CACHED_BLOCKS_MAX = 4 };
 
 static const uint8_t zero_block[BLOCK_BYTES];
 
-/* The bytes [*from, *to) of block i are asked for. */
-static void block_part(const struct request *request, uint32_t i, uint32_t *from, uint32_t *to) {
-    uint32_t last = (request->skip + request->size - 1) % BLOCK_BYTES + 1;
-
-    *from = i == 0 ? request->skip : 0;
-    *to = i == request->range.count - 1 ? last : BLOCK_BYTES;
-}
-
 static uint8_t *target_of(const struct request *request, uint32_t i) {
     size_t offset = i == 0 ? 0 : (size_t)i * BLOCK_BYTES - request->skip;
 
@@ -41,7 +33,7 @@ static bool is_plain(const struct request *request, uint32_t i) {
     uint32_t from;
     uint32_t to;
 
-    block_part(request, i, &from, &to);
+    request_block_part(request, i, &from, &to);
     return to - from == BLOCK_BYTES && visible_of(request, i) == BLOCK_BYTES;
 }
 
@@ -64,7 +56,7 @@ static void deliver_hole(const struct request *request, uint32_t i) {
     uint32_t from;
     uint32_t to;
 
-    block_part(request, i, &from, &to);
+    request_block_part(request, i, &from, &to);
     memset(target_of(request, i), 0, to - from);
     checksum_set(request, i, crc32c(0, zero_block, to - from));
 }
@@ -84,7 +76,7 @@ static int deliver(struct ost *ost, const struct request *request, uint32_t i,
     uint32_t from;
     uint32_t to;
 
-    block_part(request, i, &from, &to);
+    request_block_part(request, i, &from, &to);
     bool plain = is_plain(request, i);
     bool verify = !plain || request->call->request.chunk_read.verify;
 
@@ -115,7 +107,7 @@ static int deliver_direct(struct ost *ost, const struct request *request, uint32
         checksum_set(request, i, entry->crc);
         return 0;
     }
-    block_part(request, i, &from, &to);
+    request_block_part(request, i, &from, &to);
     if (crc32c(0, target, BLOCK_BYTES) != entry->crc) {
         return block_corrupt(ost, &request->id, entry->block);
     }

@@ -202,6 +202,14 @@ int request_shape(struct ost *ost, struct request *request, const struct request
     return 0;
 }
 
+void request_block_part(const struct request *request, uint32_t i, uint32_t *ret_from,
+                        uint32_t *ret_to) {
+    uint32_t last = (request->skip + request->size - 1) % BLOCK_BYTES + 1;
+
+    *ret_from = i == 0 ? request->skip : 0;
+    *ret_to = i == request->range.count - 1 ? last : BLOCK_BYTES;
+}
+
 uint32_t chunk_bytes_before(uint64_t chunk, uint32_t chunk_bytes, uint64_t truncate_size) {
     uint64_t start = chunk * chunk_bytes;
 

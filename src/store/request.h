@@ -100,5 +100,8 @@ struct request_shape {
 MUST_CHECK int request_shape(struct ost *ost, struct request *request,
                              const struct request_shape *shape);
 
+/* The bytes [*ret_from, *ret_to) of block i of the range are asked for, or written. */
+void request_block_part(const struct request *request, uint32_t i, uint32_t *ret_from,
+                        uint32_t *ret_to);
 /* Bytes of chunk that lie before truncate_size. */
 uint32_t chunk_bytes_before(uint64_t chunk, uint32_t chunk_bytes, uint64_t truncate_size);

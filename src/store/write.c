@@ -15,14 +15,6 @@ static const struct chunk_write_request *body_of(const struct request *request) 
     return &request->call->request.chunk_write;
 }
 
-/* The bytes [*from, *to) of block i are written. */
-static void block_part(const struct request *request, uint32_t i, uint32_t *from, uint32_t *to) {
-    uint32_t last = (request->skip + request->size - 1) % BLOCK_BYTES + 1;
-
-    *from = i == 0 ? request->skip : 0;
-    *to = i == request->range.count - 1 ? last : BLOCK_BYTES;
-}
-
 /* Where block i's bytes begin in the data. */
 static size_t data_offset(const struct request *request, uint32_t i) {
     return i == 0 ? 0 : (size_t)i * BLOCK_BYTES - request->skip;
@@ -81,7 +73,7 @@ static int data_check(const struct ost *ost, const struct request *request) {
         uint32_t from;
         uint32_t to;
 
-        block_part(request, i, &from, &to);
+        request_block_part(request, i, &from, &to);
         if ((ost->options.verify_on_arrival || to - from < BLOCK_BYTES) &&
             bulk_crc(call, data_offset(request, i), to - from) != call->checksums[i]) {
             return -ERR_CORRUPT;
@@ -96,7 +88,7 @@ static void plan_direct(struct request *request) {
     uint32_t to;
     uint32_t last = request->range.count - 1;
 
-    block_part(request, last, &from, &to);
+    request_block_part(request, last, &from, &to);
     request->direct_first = request->skip > 0;
     request->direct_count = last + (to == BLOCK_BYTES) - request->direct_first;
     if (request->skip > 0 && last == 0) {
@@ -344,7 +336,7 @@ static uint32_t ring_fill(void *context, uint32_t i, uint8_t *data) {
     uint32_t from;
     uint32_t to;
 
-    block_part(request, index, &from, &to);
+    request_block_part(request, index, &from, &to);
     if (to - from == BLOCK_BYTES) {
         bulk_copy(request->call, data_offset(request, index), data, BLOCK_BYTES);
         return request->call->checksums[index];
@@ -371,7 +363,7 @@ static int merge_find(struct ost *ost, struct request *request, uint32_t index, 
     uint32_t from;
     uint32_t to;
 
-    block_part(request, index, &from, &to);
+    request_block_part(request, index, &from, &to);
     if (to - from == BLOCK_BYTES || old_bytes == 0 || (from == 0 && to >= old_bytes)) {
         return 0;
     }

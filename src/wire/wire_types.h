@@ -94,6 +94,7 @@ enum fsck_what {
     FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
     FSCK_INLINE = 9,
     FSCK_WRITERS = 10,
+    FSCK_LOST = 11, /* inode numbers that power losses may have taken back */
 };
 
 /* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */

@@ -206,12 +206,16 @@ def data_behind_end(check):
 
 
 def scrubbed(check):
-    """A chunk of no file is taken away after an unclean end, and only then."""
-    check.edit("ost1", "orphan", 123456789)
+    """A chunk of a file that power loss took back is taken away after it, and only then."""
     check.cluster.start()
-    expect(check.fsck(), 1, "orphan-chunk: ", "inode 123456789")
+    with open(check.path("last"), "wb"):
+        pass
+    ino = os.stat(check.path("last")).st_ino + 1000
+    os.sync()
     check.cluster.kill()
     clusters.unmount(check.cluster.mount)
+    check.cluster.lose_rings()
+    check.edit("ost1", "orphan", ino)
     check.cluster.start()
     expect_clean(check.fsck())
     check.cluster.stop()
@@ -244,6 +248,21 @@ def grown_after_power_loss(check):
     expect_clean(check.fsck())
 
 
+def spared(check):
+    """Chunks whose inode is gone in another way are named after an unclean end, and stay."""
+    check.edit("ost1", "orphan", 123456789)
+    check.cluster.start()
+    check.cluster.kill()
+    clusters.unmount(check.cluster.mount)
+    check.cluster.lose_rings()
+    check.cluster.start()
+    expect(check.fsck(), 1, "orphan-chunk: ", "inode 123456789")
+    with open(check.cluster.path("shoal.log"), encoding="utf-8") as file:
+        if "ost1 has chunks of inode 123456789," not in file.read():
+            raise Failed("shoal.log does not name what stays")
+    check.cluster.stop()
+
+
 CLEAN = [is_clean, is_clean_under_load, is_clean_when_stopped]
 SPOILT = [
     flipped_bit,
@@ -251,6 +270,7 @@ SPOILT = [
     data_behind_end,
     grown_after_power_loss,
     scrubbed,
+    spared,
     row("ost0", "drop-head", "big", 0, "index", "/big)", "ost0"),
     row("ost0", "drop-segment", "big", 0, "index", "/big)", "ost0"),
     row("ost1", "drop-segment", "big", 0, "lost-blocks", "ost1"),

@@ -602,6 +602,59 @@ static void test_growth_after_power_loss(void **state) {
     bench_free(bench);
 }
 
+static struct lost_row lost_row_of(struct meta_bench *bench, bool *ret_found) {
+    struct lost_row row = {0};
+    uint16_t count;
+    struct call call;
+
+    bench_prepare(bench, 0, OP_FSCK_LIST, &call);
+    call.request.fsck_list = (struct fsck_list_request){.what = FSCK_LOST, .bytes_max = 4096};
+    call.bulk_in = (struct buffer){.data = bench->bulk, .capacity = sizeof bench->bulk};
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_true(call.reply.fsck_list.end);
+    *ret_found = call.bulk_in.size > 0;
+    if (*ret_found) {
+        memcpy(&count, bench->bulk, sizeof count);
+        assert_int_equal(count, sizeof row);
+        assert_int_equal(call.bulk_in.size, sizeof count + KV_KEY_BYTES + sizeof row);
+        memcpy(&row, bench->bulk + sizeof count + KV_KEY_BYTES, sizeof row);
+    }
+    return row;
+}
+
+/* A loss leaves a note of the inode numbers that it may have taken back: from the first one that
+ * nobody had drawn at the last sync point. A kill and a stop leave none. */
+static void test_numbers_of_the_lost(void **state) {
+    const struct bench_options options = {.seed = 14};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino synced = chunked_file(bench, &chunks);
+    struct call call;
+    bool found;
+
+    (void)state;
+    bench_restart(bench, false);
+    bench_stop_and_start(bench);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    (void)lost_row_of(bench, &found);
+    assert_false(found);
+    bench_prepare(bench, 1, OP_CREATE, &call);
+    call.request.create = (struct create_request){.parent = INO_ROOT,
+                                                  .name = {(const uint8_t *)"late", 4},
+                                                  .mode = 0644,
+                                                  .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    uint64_t lost = call.reply.create.attributes.ino.value;
+    power_cut(bench);
+    struct lost_row row = lost_row_of(bench, &found);
+    assert_true(found);
+    assert_true(row.counter_from > synced.value && row.counter_from <= lost);
+    assert_true(row.counter_to > lost);
+    bench_free(bench);
+}
+
 /* Who had the file open for writing since before the loss keeps what he wrote; what others had
  * written beyond it becomes part of the file rather than to come back later. */
 static void test_growth_by_an_old_writer(void **state) {
@@ -756,6 +809,7 @@ int main(void) {
         cmocka_unit_test(test_truncate_on_disk_first),
         cmocka_unit_test(test_growth_after_power_loss),
         cmocka_unit_test(test_growth_by_an_old_writer),
+        cmocka_unit_test(test_numbers_of_the_lost),
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_attach_to_another_term),
         cmocka_unit_test(test_gives_up_what_it_holds),

@@ -464,6 +464,42 @@ static void test_clean_stop(void **state) {
     bench_free(bench);
 }
 
+/* A checkpoint of many rows takes few of them in each step, and has all in the end. */
+static void test_checkpoint_steps(void **state) {
+    enum { ROWS = 1600, STEP_ROWS_MAX = 512 };
+    struct bench *bench = bench_new(7, 0);
+    struct kv_counters counters;
+    uint8_t value[8] = {1};
+    uint64_t before = 0;
+    uint64_t largest = 0;
+    int stopped = 1;
+
+    (void)state;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        struct kv_key key = key_of(i);
+
+        while (!kv_admit(bench->kv, KV_CLASS_REQUEST, 100, 0)) {
+            turn(bench);
+        }
+        kv_begin(bench->kv);
+        assert_int_equal(kv_put(bench->kv, &key, (struct bytes){value, sizeof value}), 0);
+        (void)kv_commit(bench->kv);
+        (void)kv_seal(bench->kv);
+    }
+    kv_stop_start(bench->kv, stop_done, &stopped);
+    for (int i = 0; i < 10000 && stopped == 1; i++) {
+        kv_counters_get(bench->kv, &counters);
+        before = counters.checkpoint_rows;
+        turn(bench);
+        kv_counters_get(bench->kv, &counters);
+        largest = MAX(largest, counters.checkpoint_rows - before);
+    }
+    assert_int_equal(stopped, 0);
+    assert_true(counters.checkpoint_rows >= ROWS);
+    assert_in_range(largest, 1, STEP_ROWS_MAX);
+    bench_free(bench);
+}
+
 /* Power takes the ring, and the start after it is killed at each of its disk operations in turn: a
  * later one that finds the ring of the killed one says all the same that something may be lost. A
  * kill alone loses nothing. */
@@ -726,6 +762,7 @@ int main(void) {
         cmocka_unit_test(test_clean_stop),
         cmocka_unit_test(test_lost_ring),
         cmocka_unit_test(test_ring_behind_its_log),
+        cmocka_unit_test(test_checkpoint_steps),
         cmocka_unit_test(test_losses_are_counted),
         cmocka_unit_test(test_ring_of_another_log),
         cmocka_unit_test(test_ring_of_another_size),

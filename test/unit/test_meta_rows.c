@@ -28,6 +28,7 @@ CHECKER(group)
 CHECKER(counters)
 CHECKER(session)
 CHECKER(mark)
+CHECKER(lost)
 CHECKER(order)
 
 static int check_inline(struct bytes value) {
@@ -53,6 +54,7 @@ static const struct inode_row inode = {.format = META_FORMAT,
                                        .stripe_count = 1};
 static const struct group_row group = {.format = META_FORMAT, .hash_bits = 51};
 static const struct counters_row counters = {.format = META_FORMAT, .ino_reserved = 9};
+static const struct lost_row lost = {.format = META_FORMAT, .counter_from = 9, .counter_to = 10};
 static const struct session_row session = {.format = META_FORMAT, .state = SESSION_LIVE};
 static const struct mark_row mark = {.format = META_FORMAT};
 static const struct order_row order = {.format = META_FORMAT,
@@ -81,6 +83,7 @@ static const struct {
     {"counters", check_counters, &counters, sizeof counters, 0},
     {"session", check_session, &session, sizeof session, 0},
     {"mark", check_mark, &mark, sizeof mark, 0},
+    {"lost", check_lost, &lost, sizeof lost, 0},
     {"order", check_order, &order, sizeof order, 0},
     {"outcome", check_outcome, &outcome, sizeof outcome, VALUE_BYTES_MAX},
 };
@@ -173,6 +176,9 @@ static void test_wrong_fields(void **state) {
     ASSERT_BAD(counters_row, counters, ino_reserved, UINT64_C(1) << INO_COUNTER_BITS);
     ASSERT_BAD(session_row, session, state, 0);
     ASSERT_BAD(session_row, session, state, SESSION_GONE + 1);
+    ASSERT_BAD(counters_row, counters, reserved, 1);
+    ASSERT_BAD(lost_row, lost, reserved[6], 1);
+    ASSERT_BAD(lost_row, lost, counter_from, 11);
     ASSERT_BAD(mark_row, mark, reserved[0], 1);
     ASSERT_BAD(order_row, order, kind, 0);
     ASSERT_BAD(order_row, order, kind, ORDER_CUT + 1);
