@@ -75,8 +75,8 @@ int daemon_check(const struct daemon_options *options, char **ret_mount_point, c
     const struct local_cluster_options cluster_options = cluster_options_of(options);
     char *mount_point;
 
-    /* Before the rest, as a mount point in a new directory would make that somebody else's. One that
-     * is dead, or missing, is told later. */
+    /* Before the rest, as a mount point in a new directory would make that somebody else's. One
+     * that is dead, or missing, is told later. */
     if (options->mount_point && env_path_resolve(options->mount_point, &mount_point) == 0) {
         int r = check_apart(options, mount_point, problem);
 

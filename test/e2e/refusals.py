@@ -896,7 +896,8 @@ def _(scene):
 
 
 def dead_mount(words, *below):
-    @row("dead-mount-" + "-".join([*words, *below]), 1, "is dead", "shoal up DIR --mount", "umount -l")
+    @row("dead-mount-" + "-".join([*words, *below]), 1, "is dead", "shoal up DIR --mount",
+         "umount -l")
     def _(scene):
         scene.start()
         scene.kill()
@@ -1100,8 +1101,8 @@ def on_notes(scene):
         scene.write(os.path.join(path, "mine"), b"mine")
     result = scene.run("up", scene.directory, "--mount", scene.mount)
     room = int(re.search(r"has room for (\d+) MiB of data", result.stderr).group(1))
-    lines = [f"shoal up: note: the new cluster has room for {room} MiB of data: half of what is free "
-             f"on the file system of {scene.directory} beyond logs and keep_free_bytes",
+    lines = [f"shoal up: note: the new cluster has room for {room} MiB of data: half of what is "
+             f"free on the file system of {scene.directory} beyond logs and keep_free_bytes",
              f"shoal up: note: {scene.mount} is not empty: what is in it is hidden while Shoal is "
              "mounted there"]
     if result.returncode or result.stderr.splitlines() != lines or not 200 < room < 1024:
@@ -1147,8 +1148,8 @@ def free_bytes(path):
 
 
 def on_full_disk(scene):
-    """Targets that may grow beyond the file system below: some of it stays free, and the mount tells
-    what there is."""
+    """Targets that may grow beyond the file system below: some of it stays free, and the mount
+    tells what there is."""
     keep = 64 * MIB
     scene.configure("osts = 1", "osts = 3")
     scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {4096 * MIB}\n"
@@ -1187,7 +1188,8 @@ def on_full_disk(scene):
 
 
 def on_raised_limit(scene):
-    """A limit is raised where there is no room for more: the start takes nothing that stays free."""
+    """A limit is raised where there is no room for more: the start takes nothing that is to stay
+    free."""
     keep = 64 * MIB
     scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {16 * MIB}\n"
                     f"keep_free_bytes = {keep}")
