@@ -72,7 +72,8 @@ static int file_make(struct ost *ost, uint64_t *size) {
     if (*size < blocks * BLOCK_BYTES) {
         r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE,
                                           .size = blocks * BLOCK_BYTES,
-                                          .keep_free_bytes = ost->options.keep_free_bytes});
+                                          .keep_free_bytes =
+                                              ost->was_empty ? 0 : ost->options.keep_free_bytes});
         if (r == -ERR_NO_SPACE && *size >= BLOCKS_MIN * BLOCK_BYTES) {
             r = 0;
         }

@@ -40,14 +40,16 @@ uint64_t space_lacking_blocks(const struct ost *ost) {
 }
 
 void space_say_full(const struct ost *ost, char *text, size_t size) {
-    const char *folder = ost->options.kv.root;
+    const struct ost_options *options = &ost->options;
+    const char *folder = options->kv.root;
     uint64_t free_bytes = 0;
 
     (void)!ost->env->ops->file_space(ost->file, &free_bytes);
     snprintf(text, size,
-             "the file system of %s has %" PRIu64 " MiB free, of which keep_free_bytes keeps "
+             "the file system of %s%s%s has %" PRIu64 " MiB free, of which keep_free_bytes keeps "
              "%" PRIu64 " MiB: make room there, or lower keep_free_bytes",
-             folder ? folder : "the data", free_bytes / MIB, ost->options.keep_free_bytes / MIB);
+             folder ? folder : "", folder ? "/" : "", options->data_path, free_bytes / MIB,
+             options->keep_free_bytes / MIB);
 }
 
 static void space_wake(struct ost *ost) {

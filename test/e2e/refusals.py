@@ -1169,10 +1169,11 @@ def on_full_disk(scene):
     left = free_bytes(directory)
     if left < keep * 9 // 10:
         return f"{left} bytes are left of {keep}"
-    words = f"{directory} has {left // MIB} MiB free, of which keep_free_bytes keeps 64 MiB: make"
     with open(scene.path("shoal.log"), encoding="utf-8") as file:
-        if words not in (log := file.read()):
-            return f"the log does not say \"{words}\": {log[-500:]}"
+        log = file.read()
+    if not re.search(rf"the file system of {directory}/ost\d/data has {left // MIB} MiB free, of "
+                     "which keep_free_bytes keeps 64 MiB: make room", log):
+        return f"the log does not say what is free: {log[-500:]}"
     if len(paths) < 200:
         return f"full after {len(paths)} MiB of 700"
     for number in range(1000):
@@ -1505,7 +1506,7 @@ def on_help(scene):
 def on_left_entries(scene):
     """What killed daemons left in the registry goes with the next look, and nothing else."""
     scene.start()
-    kept = sorted(os.listdir("/run/shoal"))
+    kept = sorted(filter(is_process, os.listdir("/run/shoal")))
     gone = scene.new_directory()
     scene.write("/run/shoal/999999999", os.path.join(gone, "absent").encode())
     scene.write("/run/shoal/999999998", gone.encode())
