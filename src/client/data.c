@@ -186,7 +186,7 @@ static bool data_send_piece(struct operation *operation, const struct part *part
     if (!piece) {
         return false;
     }
-    errand_init(&piece->errand, operation->shard, data_piece_done, operation->deadline_ns);
+    operation_errand_init(operation, &piece->errand, data_piece_done);
     piece->errand.call.checksums = piece->checksums;
     piece->errand.call.checksum_count = blocks;
     data_send(operation, &piece->errand, part);

@@ -258,6 +258,7 @@ static void file_reopened(struct errand *errand) {
         file->capability = *capability;
     }
     errand_init(errand, file->shard, file_asked, operation->deadline_ns);
+    errand->call.header.trace_id = operation->trace_id;
     errand->call.request.getattr.ino = file->ino;
     errand_start_slot(errand, OP_GETATTR, ino_slot(file->ino));
 }
@@ -283,6 +284,7 @@ void file_renew(struct open_file *file, struct operation *operation) {
     }
     file->renewing = true;
     errand_init(errand, file->shard, file_reopened, operation->deadline_ns);
+    errand->call.header.trace_id = operation->trace_id;
     file_reopen_fill(file, &errand->call.request.reopen);
     errand_start_slot(errand, OP_REOPEN, ino_slot(file->ino));
 }

@@ -40,7 +40,7 @@ bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *ta
             return false;
         }
         piece->take = take;
-        errand_init(&piece->errand, operation->shard, fan_done, operation->deadline_ns);
+        operation_errand_init(operation, &piece->errand, fan_done);
         operation->in_flight++;
         if (!send(operation, &piece->errand, (uint32_t)operation->next++)) {
             piece_put(&operation->shard->pieces, piece);

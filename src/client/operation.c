@@ -47,9 +47,14 @@ static void operation_errand_done(struct errand *errand) {
     operation->step(operation);
 }
 
+void operation_errand_init(struct operation *operation, struct errand *errand,
+                           void (*done)(struct errand *errand)) {
+    errand_init(errand, operation->shard, done, operation->deadline_ns);
+    errand->call.header.trace_id = operation->trace_id;
+}
+
 struct call *operation_prepare(struct operation *operation) {
-    errand_init(&operation->errand, operation->shard, operation_errand_done,
-                operation->deadline_ns);
+    operation_errand_init(operation, &operation->errand, operation_errand_done);
     return &operation->errand.call;
 }
 
@@ -100,6 +105,14 @@ static void request_fail(struct shoal_request *request, int result) {
     request->done(request);
 }
 
+/* Session, shard, and the number of the request there: found again in every server's log. */
+static uint64_t trace_id_of(struct shoal_client *client, struct shard *shard) {
+    uint64_t number = atomic_fetch_add_explicit(&shard->requests, 1, memory_order_relaxed);
+    uint64_t index = (uint64_t)(shard - client->shards);
+
+    return client_session(client).value << 40 | index << 34 | (number & ((UINT64_C(1) << 34) - 1));
+}
+
 static void operation_start(struct shoal_client *client, struct shoal_request *request) {
     struct operation *operation = operation_of(request);
     int r = operation_check(request);
@@ -131,7 +144,7 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
     operation->deadline_ns = env_now_ns(client->options.env) + client->options.request_timeout_ns;
     operation->parity = router_enter(&client->router, &shard->readers);
     operation->close_stamp = atomic_load_explicit(&client->close_stamp, memory_order_acquire);
-    atomic_fetch_add_explicit(&shard->requests, 1, memory_order_relaxed);
+    operation->trace_id = trace_id_of(client, shard);
     if (row->in_shard) {
         operation_post(operation, shard);
     } else {

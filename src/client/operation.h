@@ -22,6 +22,7 @@ struct operation {
     struct ino ino;         /* of the file, or the directory of the name */
     struct open_file *file; /* pinned; NULL: none */
     uint64_t deadline_ns;
+    uint64_t trace_id;    /* of all its calls */
     uint64_t close_stamp; /* files that had been closed when it started */
     uint32_t parity;      /* of the router's readers */
     uint32_t stage;
@@ -71,6 +72,9 @@ static inline struct operation *operation_of(struct shoal_request *request) {
 void operation_finish(struct operation *operation, int64_t result);
 /* Runs step in the shard's step, where the operation lives from then on. */
 void operation_post(struct operation *operation, struct shard *shard);
+/* An errand of the operation's shard and deadline, whose call tells what it is part of. */
+void operation_errand_init(struct operation *operation, struct errand *errand,
+                           void (*done)(struct errand *errand));
 /* A clean call to fill; and sending it to the group of an inode: step runs when it is done, with
  * its result in result. */
 struct call *operation_prepare(struct operation *operation);

@@ -27,6 +27,7 @@ struct config {
     uint64_t mount_requests_max; /* 0: the mount's own default */
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
+    uint64_t slow_request_ms; /* 0: none is */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
 

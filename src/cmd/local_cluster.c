@@ -259,6 +259,7 @@ static int open_group(struct local_cluster *cluster, char problem[256]) {
         /* Those of a killed predecessor besides, until its session has ended. */
         .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
+        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
     };
 
     options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
@@ -287,6 +288,7 @@ static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[
         .file_system_shares = cluster->config.ost_count,
         .cache_bytes = cluster->config.cache_bytes,
         .unsigned_allowed = true,
+        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
         .log = cluster_log,
         .log_context = cluster,
     };

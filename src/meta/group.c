@@ -95,8 +95,11 @@ static void sync_ask(struct group *group) {
 }
 
 static void reply(struct group *group, struct call *call, int result) {
+    uint64_t now_ns = env_now_ns(group->env);
+
     operation_counters_record(group->counters.operations, call->header.opcode, result,
-                              env_now_ns(group->env) - call->started_ns);
+                              now_ns - call->started_ns);
+    slow_log_answer(&group->slow, call, result, now_ns);
     call_reply(call, result);
 }
 
@@ -175,6 +178,7 @@ static void replies_await_sync(struct group *group) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
         call->server_position = position;
+        call->disk_ns = group->now_ns;
         group_sync_want(group, position);
         list_push_back(&group->awaiting_sync, node);
     }
@@ -246,6 +250,7 @@ static void take_in(struct group *group, struct message *message) {
         group->orders.ticked = true;
         group->settle.ticked = true;
         held_give_up(group);
+        slow_log_tick(&group->slow, group->now_ns);
         if (group->rpc) {
             rpc_tick(group->rpc);
         }
@@ -355,6 +360,10 @@ static void group_init(struct group *group, const struct group_options *options)
     group->env = options->env;
     group->map = options->map;
     group->rpc = options->rpc;
+    group->slow = (struct slow_log){.limit_ns = options->slow_request_ns,
+                                    .target = options->target,
+                                    .log = options->kv.log,
+                                    .log_context = options->kv.log_context};
     actor_init(&group->actor, "group", group_step);
     signal_init(&group->tick, GROUP_TICK);
     signal_init(&group->wake, GROUP_WAKE);

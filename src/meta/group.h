@@ -28,6 +28,7 @@ struct group_options {
     uint32_t sessions_max;        /* 0 in these three: the default */
     uint32_t opens_max;
     uint32_t gone_sessions_max; /* how many ended sessions are remembered by name */
+    uint64_t slow_request_ns;   /* a call that takes longer gets a line in kv.log; 0: none does */
     uint8_t name_hash_bits;     /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
 };
 

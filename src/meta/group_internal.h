@@ -10,6 +10,7 @@
 #include "meta/session.h"
 #include "meta/settle.h"
 #include "meta/transaction.h"
+#include "rpc/slow_log.h"
 
 /* The actor's own kinds of messages, besides CALL_MESSAGE_KIND and CALL_DONE_KIND. */
 enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
@@ -71,6 +72,7 @@ struct group {
     struct order_queue orders;
     struct settle settle;
     struct counters counters;
+    struct slow_log slow;
 
     struct signal tick;
     struct signal wake;

@@ -29,6 +29,8 @@ void run_arrived(struct group *group, struct call *call) {
 
     call->header.message_class = message_class;
     call->started_ns = group->now_ns;
+    call->ran_ns = 0;
+    call->disk_ns = 0;
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }
 
@@ -169,6 +171,7 @@ static enum run_result commit(struct transaction *transaction, struct call *call
         list_push_back(&group->answered_after_sync, &call->server_node);
     } else if (transaction->sync_position > 0) {
         call->server_position = transaction->sync_position;
+        call->disk_ns = group->now_ns;
         group_sync_want(group, transaction->sync_position);
         list_push_back(&group->awaiting_sync, &call->server_node);
     } else {
@@ -264,6 +267,7 @@ static enum run_result run_call(struct group *group, struct call *call, bool roo
     struct session *session = NULL;
     int r = 0;
 
+    call->ran_ns = call->ran_ns ? call->ran_ns : group->now_ns;
     if (group->stage != GROUP_SERVING) {
         r = group->stage == GROUP_FAILED ? group->failure : -ERR_CLOSED;
     } else if (!operation) {

@@ -68,7 +68,7 @@ struct call {
     void (*reply_to)(struct call *call);
     struct list_node server_node; /* the server's, from its step until call_reply */
     uint64_t server_position;     /* log position that the reply depends on; in done: as told */
-    uint64_t started_ns;          /* when the server first saw it */
+    uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
 
     /* rpc's own. */
     struct list_node rpc_node;

@@ -21,10 +21,12 @@ static void waiting_give_up(struct ost *ost, struct list *waiting, uint64_t now_
 void requests_give_up(struct ost *ost) {
     uint64_t now_ns = env_now_ns(ost->env);
 
+    ost->seen_ns = now_ns;
     if (now_ns - ost->gave_up_ns < GIVE_UP_NS) {
         return;
     }
     ost->gave_up_ns = now_ns;
+    slow_log_tick(&ost->slow, now_ns);
     for (size_t class = 0; class < MESSAGE_CLASS_COUNT; class ++) {
         for (struct list_node *node = list_first(&ost->calls[class]), *next; node; node = next) {
             struct call *call = CONTAINER_OF(node, struct call, server_node);
@@ -34,6 +36,7 @@ void requests_give_up(struct ost *ost) {
             if (r < 0) {
                 list_remove(node);
                 call->server_position = kv_position(ost->kv);
+                slow_log_answer(&ost->slow, call, r, now_ns);
                 call_reply(call, r);
             }
         }

@@ -62,6 +62,7 @@ void ost_io_start(struct ost *ost, struct ost_io *io) {
 void request_io_start(struct ost *ost, struct request *request, struct ost_io *io) {
     io->owner = request;
     request->io_pending++;
+    request_disk_begins(ost, request);
     ost_io_start(ost, io);
 }
 

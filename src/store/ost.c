@@ -121,6 +121,7 @@ static void request_start(struct ost *ost, struct call *call) {
         request->edges[i].data = edges[i];
     }
     list_init(&request->followers);
+    call->ran_ns = ost->seen_ns;
     request_ready(ost, request);
 }
 
@@ -179,7 +180,10 @@ static void call_arrived(struct ost *ost, struct call *call) {
         call_reply(call, r);
         return;
     }
-    call->started_ns = env_now_ns(ost->env);
+    ost->seen_ns = env_now_ns(ost->env);
+    call->started_ns = ost->seen_ns;
+    call->ran_ns = 0;
+    call->disk_ns = 0;
     list_push_back(&ost->calls[call->header.message_class], &call->server_node);
 }
 

@@ -35,6 +35,7 @@ struct ost_options {
     uint32_t request_bytes_max; /* of one read or write [4 MiB] */
     uint32_t sessions_max;      /* attached at a time [65,536] */
     uint32_t freed_max;         /* extents freed since the last sync point [65,536] */
+    uint64_t slow_request_ns;   /* a call that takes longer gets a line; 0: none does */
     bool verify_on_arrival;     /* the data of writes came over a network */
     bool unsigned_allowed;      /* capabilities with key 0: within one process, and in tests */
     /* One line about something that somebody must see: damaged blocks, a data file that cannot

@@ -1,5 +1,6 @@
 /* Inside of the OST, shared by the files of store/ only. */
 #pragma once
+#include "rpc/slow_log.h"
 #include "store/block_cache.h"
 #include "store/ost.h"
 #include "store/request.h"
@@ -125,5 +126,7 @@ struct ost {
     void (*stop_done)(void *context, int result);
     void *stop_context;
     struct ost_counters counters;
+    struct slow_log slow;
+    uint64_t seen_ns; /* when the clock was looked at last */
     struct operation_counters operations[OPCODE_COUNT];
 };

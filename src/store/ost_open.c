@@ -239,6 +239,10 @@ int ost_open(const struct ost_options *options, struct ost **ret_ost, char ret_p
     ost->options = *options;
     ost->env = options->env;
     lists_init(ost);
+    ost->slow = (struct slow_log){.limit_ns = options->slow_request_ns,
+                                  .target = options->target,
+                                  .log = options->log,
+                                  .log_context = options->log_context};
     actor_init(&ost->actor, "ost", ost_step);
     ost->wake_message =
         (struct message){.kind = OST_MESSAGE_WAKE, .message_class = MESSAGE_CONTROL};

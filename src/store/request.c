@@ -70,9 +70,10 @@ void requests_answer(struct ost *ost) {
     uint64_t position = kv_seal(ost->kv);
     /* A log that has stopped took the open record with it: what ran in this step did not happen. */
     int failure = kv_failure(ost->kv);
-    uint64_t now_ns = list_is_empty(&ost->finished) ? 0 : env_now_ns(ost->env);
+    uint64_t now_ns = list_is_empty(&ost->finished) ? ost->seen_ns : env_now_ns(ost->env);
     struct list_node *node;
 
+    ost->seen_ns = now_ns;
     while ((node = list_first(&ost->finished))) {
         struct request *request = CONTAINER_OF(node, struct request, node);
         struct call *call = request->call;
@@ -81,6 +82,7 @@ void requests_answer(struct ost *ost) {
         call->server_position = position;
         operation_counters_record(ost->operations, call->header.opcode, result,
                                   now_ns - call->started_ns);
+        slow_log_answer(&ost->slow, call, result, now_ns);
         request_free(ost, request);
         call_reply(call, result);
     }
@@ -117,9 +119,16 @@ static void request_synced(struct kv_waiter *waiter, int result) {
     request_ready(request->ost, request);
 }
 
+void request_disk_begins(const struct ost *ost, struct request *request) {
+    struct call *call = request->call;
+
+    call->disk_ns = call->disk_ns ? call->disk_ns : ost->seen_ns;
+}
+
 void request_sync(struct ost *ost, struct request *request, uint64_t position) {
     request->waiter.done = request_synced;
     request->is_syncing = true;
+    request_disk_begins(ost, request);
     kv_sync(ost->kv, &request->waiter, position);
 }
 

@@ -74,6 +74,8 @@ void request_discard(struct ost *ost, struct request *request);
 /* What was read of the rows until now stays on disk until the request is unpinned or ends. */
 void request_pin(struct ost *ost, struct request *request);
 void request_unpin(struct ost *ost, struct request *request);
+/* From here on it waits for the disk, as far as its line among slow ones tells. */
+void request_disk_begins(const struct ost *ost, struct request *request);
 /* Calls it again when records up to position are on disk; the result is then in sync_result. */
 void request_sync(struct ost *ost, struct request *request, uint64_t position);
 /* r of a kv call or a helper: waits, finishes with the error, or neither when r is 0. True: done

@@ -393,3 +393,20 @@ void wire_print_request(uint16_t opcode, const union request_body *body, char *o
         at += print_field(field, (const uint8_t *)body + field->offset, out + at, size - at);
     }
 }
+
+uint64_t wire_request_ino(uint16_t opcode, const union request_body *body) {
+    const struct message_row *row = row_of(opcode);
+
+    for (uint32_t i = 0; row && i < row->request_count; i++) {
+        const struct field *field = &row->request[i];
+        const void *from = (const uint8_t *)body + field->offset;
+
+        if (field->type == FIELD_ino) {
+            return ((const struct ino *)from)->value;
+        }
+        if (field->type == FIELD_capability) {
+            return ((const struct capability *)from)->ino.value;
+        }
+    }
+    return 0;
+}

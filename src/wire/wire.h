@@ -58,6 +58,8 @@ enum wire_kind { WIRE_QUERY, WIRE_MUTATION };
 /* NULL / false / 0 for numbers that are no message. */
 const char *wire_name(uint16_t opcode);
 bool wire_is_mutation(uint16_t opcode);
+/* Of the file or directory that a request names first; 0 when it names none. */
+uint64_t wire_request_ino(uint16_t opcode, const union request_body *body);
 uint8_t wire_class(uint16_t opcode); /* enum message_class of rpc/actor.h, same numbers */
 
 /* Append the encoded body; -ERR_TOO_SMALL, -ERR_INVALID (a bytes field over its limit). */

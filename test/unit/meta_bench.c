@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "meta_bench.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,15 @@ static struct rpc *rpc_make(struct meta_bench *bench) {
     return rpc;
 }
 
+static void log_line(void *context, const char *line) {
+    struct meta_bench *bench = context;
+
+    if (strstr(line, "slow")) {
+        bench->slow_line_count++;
+        (void)snprintf(bench->slow_line, sizeof bench->slow_line, "%s", line);
+    }
+}
+
 static void group_start(struct meta_bench *bench) {
     char problem[256];
     const struct group_options options = {
@@ -104,7 +114,9 @@ static void group_start(struct meta_bench *bench) {
                .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 1 * MIB,
                .sync_interval_ns = NS_PER_S,
-               .outcomes_max = 4096},
+               .outcomes_max = 4096,
+               .log = log_line,
+               .log_context = bench},
         .map = bench->map,
         .target = BENCH_MDT,
         .rpc = bench->rpc,
@@ -113,6 +125,7 @@ static void group_start(struct meta_bench *bench) {
         .sessions_max = BENCH_SESSIONS,
         .opens_max = bench->opens_max,
         .gone_sessions_max = bench->gone_sessions_max,
+        .slow_request_ns = bench->slow_request_ns,
         .name_hash_bits = bench->hash_bits,
     };
     int r = group_open(&options, &bench->group, problem);
@@ -131,6 +144,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->seed = options->seed;
     bench->hash_bits = options->hash_bits;
     bench->gone_sessions_max = options->gone_sessions_max;
+    bench->slow_request_ns = options->slow_request_ns;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};

@@ -56,6 +56,9 @@ struct meta_bench {
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
     uint32_t opens_max;
+    uint64_t slow_request_ns;
+    char slow_line[256]; /* the last one */
+    uint32_t slow_line_count;
     uint8_t bulk[BENCH_BULK_BYTES];
 };
 
@@ -65,6 +68,7 @@ struct bench_options {
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
     uint32_t opens_max; /* 0: 256 */
+    uint64_t slow_request_ns;
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */

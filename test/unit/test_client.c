@@ -111,6 +111,41 @@ static void test_big_write_is_cut_at_chunks(void **state) {
     free(back);
 }
 
+/* The one that all chunks of the last write came with. */
+static uint64_t trace_of_write(struct bench *bench) {
+    uint64_t trace = 0;
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        struct toy_server *ost = &bench->cluster.osts[i];
+
+        if (ost->seen[OP_CHUNK_WRITE] > 0) {
+            assert_true(trace == 0 || trace == ost->traces[OP_CHUNK_WRITE]);
+            trace = ost->traces[OP_CHUNK_WRITE];
+        }
+    }
+    return trace;
+}
+
+/* All calls of a request tell the same trace, those of another one another. */
+static void test_calls_carry_the_trace_of_their_request(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "traced", RW);
+    size_t size = 5 * TOY_CHUNK_BYTES;
+    uint8_t *data = pattern(size, 3);
+
+    assert_int_equal(put(bench, file, 0, data, size), size);
+    uint64_t first = trace_of_write(bench);
+    assert_int_equal(first >> 40, TOY_SESSION);
+    assert_int_equal(put(bench, file, 0, data, size), size);
+    uint64_t second = trace_of_write(bench);
+    assert_int_equal(second >> 34, first >> 34);
+    assert_true(second > first);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_true(bench->cluster.mdt.traces[OP_SETTLE] > second);
+    assert_true(bench->cluster.mdt.traces[OP_CREATE] > 0);
+    free(data);
+}
+
 static void test_holes_read_as_zeros(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "holes", RW);
@@ -487,6 +522,7 @@ int main(void) {
         TEST(inline_file_grown_by_truncation_reads_zeros),
         TEST(conversion_keeps_what_was_there),
         TEST(big_write_is_cut_at_chunks),
+        TEST(calls_carry_the_trace_of_their_request),
         TEST(holes_read_as_zeros),
         TEST(answers_are_overlaid_until_settled),
         TEST(late_answer_is_no_older_than_the_close),

@@ -10,6 +10,7 @@ static int toy_result(struct toy_server *server, struct call *call) {
 
     server->seen[opcode]++;
     server->sequences[opcode] = call->header.sequence;
+    server->traces[opcode] = call->header.trace_id;
     if (opcode == server->fail_opcode && server->fail_count > 0) {
         server->fail_count--;
         return server->fail_result;

@@ -44,6 +44,7 @@ struct toy_server {
     uint64_t survived; /* what the next attachment says of the term before */
     uint32_t seen[OPCODE_COUNT];
     uint64_t sequences[OPCODE_COUNT]; /* of the last one */
+    uint64_t traces[OPCODE_COUNT];    /* likewise */
 };
 
 struct toy_file {
