@@ -167,7 +167,9 @@ static int wait_for_end(const struct verb *verb, const char *directory) {
         return verb_fail(verb, "%s cannot be looked at: %s", directory, err_text(r));
     }
     uint64_t end_ns = env_now_ns(env) + DOWN_WAIT_S * NS_PER_S;
-    while ((r = env_lock_holder(env, "lock", &holder)) == 0 && env_now_ns(env) < end_ns) {
+    /* Its id goes a moment before the lock does. */
+    while (((r = env_lock_holder(env, "lock", &holder)) == 0 || r == -ERR_MALFORMED) &&
+           env_now_ns(env) < end_ns) {
         (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
     }
     env_linux_free(env);

@@ -1505,8 +1505,11 @@ def on_help(scene):
 
 def on_left_entries(scene):
     """What killed daemons left in the registry goes with the next look, and nothing else."""
+    # Those that rows before have killed may be there as long as nobody has waited for them.
+    for name in os.listdir("/run/shoal"):
+        os.unlink(f"/run/shoal/{name}")
     scene.start()
-    kept = sorted(filter(is_process, os.listdir("/run/shoal")))
+    kept = os.listdir("/run/shoal")
     gone = scene.new_directory()
     scene.write("/run/shoal/999999999", os.path.join(gone, "absent").encode())
     scene.write("/run/shoal/999999998", gone.encode())
