@@ -51,8 +51,8 @@ struct local_cluster {
     bool serving;
     bool entered; /* the opener's thread */
     struct local_mark mark;
-    bool died;                  /* the daemon before */
-    struct waiting session_end; /* may outlast its wait */
+    bool died;                                 /* the daemon before */
+    struct waiting session_begin, session_end; /* may outlast their waits */
     char *root;
     void (*log)(const char *line);
 };
@@ -83,6 +83,45 @@ static bool wait_once(struct local_cluster *cluster, struct waiting *waiting) {
 
 static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
     while (!wait_once(cluster, waiting)) {
+    }
+    return waiting->result;
+}
+
+int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
+    switch (target) {
+    case LOCAL_MANAGER_ID:
+        return kv_failure(manager_kv(cluster->manager));
+    case LOCAL_MDT_ID:
+        return kv_failure(group_kv(cluster->group));
+    default:
+        return kv_failure(ost_kv(cluster->osts[target - LOCAL_OST_ID_FIRST]));
+    }
+}
+
+/* The first failure of all targets, or 0. */
+static int any_failure(struct local_cluster *cluster) {
+    int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
+
+    r = r < 0 ? r : local_cluster_failure(cluster, LOCAL_MDT_ID);
+    for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
+        r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
+    }
+    return r;
+}
+
+/* While a target is still to answer that has failed, no longer than a moment. */
+static int wait_unless_failed(struct local_cluster *cluster, struct waiting *waiting) {
+    uint64_t end_ns = UINT64_MAX;
+
+    while (!wait_once(cluster, waiting)) {
+        uint64_t now_ns = env_now_ns(cluster->env);
+
+        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
+            end_ns = now_ns + FAILED_WAIT_NS;
+        }
+        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            return any_failure(cluster);
+        }
     }
     return waiting->result;
 }
@@ -352,9 +391,9 @@ static int start_serving(struct local_cluster *cluster) {
     cluster->tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = tick_fire};
     cluster->env->ops->tick_start(cluster->env, &cluster->tick);
     cluster->ticking = true;
-    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
-    client_start(cluster->client, waiting_done, &waiting);
-    return wait_for(cluster, &waiting);
+    cluster->session_begin.loop = env_thread_loop(cluster->env);
+    client_start(cluster->client, waiting_done, &cluster->session_begin);
+    return wait_unless_failed(cluster, &cluster->session_begin);
 }
 
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
@@ -440,47 +479,14 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     *result = *result < 0 ? *result : r;
 }
 
-int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
-    switch (target) {
-    case LOCAL_MANAGER_ID:
-        return kv_failure(manager_kv(cluster->manager));
-    case LOCAL_MDT_ID:
-        return kv_failure(group_kv(cluster->group));
-    default:
-        return kv_failure(ost_kv(cluster->osts[target - LOCAL_OST_ID_FIRST]));
-    }
-}
-
-/* The first failure of all targets, or 0. */
-static int any_failure(struct local_cluster *cluster) {
-    int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
-
-    r = r < 0 ? r : local_cluster_failure(cluster, LOCAL_MDT_ID);
-    for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
-        r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
-    }
-    return r;
-}
-
 /* The end of the session is told to all targets, however long that takes; one that has failed is
  * told at the next start. */
 static int stop_client(struct local_cluster *cluster) {
     struct waiting *waiting = &cluster->session_end;
-    uint64_t end_ns = UINT64_MAX;
 
     waiting->loop = env_thread_loop(cluster->env);
     client_stop(cluster->client, waiting_done, waiting);
-    while (!wait_once(cluster, waiting)) {
-        uint64_t now_ns = env_now_ns(cluster->env);
-
-        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
-            end_ns = now_ns + FAILED_WAIT_NS;
-        }
-        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
-            return any_failure(cluster);
-        }
-    }
-    return waiting->result;
+    return wait_unless_failed(cluster, waiting);
 }
 
 int local_cluster_stop(struct local_cluster *cluster) {

@@ -179,7 +179,9 @@ static int mount_point_look(const char *path, char **ret_path, struct fuse_probl
     struct stat attributes;
 
     if (stat(path, &attributes) < 0)
-        return errno == ENOTCONN ? -ERR_CLOSED : refuse_unreachable(path, errno, problem);
+        return errno == ENOTCONN || errno == ECONNABORTED
+                   ? -ERR_CLOSED
+                   : refuse_unreachable(path, errno, problem);
     if (!S_ISDIR(attributes.st_mode))
         return refuse_unreachable(path, ENOTDIR, problem);
     place = realpath(path, NULL);
