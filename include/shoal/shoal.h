@@ -48,7 +48,6 @@ struct shoal_layout {
     int32_t stripe_count;
     uint32_t pool_version;
 };
-
 enum shoal_open_flag {
     SHOAL_OPEN_READ = 1,
     SHOAL_OPEN_WRITE = 2,
@@ -58,6 +57,7 @@ enum shoal_open_flag {
     SHOAL_OPEN_CREATE = 32,
     SHOAL_OPEN_EXCLUSIVE = 64,
     SHOAL_OPEN_APPEND = 128,
+    SHOAL_OPEN_MADE = 256, /* set by CREATE: the file was not there before */
 };
 
 enum shoal_set {

@@ -163,6 +163,9 @@ static void create_enter(struct operation *operation) {
     }
     open_handle(operation, handle, &reply->layout, &reply->capability);
     handle->synced = reply->created != 0;
+    if (reply->created) {
+        operation_request(operation)->flags |= SHOAL_OPEN_MADE;
+    }
     if (fresh) {
         open_finish(operation);
         return;

@@ -319,6 +319,18 @@ void posix_write_drops_set_id(void) {
     HOLDS(mode_of("file") == 0777);
 }
 
+/* They are what was asked for of a file that is made. */
+void posix_open_makes_set_id(void) {
+    WORKS(chmod(".", 0777));
+    become(NOBODY, NOBODY, 0);
+    mode_t before = umask(0);
+    WORKS(close(WORKS(open("file", O_WRONLY | O_CREAT | O_TRUNC, 06755))));
+    umask(before);
+    HOLDS(mode_of("file") == 06755);
+    WORKS(close(WORKS(open("file", O_WRONLY | O_CREAT | O_TRUNC, 06755))));
+    HOLDS(mode_of("file") == 0755);
+}
+
 void posix_lseek_bad(void) {
     FAILS(EBADF, lseek(999, 0, SEEK_SET));
 }

@@ -1454,8 +1454,10 @@ def on_signal_of_down(scene):
     daemon = os.pidfd_open(scene.process())
     signal.pidfd_send_signal(daemon, signal.SIGSTOP)
     for number in (signal.SIGINT, signal.SIGTERM):
-        with subprocess.Popen([scene.shoal, "down", scene.directory],
-                              stdin=subprocess.DEVNULL) as down:
+        # Who runs this test may ignore SIGINT, which would be inherited.
+        with subprocess.Popen([scene.shoal, "down", scene.directory], stdin=subprocess.DEVNULL,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT,
+                                                               signal.SIG_DFL)) as down:
             folder = f"/proc/{down.pid}/fd"
             until(lambda: any(os.readlink(os.path.join(folder, name)).startswith("socket:")
                               for name in os.listdir(folder)), "the call of `down`")

@@ -120,12 +120,12 @@ static int reply_open(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
-/* For someone without privilege, so that the file loses its set-id bits as well. */
+/* For someone without privilege, so that a file that was there loses its set-id bits as well. */
 static bool is_truncated_by_others(const struct fuse_request *request) {
     uint32_t open_flags;
     uint32_t linux_flags;
 
-    if (request->op->start == fuse_op_opendir)
+    if (request->op->start == fuse_op_opendir || (request->shoal.flags & SHOAL_OPEN_MADE))
         return false;
     linux_flags = linux_flags_of(request, &open_flags);
     return (linux_flags & LINUX_TRUNCATE) && (open_flags & ABI_OPEN_KILL_SET_ID);
