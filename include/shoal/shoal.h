@@ -4,10 +4,9 @@
  * paths (shoal_*, what a program needs). Both are asynchronous with the caller's buffers; the
  * synchronous calls of the path layer are the same operations, waited for.
  *
- * Errors: every result is 0 or more for success, or -(errno of Linux).
  * Threads: any thread may call; a request's done runs on the thread that completes it and must not
  * block. A request and its buffers belong to the library from start until done.
- * Units: bytes; nanoseconds since 1970. */
+ * Results: 0 or more for success, or -(errno of Linux). Units: bytes; ns since 1970. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +47,7 @@ struct shoal_layout {
     int32_t stripe_count;
     uint32_t pool_version;
 };
+
 enum shoal_open_flag {
     SHOAL_OPEN_READ = 1,
     SHOAL_OPEN_WRITE = 2,

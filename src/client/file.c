@@ -257,8 +257,7 @@ static void file_reopened(struct errand *errand) {
         capability->ino.value == file->ino.value) {
         file->capability = *capability;
     }
-    errand_init(errand, file->shard, file_asked, operation->deadline_ns);
-    errand->call.header.trace_id = operation->trace_id;
+    operation_errand_init(operation, errand, file_asked);
     errand->call.request.getattr.ino = file->ino;
     errand_start_slot(errand, OP_GETATTR, ino_slot(file->ino));
 }
@@ -283,8 +282,7 @@ void file_renew(struct open_file *file, struct operation *operation) {
         return;
     }
     file->renewing = true;
-    errand_init(errand, file->shard, file_reopened, operation->deadline_ns);
-    errand->call.header.trace_id = operation->trace_id;
+    operation_errand_init(operation, errand, file_reopened);
     file_reopen_fill(file, &errand->call.request.reopen);
     errand_start_slot(errand, OP_REOPEN, ino_slot(file->ino));
 }

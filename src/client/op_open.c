@@ -163,9 +163,8 @@ static void create_enter(struct operation *operation) {
     }
     open_handle(operation, handle, &reply->layout, &reply->capability);
     handle->synced = reply->created != 0;
-    if (reply->created) {
-        operation_request(operation)->flags |= SHOAL_OPEN_MADE;
-    }
+    operation_request(operation)->flags &= ~(uint32_t)SHOAL_OPEN_MADE;
+    operation_request(operation)->flags |= reply->created ? (uint32_t)SHOAL_OPEN_MADE : 0;
     if (fresh) {
         open_finish(operation);
         return;
