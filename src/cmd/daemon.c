@@ -286,10 +286,9 @@ static int scrub_pass(struct control *control, struct scrub *scrub,
 
 static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
     (void)context;
-    fprintf(stderr,
-            "shoal: ost%" PRIu32 " has chunks of inode %" PRIu64
-            ", whose row is gone, and not by power loss: they stay; see what `shoal fsck` says\n",
-            ost, ino);
+    log_format("ost%" PRIu32 " has chunks of inode %" PRIu64
+               ", whose row is gone, and not by power loss: they stay; see what `shoal fsck` says",
+               ost, ino);
 }
 
 /* After an unclean end. False: it has to be done again after the next start. */
@@ -318,8 +317,7 @@ static bool scrub(struct control *control) {
                    scrub.removed);
     }
     if (scrub.kept_count > SCRUB_NAMED_MAX) {
-        fprintf(stderr, "shoal: chunks of lost inodes that stay, in all: %" PRIu64 "\n",
-                scrub.kept_count);
+        log_format("chunks of lost inodes that stay, in all: %" PRIu64, scrub.kept_count);
     }
     if (r < 0 && r != -ERR_CLOSED) {
         log_format("looking for chunks that belong to no file: %s", err_text(r));
