@@ -34,22 +34,43 @@ struct mount_found {
     char type[64];
 };
 
-/* False when nothing is mounted there. */
-static bool mount_find(const char *path, struct mount_found *ret_found) {
+typedef void mount_visit_fn(void *context, const struct mount_line *line);
+
+/* Shows each line of the table of mounts; those further down lie on top. */
+static void mounts_visit(mount_visit_fn *visit, void *context) {
     _cleanup_(file_closep) FILE *table = fopen("/proc/self/mountinfo", "re");
     _cleanup_(charp_freep) char *text = NULL;
     size_t text_bytes = 0;
     struct mount_line line;
-    bool found = false;
 
     while (table && getline(&text, &text_bytes, table) > 0) {
-        if (mount_line_parse(text, &line) && strcmp(line.mount_point, path) == 0) {
-            (void)snprintf(ret_found->type, sizeof(ret_found->type), "%s", line.type);
-            (void)snprintf(ret_found->device, sizeof(ret_found->device), "%s", line.device);
-            found = true;
-        }
+        if (mount_line_parse(text, &line))
+            visit(context, &line);
     }
-    return found;
+}
+
+struct mount_wanted {
+    const char *path;
+    struct mount_found *found;
+    bool is_there;
+};
+
+static void mount_compare(void *context, const struct mount_line *line) {
+    struct mount_wanted *wanted = context;
+
+    if (strcmp(line->mount_point, wanted->path) == 0) {
+        (void)snprintf(wanted->found->type, sizeof(wanted->found->type), "%s", line->type);
+        (void)snprintf(wanted->found->device, sizeof(wanted->found->device), "%s", line->device);
+        wanted->is_there = true;
+    }
+}
+
+/* False when nothing is mounted there. */
+static bool mount_find(const char *path, struct mount_found *ret_found) {
+    struct mount_wanted wanted = {.path = path, .found = ret_found};
+
+    mounts_visit(mount_compare, &wanted);
+    return wanted.is_there;
 }
 
 /* realpath, except that the last component is left alone: asking a dead mount for it fails. */
@@ -96,39 +117,47 @@ static char *path_of_text(const char *path) {
     return result;
 }
 
-/* Whether there is a mount of Shoal at the path, or (below) above it. */
-static bool mounts_hold(const char *path, bool below) {
-    _cleanup_(file_closep) FILE *table = fopen("/proc/self/mountinfo", "re");
-    _cleanup_(charp_freep) char *text = NULL;
-    size_t text_bytes = 0;
-    struct mount_line line;
-    bool found = false;
+/* What mounts of Shoal there are for a path. */
+struct mount_place_of {
+    const char *path;
+    bool at, above;
+};
 
-    while (table && getline(&text, &text_bytes, table) > 0) {
-        if (mount_line_parse(text, &line) && strcmp(line.type, FILE_SYSTEM_TYPE) == 0) {
-            size_t size = strlen(line.mount_point);
+static void mount_place_see(void *context, const struct mount_line *line) {
+    struct mount_place_of *place = context;
+    size_t size = strlen(line->mount_point);
 
-            found |=
-                strncmp(path, line.mount_point, size) == 0 && path[size] == (below ? '/' : '\0');
-        }
+    if (strcmp(line->type, FILE_SYSTEM_TYPE) == 0 &&
+        strncmp(place->path, line->mount_point, size) == 0) {
+        place->at |= place->path[size] == '\0';
+        place->above |= place->path[size] == '/';
     }
-    return found;
+}
+
+static struct mount_place_of mount_place_of(const char *path) {
+    struct mount_place_of place = {.path = path};
+
+    if (path)
+        mounts_visit(mount_place_see, &place);
+    return place;
 }
 
 bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point) {
-    char *place = path_of_text(path);
+    char *text = path_of_text(path);
+    struct mount_place_of place = mount_place_of(text);
 
-    *ret_is_mount_point = place && mounts_hold(place, false);
-    if (!*ret_is_mount_point && !(place && mounts_hold(place, true))) {
-        free(place);
-        place = path_of_dead(path);
-        *ret_is_mount_point = place && mounts_hold(place, false);
-        if (!*ret_is_mount_point) {
-            free(place);
-            return false;
-        }
+    if (!place.at && !place.above) {
+        free(text);
+        text = path_of_dead(path);
+        place = mount_place_of(text);
+        place.above = false;
     }
-    *ret_path = place;
+    *ret_is_mount_point = place.at;
+    if (!place.at && !place.above) {
+        free(text);
+        return false;
+    }
+    *ret_path = text;
     return true;
 }
 
