@@ -2,6 +2,7 @@
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
 #include "cmd/local_mark.h"
+#include "cmd/local_wait.h"
 #include "env/env_fault.h"
 #include "env/env_system.h"
 #include "kv/kv_lmdb.h"
@@ -10,19 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, WAIT_MS = 100, GO_ON_MS = 1, GONE_NS = 10000 };
+enum { TICK_MS = 10, SLOW_TICKS = 10, REST_MS = 100, GO_ON_MS = 1 };
 /* How long the end of the session may take once a target has failed. */
 #define FAILED_WAIT_NS (2 * NS_PER_S)
-
-/* A step's answer for the thread that waits. GONE is stored last: the thread may then leave, and
- * its stack and its loop with it. */
-enum waiting_state { WAITING, WAITING_DONE, WAITING_GONE };
-
-struct waiting {
-    struct env_loop *loop;
-    atomic_uint state; /* enum waiting_state */
-    int result;
-};
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
 struct local_cluster {
@@ -57,36 +48,6 @@ struct local_cluster {
     void (*log)(const char *line);
 };
 
-static void waiting_done(void *context, int result) {
-    struct waiting *waiting = context;
-    struct env_loop *loop = waiting->loop;
-
-    waiting->result = result;
-    atomic_store(&waiting->state, WAITING_DONE);
-    env_loop_wake(loop);
-    atomic_store(&waiting->state, WAITING_GONE);
-}
-
-/* True when it is over. */
-static bool wait_once(struct local_cluster *cluster, struct waiting *waiting) {
-    unsigned state = atomic_load(&waiting->state);
-
-    if (state != WAITING_GONE) {
-        while (worker_run_one(worker_current())) {
-        }
-        if (atomic_load(&waiting->state) != WAITING_GONE) {
-            (void)env_loop_wait(cluster->env, -1, state == WAITING ? WAIT_MS * NS_PER_MS : GONE_NS);
-        }
-    }
-    return atomic_load(&waiting->state) == WAITING_GONE;
-}
-
-static int wait_for(struct local_cluster *cluster, struct waiting *waiting) {
-    while (!wait_once(cluster, waiting)) {
-    }
-    return waiting->result;
-}
-
 int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
     switch (target) {
     case LOCAL_MANAGER_ID:
@@ -113,7 +74,7 @@ static int any_failure(struct local_cluster *cluster) {
 static int wait_unless_failed(struct local_cluster *cluster, struct waiting *waiting) {
     uint64_t end_ns = UINT64_MAX;
 
-    while (!wait_once(cluster, waiting)) {
+    while (!waiting_is_over(waiting, cluster->env)) {
         uint64_t now_ns = env_now_ns(cluster->env);
 
         if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
@@ -475,7 +436,7 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
 
     stop(what, waiting_done, &waiting);
-    int r = wait_for(cluster, &waiting);
+    int r = waiting_end(&waiting, cluster->env);
     *result = *result < 0 ? *result : r;
 }
 
@@ -596,7 +557,7 @@ void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats
     ret_stats->done = group_stats_done;
     ret_stats->context = &waiting;
     group_stats_start(cluster->group, ret_stats);
-    (void)wait_for(cluster, &waiting);
+    (void)waiting_end(&waiting, cluster->env);
 }
 
 static void ost_stats_done(struct ost_stats *stats) {
@@ -610,7 +571,7 @@ void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
     ret_stats->done = ost_stats_done;
     ret_stats->context = &waiting;
     ost_stats_start(cluster->osts[index], ret_stats);
-    (void)wait_for(cluster, &waiting);
+    (void)waiting_end(&waiting, cluster->env);
 }
 
 int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
@@ -620,11 +581,11 @@ int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
     call->done = asked;
     call->context = &waiting;
     call_start(cluster->asker_rpc, call);
-    return wait_for(cluster, &waiting);
+    return waiting_end(&waiting, cluster->env);
 }
 
 void local_cluster_rest(struct local_cluster *cluster) {
     while (worker_run_one(worker_current())) {
     }
-    (void)env_loop_wait(cluster->env, -1, WAIT_MS * NS_PER_MS);
+    (void)env_loop_wait(cluster->env, -1, REST_MS * NS_PER_MS);
 }

@@ -1412,21 +1412,78 @@ def end_by_signal(scene):
         raise clusters.Failed(f"SIGTERM does not end it in {LIMIT_S} s")
 
 
-def on_failed_target(target, end, scene):
-    """The disk below one target goes away: that is said once, by the log, and by `status`; the
-    cluster ends soon all the same, and with the disk back it has all that was synced."""
+def disk_of_target(scene, target):
+    """A target's directory on a file system of its own; its image."""
     image = os.path.join(scene.top, "image")
     with open(image, "wb") as file:
         file.truncate(200 * MIB)
     scene.sh("mkfs.ext4", "-q", image)
     os.mkdir(scene.path(target))
     scene.mount_at(scene.path(target), "-o", "loop", image)
-    scene.start()
-    if use_and_sync(scene, 0):
-        return "it does not work"
+    return image
+
+
+def disk_goes(scene, target):
     folder = os.open(scene.path(target), os.O_RDONLY)
     fcntl.ioctl(folder, EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH)
     os.close(folder)
+
+
+def has_open(process, path):
+    try:
+        names = os.listdir(f"/proc/{process}/fd")
+        return any(os.readlink(f"/proc/{process}/fd/{name}") == path for name in names)
+    except OSError:
+        return False
+
+
+def on_failed_start(scene):
+    """After a kill the metadata target's disk goes away between its opening and the eviction of the
+    session before: the start ends with a line. It is stopped at the first storage target's log,
+    with seven more to open."""
+    scene.configure("osts = 1", "osts = 8")
+    image = disk_of_target(scene, "mdt0")
+    scene.start()
+    if use_and_sync(scene, 0):
+        return "it does not work"
+    scene.kill()
+    with subprocess.Popen([scene.shoal, "up", scene.directory, "--mount", scene.mount],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as start:
+        log = os.path.realpath(scene.path("ost0/log"))
+        while start.poll() is None and not has_open(scene.process(), log):
+            pass
+        daemon = os.pidfd_open(scene.process())
+        signal.pidfd_send_signal(daemon, signal.SIGSTOP)
+        disk_goes(scene, "mdt0")
+        signal.pidfd_send_signal(daemon, signal.SIGCONT)
+        try:
+            error = start.communicate(timeout=LIMIT_S)[1]
+        except subprocess.TimeoutExpired:
+            signal.pidfd_send_signal(daemon, signal.SIGKILL)
+            return "it never ends"
+        finally:
+            os.close(daemon)
+    if start.returncode != 1 or "cannot be started" not in error:
+        return f"exit status {start.returncode}: {error.strip()}"
+    until(lambda: scene.process() is None, "the daemon's end")
+    scene.sh("umount", scene.path("mdt0"))
+    scene.sh("mount", "-o", "loop", image, scene.path("mdt0"))
+    scene.start()
+    if os.path.getsize(os.path.join(scene.mount, "use0")) != 200000 or use_and_sync(scene, 1):
+        return "it does not work again"
+    scene.stop()
+    return None
+
+
+def on_failed_target(target, end, scene):
+    """The disk below one target goes away: that is said once, by the log, and by `status`; the
+    cluster ends soon all the same, and with the disk back it has all that was synced."""
+    image = disk_of_target(scene, target)
+    scene.start()
+    if use_and_sync(scene, 0):
+        return "it does not work"
+    disk_goes(scene, target)
     # The manager writes only when sessions come and go.
     if target != "manager":
         until(lambda: use_and_sync(scene, 1) == errno.EIO, "an error of the target")
@@ -1580,6 +1637,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
          ("works-failed-mdt-signal", functools.partial(on_failed_target, "mdt0", end_by_signal)),
+         ("works-failed-start", on_failed_start),
          ("works-signal-of-down", on_signal_of_down),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-notes", on_notes),
