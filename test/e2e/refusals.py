@@ -654,6 +654,20 @@ def _(scene):
     return ["up", scene.new_directory(), "--mount", scene.mount, "--osts", "1", "--size", "16M"]
 
 
+@row("mount-busy-below-dead", 1, "type tmpfs is mounted there already", "unmount")
+def _(scene):
+    scene.start()
+    scene.kill()
+    wait_for_death(scene.mount)
+    other = scene.new_directory()
+    scene.sh("mount", "--bind", scene.mount, other)
+    clusters.unmount(scene.mount)
+    scene.mount_at(scene.mount, "-t", "tmpfs", "none")
+    scene.mount_at(scene.mount, "--bind", other)
+    scene.sh("umount", other)
+    return up_mounted(scene)
+
+
 @row("mount-on-directory", 1, "--mount")
 def _(scene):
     return up(scene, "--mount", scene.directory)
@@ -1630,7 +1644,46 @@ def on_mount_again(scene):
     return None if names == ["file", "other"] else f"there are {names}"
 
 
+def answers_dead(path):
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
+def on_dead_mount(scene):
+    """Until the new mount takes its place, the dead one stays: no program meets the directory
+    beneath while logs are recovered, nor after a start that fails at that, or makes no mount."""
+    scene.start()
+    scene.write(os.path.join(scene.mount, "file"), b"bytes")
+    scene.kill()
+    wait_for_death(scene.mount)
+    until(lambda: answers_dead(scene.mount), "the end of the connection")
+    os.rename(scene.path("ost0/base.mdb"), os.path.join(scene.top, "base.mdb"))
+    scene.write(scene.path("ost0/base.mdb"), b"no database" * 1000)
+    result = scene.run("up", scene.directory, "--mount", scene.mount)
+    if result.returncode != 1 or "cannot be started" not in result.stderr:
+        return f"it answers {result.returncode}: {result.stderr.strip()}"
+    if not answers_dead(scene.mount):
+        return "a start that failed has taken the dead mount away"
+    os.rename(os.path.join(scene.top, "base.mdb"), scene.path("ost0/base.mdb"))
+    result = scene.run("up", scene.directory)
+    if result.returncode or not answers_dead(scene.mount):
+        return f"without a mount it answers {result.returncode}: {result.stderr.strip()}"
+    result = scene.run("umount", scene.mount)
+    if result.returncode != 1 or "is dead" not in result.stderr or not answers_dead(scene.mount):
+        return f"umount answers {result.returncode}: {result.stderr.strip()}"
+    scene.start()
+    with open(os.path.join(scene.mount, "file"), "rb") as file:
+        if file.read() != b"bytes":
+            return "the file has other bytes"
+    scene.stop()
+    return "something is beneath" if os.listdir(scene.mount) else None
+
+
 WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
+         ("works-dead-mount", on_dead_mount),
          ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),

@@ -135,20 +135,62 @@ static void test_stop_under_another_mount(void **state) {
     assert_int_equal(umount2(server.path, 0), 0);
 }
 
+static void assert_dead(const char *path) {
+    struct stat attributes;
+
+    assert_int_equal(stat(path, &attributes), -1);
+    assert_int_equal(errno, ENOTCONN);
+}
+
+/* Until the new one is there, nobody meets the directory beneath. */
 static void test_killed_server_is_cleared(void **state) {
+    struct fuse_problem problem = {0};
     struct fuse_server second;
     struct stat attributes;
+    char *place;
 
     (void)state;
     server = fuse_server_start(&plain, NULL);
     file_write(server.path, "file");
     fuse_server_kill(&server);
-    assert_int_equal(stat(server.path, &attributes), -1);
-    assert_int_equal(errno, ENOTCONN);
+    assert_dead(server.path);
+    assert_int_equal(fuse_mount_check(server.path, &place, &problem), 0);
+    assert_string_equal(place, server.path);
+    free(place);
+    assert_dead(server.path);
     second = fuse_server_start(&plain, server.path);
     assert_int_equal(stat_of(server.path).st_ino, 1);
     fuse_server_stop(&second);
     assert_int_equal(stat(server.path, &attributes), -1);
+}
+
+/* One on top of the other: all go, or none, if one of them isn't ours. */
+static void test_killed_servers_are_cleared(void **state) {
+    struct fuse_problem problem = {0};
+    struct fuse_server second;
+    char hidden[64];
+    char *place;
+
+    (void)state;
+    server = fuse_server_start(&plain, NULL);
+    fuse_server_kill(&server);
+    assert_int_equal(mount(server.path, server.path, NULL, MS_BIND, NULL), 0);
+    second = fuse_server_start(&plain, server.path);
+    assert_int_equal(stat_of(server.path).st_ino, 1);
+    fuse_server_kill(&second);
+    (void)snprintf(hidden, sizeof(hidden), "/tmp/shoal-fuse-hidden-%d", getpid());
+    assert_int_equal(mkdir(hidden, 0700), 0);
+    assert_int_equal(mount(server.path, hidden, NULL, MS_BIND, NULL), 0);
+    assert_int_equal(umount2(server.path, MNT_DETACH), 0);
+    assert_int_equal(mount("none", server.path, "tmpfs", 0, NULL), 0);
+    assert_int_equal(mount(hidden, server.path, NULL, MS_BIND, NULL), 0);
+    assert_int_equal(umount2(hidden, MNT_DETACH), 0);
+    assert_int_equal(rmdir(hidden), 0);
+    assert_int_equal(fuse_mount_check(server.path, &place, &problem), -ERR_IN_USE);
+    assert_non_null(strstr(problem.text, "tmpfs is mounted there already"));
+    assert_dead(server.path);
+    assert_int_equal(umount2(server.path, MNT_DETACH), 0);
+    assert_int_equal(umount2(server.path, 0), 0);
 }
 
 /* The server's channel, as descriptor of ours. */
@@ -428,6 +470,7 @@ int main(void) {
         LIFE_TEST(test_stop_after_lazy_unmount),
         LIFE_TEST(test_stop_under_another_mount),
         LIFE_TEST(test_killed_server_is_cleared),
+        LIFE_TEST(test_killed_servers_are_cleared),
         LIFE_TEST(test_server_that_dies_late_is_cleared),
         LIFE_TEST(test_strange_mount_point),
         LIFE_TEST(test_refusals),

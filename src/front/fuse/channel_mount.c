@@ -17,8 +17,6 @@
 #define FILE_SYSTEM_SOURCE "shoal"
 #define CONTROL_PATH "/sys/fs/fuse/connections"
 
-enum { STALE_MOUNTS_MAX = 16 }; /* one on top of the other */
-
 static void file_closep(FILE **file) {
     if (*file)
         (void)fclose(*file);
@@ -161,24 +159,6 @@ bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_po
     return true;
 }
 
-/* Takes away a mount whose server is gone, if it was one of ours. */
-static int stale_clear(const char *path, struct fuse_problem *problem) {
-    _cleanup_(charp_freep) char *place = path_of_dead(path);
-    struct mount_found found;
-
-    if (!place || !mount_find(place, &found))
-        return problem_set(problem, -ERR_IN_USE,
-                           "%s: the file system there doesn't answer; unmount it", path);
-    if (strcmp(found.type, FILE_SYSTEM_TYPE) != 0)
-        return problem_set(problem, -ERR_IN_USE,
-                           "%s: a dead mount of type %s is there; unmount it with: umount -l %s",
-                           path, found.type, path);
-    if (umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno == EPERM)
-        return problem_set(problem, -ERR_NOT_PERMITTED,
-                           "%s: clearing the mount that a killed Shoal left needs root", path);
-    return 0;
-}
-
 static int refuse_unreachable(const char *path, int error, struct fuse_problem *problem) {
     switch (error) {
     case ENOENT:
@@ -201,15 +181,58 @@ bool fuse_path_is_dead(const char *path) {
     return statfs(path, &space) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-/* -ERR_CLOSED for a dead mount on top; else what mount_point_prepare answers. */
-static int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem) {
+static int refuse_mounted(const char *path, const char *type, struct fuse_problem *problem) {
+    return problem_set(problem, -ERR_IN_USE,
+                       "%s: a file system of type %s is mounted there already; unmount it, or name "
+                       "another directory",
+                       path, type);
+}
+
+/* What is mounted at one place, one on top of the other. */
+struct mount_stack {
+    const char *path;
+    unsigned count;
+    char foreign[64]; /* the type of the topmost that is none of ours; empty: all are */
+};
+
+static void mount_stack_see(void *context, const struct mount_line *line) {
+    struct mount_stack *stack = context;
+
+    if (strcmp(line->mount_point, stack->path) == 0) {
+        stack->count++;
+        if (strcmp(line->type, FILE_SYSTEM_TYPE) != 0)
+            (void)snprintf(stack->foreign, sizeof(stack->foreign), "%s", line->type);
+    }
+}
+
+/* What is on top there doesn't answer: whether all that is mounted there can be cleared. */
+static int stale_look(const char *path, char **ret_path, struct fuse_problem *problem) {
+    _cleanup_(charp_freep) char *place = path_of_dead(path);
+    struct mount_stack stack = {.path = place};
+    struct mount_found found;
+
+    if (!place || !mount_find(place, &found))
+        return problem_set(problem, -ERR_IN_USE,
+                           "%s: the file system there doesn't answer; unmount it", path);
+    if (strcmp(found.type, FILE_SYSTEM_TYPE) != 0)
+        return problem_set(problem, -ERR_IN_USE,
+                           "%s: a dead mount of type %s is there; unmount it with: umount -l %s",
+                           path, found.type, path);
+    mounts_visit(mount_stack_see, &stack);
+    if (stack.foreign[0])
+        return refuse_mounted(path, stack.foreign, problem);
+    *ret_path = TAKE_PTR(place);
+    return 0;
+}
+
+int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem) {
     _cleanup_(charp_freep) char *place = NULL;
     struct mount_found found;
     struct stat attributes;
 
     if (stat(path, &attributes) < 0)
         return errno == ENOTCONN || errno == ECONNABORTED
-                   ? -ERR_CLOSED
+                   ? stale_look(path, ret_path, problem)
                    : refuse_unreachable(path, errno, problem);
     if (!S_ISDIR(attributes.st_mode))
         return refuse_unreachable(path, ENOTDIR, problem);
@@ -218,38 +241,45 @@ static int mount_point_look(const char *path, char **ret_path, struct fuse_probl
         return refuse_unreachable(path, errno, problem);
     if (mount_find(place, &found)) {
         if (strcmp(found.type, FILE_SYSTEM_TYPE) == 0 && fuse_path_is_dead(place))
-            return -ERR_CLOSED;
-        return problem_set(problem, -ERR_IN_USE,
-                           "%s: a file system of type %s is mounted there already; unmount it, or "
-                           "name another directory",
-                           path, found.type);
+            return stale_look(place, ret_path, problem);
+        return refuse_mounted(path, found.type, problem);
     }
     *ret_path = TAKE_PTR(place);
     return 0;
 }
 
-int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem) {
-    int r;
+/* Takes away the mounts at the place whose servers are gone. All are counted before, so that
+ * nothing but the caller's mount follows when the last is gone. */
+static int stale_clear(const char *path, struct fuse_problem *problem) {
+    struct mount_stack stack = {.path = path};
+    struct mount_found found;
 
-    for (int i = 0; (r = mount_point_look(path, ret_path, problem)) == -ERR_CLOSED; i++) {
-        if (i >= STALE_MOUNTS_MAX)
-            return refuse_unreachable(path, ENOTCONN, problem);
-        r = stale_clear(path, problem);
-        if (r < 0)
-            return r;
+    mounts_visit(mount_stack_see, &stack);
+    if (stack.foreign[0])
+        return refuse_mounted(path, stack.foreign, problem);
+    for (unsigned left = stack.count; left > 0; left--) {
+        if (!fuse_path_is_dead(path))
+            return mount_find(path, &found) ? refuse_mounted(path, found.type, problem) : 0;
+        if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno == EPERM)
+            return problem_set(problem, -ERR_NOT_PERMITTED,
+                               "%s: clearing the mount that a killed Shoal left needs root", path);
     }
-    return r;
+    return 0;
 }
 
 int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                  struct fuse_problem *problem) {
     struct mount_found found;
     char options[160];
+    int r;
 
     (void)snprintf(options, sizeof(options),
                    "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,"
                    "max_read=%u",
                    descriptor, read_bytes_max);
+    r = stale_clear(place->path, problem);
+    if (r < 0)
+        return r;
     /* Access times are set by utimes only, so the kernel needn't keep any. */
     if (mount(FILE_SYSTEM_SOURCE, place->path, FILE_SYSTEM_TYPE, MS_NOATIME, options) < 0) {
         if (errno == EPERM)

@@ -2,16 +2,18 @@
 #pragma once
 #include "front/fuse/fuse.h"
 
-/* Sees to it that a file system can be mounted there: clears what a killed Shoal left. Answers the
- * place without symbolic links, to be freed, or the error with its line. */
-MUST_CHECK int mount_point_prepare(const char *path, char **ret_path, struct fuse_problem *problem);
+/* Whether a file system can be mounted there; what a killed Shoal left doesn't matter, and stays.
+ * Answers the place without symbolic links, to be freed, or the error with its line. */
+MUST_CHECK int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem);
 /* A mount of ours: where, and the kernel's number of it, by which it is told from others. */
 struct mount_place {
     char *path;
     char device[24]; /* major:minor; empty: never mounted */
 };
 
-/* Mounts at place->path what is served through the descriptor of /dev/fuse. */
+/* Mounts at place->path what is served through the descriptor of /dev/fuse, in place of what a
+ * killed Shoal left there: until then who uses that gets ENOTCONN, and nobody meets the directory
+ * beneath. */
 MUST_CHECK int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                             struct fuse_problem *problem);
 /* The next three ask that the connection lives (channel_dev_connected). */

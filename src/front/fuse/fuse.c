@@ -147,7 +147,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     options_complete(&mount->options);
     r = options_check(&mount->options, ret_problem);
     if (r == 0)
-        r = mount_point_prepare(options->mount_point, &mount->place.path, ret_problem);
+        r = mount_point_look(options->mount_point, &mount->place.path, ret_problem);
     if (r == 0)
         r = channel_dev_open(&mount->dev, ret_problem);
     if (r == 0)
@@ -174,7 +174,7 @@ int fuse_mount_check(const char *path, char **ret_path, struct fuse_problem *ret
     if (r < 0)
         return r;
     channel_dev_close(&dev);
-    r = mount_point_prepare(path, &place, ret_problem);
+    r = mount_point_look(path, &place, ret_problem);
     if (r == 0)
         *ret_path = place;
     return r;

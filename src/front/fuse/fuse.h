@@ -41,15 +41,16 @@ struct fuse_problem {
 };
 
 /* Mounts and serves; the mount answers when this returns. A mount that a killed Shoal left there is
- * cleared first. Needs CAP_SYS_ADMIN. Nothing has changed on failure, and *ret_problem says why:
+ * cleared right before. Needs CAP_SYS_ADMIN. On failure nothing has changed, but that such a mount
+ * may be gone when the kernel refused ours, and *ret_problem says why:
  * -ERR_INVALID for options, -ERR_NOT_FOUND, -ERR_NOT_DIRECTORY, -ERR_IN_USE for the mount point,
  * -ERR_NO_DEVICE without /dev/fuse, -ERR_NOT_PERMITTED, -ERR_NOT_SUPPORTED for an old kernel,
  * -ERR_NO_MEMORY, -ERR_BUSY for threads. */
 MUST_CHECK int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
                                 struct fuse_problem *ret_problem);
 /* Whether a mount at path would be refused, and where it would be (absolute, without symbolic
- * links, for the caller to free); a mount that a killed Shoal left there is cleared. The errors of
- * start. */
+ * links, for the caller to free). Changes nothing: a mount that a killed Shoal left there stays
+ * until the start. The errors of start. */
 MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
                                 struct fuse_problem *ret_problem);
 /* Whether path is at a mount of Shoal (*ret_is_mount_point), or below one, as far as its text and
