@@ -150,7 +150,7 @@ int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *
 static int cut_check(const struct chunk_cut_request *order) {
     return order->chunk_bytes < CHUNK_BYTES_MIN || order->chunk_bytes > CHUNK_BYTES_MAX ||
                    order->chunk_bytes % SEGMENT_BYTES || order->truncate_size > FILE_BYTES_MAX ||
-                   order->resume_chunk > FILE_BYTES_MAX / CHUNK_BYTES_MIN
+                   order->resume_chunk > FILE_BYTES_MAX / CHUNK_BYTES_MIN + 1
                ? -ERR_INVALID
                : 0;
 }

@@ -195,7 +195,7 @@ int request_shape(struct ost *ost, struct request *request, const struct request
     if (chunk_bytes < CHUNK_BYTES_MIN || chunk_bytes > CHUNK_BYTES_MAX ||
         chunk_bytes % SEGMENT_BYTES || shape->size == 0 || end > chunk_bytes ||
         shape->size > ost->options.request_bytes_max ||
-        shape->chunk >= FILE_BYTES_MAX / chunk_bytes) {
+        shape->chunk > FILE_BYTES_MAX / chunk_bytes) {
         return -ERR_INVALID;
     }
     if (shape->chunk * chunk_bytes + end > shape->capability->max_offset) {

@@ -410,6 +410,37 @@ static void test_truncation_by_another_client(void **state) {
     pair_close(pair, 2);
 }
 
+/* The largest file, of chunks: its last bytes are zeros, and can be written. */
+static void test_largest_file(void **state) {
+    struct pair *pair = pair_open(16, 1, 0);
+    struct mount mount = mount_of(pair, 0);
+    struct shoal_file *file = make(mount, "largest");
+    struct shoal_request cut = {.operation = SHOAL_SETATTR,
+                                .file = file,
+                                .set = SHOAL_SET_SIZE,
+                                .attributes = {.size = FILE_BYTES_MAX}};
+    static const uint8_t zeros[3];
+
+    (void)state;
+    assert_int_equal(put(mount, file, 0, pair->data, 10000), 10000);
+    assert_int_equal(run(mount, cut), 0);
+    assert_int_equal(get(mount, file, FILE_BYTES_MAX - 3, pair->back, 10), 3);
+    assert_memory_equal(pair->back, zeros, 3);
+    assert_int_equal(put(mount, file, FILE_BYTES_MAX - 2, pair->data, 2), 2);
+    assert_int_equal(get(mount, file, FILE_BYTES_MAX - 3, pair->back, 10), 3);
+    assert_int_equal(pair->back[0], 0);
+    assert_memory_equal(pair->back + 1, pair->data, 2);
+    assert_int_equal(put(mount, file, FILE_BYTES_MAX - 1, pair->data, 2), -EFBIG);
+    cut.attributes.size = 9000;
+    assert_int_equal(run(mount, cut), 0);
+    cut.attributes.size = FILE_BYTES_MAX;
+    assert_int_equal(run(mount, cut), 0);
+    assert_int_equal(get(mount, file, FILE_BYTES_MAX - 3, pair->back, 3), 3);
+    assert_memory_equal(pair->back, zeros, 3);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, file), 0);
+    pair_close(pair, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_files_at_once),
@@ -418,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_silent_client_is_evicted),
         cmocka_unit_test(test_two_clients_share_a_file),
         cmocka_unit_test(test_truncation_by_another_client),
+        cmocka_unit_test(test_largest_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -422,6 +422,46 @@ static void test_long_cut(void **state) {
     ost_world_free(world);
 }
 
+/* The largest file ends within its last chunk, which is a chunk like others; behind it is none. */
+static void test_last_chunk(void **state) {
+    static const uint32_t chunk_bytes[] = {CHUNK_BYTES_MIN, 3 * CHUNK_BYTES_MIN, CHUNK_BYTES_MAX};
+    struct ost_world *world = world_start(19);
+    uint8_t zeros[100] = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < ARRAY_SIZE(chunk_bytes); i++) {
+        uint64_t last = FILE_BYTES_MAX / chunk_bytes[i];
+        uint32_t end = (uint32_t)(FILE_BYTES_MAX - last * chunk_bytes[i]);
+        struct ost_place place = {.ino = {30 + i},
+                                  .generation = 1,
+                                  .chunk = last,
+                                  .chunk_bytes = chunk_bytes[i],
+                                  .offset = end - 100,
+                                  .size = 100};
+
+        assert_int_equal(ost_world_read(world, &place, zeros), 0);
+        fill(i, place.size);
+        assert_int_equal(ost_world_write(world, &place, data), 0);
+        assert_int_equal(ost_world_read(world, &place, data), 0);
+        place.offset++;
+        assert_int_equal(ost_world_write(world, &place, data), -ERR_BAD_CAPABILITY);
+        place.chunk++;
+        place.offset = 0;
+        assert_int_equal(ost_world_write(world, &place, data), -ERR_INVALID);
+        struct ost_call *call = ost_call_get(world, OP_CHUNK_CUT);
+        call->call.request.chunk_cut = (struct chunk_cut_request){.ino = place.ino,
+                                                                  .generation = 1,
+                                                                  .chunk_bytes = chunk_bytes[i],
+                                                                  .truncate_seq = 1,
+                                                                  .resume_chunk = last + 1};
+        assert_int_equal(ost_call_run(call), 0);
+        assert_true(call->call.reply.chunk_cut.end);
+        assert_int_equal(ost_world_fsck(world), i + 1);
+    }
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 /* A chunk that a truncation has removed cannot refuse what was written before: the file does. */
 static void test_late_write_after_cut(void **state) {
     struct ost_world *world = world_start(21);
@@ -529,12 +569,19 @@ static void test_stop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_order_of_arrival),
-        cmocka_unit_test(test_copies),      cmocka_unit_test(test_fenced_in_flight),
-        cmocka_unit_test(test_stopped_log), cmocka_unit_test(test_length_and_fence),
-        cmocka_unit_test(test_sessions),    cmocka_unit_test(test_session_table),
-        cmocka_unit_test(test_truncation),  cmocka_unit_test(test_long_cut),
-        cmocka_unit_test(test_stop),        cmocka_unit_test(test_late_write_after_cut),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_order_of_arrival),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_fenced_in_flight),
+        cmocka_unit_test(test_stopped_log),
+        cmocka_unit_test(test_length_and_fence),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_session_table),
+        cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_long_cut),
+        cmocka_unit_test(test_last_chunk),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_late_write_after_cut),
         cmocka_unit_test(test_terms),
     };
 
