@@ -239,7 +239,7 @@ static int open_manager(struct local_cluster *cluster, char problem[256]) {
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
     };
 
-    options.kv.ring_bytes = 256 * KIB;
+    options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
     options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
     options.kv.changes_bytes_max = 16 * MIB;
     int r = manager_open(&options, &cluster->manager, problem);

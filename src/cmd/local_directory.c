@@ -248,6 +248,24 @@ static int check_asked(const struct local_cluster_options *options, const struct
     return 0;
 }
 
+static int check_targets(struct env *env, const char *directory, const struct config *config,
+                         bool made, char problem[512]) {
+    char detail[256];
+    int r = made ? local_targets_check(env, config, detail) : 0;
+
+    if (r == 0) {
+        r = local_targets_check_rings(
+            env, config,
+            made ? "lower mdt_ring_bytes, ost_ring_bytes or ost_ring_data_bytes in " CONFIG_NAME
+                 : "use fewer --osts",
+            detail);
+    }
+    if (r < 0) {
+        snprintf(problem, 512, "%s: %s", directory, detail);
+    }
+    return r;
+}
+
 int local_directory_check(const struct local_cluster_options *options, char problem[512]) {
     const struct env_linux_options env_options = {.root = options->directory};
     struct config config;
@@ -274,13 +292,8 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);
     }
-    if (r == 0 && seen.config) {
-        char detail[256];
-
-        r = local_targets_check(env, &config, detail);
-        if (r < 0) {
-            snprintf(problem, 512, "%s: %s", options->directory, detail);
-        }
+    if (r == 0) {
+        r = check_targets(env, options->directory, &config, seen.config, problem);
     }
     env_linux_free(env);
     return r;

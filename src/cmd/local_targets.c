@@ -2,6 +2,8 @@
 #include "cmd/local_targets.h"
 #include "kv/disk_log.h"
 #include "kv/kv_lmdb.h"
+#include "kv/ring.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,45 @@ int local_targets_check(struct env *env, const struct config *config, char probl
         return -ERR_INVALID;
     }
     return check_all(env, config, problem);
+}
+
+/* What a ring takes beyond what is there of it: one of another size is made anew. */
+static uint64_t ring_needs(struct env *env, const struct config *config, const char *target,
+                           size_t size_bytes) {
+    char name[LOCAL_RING_NAME_BYTES];
+    uint64_t there_bytes = 0;
+
+    local_target_ring(config, target, name);
+    if (env->ops->shared_size(env, name, &there_bytes) < 0) {
+        there_bytes = 0;
+    }
+    return size_bytes - MIN(there_bytes, (uint64_t)size_bytes);
+}
+
+int local_targets_check_rings(struct env *env, const struct config *config, const char *remedy,
+                              char problem[256]) {
+    size_t mdt_bytes = ring_region_bytes(config->mdt_ring_bytes, 0);
+    size_t ost_bytes = ring_region_bytes(config->ost_ring_bytes, config->ost_ring_data_bytes);
+    uint64_t needed =
+        ring_needs(env, config, "manager", ring_region_bytes(LOCAL_MANAGER_RING_BYTES, 0)) +
+        ring_needs(env, config, "mdt0", mdt_bytes);
+    uint64_t free_bytes;
+    char place[96];
+
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        char target[16];
+
+        snprintf(target, sizeof target, "ost%u", i);
+        needed += ring_needs(env, config, target, ost_bytes);
+    }
+    if (env_shared_space(env, &free_bytes, sizeof place, place) < 0 || needed <= free_bytes) {
+        return 0;
+    }
+    snprintf(problem, 256,
+             "the rings need %" PRIu64 " MiB of shared memory, %s has %" PRIu64
+             " MiB free: make room there, or %s",
+             (needed + MIB - 1) / MIB, place, free_bytes / MIB, remedy);
+    return -ERR_NO_SPACE;
 }
 
 int local_targets_note(struct env *env, const struct config *config) {

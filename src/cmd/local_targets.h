@@ -8,6 +8,7 @@
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
 enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
+#define LOCAL_MANAGER_RING_BYTES (256 * KIB)
 
 /* What a target's files are marked with. */
 void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]);
@@ -18,5 +19,9 @@ void local_target_ring(const struct config *config, const char *target,
  * this version reads. Else -ERR_INVALID, -ERR_NOT_FOUND, -ERR_NOT_OURS, -ERR_NEWER_FORMAT or
  * -ERR_CORRUPT with a line in problem. */
 MUST_CHECK int local_targets_check(struct env *env, const struct config *config, char problem[256]);
+/* Whether there is shared memory for the rings that aren't there already; else -ERR_NO_SPACE with a
+ * line in problem, that ends with the remedy. */
+MUST_CHECK int local_targets_check_rings(struct env *env, const struct config *config,
+                                         const char *remedy, char problem[256]);
 /* Notes that all targets are open; does nothing when that is known. */
 MUST_CHECK int local_targets_note(struct env *env, const struct config *config);

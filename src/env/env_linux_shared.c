@@ -5,6 +5,7 @@
  * whatever path it is reached. A lock on the file is held while it is mapped: should two processes
  * come upon one region (a directory and its copy), the second is refused. */
 #include "env/env_linux_internal.h"
+#include "env/env_system.h"
 #include "env/errno_map.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 struct env_shared {
@@ -211,21 +213,48 @@ int linux_shared_remove(struct env *env, const char *name) {
     return r;
 }
 
+/* Empty when it cannot be told. */
+static void place_path(int place_fd, char ret_place[PATH_MAX]) {
+    char link[64];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", place_fd);
+    ssize_t size = place_fd < 0 ? -1 : readlink(link, ret_place, PATH_MAX - 1);
+    ret_place[MAX(size, (ssize_t)0)] = '\0';
+}
+
 void linux_shared_path(struct env *env, const char *name, size_t size_bytes, char *ret_path) {
     char file_name[FILE_NAME_BYTES_MAX];
-    char link[64];
     char place[PATH_MAX];
-    ssize_t size = -1;
     int place_fd = place_open(env_linux_of(env));
 
+    place_path(place_fd, place);
     if (place_fd >= 0) {
-        snprintf(link, sizeof link, "/proc/self/fd/%d", place_fd);
-        size = readlink(link, place, sizeof place);
         close(place_fd);
     }
     if (region_name(name, file_name) < 0) {
         snprintf(file_name, sizeof file_name, "shoal-%.200s", name);
     }
-    snprintf(ret_path, size_bytes, "%.*s%s%s", (int)MAX(size, (ssize_t)0), place,
-             size > 0 ? "/" : "", file_name);
+    snprintf(ret_path, size_bytes, "%s%s%s", place, place[0] ? "/" : "", file_name);
+}
+
+int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_bytes,
+                     char *ret_place) {
+    char place[PATH_MAX];
+    struct statfs status;
+    int place_fd = place_open(env_linux_of(env));
+
+    if (place_fd < 0) {
+        return err_from_errno(errno);
+    }
+    int r = fstatfs(place_fd, &status) == 0 ? 0 : err_from_errno(errno);
+    place_path(place_fd, place);
+    close(place_fd);
+    if (r < 0) {
+        return r;
+    }
+    snprintf(ret_place, size_bytes, "%s", place);
+    /* A tmpfs without a limit tells zeros. */
+    *ret_free_bytes =
+        status.f_blocks == 0 ? UINT64_MAX : (uint64_t)status.f_bavail * (uint64_t)status.f_frsize;
+    return 0;
 }

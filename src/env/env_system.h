@@ -51,6 +51,10 @@ struct env_space {
     bool copies_on_write; /* an overwrite of allocated space may still find none */
 };
 MUST_CHECK int env_space_get(struct env *env, struct env_space *ret_space);
+/* What new regions of shared memory may take (UINT64_MAX: no limit), and the directory that they
+ * lie in, cut to the size; for messages. */
+MUST_CHECK int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_bytes,
+                                char *ret_place);
 
 /* Makes the directory and those above it as needed; path is not relative to any root. */
 MUST_CHECK int env_path_make(const char *path);

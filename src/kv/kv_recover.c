@@ -284,6 +284,27 @@ static int note_loss(struct kv *kv) {
     return disk_log_write_superblock(&kv->log);
 }
 
+static int refuse_unmapped(struct replay *replay, int error) {
+    const struct kv *kv = replay->kv;
+    const char *why = err_text(error);
+    char path[RING_PATH_BYTES];
+    char full[80];
+
+    if (error == -ERR_NO_SPACE) {
+        size_t bytes = ring_region_bytes(kv->options.ring_bytes, kv->options.ring_data_bytes);
+
+        snprintf(full, sizeof full, "its file system is full, it needs %zu KiB: make room there",
+                 bytes / KIB);
+        why = full;
+    } else if (error == -ERR_ACCESS) {
+        why = "another user started the cluster last: start it as that one, or remove the ring and "
+              "lose what was acknowledged in the last second";
+    }
+    ring_path(replay->kv, path);
+    snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", path, why);
+    return error;
+}
+
 static int open_ring(struct kv *kv, struct replay *replay) {
     struct ring_options options = {.env = kv->env,
                                    .name = kv->options.shared_name,
@@ -294,20 +315,17 @@ static int open_ring(struct kv *kv, struct replay *replay) {
     memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
     memcpy(options.log_id, kv->log.superblock.log_id, sizeof options.log_id);
     int r = ring_open(&kv->ring, &options, &found);
-    if (r < 0) {
-        char path[RING_PATH_BYTES];
+    if (r == 0 && found == RING_OTHER_SIZE) {
+        int refused = refuse_other_size(kv, replay);
 
-        ring_path(kv, path);
-        snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", path, err_text(r));
-        return r;
-    }
-    if (found == RING_OTHER_SIZE) {
-        r = refuse_other_size(kv, replay);
         ring_close(&kv->ring);
-        r = r < 0 ? r : ring_open_new(&kv->ring, &options);
-        if (r < 0) {
-            return r;
+        if (refused < 0) {
+            return refused;
         }
+        r = ring_open_new(&kv->ring, &options);
+    }
+    if (r < 0) {
+        return refuse_unmapped(replay, r);
     }
     r = found == RING_USABLE ? walk_ring(kv, replay) : 0;
     if (found == RING_FOREIGN) {

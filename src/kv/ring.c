@@ -55,8 +55,8 @@ static void ring_lay_out(struct ring *ring, size_t record_bytes, size_t data_byt
     ring->record_bytes_max = MIN(record_bytes / 4, (size_t)MIB / 2);
 }
 
-static size_t region_bytes(const struct ring_options *options) {
-    return BLOCK_BYTES + options->record_bytes + options->data_bytes;
+size_t ring_region_bytes(size_t record_bytes, size_t data_bytes) {
+    return BLOCK_BYTES + record_bytes + data_bytes;
 }
 
 static void header_write(struct ring *ring, const struct ring_options *options) {
@@ -76,8 +76,9 @@ int ring_open_new(struct ring *ring, const struct ring_options *options) {
     bool created;
 
     *ring = (struct ring){.env = options->env};
-    int r = options->env->ops->shared_open(options->env, options->name, region_bytes(options),
-                                           &ring->shared, &created);
+    int r = options->env->ops->shared_open(
+        options->env, options->name, ring_region_bytes(options->record_bytes, options->data_bytes),
+        &ring->shared, &created);
     if (r < 0) {
         return r;
     }

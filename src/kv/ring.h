@@ -38,6 +38,9 @@ struct ring {
     uint32_t open_operations;
 };
 
+/* Of shared memory, that a ring of these sizes takes. */
+size_t ring_region_bytes(size_t record_bytes, size_t data_bytes);
+
 enum ring_found { RING_NEW, RING_USABLE, RING_FOREIGN, RING_OTHER_SIZE };
 /* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk;
  * something else. If it is not usable, call ring_reset. RING_OTHER_SIZE: a ring of this log and

@@ -611,6 +611,34 @@ resized_ring("ost_ring_bytes", MIB, 2 * MIB)
 resized_ring("ost_ring_data_bytes", 4 * MIB, 2 * MIB)
 
 
+# Rings.
+
+@row("rings-too-large", 1, "need 7 MiB", "/dev/shm has 4 MiB free", "lower mdt_ring_bytes")
+def _(scene):
+    scene.run_once()
+    scene.mount_at("/dev/shm", "-t", "tmpfs", "-o", "size=4M", "none")
+    scene.must_name = scene.directory
+    return up_mounted(scene)
+
+
+@row("rings-too-large-for-new", 1, "need 73 MiB", "/dev/shm has 60 MiB free", "use fewer --osts")
+def _(scene):
+    scene.mount_at("/dev/shm", "-t", "tmpfs", "-o", "size=60M", "none")
+    scene.must_name = scene.new_directory()
+    return ["up", scene.must_name, "--osts", "1", "--size", "16M"]
+
+
+@row("ring-of-another-user", 1, "/dev/shm/shoal-", "another user started the cluster last")
+def _(scene):
+    scene.start()
+    scene.kill()
+    clusters.unmount(scene.mount)
+    for path in scene.regions:
+        os.chown(path, NOBODY, NOBODY)
+    scene.started = True
+    return up_mounted(scene)
+
+
 # /dev/fuse and mount points.
 
 @row("fuse-missing", 1, "/dev/fuse")
