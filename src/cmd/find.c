@@ -166,6 +166,19 @@ static bool runs_on(struct search *search, const char *entry, const char *direct
     return r == 0 && holder == process;
 }
 
+/* An entry that was being written; of a daemon that was killed meanwhile it is taken away. */
+static void half_written(struct search *search, const char *entry) {
+    char number[16];
+    size_t size = strcspn(entry, ".");
+    unsigned long long process;
+
+    snprintf(number, sizeof number, "%.*s", (int)MIN(size, sizeof number), entry);
+    if (strcmp(entry + size, ENV_FILE_NEW_SUFFIX) == 0 && verb_parse_count(number, &process) &&
+        process <= INT_MAX && env_process_signal((int)process, 0) == -ERR_NOT_FOUND) {
+        (void)!search->env->ops->file_remove(search->env, entry);
+    }
+}
+
 static int search_one(void *context, const struct env_entry *entry) {
     struct search *search = context;
     unsigned long long process;
@@ -173,6 +186,7 @@ static int search_one(void *context, const struct env_entry *entry) {
     size_t size;
 
     if (!verb_parse_count(entry->name, &process) || process > INT_MAX) {
+        half_written(search, entry->name);
         return 0;
     }
     int r = env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size);

@@ -1615,10 +1615,17 @@ def on_left_entries(scene):
     scene.write("/run/shoal/999999999", os.path.join(gone, "absent").encode())
     scene.write("/run/shoal/999999998", gone.encode())
     scene.write(f"/run/shoal/{os.getpid()}", os.path.join(gone, "out of sight").encode())
-    kept = sorted([*kept, str(os.getpid())])
+    # Half written ones.
+    scene.write("/run/shoal/999999997.tmp", gone.encode())
+    scene.write("/run/shoal/999999996.tmp", b"")
+    others = [str(os.getpid()), f"{os.getpid()}.tmp", "mine.tmp", "99999999999999999999.tmp"]
+    for name in others[1:]:
+        scene.write(f"/run/shoal/{name}", b"")
+    kept = sorted([*kept, *others])
     result = scene.run("status")
     found = sorted(os.listdir("/run/shoal"))
-    os.unlink(f"/run/shoal/{os.getpid()}")
+    for name in others:
+        os.unlink(f"/run/shoal/{name}")
     if result.returncode or scene.directory not in result.stdout:
         return f"status answers {result.returncode}: {result.stderr.strip()}"
     return None if found == kept else f"the registry has {found}, not {kept}"
