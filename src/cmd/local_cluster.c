@@ -380,6 +380,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     local_cluster_thread_enter(cluster);
     r = local_mark_read(cluster->env, &cluster->mark);
     cluster->died = cluster->mark.was_served;
+    if (r < 0) {
+        snprintf(detail, sizeof detail, "%s cannot be read: %s", LOCAL_MARK_NAME, err_text(r));
+    }
     r = r < 0 ? r : open_targets(cluster, detail);
     r = r < 0 ? r : open_client(cluster, options->origin);
     r = r < 0 ? r : start_serving(cluster);

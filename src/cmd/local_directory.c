@@ -228,6 +228,19 @@ static void say_in_use(const char *directory, int holder, const char *place, cha
              directory, holder, place[0] ? ", mounted at " : "", place, directory);
 }
 
+/* One that nobody holds, but that could not be held either. */
+static int check_lock(struct env *env, const char *directory, char problem[512]) {
+    int holder;
+    int r = env_lock_holder(env, LOCK_NAME, &holder);
+
+    if (r != -ERR_NOT_FILE && r != -ERR_IS_DIRECTORY && r != -ERR_LOOP) {
+        return 0;
+    }
+    snprintf(problem, 512, "%s/%s cannot be used: %s: remove it, when no daemon runs there",
+             directory, LOCK_NAME, err_text(r == -ERR_LOOP ? -ERR_NOT_FILE : r));
+    return r;
+}
+
 /* What is asked for a new cluster, of one that is there already. */
 static int check_asked(const struct local_cluster_options *options, const struct config *config,
                        char problem[512]) {
@@ -284,6 +297,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         say_in_use(options->directory, holder, place.text, problem);
         r = -ERR_IN_USE;
     }
+    r = r < 0 ? r : check_lock(env, options->directory, problem);
     if (r == 0) {
         r = seen.config ? read_config(env, options->directory, &config, problem)
                         : plan(env, options, &config, problem);

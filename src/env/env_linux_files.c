@@ -45,6 +45,17 @@ int path_sync_parent(struct env_linux *env, const char *path) {
     return r;
 }
 
+int path_check_file(int root_fd, const char *path) {
+    struct stat status;
+
+    /* Where nothing is, or may be looked at, opening it tells. */
+    if (fstatat(root_fd, path, &status, 0) != 0 || S_ISREG(status.st_mode) ||
+        S_ISBLK(status.st_mode)) {
+        return 0;
+    }
+    return S_ISDIR(status.st_mode) ? -ERR_IS_DIRECTORY : -ERR_NOT_FILE;
+}
+
 /* Answers a descriptor or -errno. A medium that knows no O_DIRECT refuses it with EINVAL, some only
  * after they have made the file: so the second try takes it as it is. */
 static int open_maybe_direct(struct env_linux *env, const char *path, int flags, bool direct) {
@@ -97,7 +108,8 @@ int linux_file_open(struct env *base, const char *path, unsigned flags,
     if (!file) {
         return -ERR_NO_MEMORY;
     }
-    int fd = open_or_create(env, path, flags);
+    int fd = path_check_file(env->root_fd, path);
+    fd = fd < 0 ? fd : open_or_create(env, path, flags);
     if (fd < 0 || fstat(fd, &status) != 0) {
         int r = fd < 0 ? fd : err_from_errno(errno);
 

@@ -97,6 +97,9 @@ int linux_io_run(struct env *env, struct env_io *io);
 int linux_directory_make(struct env *env, const char *path);
 int linux_file_remove(struct env *env, const char *path);
 int linux_file_rename(struct env *env, const char *from, const char *to);
+/* Whether path may be opened as a file, if it is there: opening a FIFO, say, would never end. A
+ * block device may. -ERR_NOT_FILE, -ERR_IS_DIRECTORY. */
+int path_check_file(int root_fd, const char *path);
 /* 0 or why the request can't be right. */
 int io_check(const struct env_io *io);
 /* Takes the system's answer (>= 0 or -errno) to the rest of io. True: finished with

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,8 +28,13 @@ static int others_close(int report_fd, int *ret_report_fd) {
     return close_range((unsigned)fd + 1, ~0U, 0) == 0 ? 0 : err_from_errno(errno);
 }
 
-/* The child's descriptors 0 to 2. */
+/* The child's descriptors 0 to 2. A log that waits for a reader would hold up who writes it. */
 static int output_redirect(const char *log_path) {
+    struct stat status;
+
+    if (stat(log_path, &status) == 0 && S_ISFIFO(status.st_mode)) {
+        return -ERR_NOT_FILE;
+    }
     int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int r = 0;

@@ -58,9 +58,12 @@ static void lock_unsign(const struct env_lock *lock) {
 }
 
 int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock) {
-    struct env_lock *lock = calloc(1, sizeof *lock);
-    int r = 0;
+    int r = path_check_file(env_linux_of(env)->root_fd, path);
 
+    if (r < 0) {
+        return r;
+    }
+    struct env_lock *lock = calloc(1, sizeof *lock);
     if (!lock) {
         return -ERR_NO_MEMORY;
     }
@@ -96,9 +99,13 @@ void env_lock_close(struct env_lock *lock) {
 
 int env_lock_holder(struct env *env, const char *path, int *ret_process_id) {
     char text[ENV_LOCK_BYTES + 1] = {0};
-    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int r = 0;
+    int root_fd = env_linux_of(env)->root_fd;
+    int r = path_check_file(root_fd, path);
 
+    if (r < 0) {
+        return r;
+    }
+    int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return err_from_errno(errno);
     }
@@ -161,23 +168,32 @@ static int fd_read_whole(int fd, size_t limit_bytes, char **ret_data, size_t *re
 
 int env_file_read(struct env *env, const char *path, size_t limit_bytes, char **ret_data,
                   size_t *ret_size_bytes) {
-    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_CLOEXEC);
+    int root_fd = env_linux_of(env)->root_fd;
+    int r = path_check_file(root_fd, path);
 
+    if (r < 0) {
+        return r;
+    }
+    int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return err_from_errno(errno);
     }
-    int r = fd_read_whole(fd, limit_bytes, ret_data, ret_size_bytes);
+    r = fd_read_whole(fd, limit_bytes, ret_data, ret_size_bytes);
     close(fd);
     return r;
 }
 
 static int new_file_written(int root_fd, const char *path, const void *data, size_t size_bytes) {
-    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int r = path_check_file(root_fd, path);
 
+    if (r < 0) {
+        return r;
+    }
+    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return err_from_errno(errno);
     }
-    int r = all_written(fd, data, size_bytes);
+    r = all_written(fd, data, size_bytes);
     if (!r && fsync(fd) != 0) {
         r = err_from_errno(errno);
     }

@@ -611,6 +611,38 @@ resized_ring("ost_ring_bytes", MIB, 2 * MIB)
 resized_ring("ost_ring_data_bytes", 4 * MIB, 2 * MIB)
 
 
+# Something else where a file belongs.
+
+def no_file(name, make, *words):
+    @row(f"{make.__name__}-as-{name.replace('/', '-')}", 1, *words)
+    def _(scene):
+        scene.run_once()
+        path = scene.path(name)
+        if os.path.exists(path):
+            clusters.remove(path)
+        make(path)
+        scene.must_name = scene.directory
+        scene.started = name == "in-use"
+        # Nothing runs, and the lock is nothing to be read.
+        scene.process = lambda: None
+        return up_mounted(scene)
+
+
+for _name in ("lock", "shoal.conf", "targets", "in-use", "shoal.log", "manager/log", "mdt0/log",
+              "mdt0/base.mdb", "ost0/data"):
+    no_file(_name, os.mkfifo, _name, "not a regular file")
+for _name in ("lock", "shoal.conf", "targets", "in-use", "mdt0/log", "mdt0/base.mdb", "ost0/data"):
+    no_file(_name, os.mkdir, _name, "is a directory")
+
+
+@row("link-as-lock", 1, "lock cannot be used: not a regular file: remove it")
+def _(scene):
+    scene.run_once()
+    os.unlink(scene.path("lock"))
+    os.symlink("/dev/null", scene.path("lock"))
+    return up(scene)
+
+
 # Rings.
 
 @row("rings-too-large", 1, "need 7 MiB", "/dev/shm has 4 MiB free", "lower mdt_ring_bytes")
