@@ -2,6 +2,7 @@
 #include "cmd/control.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
+#include "layout/layout.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -91,27 +92,48 @@ int control_stat(struct control *control, struct env_control_connection *connect
     return EXIT_OK;
 }
 
-/* stripe get INO | stripe set INO COUNT|- BYTES|- */
+/* COUNT|all|- BYTES|-, into what is there already. */
+static bool take_layout(const char *count, const char *bytes, struct shoal_layout *layout) {
+    unsigned long long number;
+
+    if (strcmp(count, "all") == 0) {
+        layout->stripe_count = -1;
+    } else if (strcmp(count, "-") != 0) {
+        if (!verb_parse_count(count, &number) || number == 0 || number >= STRIPE_ALL) {
+            return false;
+        }
+        layout->stripe_count = (int32_t)number;
+    }
+    if (strcmp(bytes, "-") != 0) {
+        if (!verb_parse_bytes(bytes, &number) || number < CHUNK_BYTES_MIN ||
+            number > CHUNK_BYTES_MAX || number % CHUNK_BYTES_MIN != 0) {
+            return false;
+        }
+        layout->chunk_bytes = (uint32_t)number;
+    }
+    return true;
+}
+
+/* stripe get INO - - | stripe set INO COUNT|all|- BYTES|-, and --json */
 int control_stripe(struct control *control, struct env_control_connection *connection,
                    size_t argument_count, char **arguments) {
     struct shoal_client *client = local_cluster_client(control->cluster);
     struct shoal_request request = {.operation = SHOAL_LAYOUT_GET};
-    unsigned long long number;
+    struct shoal_layout asked = {0};
+    bool set = argument_count > 1 && strcmp(arguments[1], "set") == 0;
+    bool get = argument_count > 1 && strcmp(arguments[1], "get") == 0;
+    size_t count = argument_count - wants_json(argument_count, arguments);
 
-    if (argument_count < 3 || !take_ino(argument_count, arguments, 2, &request.ino)) {
+    if (!(set || get) || count != 5 || !take_ino(argument_count, arguments, 2, &request.ino) ||
+        !take_layout(arguments[3], arguments[4], &asked) ||
+        (get && (asked.stripe_count != 0 || asked.chunk_bytes != 0))) {
+        control_print(connection, "the daemon does not understand this request for a layout\n");
         return EXIT_USAGE;
     }
     int64_t r = shoal_run(client, &request);
-    if (r == 0 && strcmp(arguments[1], "set") == 0 && argument_count >= 5) {
+    if (r == 0 && set) {
         request.operation = SHOAL_LAYOUT_SET;
-        if (strcmp(arguments[3], "all") == 0) {
-            request.layout.stripe_count = -1;
-        } else if (verb_parse_count(arguments[3], &number)) {
-            request.layout.stripe_count = (int32_t)MIN(number, (unsigned long long)INT32_MAX);
-        }
-        if (verb_parse_bytes(arguments[4], &number)) {
-            request.layout.chunk_bytes = (uint32_t)MIN(number, (unsigned long long)UINT32_MAX);
-        }
+        (void)take_layout(arguments[3], arguments[4], &request.layout);
         r = shoal_run(client, &request);
         if (err_from_errno((int)-r) == -ERR_INVALID) {
             control_print(connection, "what has chunks keeps its layout, links have none: name a "

@@ -15,9 +15,11 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LONG_POLL_MS = 5 };
+/* Both ends are of one machine: a request that has begun is there at once. */
+enum { LONG_POLL_MS = 5, REQUEST_MS_MAX = 1000, ANSWER_S_MAX = 10, SILENT_MAX = 16 };
 
 struct env_control_connection {
     int socket;
@@ -43,6 +45,8 @@ struct env_control_server {
     int stop_event;
     pthread_t thread;
     char *name;
+    int silent[SILENT_MAX]; /* connections that have said nothing yet, oldest first */
+    size_t silent_count;
 };
 
 static bool send_all(int fd, const void *data, size_t size) {
@@ -70,6 +74,37 @@ static bool receive_all(int fd, void *data, size_t size) {
         ssize_t got = recv(fd, at, size, 0);
 
         if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        at += got;
+        size -= (size_t)got;
+    }
+    return true;
+}
+
+static int64_t now_ms(void) {
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* False also when it isn't all there by end_ms. */
+static bool receive_until(int fd, void *data, size_t size, int64_t end_ms) {
+    char *at = data;
+
+    while (size > 0) {
+        struct pollfd event = {.fd = fd, .events = POLLIN};
+        int64_t left_ms = end_ms - now_ms();
+
+        if (left_ms <= 0 || poll(&event, 1, (int)left_ms) == 0) {
+            return false;
+        }
+        ssize_t got = recv(fd, at, size, MSG_DONTWAIT);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
             continue;
         }
         if (got <= 0) {
@@ -201,18 +236,23 @@ static bool long_start(struct env_control_server *server, int socket, char *text
     return false;
 }
 
-/* A peer that sends half a request may not hold up the others for long. */
+/* One that has begun to speak. A peer that sends half a request, or takes no answer, may not hold
+ * up the others for long. */
 static void serve(struct env_control_server *server, int socket) {
-    struct timeval patience = {.tv_sec = 10};
-    uint32_t size;
+    const struct timeval patience = {.tv_sec = ANSWER_S_MAX};
+    int64_t end_ms = now_ms() + REQUEST_MS_MAX;
+    uint8_t number[4];
+    size_t size = 0;
 
-    (void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     char *request = NULL;
-    if (receive_number(socket, &size) && size > 0 && size <= ENV_CONTROL_REQUEST_BYTES_MAX) {
-        request = calloc(1, (size_t)size + 1);
+    if (receive_until(socket, number, sizeof number, end_ms)) {
+        size = load_le32(number);
     }
-    if (!request || !receive_all(socket, request, size)) {
+    if (size > 0 && size <= ENV_CONTROL_REQUEST_BYTES_MAX) {
+        request = calloc(1, size + 1);
+    }
+    if (!request || !receive_until(socket, request, size, end_ms)) {
         free(request);
         close(socket);
         return;
@@ -227,20 +267,61 @@ static bool goes_on(struct env_control_server *server) {
     return server->options.go_on && server->options.go_on(server->options.context);
 }
 
+static int silent_remove(struct env_control_server *server, size_t index) {
+    int socket = server->silent[index];
+
+    server->silent_count--;
+    memmove(&server->silent[index], &server->silent[index + 1],
+            (server->silent_count - index) * sizeof server->silent[0]);
+    return socket;
+}
+
+/* Where there are too many, the one that has been silent longest goes. */
+static void accept_one(struct env_control_server *server) {
+    int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
+
+    if (socket < 0) {
+        return;
+    }
+    if (server->silent_count == SILENT_MAX) {
+        close(silent_remove(server, 0));
+    }
+    server->silent[server->silent_count++] = socket;
+}
+
+/* Each of events is of the silent connection of its index. */
+static void serve_speaking(struct env_control_server *server, const struct pollfd *events,
+                           size_t count) {
+    for (size_t i = count; i-- > 0;) {
+        if (events[i].revents) {
+            serve(server, silent_remove(server, i));
+        }
+    }
+}
+
 static void *serve_all(void *context) {
     struct env_control_server *server = context;
-    struct pollfd events[2] = {{.fd = server->listener, .events = POLLIN},
-                               {.fd = server->stop_event, .events = POLLIN}};
+    struct pollfd events[2 + SILENT_MAX] = {{.fd = server->stop_event, .events = POLLIN},
+                                            {.fd = server->listener, .events = POLLIN}};
 
     thread_enter(server);
-    while (poll(events, 2, goes_on(server) ? 0 : -1) >= 0 || errno == EINTR) {
-        if (events[1].revents) {
+    for (;;) {
+        for (size_t i = 0; i < server->silent_count; i++) {
+            events[2 + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
+        }
+        int ready = poll(events, 2 + server->silent_count, goes_on(server) ? 0 : -1);
+        if ((ready < 0 && errno != EINTR) || (ready > 0 && events[0].revents)) {
             break;
         }
-        int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
-        if (socket >= 0) {
-            serve(server, socket);
+        if (ready > 0) {
+            serve_speaking(server, events + 2, server->silent_count);
         }
+        if (ready > 0 && events[1].revents) {
+            accept_one(server);
+        }
+    }
+    while (server->silent_count > 0) {
+        close(silent_remove(server, 0));
     }
     thread_leave(server);
     longs_join(server, true);

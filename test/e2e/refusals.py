@@ -19,6 +19,7 @@ import re
 import select
 import shutil
 import signal
+import socket
 import stat
 import struct
 import subprocess
@@ -1711,6 +1712,54 @@ def on_mount_again(scene):
     return None if names == ["file", "other"] else f"there are {names}"
 
 
+def connection(scene):
+    """To the daemon's control socket, with nothing said yet."""
+    control = socket.socket(socket.AF_UNIX)
+    control.settimeout(LIMIT_S)
+    control.connect(scene.path("control.sock"))
+    return control
+
+
+def ask(control, *words):
+    """Exit status and text of an answer."""
+    request = b"".join(word.encode() + b"\0" for word in words)
+    control.sendall(struct.pack("<I", len(request)) + request)
+    with control.makefile("rb") as answer:
+        text = b""
+        while size := struct.unpack("<I", answer.read(4))[0]:
+            text += answer.read(size)
+        return struct.unpack("<I", answer.read(4))[0], text.decode()
+
+
+def on_control(scene):
+    """Requests that no verb makes are refused, and who says nothing holds up nobody."""
+    scene.start()
+    layout = ask(connection(scene), "stripe", "get", "1", "-", "-")
+    for words in (["set", "1", "x", "y"], ["set", "1", "0", "-"], ["set", "1", "-1", "-"],
+                  ["set", "1", "65535", "-"], ["set", "1", "-", "1000"], ["set", "1", "2", "65K"],
+                  ["set", "1", "-", "128M"], ["set", "1", "2"], ["set", "1", "2", "-", "more"],
+                  ["zap", "1", "-", "-"], ["zap", "1"], ["get", "1", "2", "-"], ["get"], [],
+                  ["get", "one", "-", "-"], ["set", "1", "-", "99999999999999999999"]):
+        status, text = ask(connection(scene), "stripe", *words)
+        if status != 2 or "does not understand" not in text:
+            return f"{words} is answered with {status}: {text}"
+    if layout[0] or ask(connection(scene), "stripe", "get", "1", "-", "-") != layout:
+        return "the layout has changed"
+    status, text = ask(connection(scene), "stripe", "set", "1", "3", "128K")
+    if status or "128 KiB" not in text or "count  3" not in text:
+        return f"the layout is set with {status}: {text}"
+    silent = [connection(scene) for _ in range(40)]
+    half = connection(scene)
+    half.sendall(struct.pack("<I", 100))
+    result = scene.run("status", scene.directory, limit_s=LIMIT_S)
+    if result.returncode:
+        return f"status answers {result.returncode}: {result.stderr.strip()}"
+    if ask(silent[-1], "mount-point") != (0, scene.mount):
+        return "who has been silent is not answered"
+    scene.run("down", scene.directory, limit_s=LIMIT_S)
+    return None if silent[-2].recv(1) == b"" else "there is an answer to nothing"
+
+
 def answers_dead(path):
     try:
         os.stat(path)
@@ -1752,7 +1801,7 @@ def on_dead_mount(scene):
 WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-dead-mount", on_dead_mount),
          ("works-unreadable-base", on_unreadable_base),
-         ("works-left-entries", on_left_entries),
+         ("works-left-entries", on_left_entries), ("works-control", on_control),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
