@@ -148,24 +148,38 @@ static int directory_make(const struct bench_run *run, const char *path, char pr
     return 0;
 }
 
-static int directories_make(const struct bench_run *run, char problem[256]) {
+/* The time of a phase holds for this too. *ret_count are there then, also on failure. */
+static int directories_make(const struct bench_run *run, uint32_t *ret_count, char problem[256]) {
+    const struct bench_options *options = run->options;
+    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t limit_ns = options->seconds ? options->seconds * NS_PER_S : UINT64_MAX;
     char path[BENCH_PATH_BYTES];
 
-    top_path(run->options, path);
+    *ret_count = 0;
+    top_path(options, path);
     int r = directory_make(run, path, problem);
-    for (uint32_t i = 0; r == 0 && i < run->options->dirs; i++) {
-        directory_path(run->options, i, path);
+    while (r == 0 && *ret_count < options->dirs) {
+        if (env_host_clock_ns() - begun_ns >= limit_ns) {
+            snprintf(problem, 256,
+                     "in --seconds %" PRIu32 " only %" PRIu32
+                     " directories could be made, not %" PRIu32
+                     ": lower --dirs, or raise --seconds",
+                     options->seconds, *ret_count, options->dirs);
+            return -ERR_TIMED_OUT;
+        }
+        directory_path(options, *ret_count, path);
         r = directory_make(run, path, problem);
+        *ret_count += r == 0;
     }
     return r;
 }
 
 /* What is not empty stays: somebody wants to run more phases. */
-static void directories_remove(const struct bench_run *run) {
+static void directories_remove(const struct bench_run *run, uint32_t count) {
     char path[BENCH_PATH_BYTES];
     int r = 0;
 
-    for (uint32_t i = 0; r == 0 && i < run->options->dirs; i++) {
+    for (uint32_t i = 0; r == 0 && i < count; i++) {
         directory_path(run->options, i, path);
         r = run->files->rmdir(run->context, path);
     }
@@ -178,7 +192,8 @@ static void directories_remove(const struct bench_run *run) {
 static int phases_run(struct engine *engine, char problem[256]) {
     const struct bench_run *run = engine->run;
     enum bench_kind kind = run->options->kind;
-    int r = directories_make(run, problem);
+    uint32_t directory_count;
+    int r = directories_make(run, &directory_count, problem);
 
     for (size_t i = 0; r == 0 && bench_phase_name(kind, i); i++) {
         if (run->options->phases >> i & 1) {
@@ -189,7 +204,7 @@ static int phases_run(struct engine *engine, char problem[256]) {
             r = phase_run(engine, bench_phase_name(kind, i), problem);
         }
     }
-    directories_remove(run);
+    directories_remove(run, directory_count);
     return r;
 }
 

@@ -1760,6 +1760,19 @@ def on_control(scene):
     return None if silent[-2].recv(1) == b"" else "there is an answer to nothing"
 
 
+def on_bench_time(scene):
+    """The time of a phase holds for the directories before it too, and they go again."""
+    scene.start()
+    for native in ([], ["--native"]):
+        result = scene.run("bench", "meta", scene.mount, "--dirs", "1000000000", "--files", "2",
+                           "--seconds", "1", *native, limit_s=LIMIT_S)
+        if result.returncode != 1 or "lower --dirs" not in result.stderr or result.stdout:
+            return f"{native} it answers {result.returncode}: {result.stderr.strip()}"
+        if os.listdir(scene.mount):
+            return f"{os.listdir(scene.mount)} is left"
+    return None
+
+
 def answers_dead(path):
     try:
         os.stat(path)
@@ -1802,6 +1815,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-dead-mount", on_dead_mount),
          ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries), ("works-control", on_control),
+         ("works-bench-time", on_bench_time),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
