@@ -25,6 +25,11 @@ bool control_is_mounted(const struct control *control) {
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
 static int detach(struct control *control, struct env_control_connection *connection) {
     int r = fuse_mount_detach(control->mount);
+    if (r < 0 && r != -ERR_IN_USE) {
+        control_print(connection, "%s cannot be unmounted: %s\n", control->mount_point,
+                      err_text(r));
+        return EXIT_FAILED;
+    }
     if (r < 0) {
         control_print(connection, "%s is in use: end what uses it (fuser -m %s), then try again\n",
                       control->mount_point, control->mount_point);

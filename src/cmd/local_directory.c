@@ -15,6 +15,7 @@
 #define LOCK_NAME "lock"
 
 enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5 };
+enum { DESCRIPTORS_MIN = 64, DESCRIPTORS_OF_EACH = 8 };
 
 struct seen {
     bool anything;
@@ -261,11 +262,29 @@ static int check_asked(const struct local_cluster_options *options, const struct
     return 0;
 }
 
+/* Each target has its files, each thread its rings and its channel to the kernel. A cluster that
+ * gets on its way and then finds none left would fail at whatever needs one first. */
+static int check_descriptors(const struct config *config, char problem[256]) {
+    uint64_t needed =
+        DESCRIPTORS_MIN + DESCRIPTORS_OF_EACH * (config->ost_count + env_processors());
+    uint64_t limit = env_descriptors_raise();
+
+    if (limit >= needed) {
+        return 0;
+    }
+    snprintf(problem, 256,
+             "%" PRIu64 " files may be open at a time, %" PRIu64
+             " are needed: raise the limit (ulimit -Hn)",
+             limit, needed);
+    return -ERR_TOO_MANY_OPEN;
+}
+
 static int check_targets(struct env *env, const char *directory, const struct config *config,
                          bool made, char problem[512]) {
     char detail[256];
     int r = made ? local_targets_check(env, config, detail) : 0;
 
+    r = r < 0 ? r : check_descriptors(config, detail);
     if (r == 0) {
         r = local_targets_check_rings(
             env, config,

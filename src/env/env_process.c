@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ void env_signals_block(void) {
 
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 int env_signal_wait(uint64_t timeout_ns, int *ret_signal) {
@@ -177,6 +179,24 @@ void env_time_print(char ret_text[ENV_TIME_BYTES]) {
 
     (void)gmtime_r(&now, &parts);
     (void)strftime(ret_text, ENV_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+uint64_t env_descriptors_raise(void) {
+    struct rlimit limit = {.rlim_cur = UINT64_MAX};
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+    }
+    return limit.rlim_cur;
+}
+
+unsigned env_processors(void) {
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count > 0 ? (unsigned)count : 1;
 }
 
 int env_process_id(void) {

@@ -25,8 +25,9 @@ MUST_CHECK int env_background_enter(struct env_background *background, const cha
 /* Once. A longer message is cut. */
 void env_background_report(struct env_background *background, int status, const char *message);
 
-/* Blocks SIGTERM, SIGINT and SIGHUP in this thread and those it starts, and ignores SIGPIPE:
- * before any other thread exists. */
+/* Blocks SIGTERM, SIGINT and SIGHUP in this thread and those it starts, and ignores SIGPIPE and
+ * SIGXFSZ, so that a write which fails for a limit of its process is told by its error: before any
+ * other thread exists. */
 void env_signals_block(void);
 /* The next of those three; -ERR_TIMED_OUT after timeout_ns (UINT64_MAX: never). */
 MUST_CHECK int env_signal_wait(uint64_t timeout_ns, int *ret_signal);
@@ -37,6 +38,10 @@ bool env_is_terminal(FILE *file);
 /* Now, in UTC, for a log: "2026-01-31T23:59:59Z". */
 enum { ENV_TIME_BYTES = 21 };
 void env_time_print(char ret_text[ENV_TIME_BYTES]);
+
+/* Lets this process, and what it starts, open as many files as it may at most; answers how many. */
+uint64_t env_descriptors_raise(void);
+unsigned env_processors(void);
 
 int env_process_id(void);
 /* -ERR_NOT_FOUND when there is no such process. */

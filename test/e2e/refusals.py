@@ -146,6 +146,7 @@ class Scene(clusters.Cluster):
         self.started = False
         self.command = shoal
         self.environment = {}
+        self.limits = []
 
     def sh(self, *words):
         subprocess.run(words, check=True, capture_output=True)
@@ -668,6 +669,24 @@ def _(scene):
     clusters.unmount(scene.mount)
     for path in scene.regions:
         os.chown(path, NOBODY, NOBODY)
+    scene.started = True
+    return up_mounted(scene)
+
+
+# Limits of the process.
+
+@row("few-descriptors", 1, "32 files may be open at a time", "raise the limit (ulimit -Hn)")
+def _(scene):
+    scene.run_once()
+    scene.limits = ["--nofile=32"]
+    return up_mounted(scene)
+
+
+@row("small-files", 1, "cannot be started", "would be larger than a limit allows")
+def _(scene):
+    scene.run_once()
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {32 * MIB}")
+    scene.limits = [f"--fsize={24 * MIB}"]
     scene.started = True
     return up_mounted(scene)
 
@@ -1773,6 +1792,28 @@ def on_bench_time(scene):
     return None
 
 
+def on_limits(scene):
+    """A limit of open files that is not the last is raised; one of a file's size ends its growth,
+    with a line, and all else goes on."""
+    scene.configure(f"data_bytes_max = {16 * MIB}", f"data_bytes_max = {1024 * MIB}")
+    command = ["prlimit", "--nofile=32:4096", f"--fsize={100 * MIB}", scene.shoal, "up",
+               scene.directory, "--mount", scene.mount]
+    result = subprocess.run(command, capture_output=True, text=True, check=False,
+                            timeout=LIMIT_S, stdin=subprocess.DEVNULL)
+    if result.returncode:
+        return f"up answers {result.returncode}: {result.stderr.strip()}"
+    scene.note_regions()
+    paths = write_until_full(scene)
+    with open(scene.path("shoal.log"), encoding="utf-8") as file:
+        log = file.read()
+    if "cannot grow beyond 64 MiB: the file would be larger than a limit allows" not in log:
+        return f"the log says {log[-500:]}"
+    os.unlink(paths[0])
+    scene.stop()
+    scene.start()
+    return None if len(os.listdir(scene.mount)) == len(paths) - 1 else "names are lost"
+
+
 def answers_dead(path):
     try:
         os.stat(path)
@@ -1815,7 +1856,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-dead-mount", on_dead_mount),
          ("works-unreadable-base", on_unreadable_base),
          ("works-left-entries", on_left_entries), ("works-control", on_control),
-         ("works-bench-time", on_bench_time),
+         ("works-bench-time", on_bench_time), ("works-limits", on_limits),
          ("works-failed-mdt", functools.partial(on_failed_target, "mdt0", end_by_down)),
          ("works-failed-ost", functools.partial(on_failed_target, "ost0", end_by_down)),
          ("works-failed-manager", functools.partial(on_failed_target, "manager", end_by_down)),
@@ -1843,6 +1884,8 @@ def run_row(shoal, status, expected, prepare):
         command = [scene.shoal, *words]
         if words and words[0] == "shoald":
             command = [scene.shoal + "d", *words[1:]]
+        if scene.limits:
+            command = ["prlimit", *scene.limits, *command]
         if scene.user is not None:
             command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
                        "--clear-groups", *command]

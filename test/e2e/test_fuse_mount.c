@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -348,6 +349,47 @@ static void test_refusals(void **state) {
     memory_shoal_free(options.client);
 }
 
+/* Whichever descriptor cannot be had, the start ends with its line, and nothing is mounted. */
+static void test_few_descriptors(void **state) {
+    const struct env_linux_options env_options = {.root = "/"};
+    const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
+    struct fuse_options options = {.client = memory_shoal_new(&memory), .thread_count = 2};
+    char folder[] = "/tmp/shoal-fuse-XXXXXX";
+    struct fuse_mount *mount = NULL;
+    struct rlimit before;
+    struct rlimit few;
+    struct stat plain_folder;
+    bool blind = false;
+
+    (void)state;
+    assert_int_equal(env_linux_new(&env_options, &options.env), 0);
+    assert_non_null(mkdtemp(folder));
+    plain_folder = stat_of(folder);
+    options.mount_point = folder;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    for (few.rlim_cur = 3; !mount && few.rlim_cur < 100; few.rlim_cur++) {
+        struct fuse_problem problem = {0};
+
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        int r = fuse_mount_start(&options, &mount, &problem);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        if (r < 0) {
+            if (!strcasestr(problem.text, "too many open files"))
+                fail_msg("%d descriptors: %s", (int)few.rlim_cur, problem.text);
+            assert_true(stat_of(folder).st_dev == plain_folder.st_dev);
+            blind |= strstr(problem.text, "/proc/self/mountinfo cannot be read") != NULL;
+        }
+    }
+    assert_non_null(mount);
+    assert_true(blind);
+    fuse_mount_stop(mount);
+    assert_true(stat_of(folder).st_dev == plain_folder.st_dev);
+    assert_int_equal(rmdir(folder), 0);
+    env_linux_free(options.env);
+    memory_shoal_free(options.client);
+}
+
 static void test_busy_mount_point(void **state) {
     const struct env_linux_options env_options = {.root = "/"};
     const struct memory_shoal_options memory = {.mode = MEMORY_SHOAL_INLINE};
@@ -474,6 +516,7 @@ int main(void) {
         LIFE_TEST(test_server_that_dies_late_is_cleared),
         LIFE_TEST(test_strange_mount_point),
         LIFE_TEST(test_refusals),
+        LIFE_TEST(test_few_descriptors),
         LIFE_TEST(test_busy_mount_point),
         LIFE_TEST(test_crowd_with_few_requests),
         LIFE_TEST(test_stop_under_a_crowd),

@@ -145,7 +145,7 @@ int channel_dev_clone(struct channel_dev *dev, bool nonblocking, int *ret_descri
     uint32_t original = (uint32_t)dev->descriptor;
 
     if (clone < 0)
-        return -ERR_NO_DEVICE;
+        return errno == EMFILE || errno == ENFILE ? -ERR_TOO_MANY_OPEN : -ERR_NO_DEVICE;
     if (ioctl(clone, DEVICE_CLONE, &original) < 0) {
         (void)close(clone);
         return -ERR_NO_DEVICE;

@@ -1,8 +1,10 @@
 /* Mount points: checking, taking, leaving. */
 #include "front/fuse/channel_mount.h"
+#include "env/errno_map.h"
 #include "front/fuse/mount_table.h"
 #include "front/fuse/problem.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
 #define FILE_SYSTEM_SOURCE "shoal"
+#define TABLE_PATH "/proc/self/mountinfo"
 #define CONTROL_PATH "/sys/fs/fuse/connections"
 
 static void file_closep(FILE **file) {
@@ -34,17 +37,27 @@ struct mount_found {
 
 typedef void mount_visit_fn(void *context, const struct mount_line *line);
 
-/* Shows each line of the table of mounts; those further down lie on top. */
-static void mounts_visit(mount_visit_fn *visit, void *context) {
-    _cleanup_(file_closep) FILE *table = fopen("/proc/self/mountinfo", "re");
+/* Shows each line of the table of mounts; those further down lie on top. An error: the table can't
+ * be read. */
+static int mounts_visit(mount_visit_fn *visit, void *context) {
+    _cleanup_(file_closep) FILE *table = fopen(TABLE_PATH, "re");
     _cleanup_(charp_freep) char *text = NULL;
     size_t text_bytes = 0;
     struct mount_line line;
 
-    while (table && getline(&text, &text_bytes, table) > 0) {
+    if (!table)
+        return err_from_errno(errno);
+    while (getline(&text, &text_bytes, table) > 0) {
         if (mount_line_parse(text, &line))
             visit(context, &line);
     }
+    return ferror(table) ? -ERR_IO : 0;
+}
+
+static int refuse_blind(const char *path, int error, struct fuse_problem *problem) {
+    return problem_set(problem, error, "%s: %s cannot be read: %s%s", path, TABLE_PATH,
+                       err_text(error),
+                       error == -ERR_TOO_MANY_OPEN ? "; raise the limit (ulimit -n)" : "");
 }
 
 struct mount_wanted {
@@ -63,12 +76,12 @@ static void mount_compare(void *context, const struct mount_line *line) {
     }
 }
 
-/* False when nothing is mounted there. */
-static bool mount_find(const char *path, struct mount_found *ret_found) {
+/* -ERR_NOT_FOUND when nothing is mounted there; else the table can't be read. */
+static int mount_find(const char *path, struct mount_found *ret_found) {
     struct mount_wanted wanted = {.path = path, .found = ret_found};
+    int r = mounts_visit(mount_compare, &wanted);
 
-    mounts_visit(mount_compare, &wanted);
-    return wanted.is_there;
+    return r < 0 ? r : wanted.is_there ? 0 : -ERR_NOT_FOUND;
 }
 
 /* realpath, except that the last component is left alone: asking a dead mount for it fails. */
@@ -135,8 +148,8 @@ static void mount_place_see(void *context, const struct mount_line *line) {
 static struct mount_place_of mount_place_of(const char *path) {
     struct mount_place_of place = {.path = path};
 
-    if (path)
-        mounts_visit(mount_place_see, &place);
+    if (path && mounts_visit(mount_place_see, &place) < 0)
+        place.at = place.above = false;
     return place;
 }
 
@@ -210,15 +223,20 @@ static int stale_look(const char *path, char **ret_path, struct fuse_problem *pr
     _cleanup_(charp_freep) char *place = path_of_dead(path);
     struct mount_stack stack = {.path = place};
     struct mount_found found;
+    int r = place ? mount_find(place, &found) : -ERR_NOT_FOUND;
 
-    if (!place || !mount_find(place, &found))
+    if (r == -ERR_NOT_FOUND)
         return problem_set(problem, -ERR_IN_USE,
                            "%s: the file system there doesn't answer; unmount it", path);
+    if (r < 0)
+        return refuse_blind(path, r, problem);
     if (strcmp(found.type, FILE_SYSTEM_TYPE) != 0)
         return problem_set(problem, -ERR_IN_USE,
                            "%s: a dead mount of type %s is there; unmount it with: umount -l %s",
                            path, found.type, path);
-    mounts_visit(mount_stack_see, &stack);
+    r = mounts_visit(mount_stack_see, &stack);
+    if (r < 0)
+        return refuse_blind(path, r, problem);
     if (stack.foreign[0])
         return refuse_mounted(path, stack.foreign, problem);
     *ret_path = TAKE_PTR(place);
@@ -239,7 +257,10 @@ int mount_point_look(const char *path, char **ret_path, struct fuse_problem *pro
     place = realpath(path, NULL);
     if (!place)
         return refuse_unreachable(path, errno, problem);
-    if (mount_find(place, &found)) {
+    int r = mount_find(place, &found);
+    if (r < 0 && r != -ERR_NOT_FOUND)
+        return refuse_blind(path, r, problem);
+    if (r == 0) {
         if (strcmp(found.type, FILE_SYSTEM_TYPE) == 0 && fuse_path_is_dead(place))
             return stale_look(place, ret_path, problem);
         return refuse_mounted(path, found.type, problem);
@@ -253,13 +274,15 @@ int mount_point_look(const char *path, char **ret_path, struct fuse_problem *pro
 static int stale_clear(const char *path, struct fuse_problem *problem) {
     struct mount_stack stack = {.path = path};
     struct mount_found found;
+    int r = mounts_visit(mount_stack_see, &stack);
 
-    mounts_visit(mount_stack_see, &stack);
+    if (r < 0)
+        return refuse_blind(path, r, problem);
     if (stack.foreign[0])
         return refuse_mounted(path, stack.foreign, problem);
     for (unsigned left = stack.count; left > 0; left--) {
         if (!fuse_path_is_dead(path))
-            return mount_find(path, &found) ? refuse_mounted(path, found.type, problem) : 0;
+            return mount_find(path, &found) == 0 ? refuse_mounted(path, found.type, problem) : 0;
         if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno == EPERM)
             return problem_set(problem, -ERR_NOT_PERMITTED,
                                "%s: clearing the mount that a killed Shoal left needs root", path);
@@ -273,6 +296,9 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     char options[160];
     int r;
 
+    place->spare_descriptor = open("/", O_PATH | O_CLOEXEC);
+    if (place->spare_descriptor < 0)
+        return refuse_blind(place->path, err_from_errno(errno), problem);
     (void)snprintf(options, sizeof(options),
                    "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions,"
                    "max_read=%u",
@@ -287,27 +313,35 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
         return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,
                            strerror(errno));
     }
-    if (!mount_find(place->path, &found)) {
+    r = mount_find(place->path, &found);
+    if (r < 0) {
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
-        return problem_set(problem, -ERR_IO, "%s: /proc/self/mountinfo doesn't list the mount",
-                           place->path);
+        return r == -ERR_NOT_FOUND ? problem_set(problem, -ERR_IO, "%s: %s doesn't list the mount",
+                                                 place->path, TABLE_PATH)
+                                   : refuse_blind(place->path, r, problem);
     }
     memcpy(place->device, found.device, sizeof(place->device));
     return 0;
 }
 
-/* Whether ours is still the one on top there. */
-bool mount_is_there(const struct mount_place *place) {
+/* 0 when ours is still the one on top there, -ERR_NOT_FOUND, or why that can't be told. */
+static int mount_look(const struct mount_place *place) {
     struct mount_found found;
+    int r = place->device[0] ? mount_find(place->path, &found) : -ERR_NOT_FOUND;
 
-    return place->device[0] && mount_find(place->path, &found) &&
-           strcmp(found.device, place->device) == 0;
+    return r == 0 && strcmp(found.device, place->device) != 0 ? -ERR_NOT_FOUND : r;
+}
+
+bool mount_is_there(const struct mount_place *place) {
+    return mount_look(place) != -ERR_NOT_FOUND;
 }
 
 int mount_detach(struct mount_place *place) {
-    if (!mount_is_there(place) || umount2(place->path, UMOUNT_NOFOLLOW) == 0)
-        return 0;
-    return errno == EBUSY ? -ERR_IN_USE : 0;
+    int r = mount_look(place);
+
+    if (r < 0)
+        return r == -ERR_NOT_FOUND ? 0 : r;
+    return umount2(place->path, UMOUNT_NOFOLLOW) < 0 && errno == EBUSY ? -ERR_IN_USE : 0;
 }
 
 /* The number behind the colon names the connection. */
@@ -328,9 +362,24 @@ static void connection_abort(const struct mount_place *place) {
     }
 }
 
+static void spare_close(struct mount_place *place) {
+    if (place->spare_descriptor >= 0)
+        (void)close(place->spare_descriptor);
+    place->spare_descriptor = -1;
+}
+
+void mount_place_deinit(struct mount_place *place) {
+    spare_close(place);
+    free(place->path);
+    place->path = NULL;
+}
+
+/* The threads that serve end with the connection, so it has to end. Where not even the spare
+ * descriptor helps, the name is taken away unseen: the connection is one of ours still. */
 void mount_abort(struct mount_place *place) {
     if (!place->device[0])
         return;
+    spare_close(place);
     connection_abort(place);
     if (mount_is_there(place))
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);

@@ -8,8 +8,11 @@ MUST_CHECK int mount_point_look(const char *path, char **ret_path, struct fuse_p
 /* A mount of ours: where, and the kernel's number of it, by which it is told from others. */
 struct mount_place {
     char *path;
-    char device[24]; /* major:minor; empty: never mounted */
+    char device[24];      /* major:minor; empty: never mounted */
+    int spare_descriptor; /* let go when the mount is to end, which takes one; or -1 */
 };
+/* Frees what it holds. */
+void mount_place_deinit(struct mount_place *place);
 
 /* Mounts at place->path what is served through the descriptor of /dev/fuse, in place of what a
  * killed Shoal left there: until then who uses that gets ENOTCONN, and nobody meets the directory
@@ -17,8 +20,9 @@ struct mount_place {
 MUST_CHECK int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                             struct fuse_problem *problem);
 /* The next three ask that the connection lives (channel_dev_connected). */
-bool mount_is_there(const struct mount_place *place);
-/* Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it. */
+bool mount_is_there(const struct mount_place *place); /* true also when that can't be told */
+/* Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it; others when the table
+ * of mounts can't be read, and nothing has changed. */
 MUST_CHECK int mount_detach(struct mount_place *place);
 /* Also when programs use it: their calls fail from here on. Ends the connection by the kernel's
  * control file system for FUSE; where that is refused, it ends with its last user. */

@@ -141,6 +141,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     if (!mount)
         return problem_set(ret_problem, -ERR_NO_MEMORY, "no memory for a mount");
     mount->dev.descriptor = -1;
+    mount->place.spare_descriptor = -1;
     mount->dev.wake = mount_wake;
     mount->dev.context = mount;
     mount->options = *options;
@@ -215,7 +216,7 @@ void fuse_mount_stop(struct fuse_mount *mount) {
     handles_release(mount);
     channel_dev_close(&mount->dev);
     front_deinit(&mount->front);
-    free(mount->place.path);
+    mount_place_deinit(&mount->place);
     free(mount);
 }
 

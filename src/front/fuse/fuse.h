@@ -62,7 +62,8 @@ bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_po
 bool fuse_path_is_dead(const char *path);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
-/* Takes the mount away, if nobody uses it: -ERR_IN_USE. fuse_mount_stop is to follow. */
+/* Takes the mount away, if nobody uses it: -ERR_IN_USE; another error when it can't be told what is
+ * mounted. fuse_mount_stop is to follow. */
 MUST_CHECK int fuse_mount_detach(struct fuse_mount *mount);
 /* Returns when the mount is gone: by detach, stop, or umount(8). */
 void fuse_mount_wait(struct fuse_mount *mount);
