@@ -232,6 +232,27 @@ void posix_utimensat_sets(void) {
 }
 
 /* Times set while it is open for writing, after the last write, are those that stay. */
+/* What can't be kept becomes the nearest that can, a whole second, as the kernel has it. */
+void posix_utimensat_far(void) {
+    const time_t far = (time_t)1 << 40;
+    const struct timespec later[2] = {{.tv_sec = far, .tv_nsec = 5},
+                                      {.tv_sec = INT64_MAX, .tv_nsec = 5}};
+    const struct timespec earlier[2] = {{.tv_sec = -far, .tv_nsec = 5},
+                                        {.tv_sec = INT64_MIN, .tv_nsec = 5}};
+
+    make_file("file", 0644, "");
+    WORKS(utimensat(AT_FDCWD, "file", later, 0));
+    struct stat status = status_of("file");
+    HOLDS(status.st_atim.tv_sec > INT32_MAX && status.st_atim.tv_sec <= far);
+    HOLDS(status.st_atim.tv_nsec == (status.st_atim.tv_sec == far ? 5 : 0));
+    HOLDS(status.st_mtim.tv_sec >= status.st_atim.tv_sec && status.st_mtim.tv_nsec == 0);
+    WORKS(utimensat(AT_FDCWD, "file", earlier, 0));
+    status = status_of("file");
+    HOLDS(status.st_atim.tv_sec <= INT32_MIN && status.st_atim.tv_sec >= -far);
+    HOLDS(status.st_atim.tv_nsec == (status.st_atim.tv_sec == -far ? 5 : 0));
+    HOLDS(status.st_mtim.tv_sec <= status.st_atim.tv_sec && status.st_mtim.tv_nsec == 0);
+}
+
 void posix_utimensat_before_close(void) {
     static char data[100000];
     const struct timespec set[2] = {{100, 1}, {200, 2}};

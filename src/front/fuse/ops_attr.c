@@ -71,13 +71,18 @@ static uint32_t set_of(uint32_t valid) {
     return set;
 }
 
+/* Times are kept in 64 bits of nanoseconds. One beyond becomes the nearest whole second that fits,
+ * which is what the kernel makes of times for file systems that tell it their limits; there is no
+ * word for these in its protocol. */
 static int64_t time_ns_of(uint64_t s, uint32_t ns) {
-    int64_t result;
+    const int64_t limit_s = INT64_MAX / (int64_t)NS_PER_S;
+    int64_t asked_s = (int64_t)s;
 
-    if (__builtin_mul_overflow((int64_t)s, (int64_t)NS_PER_S, &result) ||
-        __builtin_add_overflow(result, (int64_t)ns, &result))
-        return (int64_t)s < 0 ? INT64_MIN : INT64_MAX;
-    return result;
+    if (asked_s >= limit_s)
+        return limit_s * (int64_t)NS_PER_S;
+    if (asked_s <= -limit_s)
+        return -limit_s * (int64_t)NS_PER_S;
+    return asked_s * (int64_t)NS_PER_S + (int64_t)ns;
 }
 
 int fuse_op_setattr(struct fuse_request *request) {
