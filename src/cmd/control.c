@@ -145,13 +145,14 @@ static bool is_long(const char *verb) {
     return strcmp(verb, "fsck") == 0 || strcmp(verb, "bench") == 0;
 }
 
-static void thread_enter(void *context) {
+static int thread_enter(void *context) {
     struct control *control = context;
+    int r = env_thread_enter(local_cluster_env(control->cluster));
 
-    if (env_thread_enter(local_cluster_env(control->cluster)) < 0) {
-        return;
+    if (r == 0) {
+        local_cluster_thread_enter(control->cluster);
     }
-    local_cluster_thread_enter(control->cluster);
+    return r;
 }
 
 static bool go_on(void *context) {

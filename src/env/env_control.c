@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ struct env_control_server {
     int listener;
     int stop_event;
     pthread_t thread;
+    sem_t entered;
+    int enter_result;
     char *name;
     int silent[SILENT_MAX]; /* connections that have said nothing yet, oldest first */
     size_t silent_count;
@@ -166,10 +169,8 @@ bool env_control_is_gone(const struct env_control_connection *connection) {
     return connection->broken || poll(&event, 1, 0) > 0;
 }
 
-static void thread_enter(struct env_control_server *server) {
-    if (server->options.thread_enter) {
-        server->options.thread_enter(server->options.context);
-    }
+static int thread_enter(struct env_control_server *server) {
+    return server->options.thread_enter ? server->options.thread_enter(server->options.context) : 0;
 }
 
 static void thread_leave(struct env_control_server *server) {
@@ -192,12 +193,28 @@ static void answer(struct env_control_server *server, int socket, char *request,
     close(socket);
 }
 
+/* The same, of one that cannot be handled. */
+static void answer_error(int socket, char *request, int error) {
+    struct env_control_connection connection = {.socket = socket};
+
+    env_control_write(&connection, err_text(error), strlen(err_text(error)));
+    if (!connection.broken) {
+        (void)(send_number(socket, 0) && send_number(socket, 1));
+    }
+    free(request);
+    close(socket);
+}
+
 static void *answer_long(void *context) {
     struct long_request *request = context;
+    int r = thread_enter(request->server);
 
-    thread_enter(request->server);
-    answer(request->server, request->socket, request->request, request->size);
-    thread_leave(request->server);
+    if (r < 0) {
+        answer_error(request->socket, request->request, r);
+    } else {
+        answer(request->server, request->socket, request->request, request->size);
+        thread_leave(request->server);
+    }
     atomic_store(&request->finished, true);
     return NULL;
 }
@@ -304,7 +321,11 @@ static void *serve_all(void *context) {
     struct pollfd events[2 + SILENT_MAX] = {{.fd = server->stop_event, .events = POLLIN},
                                             {.fd = server->listener, .events = POLLIN}};
 
-    thread_enter(server);
+    server->enter_result = thread_enter(server);
+    sem_post(&server->entered);
+    if (server->enter_result < 0) {
+        return NULL;
+    }
     for (;;) {
         for (size_t i = 0; i < server->silent_count; i++) {
             events[2 + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
@@ -339,6 +360,7 @@ static void server_free(struct env_control_server *server) {
     if (server->directory >= 0) {
         close(server->directory);
     }
+    sem_destroy(&server->entered);
     free(server->name);
     free(server);
 }
@@ -371,6 +393,7 @@ int env_control_start(const struct env_control_options *options,
     }
     server->options = *options;
     server->listener = -1;
+    sem_init(&server->entered, 0, 0);
     for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
         atomic_init(&server->longs[i].finished, true);
     }
@@ -386,6 +409,14 @@ int env_control_start(const struct env_control_options *options,
         int error = pthread_create(&server->thread, NULL, serve_all, server);
 
         r = error == 0 ? 0 : err_from_errno(error);
+    }
+    if (r == 0) {
+        while (sem_wait(&server->entered) < 0 && errno == EINTR) {
+        }
+        r = server->enter_result;
+        if (r < 0) {
+            pthread_join(server->thread, NULL);
+        }
     }
     if (r < 0) {
         server_free(server);

@@ -24,13 +24,14 @@ typedef int env_control_fn(void *context, struct env_control_connection *connect
 /* Listens at directory/name; replaces a socket that a killed process left, so the caller holds the
  * directory's lock. Starts one thread; requests of which is_long (may be NULL) says so get one each
  * for their time, up to ENV_CONTROL_LONG_MAX at once, so that others need not wait for them.
- * thread_enter/leave, when set, run on each. */
+ * thread_enter/leave, when set, run on each; where enter fails, the start answers
+ * its error, or who asks for something long is told. */
 struct env_control_options {
     const char *directory;
     const char *name;
     env_control_fn *handle;
     bool (*is_long)(const char *verb); /* arguments[0] */
-    void (*thread_enter)(void *context);
+    int (*thread_enter)(void *context);
     void (*thread_leave)(void *context);
     /* Goes on with what handling a request has begun on this thread; true: call again soon. NULL:
      * there is nothing of the kind. */

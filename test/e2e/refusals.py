@@ -1734,8 +1734,9 @@ def on_mount_again(scene):
 def connection(scene):
     """To the daemon's control socket, with nothing said yet."""
     control = socket.socket(socket.AF_UNIX)
-    control.settimeout(LIMIT_S)
+    # With a time limit set it would not wait for room in the queue.
     control.connect(scene.path("control.sock"))
+    control.settimeout(LIMIT_S)
     return control
 
 

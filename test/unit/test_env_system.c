@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "env/env_control.h"
 #include "env/env_process.h"
 
 static void test_lock_is_exclusive(void **state) {
@@ -297,6 +298,69 @@ static void test_groups_of_a_process(void **state) {
     assert_int_equal(env_process_groups(0x3fffffff, 256, found, &count), -ERR_NOT_FOUND);
 }
 
+struct control_asked {
+    int threads_left; /* that may be entered */
+    char text[128];
+};
+
+static int control_enter(void *context) {
+    struct control_asked *asked = context;
+
+    return asked->threads_left-- > 0 ? 0 : -ERR_TOO_MANY_OPEN;
+}
+
+static int control_handle(void *context, struct env_control_connection *connection,
+                          size_t argument_count, char **arguments) {
+    (void)context;
+    (void)argument_count;
+    env_control_write(connection, arguments[0], strlen(arguments[0]));
+    return 0;
+}
+
+static bool control_is_long(const char *verb) {
+    return strcmp(verb, "long") == 0;
+}
+
+static void control_output(void *context, const char *text, size_t size) {
+    struct control_asked *asked = context;
+
+    snprintf(asked->text, sizeof asked->text, "%.*s", (int)size, text);
+}
+
+/* A thread that cannot be had ends the start, or the request that it was for, and nothing else. */
+static void test_control_without_threads(void **state) {
+    struct place *place = *state;
+    struct control_asked asked = {.threads_left = 0};
+    const struct env_control_options options = {.directory = place->root,
+                                                .name = "control",
+                                                .handle = control_handle,
+                                                .is_long = control_is_long,
+                                                .thread_enter = control_enter,
+                                                .context = &asked};
+    const char *words[] = {"long"};
+    const struct env_control_request request = {.directory = place->root,
+                                                .name = "control",
+                                                .argument_count = 1,
+                                                .arguments = words,
+                                                .output = control_output,
+                                                .context = &asked};
+    struct env_control_server *server;
+    int status = -1;
+
+    assert_int_equal(env_control_start(&options, &server), -ERR_TOO_MANY_OPEN);
+    assert_int_equal(env_control_call(&request, &status), -ERR_NOT_FOUND);
+    asked.threads_left = 1;
+    assert_int_equal(env_control_start(&options, &server), 0);
+    assert_int_equal(env_control_call(&request, &status), 0);
+    assert_int_equal(status, 1);
+    assert_string_equal(asked.text, err_text(-ERR_TOO_MANY_OPEN));
+    words[0] = "short";
+    assert_int_equal(env_control_call(&request, &status), 0);
+    assert_int_equal(status, 0);
+    assert_string_equal(asked.text, "short");
+    env_control_stop(server);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lock_is_exclusive, set_up, tear_down),
@@ -308,6 +372,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_space_and_paths, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),
         cmocka_unit_test(test_background_without_log),
+        cmocka_unit_test_setup_teardown(test_control_without_threads, set_up, tear_down),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_groups_of_a_process),
     };
