@@ -115,6 +115,7 @@ static void answer_synced(struct group *group) {
             list_remove(node);
             if (call->header.opcode == OP_SYNC) {
                 call->reply.sync.synced_position = synced;
+                group->promised_epoch = group->numbers.epoch;
             }
             reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
         }
