@@ -83,7 +83,8 @@ static void files_synced(const struct question *question) {
     names_synced(question);
 }
 
-/* A sync of everything tells this client of what it has lost, once. */
+/* A sync of everything tells this client of what it has lost, once for each power failure and each
+ * answer that came after one. */
 static void take_all(struct question *question) {
     struct workload *workload = question->asker->workload;
     uint32_t powers = contents_powers(workload->contents, question->asker->node->index);
@@ -95,7 +96,7 @@ static void take_all(struct question *question) {
     if (result == 0) {
         contents_synced_all(workload->contents, question->begin);
         names_synced(question);
-    } else if (result == -EIO && question->asker->told < powers) {
+    } else if (result == -EIO && question->asker->told < powers * (1 + workload->options.depth)) {
         question->asker->told++;
     } else if (!is_lost(question)) {
         workload_fail(workload, question, "nothing explains this error");

@@ -29,7 +29,7 @@ struct handle {
     uint32_t told; /* how often of a loss */
     struct content_sync sync;
     uint64_t synced; /* when its last fsync ended, or it was opened */
-    bool small; /* kept with its inode, and to be made large */
+    bool small;      /* kept with its inode, and to be made large */
     bool closing;
 };
 
