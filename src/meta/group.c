@@ -99,6 +99,7 @@ static void reply(struct group *group, struct call *call, int result) {
 
     operation_counters_record(group->counters.operations, call->header.opcode, result,
                               now_ns - call->started_ns);
+    session_counters_record(call, result, now_ns - call->started_ns);
     slow_log_answer(&group->slow, call, result, now_ns);
     call_reply(call, result);
 }
@@ -201,6 +202,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
             stats->operations[i] = group->counters.operations[i];
         }
     }
+    sessions_counters_get(&group->sessions, &stats->clients);
     stats->done(stats);
 }
 

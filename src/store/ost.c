@@ -122,6 +122,7 @@ static void request_start(struct ost *ost, struct call *call) {
     }
     list_init(&request->followers);
     call->ran_ns = ost->seen_ns;
+    call->session_counters = ost_sessions_counters(&ost->sessions, call->header.session);
     request_ready(ost, request);
 }
 
@@ -278,6 +279,7 @@ static void stats_fill(struct ost *ost, struct ost_stats *stats) {
     if (stats->operations) {
         memcpy(stats->operations, ost->operations, sizeof ost->operations);
     }
+    ost_sessions_counters_get(&ost->sessions, &stats->clients);
     stats->done(stats);
 }
 
