@@ -46,7 +46,7 @@ static void convert_begin(struct operation *operation) {
     operation_call(operation, OP_INLINE_CONVERT, operation->ino);
 }
 
-static void convert_commit(struct operation *operation) {
+static void convert_commit(struct operation *operation, bool synced) {
     struct call *call = operation_prepare(operation);
 
     operation->stage = CONVERT_COMMITTED;
@@ -57,6 +57,7 @@ static void convert_commit(struct operation *operation) {
         .size = operation->file->size,
         .inline_epoch = operation->next,
         .generation = operation->capability.generation,
+        .synced = synced,
     };
     operation_call(operation, OP_INLINE_CONVERT, operation->ino);
 }
@@ -129,7 +130,7 @@ static void convert_begun(struct operation *operation) {
     }
     operation->next = call->reply.inline_convert.attributes.epoch;
     if (call->bulk_in.size == 0) {
-        convert_commit(operation);
+        convert_commit(operation, false);
     } else {
         convert_write(operation, call->bulk_in.size);
     }
@@ -169,17 +170,17 @@ void convert_step(struct operation *operation) {
         convert_begun(operation);
         break;
     case CONVERT_WRITTEN:
-        if (operation->capability.rights & RIGHT_SYNC_FIRST) {
+        if ((operation->capability.rights & RIGHT_SYNC_FIRST) || operation->file->fsyncs > 0) {
             convert_sync(operation);
         } else {
-            convert_commit(operation);
+            convert_commit(operation, false);
         }
         break;
     case CONVERT_SYNCED:
         if (convert_is_lost(operation)) {
             convert_again(operation, -ERR_IO);
         } else {
-            convert_commit(operation);
+            convert_commit(operation, true);
         }
         break;
     case CONVERT_COMMITTED:

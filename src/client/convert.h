@@ -1,8 +1,8 @@
 /* Conversion: the bytes that lie with a file's inode move to chunk 0.
  *
  *     BEGIN --EMPTY-------------------------------------------------> chunked
- *       ^  \--INLINE, bytes--> WRITE chunk 0 -> SYNC when the inline rows are on disk -> COMMIT -->
- *       +------- CONFLICT: the file has changed meanwhile --------------------------------+
+ *       ^  \--INLINE, bytes--> WRITE chunk 0 -> SYNC when they may be promised -> COMMIT -->
+ *       +------- CONFLICT: the file has changed or been promised meanwhile ---------+
  *
  * Until the COMMIT everybody else is given the inline bytes; then size and bytes are the same as
  * before, in chunks. An operation that is alone in its file calls convert_start; its step hands on

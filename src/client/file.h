@@ -35,6 +35,7 @@ struct open_file {
 
     uint32_t reads_in_flight;
     uint32_t writes_in_flight;
+    uint32_t fsyncs;         /* at work beside what the file allows */
     struct operation *alone; /* that needs to be the only one */
     struct list waiting;
 

@@ -1,4 +1,8 @@
-/* What every target is asked: a sync point, and how much room there is. */
+/* What every target is asked: how much room there is, and a sync point.
+ *
+ * Metadata targets are synced before storage targets are asked to: a small file's bytes may move
+ * from one to the other meanwhile (meta/op_inline.c), and the former, once asked, lets none go that
+ * are not on disk at the latter. */
 #include "client/client_internal.h"
 #include "client/fan.h"
 #include "client/loss.h"
@@ -50,11 +54,16 @@ bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *ta
     return operation->in_flight == 0;
 }
 
+enum { EVERYWHERE_START, STATFS_ASKED, SYNC_OF_MDTS, SYNC_OF_OSTS };
+
 static bool everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
-    bool statfs = operation_request(operation)->operation == SHOAL_STATFS;
     struct peer *peer = router_target(&operation->client->router, number);
 
-    errand_start_peer(errand, statfs ? OP_STATFS : OP_SYNC, peer);
+    if (operation->stage != STATFS_ASKED &&
+        (peer->kind == TARGET_MDT) != (operation->stage == SYNC_OF_MDTS)) {
+        return false;
+    }
+    errand_start_peer(errand, operation->stage == STATFS_ASKED ? OP_STATFS : OP_SYNC, peer);
     return true;
 }
 
@@ -70,17 +79,27 @@ static void everywhere_take(struct operation *operation, const struct call *call
     sum->files_free += reply->files_free;
 }
 
+static void everywhere_begin(struct operation *operation, uint32_t stage) {
+    operation->stage = stage;
+    fan_start(operation, router_map(&operation->client->router)->target_count);
+}
+
 void op_everywhere_step(struct operation *operation) {
     bool statfs = operation_request(operation)->operation == SHOAL_STATFS;
 
-    if (operation->stage == 0) {
-        operation->stage = 1;
+    if (operation->stage == EVERYWHERE_START) {
         operation_request(operation)->statfs = (struct shoal_statfs){0};
-        fan_start(operation, router_map(&operation->client->router)->target_count);
+        everywhere_begin(operation, statfs ? STATFS_ASKED : SYNC_OF_MDTS);
     }
-    if (fan_advance(operation, everywhere_send, statfs ? everywhere_take : NULL)) {
-        int lost = statfs || operation->result ? 0 : loss_tell_all(operation);
+    if (!fan_advance(operation, everywhere_send, statfs ? everywhere_take : NULL)) {
+        return;
+    }
+    if (operation->stage == SYNC_OF_MDTS && operation->result == 0) {
+        everywhere_begin(operation, SYNC_OF_OSTS);
+        op_everywhere_step(operation);
+        return;
+    }
+    int lost = statfs || operation->result ? 0 : loss_tell_all(operation);
 
-        operation_finish(operation, operation->result ? operation->result : lost);
-    }
+    operation_finish(operation, operation->result ? operation->result : lost);
 }

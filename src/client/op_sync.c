@@ -24,6 +24,7 @@ static struct shoal_file *fsync_handle(struct operation *operation) {
 static void fsync_finish(struct operation *operation, int result) {
     struct shoal_file *handle = fsync_handle(operation);
 
+    operation->file->fsyncs--;
     if (operation->file->gone) {
         result = -ERR_STALE;
     }
@@ -71,6 +72,7 @@ static void fsync_fan(struct operation *operation) {
 }
 
 static void fsync_start(struct operation *operation) {
+    operation->file->fsyncs++;
     file_leave(operation->file, operation);
     if (!file_is_owed(operation->file)) {
         fsync_fan(operation);

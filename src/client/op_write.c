@@ -171,13 +171,8 @@ static void write_chunks(struct operation *operation) {
     }
 }
 
-/* A first write that fills an inode to the brim is mostly a full buffer with more behind it, and
- * the way out of the inode costs a sync point: such a file goes to chunks at once. */
 static bool write_fits_inline(const struct operation *operation) {
-    uint64_t limit = operation->client->options.inline_bytes_max;
-    bool empty = operation->file->attributes.data_state == DATA_EMPTY;
-
-    return operation->end < limit || (operation->end == limit && !empty);
+    return operation->end <= operation->client->options.inline_bytes_max;
 }
 
 static void write_start(struct operation *operation) {

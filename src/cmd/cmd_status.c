@@ -2,16 +2,19 @@
 #include "cmd/find.h"
 #include <string.h>
 
-/* VERB [DIR | PATH] [--json] */
+/* VERB [DIR | PATH] [--json], of stats [--clients] too */
 static int ask(const struct verb *verb, int argc, char **argv) {
-    const char *arguments[2] = {verb->name, NULL};
+    const char *arguments[3] = {verb->name};
     const char *what = NULL;
+    bool as_json = false;
+    bool clients = false;
     size_t count = 1;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0 && verb != &verb_sync) {
-            arguments[1] = "--json";
-            count = 2;
+            as_json = true;
+        } else if (strcmp(argv[i], "--clients") == 0 && verb == &verb_stats) {
+            clients = true;
         } else if (argv[i][0] == '-') {
             return verb_usage(verb, "there is no option %s", argv[i]);
         } else if (what) {
@@ -19,6 +22,12 @@ static int ask(const struct verb *verb, int argc, char **argv) {
         } else {
             what = argv[i];
         }
+    }
+    if (as_json) {
+        arguments[count++] = "--json";
+    }
+    if (clients) {
+        arguments[count++] = "--clients";
     }
     return find_and_call(verb, what, count, arguments);
 }
@@ -31,9 +40,13 @@ const struct verb verb_status = {
 const struct verb verb_df = {
     "df",        "[DIR|PATH] [--json]", "Shows how much space the file system has.",
     JSON_OPTION, "shoal df /mnt/shoal", ask};
-const struct verb verb_stats = {
-    "stats",     "[DIR|PATH] [--json]",    "Shows counts and latencies of every kind of request.",
-    JSON_OPTION, "shoal stats /mnt/shoal", ask};
+const struct verb verb_stats = {"stats",
+                                "[DIR|PATH] [--clients] [--json]",
+                                "Shows counts and latencies of every kind of request.",
+                                "  --clients  of each client at each target instead\n"
+                                "  --json     print JSON\n",
+                                "shoal stats /mnt/shoal",
+                                ask};
 const struct verb verb_sync = {"sync",
                                "[DIR|PATH]",
                                "Makes everything durable that was acknowledged, on every target.",

@@ -33,6 +33,10 @@ const char *control_stop_text(int error);
 __attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
                                                          const char *format, ...);
 
+/* stats --clients. */
+int control_clients(struct control *control, struct env_control_connection *connection,
+                    bool as_json);
+
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct env_control_connection *connection,
                        size_t argument_count, char **arguments);

@@ -209,11 +209,20 @@ static void answer_end(struct answer *answer) {
     json_decref(answer->counters);
 }
 
-int control_stats(struct control *control, struct env_control_connection *connection,
-                  size_t argument_count, char **arguments) {
+static bool is_asked(size_t argument_count, char **arguments, const char *option) {
+    for (size_t i = 1; i < argument_count; i++) {
+        if (strcmp(arguments[i], option) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int operations_and_counters(struct control *control,
+                                   struct env_control_connection *connection, bool as_json) {
     struct operation_counters *operations = calloc(OPCODE_COUNT, sizeof *operations);
     struct answer answer = {.connection = connection,
-                            .as_json = argument_count > 1 && strcmp(arguments[1], "--json") == 0,
+                            .as_json = as_json,
                             .operations = json_array(),
                             .counters = json_array()};
 
@@ -236,4 +245,13 @@ int control_stats(struct control *control, struct env_control_connection *connec
     answer_end(&answer);
     free(operations);
     return EXIT_OK;
+}
+
+int control_stats(struct control *control, struct env_control_connection *connection,
+                  size_t argument_count, char **arguments) {
+    bool as_json = is_asked(argument_count, arguments, "--json");
+
+    return is_asked(argument_count, arguments, "--clients")
+               ? control_clients(control, connection, as_json)
+               : operations_and_counters(control, connection, as_json);
 }

@@ -41,6 +41,26 @@ static void take_call(struct manager *manager, struct call *call) {
     }
 }
 
+static void load_synced(struct kv_waiter *waiter, int result) {
+    (void)result; /* kv_failure tells */
+    CONTAINER_OF(waiter, struct manager, load_waiter)->load_waiting = false;
+}
+
+/* What the ring held beyond the disk log is on disk before anybody is told of it. */
+static int load_sync(struct manager *manager) {
+    int r = kv_failure(manager->kv);
+
+    if (r < 0 || kv_position(manager->kv) == kv_synced_position(manager->kv)) {
+        return r;
+    }
+    if (!manager->load_waiting) {
+        manager->load_waiting = true;
+        manager->load_waiter.done = load_synced;
+        kv_sync(manager->kv, &manager->load_waiter, kv_position(manager->kv));
+    }
+    return -ERR_PENDING;
+}
+
 /* Rows are read in the first steps, since a read may have to wait. */
 static void load_step(struct manager *manager) {
     if (manager->loaded) {
@@ -50,6 +70,7 @@ static void load_step(struct manager *manager) {
     if (r == 0) {
         r = manager_sessions_load(manager);
     }
+    r = r < 0 ? r : load_sync(manager);
     if (r == -ERR_PENDING) {
         return;
     }
@@ -117,6 +138,7 @@ static void step(struct actor *actor, struct message *first) {
     }
     load_step(manager);
     kv_step(manager->kv);
+    load_step(manager); /* Its sync point may have ended. */
     if (manager->failure == 0) {
         manager->failure = kv_failure(manager->kv);
     }

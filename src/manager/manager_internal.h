@@ -51,6 +51,8 @@ struct manager {
     struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
     struct list early_calls; /* came before the rows were read */
     bool loaded;
+    struct kv_waiter load_waiter;
+    bool load_waiting;
     int failure; /* of the load or of the log: what every call gets from then on */
     bool stopping;
     bool stop_started;

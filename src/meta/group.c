@@ -99,6 +99,7 @@ static void reply(struct group *group, struct call *call, int result) {
 
     operation_counters_record(group->counters.operations, call->header.opcode, result,
                               now_ns - call->started_ns);
+    session_counters_record(call, result, now_ns - call->started_ns);
     slow_log_answer(&group->slow, call, result, now_ns);
     call_reply(call, result);
 }
@@ -115,6 +116,7 @@ static void answer_synced(struct group *group) {
             list_remove(node);
             if (call->header.opcode == OP_SYNC) {
                 call->reply.sync.synced_position = synced;
+                group->promised_epoch = group->numbers.epoch;
             }
             reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
         }
@@ -200,6 +202,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
             stats->operations[i] = group->counters.operations[i];
         }
     }
+    sessions_counters_get(&group->sessions, &stats->clients);
     stats->done(stats);
 }
 

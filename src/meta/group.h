@@ -11,7 +11,7 @@
 #include "kv/kv.h"
 #include "layout/cluster_map.h"
 #include "meta/counters.h"
-#include "rpc/call.h"
+#include "rpc/session_counters.h"
 
 struct group;
 
@@ -67,5 +67,6 @@ struct group_stats {
     uint64_t parked_count;
     struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
     struct group_totals totals;
+    struct session_counters_list clients; /* rows are the caller's; added to */
 };
 void group_stats_start(struct group *group, struct group_stats *stats);

@@ -19,7 +19,7 @@ enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
 
 /* What a start reads before the first call is served. */
-enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_DONE };
+enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_SYNC, LOAD_DONE };
 
 /* Freeing orphans after a start: once all sessions have attached anew or ended. */
 enum sweep_stage { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE };
@@ -65,6 +65,7 @@ struct group {
     struct kv_waiter sync_waiter;
     bool sync_waiting;
     bool synced_moved;
+    uint64_t promised_epoch; /* somebody may have been told that this is on disk, and all before */
 
     struct numbers numbers;
     struct sessions sessions;

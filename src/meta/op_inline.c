@@ -91,6 +91,19 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     return inline_get(transaction, ino, MIN(row->size, (uint64_t)INLINE_BYTES_MAX), &call->bulk_in);
 }
 
+/* Whether the inline bytes have to be on disk as a chunk before they go as rows: not in a file that
+ * was made after the last sync of anybody and that nobody else has open, for who made it will sync
+ * that target when it wants to be sure. */
+static bool convert_is_promised(const struct transaction *transaction, struct ino ino,
+                                const struct inode_row *row) {
+    const struct group *group = transaction->group;
+    const struct open_entry *own = opens_find(&group->opens, ino, transaction->session);
+
+    return row->data_state == DATA_INLINE && row->size > 0 &&
+           (row->btime_ns < 0 || (uint64_t)row->btime_ns <= group->promised_epoch ||
+            opens_any_other(&group->opens, ino, own));
+}
+
 static int convert_commit(struct transaction *transaction, struct inode_row *row,
                           struct call *call) {
     const struct inline_convert_request *request = &call->request.inline_convert;
@@ -99,7 +112,8 @@ static int convert_commit(struct transaction *transaction, struct inode_row *row
     if (done || request->generation == 0) {
         return done ? 0 : -ERR_INVALID;
     }
-    if (row->data_state != DATA_INLINE || row->epoch != request->inline_epoch) {
+    if (row->data_state != DATA_INLINE || row->epoch != request->inline_epoch ||
+        (!request->synced && convert_is_promised(transaction, request->ino, row))) {
         struct inode_row lost = *row;
 
         lost.chunk_generation = request->generation;
@@ -138,8 +152,7 @@ int op_inline_convert(struct transaction *transaction, struct call *call) {
         return r;
     }
     uint32_t rights = rights_of(transaction, request->ino, 0);
-    if (changed.data_state == DATA_INLINE) {
-        /* The inline rows may be on disk before the chunk is: it has to be there first. */
+    if (convert_is_promised(transaction, request->ino, &changed)) {
         rights |= RIGHT_SYNC_FIRST;
     }
     capability_fill(transaction, request->ino, &changed, rights, &reply->capability);

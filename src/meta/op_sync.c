@@ -10,6 +10,7 @@ int op_sync(struct transaction *transaction, struct call *call) {
     if (call->header.term != 0 && call->header.term != group->term) {
         return -ERR_STALE_TERM;
     }
+    group->promised_epoch = group->numbers.epoch;
     if (position > 0 && position <= kv_synced_position(group->kv)) {
         call->reply.sync.synced_position = kv_synced_position(group->kv);
         return 0;

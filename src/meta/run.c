@@ -31,6 +31,7 @@ void run_arrived(struct group *group, struct call *call) {
     call->started_ns = group->now_ns;
     call->ran_ns = 0;
     call->disk_ns = 0;
+    call->session_counters = NULL;
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }
 
@@ -239,6 +240,7 @@ static int session_part(struct group *group, const struct operation *operation, 
     if (operation->flags & OPERATION_NO_SESSION) {
         return 0;
     }
+    call->session_counters = session ? &session->counters : NULL;
     int r = session_check(session, call, reopening);
     if (r < 0) {
         return r;

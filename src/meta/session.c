@@ -54,11 +54,13 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
     }
     sessions->free = session->next;
     struct session **bucket = bucket_of(sessions, id);
-    *session = (struct session){.next = *bucket,
-                                .id = id,
-                                .incarnation = row->incarnation,
-                                .node_id = row->node,
-                                .state = row->state};
+    *session = (struct session){
+        .next = *bucket,
+        .id = id,
+        .incarnation = row->incarnation,
+        .node_id = row->node,
+        .state = row->state,
+        .counters = {.session = id, .incarnation = row->incarnation, .node = row->node}};
     *bucket = session;
     list_init(&session->opens);
     list_init(&session->evict_calls);
@@ -81,6 +83,7 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
     sessions->count--;
     sessions->unattached_count -= !session->attached;
     sessions->evicting_count -= session->state == SESSION_EVICTING;
+    session->counters.session.value = 0;
     session->next = sessions->free;
     sessions->free = session;
 }
@@ -88,6 +91,13 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
 void session_attached(struct sessions *sessions, struct session *session) {
     sessions->unattached_count -= !session->attached;
     session->attached = true;
+}
+
+void sessions_counters_get(const struct sessions *sessions, struct session_counters_list *list) {
+    for (struct list_node *node = list_first(&sessions->known); node;
+         node = list_next(&sessions->known, node)) {
+        session_counters_add(list, &CONTAINER_OF(node, struct session, node)->counters);
+    }
 }
 
 int session_check(const struct session *session, const struct call *call, bool reopening) {

@@ -10,6 +10,7 @@
 #pragma once
 #include "base/list.h"
 #include "meta/group_format.h"
+#include "rpc/session_counters.h"
 
 struct call;
 struct group;
@@ -35,6 +36,7 @@ struct session {
     struct session_failure failures[SESSION_FAILURES];
     struct list evict_calls; /* those who wait for the end of the eviction */
     uint64_t evict_position; /* of the row that says EVICTING; 0: not written yet */
+    struct session_counters counters;
 };
 
 struct sessions {
@@ -58,6 +60,8 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
 /* Its opens are gone. */
 void sessions_drop(struct sessions *sessions, struct session *session);
 void session_attached(struct sessions *sessions, struct session *session);
+/* Adds what was counted of each. */
+void sessions_counters_get(const struct sessions *sessions, struct session_counters_list *list);
 
 /* Whether the session of the call may ask this at all: 0, -ERR_UNKNOWN_SESSION, -ERR_FENCED,
  * -ERR_STALE_TERM. reopening: an unattached session may. */

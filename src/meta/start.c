@@ -250,8 +250,17 @@ int load_step(struct group *group) {
         if (r < 0) {
             break;
         }
-        group->load_stage = LOAD_DONE;
+        group->load_stage = LOAD_SYNC;
+        group->promised_epoch = group->numbers.epoch;
         group_seal(group);
+        __attribute__((fallthrough));
+    case LOAD_SYNC:
+        /* What the ring held beyond the disk log is on disk before anybody is told of it. */
+        if (kv_position(group->kv) > kv_synced_position(group->kv)) {
+            group_sync_want(group, kv_position(group->kv));
+            return -ERR_PENDING;
+        }
+        group->load_stage = LOAD_DONE;
         break;
     case LOAD_DONE:
         break;

@@ -21,7 +21,6 @@
 #include "rpc/actor.h"
 #include "wire/wire.h"
 
-struct call;
 struct rpc;
 
 enum { CALL_BULK_PARTS_MAX = 4, CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
@@ -69,6 +68,7 @@ struct call {
     struct list_node server_node; /* the server's, from its step until call_reply */
     uint64_t server_position;     /* log position that the reply depends on; in done: as told */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
+    struct session_counters *session_counters; /* where it is counted; may be NULL */
 
     /* rpc's own. */
     struct list_node rpc_node;

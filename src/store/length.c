@@ -9,7 +9,8 @@ enum { LENGTH_FENCE, LENGTH_FENCED, LENGTH_WALK, LENGTH_HEADS_A_STEP = 256 };
 
 static int length_fence(struct ost *ost, struct request *request) {
     const struct chunk_length_request *order = &request->call->request.chunk_length;
-    struct session_entry fence = {order->fence_session, order->fence_incarnation};
+    struct session_entry fence = {.session = order->fence_session,
+                                  .incarnation = order->fence_incarnation};
     uint64_t position;
 
     if (fence.session == 0) {

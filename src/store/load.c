@@ -244,7 +244,10 @@ static int load_session(struct ost *ost, struct bytes value) {
         return -ERR_CORRUPT;
     }
     memcpy(&row, value.data, sizeof row);
-    return sessions_put(&ost->sessions, kv_key_split(&ost->load_cursor.key).id, row.incarnation);
+    return sessions_put(&ost->sessions,
+                        (struct session_entry){.session = kv_key_split(&ost->load_cursor.key).id,
+                                               .incarnation = row.incarnation,
+                                               .node = row.node});
 }
 
 static int load_rows(struct ost *ost, int (*load)(struct ost *ost, struct bytes value)) {

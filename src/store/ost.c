@@ -122,6 +122,7 @@ static void request_start(struct ost *ost, struct call *call) {
     }
     list_init(&request->followers);
     call->ran_ns = ost->seen_ns;
+    call->session_counters = ost_sessions_counters(&ost->sessions, call->header.session);
     request_ready(ost, request);
 }
 
@@ -197,10 +198,14 @@ static void calls_refuse(struct ost *ost, int result) {
     }
 }
 
+/* What the ring held beyond the disk log is on disk before anybody is told of it. */
 static void load_more(struct ost *ost) {
     int r = ost_load_step(ost);
 
-    if (r == 0) {
+    r = r < 0 ? r : kv_failure(ost->kv);
+    if (r == 0 && ost->recovered > kv_synced_position(ost->kv)) {
+        sync_soon(ost);
+    } else if (r == 0) {
         ost->is_loading = false;
     } else if (r != -ERR_PENDING) {
         ost->failed = r;
@@ -252,6 +257,9 @@ static void progress(struct ost *ost) {
             ost->kv_due = false;
             kv_step(ost->kv);
         }
+        if (ost->is_loading && ost->failed == 0) {
+            load_more(ost);
+        }
         accept_calls(ost);
         while ((request = next_ready(ost))) {
             request->is_ready = false;
@@ -271,6 +279,7 @@ static void stats_fill(struct ost *ost, struct ost_stats *stats) {
     if (stats->operations) {
         memcpy(stats->operations, ost->operations, sizeof ost->operations);
     }
+    ost_sessions_counters_get(&ost->sessions, &stats->clients);
     stats->done(stats);
 }
 
@@ -301,9 +310,6 @@ void ost_step(struct actor *actor, struct message *first) {
             all_ready(ost, &ost->kv_waiting);
             all_ready(ost, &ost->yielded);
             space_tick(ost);
-            if (ost->is_loading && ost->failed == 0) {
-                load_more(ost);
-            }
         }
     }
     /* What fills up without waking anybody is looked at now and then. */

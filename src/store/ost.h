@@ -10,6 +10,7 @@
 #include "kv/kv.h"
 #include "rpc/actor.h"
 #include "rpc/operation_counters.h"
+#include "rpc/session_counters.h"
 
 struct ost;
 
@@ -77,6 +78,7 @@ struct ost_stats {
     uint64_t position;
     uint64_t synced_position;
     struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
+    struct session_counters_list clients;  /* rows are the caller's; added to */
 };
 void ost_stats_start(struct ost *ost, struct ost_stats *stats);
 struct kv *ost_kv(struct ost *ost);

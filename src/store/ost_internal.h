@@ -106,7 +106,7 @@ struct ost {
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */
     bool was_empty;
-    uint64_t recovered; /* records that were not on disk at open: no block before they are */
+    uint64_t recovered; /* records that were not on disk at open: it serves when they are */
     struct ost_io grow_io;
     bool growing, grow_failed;
     uint64_t grow_failed_ns;

@@ -220,7 +220,7 @@ static int open_all(struct ost *ost, char problem[256]) {
     r = open_kv(ost, problem);
     if (r == 0) {
         r = ost_load_step(ost);
-        ost->is_loading = r != 0;
+        ost->is_loading = r != 0 || ost->recovered > 0;
         r = r == -ERR_PENDING ? 0 : r;
         if (r < 0) {
             snprintf(problem, 256, "%s", ost->problem[0] ? ost->problem : err_text(r));

@@ -251,6 +251,7 @@ static int read_start(struct ost *ost, struct request *request) {
 
 void read_run(struct ost *ost, struct request *request) {
     struct call *call = request->call;
+    struct session_counters *counters;
     int r = 0;
 
     if (request->stage == READ_START) {
@@ -270,5 +271,9 @@ void read_run(struct ost *ost, struct request *request) {
     call->reply.chunk_read.size = request->size;
     ost->counters.reads++;
     ost->counters.read_bytes += request->size;
+    counters = session_counters_of(call);
+    if (counters) {
+        counters->read_bytes += request->size;
+    }
     request_finish(ost, request, 0);
 }

@@ -82,6 +82,7 @@ void requests_answer(struct ost *ost) {
         call->server_position = position;
         operation_counters_record(ost->operations, call->header.opcode, result,
                                   now_ns - call->started_ns);
+        session_counters_record(call, result, now_ns - call->started_ns);
         slow_log_answer(&ost->slow, call, result, now_ns);
         request_free(ost, request);
         call_reply(call, result);
@@ -184,6 +185,12 @@ int request_capability(struct ost *ost, const struct call *call,
         capability->session != call->header.session.value ||
         capability->session_incarnation != call->header.incarnation) {
         return -ERR_BAD_CAPABILITY;
+    }
+    /* It was attached when the request began: no other search, if it still is. */
+    const struct session_counters *counters = session_counters_of(call);
+
+    if (counters && counters->incarnation == capability->session_incarnation) {
+        return 0;
     }
     return ost_session_check(ost, capability->session, capability->session_incarnation);
 }

@@ -13,10 +13,18 @@ int ost_sessions_init(struct sessions *sessions, uint32_t count_max) {
     }
     *sessions = (struct sessions){.mask = size - 1, .count_max = count_max};
     sessions->entries = calloc(size, sizeof *sessions->entries);
-    return sessions->entries ? 0 : -ERR_NO_MEMORY;
+    sessions->counters = calloc(count_max, sizeof *sessions->counters);
+    if (!index_pool_init(&sessions->places, count_max) || !sessions->entries ||
+        !sessions->counters) {
+        ost_sessions_deinit(sessions);
+        return -ERR_NO_MEMORY;
+    }
+    return 0;
 }
 
 void ost_sessions_deinit(struct sessions *sessions) {
+    index_pool_deinit(&sessions->places);
+    free(sessions->counters);
     free(sessions->entries);
     *sessions = (struct sessions){0};
 }
@@ -41,15 +49,43 @@ const struct session_entry *ost_sessions_find(const struct sessions *sessions, u
     return entry && entry->session ? entry : NULL;
 }
 
-int sessions_put(struct sessions *sessions, uint64_t session, uint64_t incarnation) {
-    struct session_entry *entry = entry_of(sessions, session);
+struct session_counters *ost_sessions_counters(const struct sessions *sessions,
+                                               struct session_id session) {
+    const struct session_entry *entry = ost_sessions_find(sessions, session.value);
 
-    assert(session > 0);
+    return entry ? &sessions->counters[entry->place] : NULL;
+}
+
+void ost_sessions_counters_get(struct sessions *sessions, struct session_counters_list *list) {
+    uint32_t used_count = index_pool_used(&sessions->places);
+
+    for (uint32_t i = 0; i < used_count; i++) {
+        if (sessions->counters[i].session.value) {
+            session_counters_add(list, &sessions->counters[i]);
+        }
+    }
+}
+
+int sessions_put(struct sessions *sessions, struct session_entry session) {
+    struct session_entry *entry = entry_of(sessions, session.session);
+    struct session_counters *counters;
+
+    assert(session.session > 0);
     if (!entry->session && sessions->count == sessions->count_max) {
         return -ERR_BUSY;
     }
-    sessions->count += !entry->session;
-    *entry = (struct session_entry){session, incarnation};
+    if (!entry->session) {
+        sessions->count++;
+        entry->place = index_pool_take(&sessions->places);
+        assert(entry->place != INDEX_NONE);
+        sessions->counters[entry->place] = (struct session_counters){0};
+    }
+    session.place = entry->place;
+    *entry = session;
+    counters = &sessions->counters[entry->place];
+    counters->session.value = session.session;
+    counters->incarnation = session.incarnation;
+    counters->node = session.node;
     return 0;
 }
 
@@ -61,6 +97,8 @@ void sessions_remove(struct sessions *sessions, uint64_t session) {
         return;
     }
     sessions->count--;
+    sessions->counters[entry->place].session.value = 0;
+    index_pool_put(&sessions->places, entry->place);
     /* Those behind move up, as far as their home allows, so that no search ends too early. */
     for (uint32_t at = (hole + 1) & sessions->mask; sessions->entries[at].session;
          at = (at + 1) & sessions->mask) {
@@ -185,7 +223,9 @@ static int attach(struct ost *ost, struct request *request) {
         return request_log_full(ost, request, r);
     }
     (void)kv_commit(ost->kv);
-    return sessions_put(&ost->sessions, body->session, body->incarnation);
+    return sessions_put(&ost->sessions, (struct session_entry){.session = body->session,
+                                                               .incarnation = body->incarnation,
+                                                               .node = body->node});
 }
 
 void attach_run(struct ost *ost, struct request *request) {
@@ -212,7 +252,8 @@ void evict_run(struct ost *ost, struct request *request) {
     r = body->session == 0
             ? -ERR_INVALID
             : ost_session_fence(ost, request,
-                                (struct session_entry){body->session, body->incarnation},
+                                (struct session_entry){.session = body->session,
+                                                       .incarnation = body->incarnation},
                                 &position);
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
         request->stage = EVICT_SYNC;

@@ -6,11 +6,14 @@
  * Thread: the OST's. Memory: taken at init. */
 #pragma once
 #include "base/err.h"
-#include "base/types.h"
+#include "base/index_pool.h"
+#include "rpc/session_counters.h"
 
 struct session_entry {
     uint64_t session; /* 0: empty */
     uint64_t incarnation;
+    uint32_t node;
+    uint32_t place; /* in counters */
 };
 
 struct sessions {
@@ -18,12 +21,19 @@ struct sessions {
     uint32_t mask;
     uint32_t count;
     uint32_t count_max;
+    struct session_counters *counters; /* count_max of them; each stays where it is */
+    struct index_pool places;
 };
 
 MUST_CHECK int ost_sessions_init(struct sessions *sessions, uint32_t count_max);
 void ost_sessions_deinit(struct sessions *sessions);
 /* NULL when it is not attached. */
 const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session);
-/* Adds or changes it. -ERR_BUSY when all are in use. */
-MUST_CHECK int sessions_put(struct sessions *sessions, uint64_t session, uint64_t incarnation);
+/* NULL when it is not attached; valid until it is removed. */
+struct session_counters *ost_sessions_counters(const struct sessions *sessions,
+                                               struct session_id session);
+/* Adds what was counted of each. */
+void ost_sessions_counters_get(struct sessions *sessions, struct session_counters_list *list);
+/* Adds or changes it; place is ours. -ERR_BUSY when all are in use. */
+MUST_CHECK int sessions_put(struct sessions *sessions, struct session_entry session);
 void sessions_remove(struct sessions *sessions, uint64_t session);

@@ -174,12 +174,6 @@ int space_take(struct ost *ost, struct request *request, const struct space_wish
                struct block_entry *entries) {
     uint32_t taken = 0;
 
-    if (ost->recovered > kv_synced_position(ost->kv)) {
-        /* Which blocks the recovered records have freed is not kept: none is safe before them. */
-        request_sync(ost, request, ost->recovered);
-        return REQUEST_WAITS;
-    }
-    ost->recovered = 0;
     if (!space_fits(ost, wish)) {
         return space_short(ost, request, wish);
     }

@@ -433,6 +433,7 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
 static int write_commit(struct ost *ost, struct request *request, struct ring_fill *fill,
                         struct store_head *head, bool exists) {
     const struct chunk_write_request *body = body_of(request);
+    struct session_counters *counters = session_counters_of(request->call);
 
     head->epoch = ost_epoch(ost);
     /* A chunk that is made anew, behind a cut, has no lower versions than it had before. */
@@ -449,6 +450,9 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
     space_recorded(ost, request->range.count);
     ost->counters.writes++;
     ost->counters.write_bytes += request->size;
+    if (counters) {
+        counters->written_bytes += request->size;
+    }
     ost->counters.small_writes += request->direct_count == 0;
     ost_count_direct(ost, (uint64_t)request->direct_count * BLOCK_BYTES);
     return 0;

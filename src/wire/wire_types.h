@@ -36,7 +36,8 @@ struct credentials {
     const uint32_t *groups;
 };
 
-/* RIGHT_SYNC_FIRST: the inline rows are on disk, so chunk 0 must be before they are dropped. */
+/* RIGHT_SYNC_FIRST: somebody may have been told that the inline rows are on disk, so chunk 0 must
+ * be before they are dropped. */
 enum { RIGHT_READ = 1, RIGHT_WRITE = 2, RIGHT_SYNC_FIRST = 4 };
 
 /* What an MDT allows its bearer to do with the chunks of a file. key_id 0: not signed, valid

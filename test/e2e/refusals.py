@@ -855,6 +855,8 @@ for _verb in ("down", "status", "df", "stats", "sync", "stat", "umount", "fsck",
     usage(f"{_verb}-option", [_verb, "--frob"], "--frob", "usage")
 for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck"):
     usage(f"{_verb}-two", [_verb, "DIR", "MNT"], "usage")
+usage("stats-clients-option", ["stats", "--clients", "--frob"], "--frob", "usage")
+usage("df-clients", ["df", "--clients"], "--clients", "usage")
 usage("version-word", ["version", "now"], "now", "usage")
 usage("umount-nothing", ["umount"], "mount point", "usage")
 usage("stat-nothing", ["stat"], "path", "usage")

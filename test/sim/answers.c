@@ -61,21 +61,46 @@ static void file_seen(const struct question *question) {
     }
 }
 
-/* A sync point of the metadata target covers all that had been answered when it was asked for. A
- * handle that is told of losses since before the file came in doubt would have been told of its. */
-static void files_synced(const struct question *question) {
+static void names_synced(const struct question *question) {
     struct workload *workload = question->asker->workload;
-    struct known_file *own = file_of(question);
 
-    if (own && question->handle->sync.sure < own->doubted) {
-        own->doubted = 0;
-    }
     for (uint32_t i = 0; i < workload->file_count; i++) {
         struct known_file *file = &workload->files[i];
 
         file->durable |= file->doubted == 0 && file->created < question->begin;
     }
     trees_synced(workload->trees, question->tree_begin);
+}
+
+/* A sync point of the metadata target covers all that had been answered when it was asked for. A
+ * handle that is told of losses since before the file came in doubt would have been told of its. */
+static void files_synced(const struct question *question) {
+    struct known_file *own = file_of(question);
+
+    if (own && question->handle->sync.sure < own->doubted) {
+        own->doubted = 0;
+    }
+    names_synced(question);
+}
+
+/* A sync of everything tells this client of what it has lost, once for each power failure and each
+ * answer that came after one. */
+static void take_all(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    uint32_t powers = contents_powers(workload->contents, question->asker->node->index);
+    int64_t result = question->request.result;
+
+    workload->counters.succeeded += result >= 0;
+    workload->counters.failed += result < 0;
+    workload->counters.lost += is_lost(question);
+    if (result == 0) {
+        contents_synced_all(workload->contents, question->begin);
+        names_synced(question);
+    } else if (result == -EIO && question->asker->told < powers * (1 + workload->options.depth)) {
+        question->asker->told++;
+    } else if (!is_lost(question)) {
+        workload_fail(workload, question, "nothing explains this error");
+    }
 }
 
 static void take_failure(struct question *question) {
@@ -219,6 +244,10 @@ static bool take_success(struct question *question, char *problem) {
                             .synced = question->begin,
                             .content = contents_file(workload->contents, request->attributes.ino)};
         contents_writer_begin(handle->content, asker->node->index);
+        if (workload->options.grows) {
+            question->grown = handle;
+            question->growth = GROWTH_SMALL;
+        }
         if (workload->file_count < FILES_MAX) {
             struct known_file *file = &workload->files[workload->file_count++];
 
@@ -242,7 +271,10 @@ static bool take_success(struct question *question, char *problem) {
                                   .sync = sync,
                                   .synced = question->begin,
                                   .content = question->content};
-        if ((request->flags & SHOAL_OPEN_WRITE) && workload_draw(workload, 2)) {
+        if ((request->flags & SHOAL_OPEN_WRITE) && workload->options.grows) {
+            question->grown = handle;
+            question->growth = GROWTH_LARGE;
+        } else if ((request->flags & SHOAL_OPEN_WRITE) && workload_draw(workload, 2)) {
             question->visit = handle;
             question->visit_next = SHOAL_WRITE;
         }
@@ -266,7 +298,9 @@ void question_take(struct question *question) {
     struct workload *workload = question->asker->workload;
     char problem[CONTENTS_PROBLEM_BYTES];
 
-    if (question->about != ABOUT_DATA) {
+    if (question->about == ABOUT_ALL) {
+        take_all(question);
+    } else if (question->about != ABOUT_DATA) {
         take_name(question);
     } else if (question->request.result < 0) {
         workload->counters.failed++;

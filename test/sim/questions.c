@@ -45,7 +45,12 @@ static bool ask_open(struct question *question, struct handle *handle) {
     if (workload->file_count == 0) {
         return false;
     }
-    file = &workload->files[workload_draw(workload, workload->file_count)];
+    if (workload->options.grows) { /* one of the last */
+        file = &workload->files[workload->file_count - 1 -
+                                workload_draw(workload, MIN(workload->file_count, 4U))];
+    } else {
+        file = &workload->files[workload_draw(workload, workload->file_count)];
+    }
     question->handle = handle;
     question->content = contents_file(workload->contents, file->ino);
     look(question);
@@ -219,13 +224,116 @@ static bool ask_visit(struct question *question) {
     }
 }
 
+static bool ask_write_at(struct question *question, struct handle *handle, uint64_t offset,
+                         uint64_t size) {
+    question->handle = handle;
+    question->content = handle->content;
+    question->write =
+        contents_write_begin(handle->content, question->asker->node->index, offset, size);
+    contents_fill(question->write, question->buffer);
+    question->request = (struct shoal_request){.operation = SHOAL_WRITE,
+                                               .file = handle->file,
+                                               .offset = offset,
+                                               .data = question->buffer,
+                                               .size = size};
+    return true;
+}
+
+static bool ask_enlarge(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+
+    handle->small = false;
+    return ask_write_at(question, handle, workload_draw(workload, BLOCK_BYTES),
+                        BLOCK_BYTES + workload_draw(workload, 3 * BLOCK_BYTES));
+}
+
+static struct handle *handle_small(struct asker *asker) {
+    for (size_t i = 0; i < HANDLES_MAX; i++) {
+        if (asker->handles[i].small && asker->handles[i].file && !asker->handles[i].closing) {
+            return &asker->handles[i];
+        }
+    }
+    return NULL;
+}
+
+static bool ask_sync(struct question *question) {
+    question->about = ABOUT_ALL;
+    question->request = (struct shoal_request){.operation = SHOAL_SYNC};
+    return true;
+}
+
+/* What is kept with the inode, perhaps synced by somebody, goes to chunks. */
+static bool ask_growth(struct question *question) {
+    struct workload *workload = question->asker->workload;
+    struct handle *handle = question->grown;
+
+    if (!handle || !handle->file || handle->closing || !(handle->flags & SHOAL_OPEN_WRITE)) {
+        question->growth = GROWTH_NONE;
+        return false;
+    }
+    switch (question->growth) {
+    case GROWTH_NONE:
+        break;
+    case GROWTH_SMALL:
+        question->growth = GROWTH_SYNC;
+        return ask_write_at(question, handle, 0, 1 + workload_draw(workload, BLOCK_BYTES));
+    case GROWTH_SYNC:
+        question->growth = GROWTH_NONE;
+        handle->small = true;
+        return workload_draw(workload, 2) && ask_handle(question, handle, SHOAL_FSYNC);
+    case GROWTH_LARGE:
+        question->growth = GROWTH_LOOK;
+        return ask_enlarge(question, handle);
+    case GROWTH_LOOK:
+        question->growth = GROWTH_NONE;
+        (void)ask_read(question, handle);
+        question->request.offset = 0;
+        question->request.size = workload->options.size_max;
+        return true;
+    }
+    return false;
+}
+
+/* Such a file, or everything, is synced while it grows, by the client that makes it large or by the
+ * one that made it. */
+static bool grows_draw(struct question *question, struct handle *handle, struct handle *unused) {
+    struct workload *workload = question->asker->workload;
+    struct handle *small = handle_small(question->asker);
+
+    switch (workload_draw(workload, 9)) {
+    case 0:
+        return ask_sync(question);
+    case 1:
+    case 2:
+        return handle && ask_handle(question, handle, SHOAL_FSYNC);
+    case 3:
+        return handle && ask_read(question, handle);
+    case 4:
+        if (handle && handle->busy == 0 && ask_handle(question, handle, SHOAL_RELEASE)) {
+            handle->closing = true;
+            return true;
+        }
+        return false;
+    case 5:
+        return unused && ask_open(question, unused);
+    case 6:
+        return small && ask_enlarge(question, small);
+    default:
+        return unused && workload->file_count < workload->options.files_max &&
+               ask_create(question, unused);
+    }
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
-    if (ask_visit(question)) {
+    if (ask_visit(question) || ask_growth(question)) {
         return true;
+    }
+    if (asker->workload->options.grows && workload_draw(asker->workload, 8) > 0) {
+        return grows_draw(question, handle, unused);
     }
     if (asker->workload->options.unlinks && workload_draw(asker->workload, 8) > 0) {
         return ask_victim(question);

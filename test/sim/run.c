@@ -14,10 +14,13 @@ enum {
     OPERATIONS = 2200,
     DEPTH = 4,
     FILES_MAX_HERE = 40,
+    FILES_MAX_GROWING = 500,
     FILE_BYTES_MAX_HERE = 300000,
-    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one unlinks most: which */
+    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one unlinks most, one makes
+                      * most files grow: which */
     SHAPE_TIGHT = 2,
     SHAPE_UNLINKS = 5,
+    SHAPE_GROWS = 7,
     NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
     DEADLINE_S = 600,   /* of simulated time, for the work */
 };
@@ -405,11 +408,24 @@ static void unlinks(struct run *run, struct world_options *options, struct workl
     run->plan.crashes_max = 100;
 }
 
+/* Small files that are synced, and move from the inode to chunks that power loss soon takes. */
+static void grows(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->sync_interval_ns = prng_between(&run->prng, 100, 1000) * NS_PER_MS;
+    load->grows = true;
+    load->files_max = FILES_MAX_GROWING;
+    run->plan.drop_per_million = 30000; /* So that some syncs arrive late. */
+    run->plan.has[FAULT_POWER] = true;
+    run->plan.has[FAULT_BIT_ROT] = false;
+    run->plan.crashes_max = 100;
+}
+
 static void shape(struct run *run, struct world_options *options, struct workload_options *load) {
     if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
         tighten(run, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
         unlinks(run, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {
+        grows(run, options, load);
     }
 }
 

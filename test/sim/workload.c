@@ -173,6 +173,7 @@ void workload_look(struct workload *workload) {
             continue;
         }
         asker->incarnation = asker->node->incarnation;
+        asker->told = 0;
         contents_session_over(workload->contents, i);
         trees_session_over(workload->trees, i);
         for (uint32_t k = 0; k < workload->options.depth; k++) {
@@ -187,6 +188,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
     for (uint32_t k = 0; k < workload->options.depth; k++) {
         question_lose(&asker->questions[k]);
         asker->questions[k].visit = NULL;
+        asker->questions[k].grown = NULL;
     }
     asker->busy = 0;
     memset(asker->handles, 0, sizeof asker->handles);

@@ -19,6 +19,7 @@ struct workload_options {
     uint32_t size_max;   /* of a file */
     bool overwrites;     /* mostly large writes over what is there, so that blocks go round */
     bool unlinks;        /* mostly files that are synced, then unlinked or renamed over */
+    bool grows;          /* mostly small files that are synced, then become large */
     struct excuses *excuses;
     FILE *tell; /* each question and answer; or NULL */
 };

@@ -29,12 +29,16 @@ struct handle {
     uint32_t told; /* how often of a loss */
     struct content_sync sync;
     uint64_t synced; /* when its last fsync ended, or it was opened */
+    bool small;      /* kept with its inode, and to be made large */
     bool closing;
 };
 
 struct asker;
 
-enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE };
+enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE, ABOUT_ALL };
+
+/* A file from its creation on; or none. */
+enum growth { GROWTH_NONE, GROWTH_SMALL, GROWTH_SYNC, GROWTH_LARGE, GROWTH_LOOK };
 
 /* A slot for one question at a time. */
 struct question {
@@ -51,6 +55,8 @@ struct question {
     struct victim victim;
     struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
     enum shoal_operation visit_next;
+    struct handle *grown; /* just made, to be written small, perhaps synced, and made large */
+    enum growth growth;
     struct tree_question tree;
     uint64_t tree_begin;
     char name[NAME_BYTES];
@@ -66,6 +72,7 @@ struct asker {
     struct handle handles[HANDLES_MAX];
     struct question questions[DEPTH_MAX];
     uint32_t busy;
+    uint32_t told; /* by syncs of everything, how often of a loss */
 };
 
 struct workload {

@@ -347,6 +347,8 @@ void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats) {
 
     memset(ret_stats, 0, sizeof *ret_stats);
     ret_stats->done = stats_done;
+    ret_stats->clients =
+        (struct session_counters_list){bench->clients, ARRAY_SIZE(bench->clients), 0};
     ret_stats->context = &done;
     group_stats_start(bench->group, ret_stats);
     while (!done) {

@@ -59,6 +59,7 @@ struct meta_bench {
     uint64_t slow_request_ns;
     char slow_line[256]; /* the last one */
     uint32_t slow_line_count;
+    struct session_counters clients[2 * BENCH_SESSIONS];
     uint8_t bulk[BENCH_BULK_BYTES];
 };
 
@@ -97,4 +98,5 @@ void bench_advance(struct meta_bench *bench, uint64_t ns);
 struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino, uint32_t generation);
 /* A write to the chunks of the capability's file that ends at `end`. */
 void bench_chunk_write(struct meta_bench *bench, const struct capability *capability, uint64_t end);
+/* clients: the bench's memory, until the next time. */
 void bench_stats(struct meta_bench *bench, struct group_stats *ret_stats);

@@ -202,7 +202,12 @@ static void convert(struct play *play, struct model_inode *inode) {
     size_t size = MIN((size_t)inode->size, (size_t)INLINE_BYTES);
     assert_int_equal(play->call.bulk_in.size, size);
     assert_memory_equal(play->call.bulk_in.data, shadow->bytes, size);
-    assert_true(reply.capability.rights & RIGHT_SYNC_FIRST);
+    bool promised = (reply.capability.rights & RIGHT_SYNC_FIRST) != 0;
+    bool synced = play_below(play, 4) != 0;
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bool open = inode->read_opens[i] + inode->write_opens[i] > 0;
+        assert_true(promised || !open || i == play->session || size == 0);
+    }
     bench_chunk_write(play->bench, &reply.capability, size);
     bool overtaken = play_below(play, 4) == 0;
     if (overtaken) {
@@ -215,9 +220,10 @@ static void convert(struct play *play, struct model_inode *inode) {
         .size = inode->size,
         .inline_epoch = reply.attributes.epoch,
         .generation = reply.capability.generation,
+        .synced = synced,
     };
     int r = play_run(play);
-    play_expect(play, r, overtaken ? -ERR_CONFLICT : 0);
+    play_expect(play, r, overtaken || (promised && !synced) ? -ERR_CONFLICT : 0);
     if (r == 0) {
         shadow->chunked = true;
         inode->mtime_changes++;

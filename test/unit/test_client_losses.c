@@ -185,6 +185,53 @@ static void test_conversion_writes_again_after_a_loss(void **state) {
     free(data);
 }
 
+/* An fsync whose question to the metadata target is still on its way promises the inode's bytes,
+ * which may be a chunk's by then: so that is on disk first. */
+static void test_conversion_beside_an_fsync(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "beside", RW);
+    uint8_t *data = pattern(10000, 4);
+    uint32_t syncs = toy_osts_seen(&bench->cluster, OP_SYNC);
+    struct asked fsync;
+
+    assert_int_equal(put(bench, file, 0, data, 3000), 3000);
+    mdt->hold = true;
+    start(bench, &fsync, (struct shoal_request){.operation = SHOAL_FSYNC, .file = file});
+    assert_int_equal(mdt->held_count, 1);
+    mdt->hold = false;
+    assert_int_equal(put(bench, file, 3000, data + 3000, 7000), 7000);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), syncs + 1);
+    toy_release(mdt, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(fsync.done);
+    assert_int_equal(fsync.request.result, 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* A metadata target that has been asked lets no more bytes go to chunks that are not on disk; what
+ * went before is in chunks when storage targets are asked. */
+static void test_sync_asks_metadata_first(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    uint32_t syncs = toy_osts_seen(&bench->cluster, OP_SYNC);
+    struct asked sync;
+
+    mdt->hold = true;
+    start(bench, &sync, (struct shoal_request){.operation = SHOAL_SYNC});
+    assert_int_equal(mdt->held_count, 1);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), syncs);
+    mdt->hold = false;
+    toy_release(mdt, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(sync.done);
+    assert_int_equal(sync.request.result, 0);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SYNC), syncs + TOY_OSTS);
+}
+
 /* A file whose creation was lost is gone, for all that is open of it. */
 static void test_a_lost_file_is_stale(void **state) {
     struct bench *bench = *state;
@@ -359,6 +406,8 @@ int main(void) {
         TEST(fsync_of_others_writes),
         TEST(lost_metadata),
         TEST(conversion_writes_again_after_a_loss),
+        TEST(conversion_beside_an_fsync),
+        TEST(sync_asks_metadata_first),
         TEST(a_lost_file_is_stale),
         TEST(late_answers_of_opens),
         TEST(creation_that_was_lost_is_made_anew),

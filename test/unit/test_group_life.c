@@ -322,7 +322,8 @@ static void test_copies_on_full_disk(void **state) {
 static void test_failing_log(void **state) {
     (void)state;
     for (uint64_t countdown = 0; countdown < 12; countdown++) {
-        const struct bench_options options = {.seed = countdown + 1, .cold_per_mille = 100};
+        /* Reads of rows end with the crash as well: a call that waits for one would wait on. */
+        const struct bench_options options = {.seed = countdown + 1, .cold_per_mille = 0};
         struct meta_bench *bench = bench_new(&options);
         uint8_t name[4];
         struct call call;

@@ -310,10 +310,24 @@ static void test_sessions(void **state) {
     ost_world_free(world);
 }
 
+/* Its counters lie where they did, whatever has moved in the table; UINT64_MAX: it has none. */
+static void session_look(const struct sessions *sessions, uint64_t id, uint64_t request_count) {
+    struct session_counters *counters = ost_sessions_counters(sessions, (struct session_id){id});
+
+    assert_int_equal(counters == NULL, request_count == UINT64_MAX);
+    if (counters) {
+        assert_int_equal(counters->session.value, id);
+        assert_int_equal(counters->node, id);
+        assert_int_equal(counters->request_count, request_count);
+        counters->request_count++;
+    }
+}
+
 /* The table against a plain array, full of neighbours. */
 static void test_session_table(void **state) {
     enum { IDS = 60, MOST = 24 };
     uint64_t model[IDS] = {0};
+    uint64_t request_counts[IDS] = {0};
     struct sessions sessions;
     struct prng prng;
     uint32_t count = 0;
@@ -329,8 +343,11 @@ static void test_session_table(void **state) {
             sessions_remove(&sessions, id);
             count -= model[id] > 0;
             model[id] = 0;
+            request_counts[id] = 0;
         } else {
-            int r = sessions_put(&sessions, id, incarnation);
+            int r = sessions_put(&sessions, (struct session_entry){.session = id,
+                                                                   .incarnation = incarnation,
+                                                                   .node = (uint32_t)id});
 
             assert_int_equal(r, model[id] > 0 || count < MOST ? 0 : -ERR_BUSY);
             count += r == 0 && model[id] == 0;
@@ -340,8 +357,13 @@ static void test_session_table(void **state) {
             const struct session_entry *entry = ost_sessions_find(&sessions, k);
 
             assert_int_equal(entry ? entry->incarnation : 0, model[k]);
+            session_look(&sessions, k, entry ? request_counts[k] : UINT64_MAX);
+            request_counts[k] += entry ? 1 : 0;
         }
     }
+    struct session_counters_list list = {0};
+    ost_sessions_counters_get(&sessions, &list);
+    assert_int_equal(list.count, count);
     ost_sessions_deinit(&sessions);
 }
 

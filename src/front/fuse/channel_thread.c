@@ -1,6 +1,7 @@
 /* The threads of a mount. */
 #include "front/fuse/channel_thread.h"
 #include "env/env_linux.h"
+#include "front/fuse/readers.h"
 #include "front/fuse/request.h"
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +32,7 @@ struct channel_thread {
     struct env_loop *loop;        /* while it may be woken; guarded by mutex */
     struct fuse_request *request; /* that the next read fills; NULL: to be had */
     uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
-    atomic_bool parked;           /* whoever takes it back makes the thread active */
+    struct reader reader;
 };
 
 struct channel_threads {
@@ -39,8 +40,7 @@ struct channel_threads {
     struct channel_dev *dev;
     const struct fuse_options *options;
     unsigned wanted_count;
-    atomic_int active_count;   /* that read requests; at least 1 */
-    atomic_bool closed;        /* the mount is gone */
+    struct readers readers;    /* closed: the mount is gone */
     _Atomic uint64_t large_ns; /* when large data was asked for last */
     pthread_mutex_t mutex;     /* guards what follows */
     pthread_cond_t changed;
@@ -98,12 +98,8 @@ static inline void cpu_relax(void) {
 /* Makes one of the parked threads active, if there is one. */
 static void thread_activate_one(struct channel_threads *threads) {
     for (unsigned i = 0; i < threads->wanted_count; i++) {
-        struct channel_thread *thread = &threads->threads[i];
-        bool parked = atomic_load_explicit(&thread->parked, memory_order_relaxed);
-
-        if (parked && atomic_compare_exchange_strong(&thread->parked, &parked, false)) {
-            atomic_fetch_add(&threads->active_count, 1);
-            thread_wake(thread);
+        if (reader_activate(&threads->readers, &threads->threads[i].reader)) {
+            thread_wake(&threads->threads[i]);
             return;
         }
     }
@@ -113,17 +109,14 @@ static void thread_activate_one(struct channel_threads *threads) {
  * this thread go on. False at once when there is no other. */
 static bool thread_park(struct channel_thread *thread) {
     struct channel_threads *all = thread->all;
-    int active = atomic_load(&all->active_count);
     uint64_t large_ns = atomic_load_explicit(&all->large_ns, memory_order_relaxed);
 
-    if (active > 1 && env_now_ns(all->options->env) - large_ns < LARGE_NS)
+    if (atomic_load_explicit(&all->readers.active_count, memory_order_relaxed) <= 1 ||
+        env_now_ns(all->options->env) - large_ns < LARGE_NS)
         return false;
-    do {
-        if (active <= 1)
-            return false;
-    } while (!atomic_compare_exchange_weak(&all->active_count, &active, active - 1));
-    atomic_store(&thread->parked, true);
-    while (atomic_load(&thread->parked) && !atomic_load(&all->closed)) {
+    if (!reader_park(&all->readers, &thread->reader))
+        return false;
+    while (reader_is_parked(&all->readers, &thread->reader)) {
         (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
         thread_run_idle(thread);
     }
@@ -136,7 +129,8 @@ static void thread_found(struct channel_thread *thread, bool at_once, size_t byt
     struct channel_threads *all = thread->all;
     bool large = fuse_request_data_bytes(thread->request, bytes) > LARGE_BYTES;
     unsigned limit = large ? all->wanted_count : MAX(all->wanted_count / 2, 1u);
-    unsigned active = (unsigned)atomic_load_explicit(&all->active_count, memory_order_relaxed);
+    unsigned active =
+        (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
     uint64_t now_ns;
 
     if (!large && (!at_once || active >= limit))
@@ -192,7 +186,7 @@ static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
         return r;
     *ret_bytes = 0;
     if (thread_park(thread))
-        return atomic_load(&thread->all->closed) ? -ERR_CLOSED : 0;
+        return readers_are_closed(&thread->all->readers) ? -ERR_CLOSED : 0;
     if (env_loop_pending(env) > 0) {
         (void)env_loop_wait(env, thread->poll_descriptor, UINT64_MAX);
         return 0;
@@ -219,7 +213,7 @@ static void thread_serve(struct channel_thread *thread) {
         if (bytes > 0 && !fuse_request_run(thread->request, bytes))
             thread->request = NULL;
     }
-    atomic_store(&thread->all->closed, true);
+    readers_close(&thread->all->readers);
     channel_threads_wake(thread->all);
 }
 
@@ -265,7 +259,7 @@ static void thread_work(struct channel_thread *thread) {
 
     if (options->thread_enter)
         options->thread_enter(options->context);
-    atomic_fetch_add(&thread->all->active_count, 1);
+    readers_enter(&thread->all->readers);
     thread_report(thread, 0);
     thread_serve(thread);
     thread_drain(thread);
