@@ -19,8 +19,7 @@ enum {
     POLL_NS = 10000,     /* looked for the next request before sleeping */
     POLL_PAUSES = 8,     /* between two looks */
     SHARE_NS = 250000,   /* without an empty read, then another is to help */
-    LARGE_BYTES = 65536, /* data of more than this keeps all active, for LARGE_NS */
-    LARGE_NS = 10000000,
+    LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
 };
 
 struct channel_thread {
@@ -127,7 +126,7 @@ static bool thread_park(struct channel_thread *thread) {
  * keeps a thread from reading what waits, so then all read. */
 static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
     struct channel_threads *all = thread->all;
-    bool large = fuse_request_data_bytes(thread->request, bytes) > LARGE_BYTES;
+    bool large = fuse_request_is_large(thread->request, bytes);
     unsigned limit = large ? all->wanted_count : MAX(all->wanted_count / 2, 1u);
     unsigned active =
         (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);

@@ -84,8 +84,9 @@ void *request_reply_body(struct fuse_request *request, size_t body_bytes);
  * is on its way and no longer the caller's. */
 MUST_CHECK bool fuse_request_run(struct fuse_request *request, size_t in_bytes);
 
-/* What data a READ or WRITE among in_bytes bytes at request_header is about; 0 for others. */
-uint32_t fuse_request_data_bytes(const struct fuse_request *request, size_t in_bytes);
+/* Whether the in_bytes bytes at request_header are a READ of more than 32 KiB or a WRITE of more
+ * than 64 KiB. */
+bool fuse_request_is_large(const struct fuse_request *request, size_t in_bytes);
 
 /* For ops: the shoal_request set up for an operation on the header's inode, as its caller. */
 struct shoal_request *request_prepare(struct fuse_request *request, enum shoal_operation operation);
