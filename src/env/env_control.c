@@ -20,7 +20,13 @@
 #include <unistd.h>
 
 /* Both ends are of one machine: a request that has begun is there at once. */
-enum { LONG_POLL_MS = 5, REQUEST_MS_MAX = 1000, ANSWER_S_MAX = 10, SILENT_MAX = 16 };
+enum {
+    LONG_POLL_MS = 5,
+    REQUEST_MS_MAX = 1000,
+    ANSWER_S_MAX = 10,
+    SILENT_MAX = 16,
+    ACCEPT_REST_MS = 100, /* after there was no descriptor for a connection */
+};
 
 struct env_control_connection {
     int socket;
@@ -197,7 +203,10 @@ static void answer(struct env_control_server *server, int socket, char *request,
 static void answer_error(int socket, char *request, int error) {
     struct env_control_connection connection = {.socket = socket};
 
-    env_control_write(&connection, err_text(error), strlen(err_text(error)));
+    char line[160];
+    int size = snprintf(line, sizeof line, "%s\n", err_text(error));
+
+    env_control_write(&connection, line, (size_t)size);
     if (!connection.broken) {
         (void)(send_number(socket, 0) && send_number(socket, 1));
     }
@@ -294,16 +303,18 @@ static int silent_remove(struct env_control_server *server, size_t index) {
 }
 
 /* Where there are too many, the one that has been silent longest goes. */
-static void accept_one(struct env_control_server *server) {
+/* False: there is nothing left to accept it with. */
+static bool accept_one(struct env_control_server *server) {
     int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (socket < 0) {
-        return;
+        return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     }
     if (server->silent_count == SILENT_MAX) {
         close(silent_remove(server, 0));
     }
     server->silent[server->silent_count++] = socket;
+    return true;
 }
 
 /* Each of events is of the silent connection of its index. */
@@ -316,6 +327,12 @@ static void serve_speaking(struct env_control_server *server, const struct pollf
     }
 }
 
+static int poll_ms(struct env_control_server *server, bool accepts) {
+    int none = accepts ? -1 : ACCEPT_REST_MS;
+
+    return goes_on(server) ? 0 : none;
+}
+
 static void *serve_all(void *context) {
     struct env_control_server *server = context;
     struct pollfd events[2 + SILENT_MAX] = {{.fd = server->stop_event, .events = POLLIN},
@@ -326,11 +343,14 @@ static void *serve_all(void *context) {
     if (server->enter_result < 0) {
         return NULL;
     }
+    bool accepts = true;
     for (;;) {
         for (size_t i = 0; i < server->silent_count; i++) {
             events[2 + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
         }
-        int ready = poll(events, 2 + server->silent_count, goes_on(server) ? 0 : -1);
+        events[1].fd = accepts ? server->listener : -1;
+        int ready = poll(events, 2 + server->silent_count, poll_ms(server, accepts));
+        accepts = true;
         if ((ready < 0 && errno != EINTR) || (ready > 0 && events[0].revents)) {
             break;
         }
@@ -338,7 +358,7 @@ static void *serve_all(void *context) {
             serve_speaking(server, events + 2, server->silent_count);
         }
         if (ready > 0 && events[1].revents) {
-            accept_one(server);
+            accepts = accept_one(server);
         }
     }
     while (server->silent_count > 0) {

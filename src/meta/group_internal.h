@@ -65,7 +65,8 @@ struct group {
     struct kv_waiter sync_waiter;
     bool sync_waiting;
     bool synced_moved;
-    uint64_t promised_epoch; /* somebody may have been told that this is on disk, and all before */
+    uint64_t
+        promised_epoch; /* what has changed since is promised to nobody and its maker's alone */
 
     struct numbers numbers;
     struct sessions sessions;

@@ -33,6 +33,7 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
     if (r < 0) {
         return r;
     }
+    open_is_shared(transaction, row, request->open_flags);
     struct inode_row changed = *row;
     if (request->open_flags & OPEN_TRUNCATE) {
         r = truncate_stage(transaction, ino, 0, &changed);

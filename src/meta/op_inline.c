@@ -11,6 +11,9 @@
 #include "meta/operations.h"
 #include "meta/truncate.h"
 
+/* A small part of the interval of sync points, which take what is older. */
+#define CONVERT_YOUNG_NS ((int64_t)NS_PER_S / 10)
+
 int op_inline_read(struct transaction *transaction, struct call *call) {
     struct inline_read_reply *reply = &call->reply.inline_read;
     struct ino ino = call->request.inline_read.ino;
@@ -91,16 +94,18 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     return inline_get(transaction, ino, MIN(row->size, (uint64_t)INLINE_BYTES_MAX), &call->bulk_in);
 }
 
-/* Whether the inline bytes have to be on disk as a chunk before they go as rows: not in a file that
- * was made after the last sync of anybody and that nobody else has open, for who made it will sync
- * that target when it wants to be sure. */
+/* Whether the inline bytes have to be on disk as a chunk before they go as rows. Not while the file
+ * is so young that nothing of it can be expected to survive a power loss, nobody has synced
+ * anything since it was made, and only its maker has had it open for writing and has it open now:
+ * who will sync that target when he wants to be sure, and hear of its losses. */
 static bool convert_is_promised(const struct transaction *transaction, struct ino ino,
                                 const struct inode_row *row) {
     const struct group *group = transaction->group;
     const struct open_entry *own = opens_find(&group->opens, ino, transaction->session);
+    bool young = row->btime_ns > 0 && transaction->now_ns < row->btime_ns + CONVERT_YOUNG_NS;
 
     return row->data_state == DATA_INLINE && row->size > 0 &&
-           (row->btime_ns < 0 || (uint64_t)row->btime_ns <= group->promised_epoch ||
+           (!young || (uint64_t)row->btime_ns <= group->promised_epoch ||
             opens_any_other(&group->opens, ino, own));
 }
 

@@ -13,6 +13,7 @@ int op_open(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
+    open_is_shared(transaction, row, request->open_flags);
     struct inode_row changed = *row;
     if (request->open_flags & OPEN_TRUNCATE) {
         r = truncate_stage(transaction, request->ino, 0, &changed);

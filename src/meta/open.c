@@ -25,6 +25,15 @@ int open_check(const struct inode_row *row, const struct credentials *who, uint3
     return r < 0 || ours ? r : -ERR_NO_DEVICE;
 }
 
+void open_is_shared(const struct transaction *transaction, const struct inode_row *row,
+                    uint32_t open_flags) {
+    struct group *group = transaction->group;
+
+    if ((open_flags & OPEN_WRITE) && row->data_state != DATA_CHUNKED) {
+        group->promised_epoch = group->numbers.epoch;
+    }
+}
+
 int open_writer_stage(struct transaction *transaction, struct ino ino) {
     const struct open_entry *entry =
         opens_find(&transaction->group->opens, ino, transaction->session);

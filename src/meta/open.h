@@ -10,6 +10,10 @@ enum {
 /* Whether who may open the inode with these OPEN_ flags: types first, then permission. */
 MUST_CHECK int open_check(const struct inode_row *row, const struct credentials *who,
                           uint32_t open_flags);
+/* Somebody besides whoever made a file may write to it while its bytes are with the inode: from now
+ * on those of files that are there go to chunks on disk only (op_inline.c). */
+void open_is_shared(const struct transaction *transaction, const struct inode_row *row,
+                    uint32_t open_flags);
 /* Stages the open of the call's session: the W row and the effect. -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags);
 /* Stages the end of one open (effect: EFFECT_CLOSE, its ino and flags): the W row with the last one

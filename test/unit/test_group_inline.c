@@ -135,12 +135,40 @@ static void test_open_elsewhere(void **state) {
     bench_free(bench);
 }
 
+/* What a second writer has left, even if it is gone, its maker would not hear the loss of. */
+static void test_written_elsewhere(void **state) {
+    struct meta_bench *bench = bench_new(&(struct bench_options){.seed = 5});
+    struct call call;
+
+    (void)state;
+    struct ino ino = file_make(bench, "a");
+    bench_prepare(bench, 1, OP_OPEN, &call);
+    call.request.open.ino = ino;
+    call.request.open.open_flags = OPEN_WRITE;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, 1, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    expect_promised(bench, ino);
+    bench_free(bench);
+}
+
+/* Its rows have been on disk for long. */
+static void test_old_file(void **state) {
+    struct meta_bench *bench = bench_new(&(struct bench_options){.seed = 6});
+
+    (void)state;
+    struct ino ino = file_make(bench, "a");
+    bench_advance(bench, NS_PER_S);
+    expect_promised(bench, ino);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_file),
-        cmocka_unit_test(test_synced),
-        cmocka_unit_test(test_started_again),
-        cmocka_unit_test(test_open_elsewhere),
+        cmocka_unit_test(test_new_file),          cmocka_unit_test(test_synced),
+        cmocka_unit_test(test_started_again),     cmocka_unit_test(test_open_elsewhere),
+        cmocka_unit_test(test_written_elsewhere), cmocka_unit_test(test_old_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
