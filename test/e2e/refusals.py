@@ -773,6 +773,20 @@ def _(scene):
     return up_mounted(scene)
 
 
+@row("mount-without-root-open-device", 1, "root")
+def _(scene):
+    """Where anybody may open /dev/fuse, as udev has it."""
+    device = scene.path("fuse")
+    os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
+    os.chmod(device, 0o666)
+    scene.mount_at("/dev/fuse", "--bind", device)
+    scene.user = NOBODY
+    os.chmod(scene.top, 0o755)
+    for path in (scene.directory, scene.path("shoal.conf"), scene.mount):
+        os.chown(path, NOBODY, NOBODY)
+    return up_mounted(scene)
+
+
 @row("mount-path-empty", 1, "mount point")
 def _(scene):
     return up(scene, "--mount", "")

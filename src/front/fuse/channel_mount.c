@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
@@ -243,6 +245,21 @@ static int stale_look(const char *path, char **ret_path, struct fuse_problem *pr
     return 0;
 }
 
+static int refuse_mounting(const char *path, struct fuse_problem *problem) {
+    return problem_set(problem, -ERR_NOT_PERMITTED, "%s: mounting needs root", path);
+}
+
+int mount_may(const char *path, struct fuse_problem *problem) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    unsigned index = CAP_TO_INDEX(CAP_SYS_ADMIN);
+
+    if (syscall(SYS_capget, &header, data) == 0 &&
+        !(data[index].effective & CAP_TO_MASK(CAP_SYS_ADMIN)))
+        return refuse_mounting(path, problem);
+    return 0;
+}
+
 int mount_point_look(const char *path, char **ret_path, struct fuse_problem *problem) {
     _cleanup_(charp_freep) char *place = NULL;
     struct mount_found found;
@@ -309,7 +326,7 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     /* Access times are set by utimes only, so the kernel needn't keep any. */
     if (mount(FILE_SYSTEM_SOURCE, place->path, FILE_SYSTEM_TYPE, MS_NOATIME, options) < 0) {
         if (errno == EPERM)
-            return problem_set(problem, -ERR_NOT_PERMITTED, "%s: mounting needs root", place->path);
+            return refuse_mounting(place->path, problem);
         return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,
                            strerror(errno));
     }

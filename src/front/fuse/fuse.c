@@ -170,8 +170,9 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
 int fuse_mount_check(const char *path, char **ret_path, struct fuse_problem *ret_problem) {
     struct channel_dev dev = {.descriptor = -1};
     char *place;
-    int r = channel_dev_open(&dev, ret_problem);
+    int r = mount_may(path, ret_problem);
 
+    r = r < 0 ? r : channel_dev_open(&dev, ret_problem);
     if (r < 0)
         return r;
     channel_dev_close(&dev);
