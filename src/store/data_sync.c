@@ -41,10 +41,10 @@ static void span_write(struct ost *ost, struct ost_io *io, const struct small_sp
     ost_io_start(ost, io);
 }
 
-/* They are on their way to the disk's memory; reads find them there, or in the cache. */
+/* They are on their way to the disk's memory; reads find them there. What a few bytes more may soon
+ * be written to, or read from, is kept. */
 static void small_forget(struct ost *ost) {
     uint64_t block;
-    const uint8_t *data;
 
     while (ost->small.count > 0) {
         const struct small_entry *oldest = &ost->small.entries[ost->small.first];
@@ -52,8 +52,10 @@ static void small_forget(struct ost *ost) {
         if (oldest->position > ost->sync.cut) {
             break;
         }
-        data = kv_data_at(ost->kv, oldest->ring_offset, BLOCK_BYTES);
-        block_cache_insert(&ost->cache, oldest->block, data);
+        if (oldest->soon) {
+            block_cache_insert(&ost->cache, oldest->block,
+                               kv_data_at(ost->kv, oldest->ring_offset, BLOCK_BYTES));
+        }
         if (!small_drop(&ost->small, ost->sync.cut, &block)) {
             break;
         }

@@ -16,7 +16,8 @@ enum {
     OST_ACTIVE_BUCKETS = 256,
     OST_DIRECT_BYTES_MIN = 64 * 1024, /* less goes through the ring */
     OST_SMALL_BLOCKS_MAX = OST_DIRECT_BYTES_MIN / BLOCK_BYTES + 2,
-    OST_SYNC_IO_MAX = 32, /* of a sync point at a time, reserved for it */
+    OST_CACHED_BLOCKS_MAX = 4, /* of a request: what is larger is mostly a whole sample */
+    OST_SYNC_IO_MAX = 32,      /* of a sync point at a time, reserved for it */
     OST_SYNC_IO_BLOCKS = 256,
 };
 

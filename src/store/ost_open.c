@@ -175,8 +175,11 @@ static int hook_replay_note(void *context, struct bytes data, uint64_t position,
         return note.format > STORE_FORMAT ? -ERR_NEWER_FORMAT : -ERR_CORRUPT;
     }
     for (uint32_t i = 0; r == 0 && in_ring && i < note.block_count; i++) {
-        r = small_add(&ost->small, note.block + i, note.ring_offset + (uint64_t)i * BLOCK_BYTES,
-                      position);
+        r = small_add(&ost->small, &(struct small_entry){
+                                       .block = note.block + i,
+                                       .ring_offset = note.ring_offset + (uint64_t)i * BLOCK_BYTES,
+                                       .position = position,
+                                   });
     }
     return r;
 }

@@ -11,7 +11,7 @@
 #include "base/crc32c.h"
 #include "store/operations.h"
 
-enum { READ_START, READ_DATA, READ_CACHED_BLOCKS_MAX = 4 };
+enum { READ_START, READ_DATA };
 
 static const uint8_t zero_block[BLOCK_BYTES];
 
@@ -64,7 +64,7 @@ static void deliver_hole(const struct request *request, uint32_t i) {
 /* The client has found damage and wants it named, or what enters the cache is looked at. */
 static bool is_verified(const struct request *request) {
     return request->call->request.chunk_read.verify ||
-           request->range.count <= READ_CACHED_BLOCKS_MAX;
+           request->range.count <= OST_CACHED_BLOCKS_MAX;
 }
 
 /* data: the whole block. */
@@ -133,7 +133,7 @@ static void read_finished(struct ost *ost, struct ost_io *io) {
             break;
         }
         /* Small reads come again. */
-        if (request->range.count <= READ_CACHED_BLOCKS_MAX) {
+        if (request->range.count <= OST_CACHED_BLOCKS_MAX) {
             block_cache_insert(&ost->cache, entry->block, block);
         }
         r = direct ? deliver_direct(ost, request, io->index + k)

@@ -42,15 +42,16 @@ static uint32_t place_of(const struct small *small, uint32_t index) {
     return (small->first + index) % small->entry_max;
 }
 
-int small_add(struct small *small, uint64_t block, uint64_t ring_offset, uint64_t position) {
-    uint32_t *bucket = bucket_of(small, block);
+int small_add(struct small *small, const struct small_entry *entry) {
+    uint32_t *bucket = bucket_of(small, entry->block);
 
     if (small->count == small->entry_max) {
         return -ERR_BUSY;
     }
     uint32_t place = place_of(small, small->count++);
 
-    small->entries[place] = (struct small_entry){block, ring_offset, position, *bucket};
+    small->entries[place] = *entry;
+    small->entries[place].next = *bucket;
     *bucket = place + 1;
     return 0;
 }

@@ -16,6 +16,7 @@ struct small_entry {
     uint64_t ring_offset;
     uint64_t position;
     uint32_t next; /* in its bucket, as a place + 1; 0 ends */
+    bool soon;     /* it may be wanted again soon: of a write of a few blocks */
 };
 
 struct small {
@@ -37,8 +38,7 @@ MUST_CHECK int small_init(struct small *small, uint64_t ring_data_bytes);
 void small_deinit(struct small *small);
 
 /* -ERR_BUSY when there are more blocks than the data area holds. */
-MUST_CHECK int small_add(struct small *small, uint64_t block, uint64_t ring_offset,
-                         uint64_t position);
+MUST_CHECK int small_add(struct small *small, const struct small_entry *entry);
 /* The block's bytes, NULL when they are not in the ring. */
 const uint8_t *small_find(const struct small *small, uint64_t block);
 

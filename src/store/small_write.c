@@ -44,10 +44,20 @@ int small_spans_note(struct ost *ost, const struct small_spans *spans) {
 }
 
 void small_spans_commit(struct ost *ost, const struct small_spans *spans, uint64_t position) {
+    uint32_t block_count = 0;
+
+    for (uint32_t i = 0; i < spans->count; i++) {
+        block_count += spans->items[i].count;
+    }
     for (uint32_t i = 0; i < spans->count; i++) {
         for (uint32_t k = 0; k < spans->items[i].count; k++) {
-            int r = small_add(&ost->small, spans->items[i].block + k,
-                              spans->items[i].ring_offset + (uint64_t)k * BLOCK_BYTES, position);
+            const struct small_entry entry = {
+                .block = spans->items[i].block + k,
+                .ring_offset = spans->items[i].ring_offset + (uint64_t)k * BLOCK_BYTES,
+                .position = position,
+                .soon = block_count <= OST_CACHED_BLOCKS_MAX,
+            };
+            int r = small_add(&ost->small, &entry);
 
             /* An entry for each block that the data area holds was taken at open. */
             assert(r == 0);
