@@ -4,6 +4,7 @@
 #include "cmd/verb.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void control_print(struct env_control_connection *connection, const char *format, ...) {
@@ -16,6 +17,26 @@ void control_print(struct env_control_connection *connection, const char *format
     if (size > 0) {
         env_control_write(connection, text, MIN((size_t)size, sizeof text - 1));
     }
+}
+
+void control_print_json(struct env_control_connection *connection, json_t *json) {
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
+
+    if (text) {
+        env_control_write(connection, text, strlen(text));
+        env_control_write(connection, "\n", 1);
+    }
+    free(text);
+    json_decref(json);
+}
+
+bool control_has_word(size_t argument_count, char **arguments, const char *word) {
+    for (size_t i = 1; i < argument_count; i++) {
+        if (strcmp(arguments[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool control_is_mounted(const struct control *control) {

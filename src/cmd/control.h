@@ -3,6 +3,7 @@
 #include "cmd/local_cluster.h"
 #include "env/env_control.h"
 #include "front/fuse/fuse.h"
+#include <jansson.h>
 #include <stdatomic.h>
 
 /* A mount that is asked of a running cluster: the daemon's first thread makes it, as it ends it. */
@@ -32,6 +33,10 @@ const char *control_stop_text(int error);
 
 __attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
                                                          const char *format, ...);
+/* Takes the value; NULL, for want of memory, prints nothing. */
+void control_print_json(struct env_control_connection *connection, json_t *json);
+/* Whether one of those behind the verb is this word. */
+bool control_has_word(size_t argument_count, char **arguments, const char *word);
 
 /* stats --clients. */
 int control_clients(struct control *control, struct env_control_connection *connection,

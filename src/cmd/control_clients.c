@@ -72,16 +72,9 @@ static void targets_add(struct clients_answer *answer, struct local_cluster *clu
 
 static void clients_end(struct clients_answer *answer) {
     if (answer->clients) {
-        json_t *json = json_pack("{s:o, s:I}", "clients", answer->clients, "left_out",
-                                 (json_int_t)answer->left_out_count);
-        char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
-
-        if (text) {
-            env_control_write(answer->connection, text, strlen(text));
-            env_control_write(answer->connection, "\n", 1);
-        }
-        free(text);
-        json_decref(json);
+        control_print_json(answer->connection,
+                           json_pack("{s:o, s:I}", "clients", answer->clients, "left_out",
+                                     (json_int_t)answer->left_out_count));
     } else if (answer->left_out_count > 0) {
         control_print(answer->connection, "and %" PRIu64 " more, left out\n",
                       answer->left_out_count);

@@ -23,10 +23,6 @@ static bool take_ino(size_t argument_count, char **arguments, size_t index, uint
     return true;
 }
 
-static bool wants_json(size_t argument_count, char **arguments) {
-    return argument_count > 0 && strcmp(arguments[argument_count - 1], "--json") == 0;
-}
-
 static json_t *layout_json(const struct shoal_layout *layout) {
     return json_pack("{s:I, s:i, s:I}", "chunk_bytes", (json_int_t)layout->chunk_bytes,
                      "stripe_count", layout->stripe_count, "pool_version",
@@ -45,16 +41,6 @@ static void print_layout(struct env_control_connection *connection,
     control_print(connection, "pool version  %" PRIu32 "\n", layout->pool_version);
 }
 
-static void dump_json(struct env_control_connection *connection, json_t *json) {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-
-    if (text) {
-        control_print(connection, "%s\n", text);
-    }
-    free(text);
-    json_decref(json);
-}
-
 int control_stat(struct control *control, struct env_control_connection *connection,
                  size_t argument_count, char **arguments) {
     struct shoal_client *client = local_cluster_client(control->cluster);
@@ -71,15 +57,15 @@ int control_stat(struct control *control, struct env_control_connection *connect
         return refuse(connection, r);
     }
     const struct shoal_attributes *attributes = &request.attributes;
-    if (wants_json(argument_count, arguments)) {
-        dump_json(connection,
-                  json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ino",
-                            (json_int_t)attributes->ino, "slot",
-                            (json_int_t)(attributes->ino >> INO_COUNTER_BITS), "size",
-                            (json_int_t)attributes->size, "mode", (json_int_t)attributes->mode,
-                            "nlink", (json_int_t)attributes->nlink, "uid",
-                            (json_int_t)attributes->uid, "gid", (json_int_t)attributes->gid,
-                            "layout", layout_json(&layout.layout)));
+    if (control_has_word(argument_count, arguments, "--json")) {
+        control_print_json(
+            connection,
+            json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ino",
+                      (json_int_t)attributes->ino, "slot",
+                      (json_int_t)(attributes->ino >> INO_COUNTER_BITS), "size",
+                      (json_int_t)attributes->size, "mode", (json_int_t)attributes->mode, "nlink",
+                      (json_int_t)attributes->nlink, "uid", (json_int_t)attributes->uid, "gid",
+                      (json_int_t)attributes->gid, "layout", layout_json(&layout.layout)));
         return EXIT_OK;
     }
     control_print(connection,
@@ -122,7 +108,7 @@ int control_stripe(struct control *control, struct env_control_connection *conne
     struct shoal_layout asked = {0};
     bool set = argument_count > 1 && strcmp(arguments[1], "set") == 0;
     bool get = argument_count > 1 && strcmp(arguments[1], "get") == 0;
-    size_t count = argument_count - wants_json(argument_count, arguments);
+    size_t count = argument_count - control_has_word(argument_count, arguments, "--json");
 
     if (!(set || get) || count != 5 || !take_ino(argument_count, arguments, 2, &request.ino) ||
         !take_layout(arguments[3], arguments[4], &asked) ||
@@ -144,8 +130,8 @@ int control_stripe(struct control *control, struct env_control_connection *conne
     if (r < 0) {
         return refuse(connection, r);
     }
-    if (wants_json(argument_count, arguments)) {
-        dump_json(connection, layout_json(&request.layout));
+    if (control_has_word(argument_count, arguments, "--json")) {
+        control_print_json(connection, layout_json(&request.layout));
     } else {
         print_layout(connection, &request.layout);
     }

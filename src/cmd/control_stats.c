@@ -192,30 +192,14 @@ static void print_counters(struct answer *answer) {
 
 static void answer_end(struct answer *answer) {
     if (answer->as_json) {
-        json_t *json =
-            json_pack("{s:O, s:O}", "operations", answer->operations, "counters", answer->counters);
-        char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
-
-        if (text) {
-            env_control_write(answer->connection, text, strlen(text));
-            env_control_write(answer->connection, "\n", 1);
-        }
-        free(text);
-        json_decref(json);
+        control_print_json(answer->connection,
+                           json_pack("{s:O, s:O}", "operations", answer->operations, "counters",
+                                     answer->counters));
     } else {
         print_counters(answer);
     }
     json_decref(answer->operations);
     json_decref(answer->counters);
-}
-
-static bool is_asked(size_t argument_count, char **arguments, const char *option) {
-    for (size_t i = 1; i < argument_count; i++) {
-        if (strcmp(arguments[i], option) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static int operations_and_counters(struct control *control,
@@ -249,9 +233,9 @@ static int operations_and_counters(struct control *control,
 
 int control_stats(struct control *control, struct env_control_connection *connection,
                   size_t argument_count, char **arguments) {
-    bool as_json = is_asked(argument_count, arguments, "--json");
+    bool as_json = control_has_word(argument_count, arguments, "--json");
 
-    return is_asked(argument_count, arguments, "--clients")
+    return control_has_word(argument_count, arguments, "--clients")
                ? control_clients(control, connection, as_json)
                : operations_and_counters(control, connection, as_json);
 }

@@ -8,26 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_word(size_t argument_count, char **arguments, const char *word) {
-    for (size_t i = 1; i < argument_count; i++) {
-        if (strcmp(arguments[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void print_json(struct env_control_connection *connection, json_t *json) {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-
-    if (text) {
-        env_control_write(connection, text, strlen(text));
-        env_control_write(connection, "\n", 1);
-    }
-    free(text);
-    json_decref(json);
-}
-
 static const char *state_of(struct control *control, uint32_t target) {
     return local_cluster_failure(control->cluster, target) < 0 ? "failed" : "up";
 }
@@ -113,8 +93,8 @@ static void print_table(struct control *control, struct env_control_connection *
 
 int control_status(struct control *control, struct env_control_connection *connection,
                    size_t argument_count, char **arguments) {
-    if (has_word(argument_count, arguments, "--json")) {
-        print_json(connection, status_json(control));
+    if (control_has_word(argument_count, arguments, "--json")) {
+        control_print_json(connection, status_json(control));
     } else {
         print_table(control, connection);
     }
@@ -139,13 +119,13 @@ int control_df(struct control *control, struct env_control_connection *connectio
     }
     const struct shoal_statfs *space = &request.statfs;
     uint64_t used = space->bytes_total - space->bytes_free;
-    if (has_word(argument_count, arguments, "--json")) {
-        print_json(connection,
-                   json_pack("{s:I, s:I, s:I, s:I, s:I}", "bytes_total",
-                             (json_int_t)space->bytes_total, "bytes_used", (json_int_t)used,
-                             "bytes_available", (json_int_t)space->bytes_available, "files_total",
-                             (json_int_t)space->files_total, "files_free",
-                             (json_int_t)space->files_free));
+    if (control_has_word(argument_count, arguments, "--json")) {
+        control_print_json(connection,
+                           json_pack("{s:I, s:I, s:I, s:I, s:I}", "bytes_total",
+                                     (json_int_t)space->bytes_total, "bytes_used", (json_int_t)used,
+                                     "bytes_available", (json_int_t)space->bytes_available,
+                                     "files_total", (json_int_t)space->files_total, "files_free",
+                                     (json_int_t)space->files_free));
     } else {
         control_print(connection,
                       "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %4" PRIu64

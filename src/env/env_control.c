@@ -4,6 +4,7 @@
 #include "env/errno_map.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -76,24 +77,6 @@ static bool send_all(int fd, const void *data, size_t size) {
     return true;
 }
 
-static bool receive_all(int fd, void *data, size_t size) {
-    char *at = data;
-
-    while (size > 0) {
-        ssize_t got = recv(fd, at, size, 0);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        at += got;
-        size -= (size_t)got;
-    }
-    return true;
-}
-
 static int64_t now_ms(void) {
     struct timespec now;
 
@@ -101,13 +84,15 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+#define NO_END_MS INT64_MAX
+
 /* False also when it isn't all there by end_ms. */
 static bool receive_until(int fd, void *data, size_t size, int64_t end_ms) {
     char *at = data;
 
     while (size > 0) {
         struct pollfd event = {.fd = fd, .events = POLLIN};
-        int64_t left_ms = end_ms - now_ms();
+        int64_t left_ms = MIN(end_ms - now_ms(), (int64_t)INT_MAX);
 
         if (left_ms <= 0 || poll(&event, 1, (int)left_ms) == 0) {
             return false;
@@ -135,7 +120,7 @@ static bool send_number(int fd, uint32_t number) {
 static bool receive_number(int fd, uint32_t *ret_number) {
     uint8_t bytes[4];
 
-    if (!receive_all(fd, bytes, sizeof bytes)) {
+    if (!receive_until(fd, bytes, sizeof bytes, NO_END_MS)) {
         return false;
     }
     *ret_number = load_le32(bytes);
@@ -202,7 +187,6 @@ static void answer(struct env_control_server *server, int socket, char *request,
 /* The same, of one that cannot be handled. */
 static void answer_error(int socket, char *request, int error) {
     struct env_control_connection connection = {.socket = socket};
-
     char line[160];
     int size = snprintf(line, sizeof line, "%s\n", err_text(error));
 
@@ -302,8 +286,8 @@ static int silent_remove(struct env_control_server *server, size_t index) {
     return socket;
 }
 
-/* Where there are too many, the one that has been silent longest goes. */
-/* False: there is nothing left to accept it with. */
+/* Where there are too many, the one that has been silent longest goes. False: there is nothing left
+ * to accept it with. */
 static bool accept_one(struct env_control_server *server) {
     int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
 
@@ -522,7 +506,7 @@ static int receive_answer(int fd, const struct env_control_request *request, int
         while (size > 0) {
             size_t part = MIN((size_t)size, sizeof text);
 
-            if (!receive_all(fd, text, part)) {
+            if (!receive_until(fd, text, part, NO_END_MS)) {
                 return -ERR_CLOSED;
             }
             request->output(request->context, text, part);

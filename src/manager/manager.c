@@ -61,15 +61,22 @@ static int load_sync(struct manager *manager) {
     return -ERR_PENDING;
 }
 
+static int load_rows(struct manager *manager) {
+    int r = manager->rows_loaded ? 0 : manager_map_load(manager);
+
+    if (r == 0 && !manager->rows_loaded) {
+        r = manager_sessions_load(manager);
+    }
+    manager->rows_loaded = r == 0;
+    return r;
+}
+
 /* Rows are read in the first steps, since a read may have to wait. */
 static void load_step(struct manager *manager) {
     if (manager->loaded) {
         return;
     }
-    int r = manager_map_load(manager);
-    if (r == 0) {
-        r = manager_sessions_load(manager);
-    }
+    int r = load_rows(manager);
     r = r < 0 ? r : load_sync(manager);
     if (r == -ERR_PENDING) {
         return;

@@ -49,8 +49,9 @@ struct manager {
     uint32_t sessions_max;
     uint64_t next_session;
     struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
-    struct list early_calls; /* came before the rows were read */
-    bool loaded;
+    struct list early_calls; /* came before it was loaded */
+    bool rows_loaded;
+    bool loaded; /* and what they say is on disk */
     struct kv_waiter load_waiter;
     bool load_waiting;
     int failure; /* of the load or of the log: what every call gets from then on */

@@ -65,8 +65,7 @@ struct group {
     struct kv_waiter sync_waiter;
     bool sync_waiting;
     bool synced_moved;
-    uint64_t
-        promised_epoch; /* what has changed since is promised to nobody and its maker's alone */
+    uint64_t promised_epoch; /* files made since are nobody's but their makers' (op_inline.c) */
 
     struct numbers numbers;
     struct sessions sessions;

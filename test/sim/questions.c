@@ -90,14 +90,8 @@ static uint64_t size_draw(struct workload *workload) {
     }
 }
 
-static bool ask_write(struct question *question, struct handle *handle) {
-    struct workload *workload = question->asker->workload;
-    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
-    uint64_t size = MIN(size_draw(workload), workload->options.size_max - offset);
-
-    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
-        return false;
-    }
+static bool ask_write_at(struct question *question, struct handle *handle, uint64_t offset,
+                         uint64_t size) {
     question->handle = handle;
     question->content = handle->content;
     question->write =
@@ -109,6 +103,14 @@ static bool ask_write(struct question *question, struct handle *handle) {
                                                .data = question->buffer,
                                                .size = size};
     return true;
+}
+
+static bool ask_write(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+    uint64_t size = MIN(size_draw(workload), workload->options.size_max - offset);
+
+    return (handle->flags & SHOAL_OPEN_WRITE) && ask_write_at(question, handle, offset, size);
 }
 
 static bool ask_read(struct question *question, struct handle *handle) {
@@ -222,21 +224,6 @@ static bool ask_visit(struct question *question) {
         handle->closing = true;
         return ask_handle(question, handle, SHOAL_RELEASE);
     }
-}
-
-static bool ask_write_at(struct question *question, struct handle *handle, uint64_t offset,
-                         uint64_t size) {
-    question->handle = handle;
-    question->content = handle->content;
-    question->write =
-        contents_write_begin(handle->content, question->asker->node->index, offset, size);
-    contents_fill(question->write, question->buffer);
-    question->request = (struct shoal_request){.operation = SHOAL_WRITE,
-                                               .file = handle->file,
-                                               .offset = offset,
-                                               .data = question->buffer,
-                                               .size = size};
-    return true;
 }
 
 static bool ask_enlarge(struct question *question, struct handle *handle) {

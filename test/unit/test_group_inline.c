@@ -32,6 +32,15 @@ static void sync_all(struct meta_bench *bench) {
     assert_int_equal(bench_run(bench, &call), 0);
 }
 
+static void open_elsewhere(struct meta_bench *bench, struct ino ino, uint32_t open_flags) {
+    struct call call;
+
+    bench_prepare(bench, 1, OP_OPEN, &call);
+    call.request.open.ino = ino;
+    call.request.open.open_flags = open_flags;
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
 static struct inline_convert_reply begin(struct meta_bench *bench, struct ino ino) {
     struct call call;
 
@@ -123,14 +132,10 @@ static void test_started_again(void **state) {
 
 static void test_open_elsewhere(void **state) {
     struct meta_bench *bench = bench_new(&(struct bench_options){.seed = 4});
-    struct call call;
 
     (void)state;
     struct ino ino = file_make(bench, "a");
-    bench_prepare(bench, 1, OP_OPEN, &call);
-    call.request.open.ino = ino;
-    call.request.open.open_flags = OPEN_READ;
-    assert_int_equal(bench_run(bench, &call), 0);
+    open_elsewhere(bench, ino, OPEN_READ);
     expect_promised(bench, ino);
     bench_free(bench);
 }
@@ -142,10 +147,7 @@ static void test_written_elsewhere(void **state) {
 
     (void)state;
     struct ino ino = file_make(bench, "a");
-    bench_prepare(bench, 1, OP_OPEN, &call);
-    call.request.open.ino = ino;
-    call.request.open.open_flags = OPEN_WRITE;
-    assert_int_equal(bench_run(bench, &call), 0);
+    open_elsewhere(bench, ino, OPEN_WRITE);
     bench_prepare(bench, 1, OP_SETTLE, &call);
     call.request.settle = (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
     assert_int_equal(bench_run(bench, &call), 0);

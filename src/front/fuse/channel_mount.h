@@ -17,8 +17,7 @@ struct mount_place {
 void mount_place_deinit(struct mount_place *place);
 
 /* Mounts at place->path what is served through the descriptor of /dev/fuse, in place of what a
- * killed Shoal left there: until then who uses that gets ENOTCONN, and nobody meets the directory
- * beneath. */
+ * killed Shoal left there: until then who uses that gets ENOTCONN. */
 MUST_CHECK int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                             struct fuse_problem *problem);
 /* The next three ask that the connection lives (channel_dev_connected). */
