@@ -86,10 +86,10 @@ static enum MHD_Result answer_with(struct MHD_Connection *connection, unsigned s
     return result;
 }
 
-/* The signature is libmicrohttpd's. */
-static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **state) {
+FOREIGN_SIGNATURE static enum MHD_Result answer(void *context, struct MHD_Connection *connection,
+                                                const char *path, const char *method,
+                                                const char *version, const char *upload,
+                                                size_t *upload_size, void **state) {
     static const struct env_http_document none = {"", "text/plain", "there is no such page\n", 22};
     static const struct env_http_document other = {"", "text/plain", "GET and HEAD only\n", 18};
     const struct env_http *http = context;

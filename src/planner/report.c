@@ -45,9 +45,8 @@ static void show_output(const struct plan *plan, const struct plan_output *outpu
                         char text[PLAN_SHOWN_BYTES]) {
     const struct figure *figure = plan_figure(plan, output);
 
-    text[0] = '\0';
     if (output->is_words) {
-        strncat(text, plan_words(plan, output), PLAN_SHOWN_BYTES - 1); /* shorter: WORDS_BYTES */
+        snprintf(text, PLAN_SHOWN_BYTES, "%s", plan_words(plan, output));
     } else if (figure->cannot) {
         snprintf(text, PLAN_SHOWN_BYTES, "cannot be computed: %s", figure->cannot);
     } else {
