@@ -131,7 +131,7 @@ static void plan_colocated(const struct metadata_inputs *in, struct metadata_out
     }
 }
 
-static void plan_verdict(const struct metadata_outputs *out, struct words *verdict) {
+static void plan_verdict(const struct metadata_outputs *out, struct plan_words *verdict) {
     if (out->load.cannot) {
         snprintf(verdict->text, WORDS_BYTES, "no number of targets is never busy");
     } else if (out->load.value >= 1) {
@@ -146,7 +146,7 @@ static void plan_verdict(const struct metadata_outputs *out, struct words *verdi
     }
 }
 
-static void plan_placement(const struct metadata_outputs *out, struct words *placement) {
+static void plan_placement(const struct metadata_outputs *out, struct plan_words *placement) {
     char dedicated[UNIT_TEXT_BYTES];
     char colocated[UNIT_TEXT_BYTES];
 

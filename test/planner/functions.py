@@ -1,24 +1,3 @@
-"""The functions that formulas of the planner name, written from their definitions.
-
-None of it follows the C code: where that goes by a recurrence, this adds up the definition's sum;
-where that orthogonalises, this solves the normal equations in exact fractions.
-"""
-
-
-def erlang_c(servers, load):
-    """The share of arrivals that wait in M/M/c, c the servers and `load` arrivals a service time.
-
-    (a^c / c!) / ((1 - a/c) * sum(a^k / k!, k < c) + a^c / c!); each term of the sum over the last.
-    What is smaller than 1e-290 is 0.
-    """
-    if load == 0:
-        return 0.0
-    term, total = 1.0, 0.0
-    for k in range(int(servers) - 1, -1, -1):
-        term *= (k + 1) / load
-        total += term
-    waiting = 1 / (1 + (1 - load / servers) * total)
-    return 0.0 if waiting < 1e-290 else waiting
 """Functions that formulas of the planner may call, each written from its definition.
 
 The formula that `shoal plan --explain` shows is evaluated with these and compared with the figure.
@@ -36,3 +15,20 @@ def named(function):
     """Makes a function known to formulas."""
     FUNCTIONS[function.__name__] = function
     return function
+
+
+@named
+def erlang_c(servers, load):
+    """The share of arrivals that wait in M/M/c: c servers, `load` arrivals a service time.
+
+    (a^c / c!) / ((1 - a/c) * sum(a^k / k!, k < c) + a^c / c!), each term of the sum taken over the
+    one outside it. What is smaller than 1e-290 is 0.
+    """
+    if load == 0:
+        return 0.0
+    term, total = 1.0, 0.0
+    for k in range(int(servers) - 1, -1, -1):
+        term *= (k + 1) / load
+        total += term
+    waiting = 1 / (1 + (1 - load / servers) * total)
+    return 0.0 if waiting < 1e-290 else waiting
