@@ -6,6 +6,7 @@ const struct plan_model *const plan_models[] = {
     &plan_checkpoint,
     &plan_metadata,
     &plan_loading,
+    &plan_scaling,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 
