@@ -7,6 +7,7 @@ const struct plan_model *const plan_models[] = {
     &plan_metadata,
     &plan_loading,
     &plan_scaling,
+    &plan_cluster,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 
