@@ -3,6 +3,7 @@
 The formula that `shoal plan --explain` shows is evaluated with these and compared with the figure.
 """
 
+import fractions
 import math
 
 FUNCTIONS = {
@@ -15,6 +16,82 @@ def named(function):
     """Makes a function known to formulas."""
     FUNCTIONS[function.__name__] = function
     return function
+
+
+@named
+def erlang_c(servers, load):
+    """The share of arrivals that wait in M/M/c: c servers, `load` arrivals a service time.
+
+    (a^c / c!) / ((1 - a/c) * sum(a^k / k!, k < c) + a^c / c!), each term of the sum taken over the
+    one outside it. What is smaller than 1e-290 is 0.
+    """
+    if load == 0:
+        return 0.0
+    term, total = 1.0, 0.0
+    for k in range(int(servers) - 1, -1, -1):
+        term *= (k + 1) / load
+        total += term
+    waiting = 1 / (1 + (1 - load / servers) * total)
+    return 0.0 if waiting < 1e-290 else waiting
+
+
+def solve(rows, right):
+    """The solution of a regular system in exact fractions."""
+    rows = [list(row) + [value] for row, value in zip(rows, right)]
+    for k in range(len(rows)):
+        pivot = next(i for i in range(k, len(rows)) if rows[i][k] != 0)
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(len(rows)):
+            if i != k:
+                share = rows[i][k] / rows[k][k]
+                rows[i] = [one - share * other for one, other in zip(rows[i], rows[k])]
+    return [row[-1] / row[k] for k, row in enumerate(rows)]
+
+
+def least_squares(points, sets):
+    """B, a, b and the error of X = B N / (1 + a (N-1) + b N (N-1)), of the best set of terms.
+
+    The terms 1/B, a/B and b/B of N/X by the normal equations, each point weighted by X/N, in exact
+    fractions; a set of terms with a negative one means nothing.
+    """
+    weighted = [[fractions.Fraction(x) / n for x in (y, y * (n - 1), y * n * (n - 1))]
+                for n, y in ((fractions.Fraction(n), fractions.Fraction(x)) for n, x in points)]
+    best = None
+    for terms in sets:
+        normal = [[sum(row[i] * row[j] for row in weighted) for j in terms] for i in terms]
+        found = solve(normal, [sum(row[i] for row in weighted) for i in terms])
+        whole = [fractions.Fraction(0)] * 3
+        for term, value in zip(terms, found):
+            whole[term] = value
+        distance = sum((sum(c * r for c, r in zip(whole, row)) - 1) ** 2 for row in weighted)
+        if whole[0] > 0 and min(whole) >= 0 and (best is None or distance < best[0]):
+            best = distance, whole
+    first, second, third = best[1]
+    most = max(n for n, _ in points)
+    alone, contention, coherency = 1 / float(first), float(second / first), float(third / first)
+    contention = contention if contention * most >= 1e-9 else 0.0
+    coherency = coherency if coherency * most * most >= 1e-9 else 0.0
+    squares = [(alone * n / (1 + contention * (n - 1) + coherency * n * (n - 1)) / x - 1) ** 2
+               for n, x in points]
+    error = math.sqrt(math.fsum(squares) / len(squares))
+    return alone, contention, coherency, error if error >= 1e-9 else 0.0
+
+
+@named
+def least_squares_amdahl(points):
+    """B, f and the error of X = B N / (1 + f (N-1))."""
+    if len({n for n, _ in points}) < 2:
+        raise ValueError("too few points")
+    alone, serial, _, error = least_squares(points, [(0, 1), (0,)])
+    return alone, serial, error
+
+
+@named
+def least_squares_usl(points):
+    """B, a, b and the error of X = B N / (1 + a (N-1) + b N (N-1))."""
+    if len({n for n, _ in points}) < 3:
+        raise ValueError("too few points")
+    return least_squares(points, [(0, 1, 2), (0, 1), (0, 2), (0,)])
 
 
 def chains_of(seed, stripe_count, target_count):
