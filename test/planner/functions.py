@@ -21,3 +21,20 @@ def stripe_best_size(length, targets):
 
 def stripe_best_count(length, targets):
     return min(stripe_layouts(length, targets))[2]
+"""Functions that formulas of the planner may call, each written from its definition.
+
+The formula that `shoal plan --explain` shows is evaluated with these and compared with the figure.
+"""
+
+import math
+
+FUNCTIONS = {
+    "min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "sqrt": math.sqrt,
+    "exp": math.exp, "log": math.log, "log2": math.log2, "round": round, "len": len, "sum": sum,
+}
+
+
+def named(function):
+    """Makes a function known to formulas."""
+    FUNCTIONS[function.__name__] = function
+    return function
