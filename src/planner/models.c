@@ -5,6 +5,7 @@
 const struct plan_model *const plan_models[] = {
     &plan_checkpoint,
     &plan_stripe,
+    &plan_rebalance,
     &plan_compare,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
