@@ -63,6 +63,7 @@ extern const struct plan_model *const plan_models[];
 extern const size_t plan_model_count;
 extern const struct plan_model plan_checkpoint;
 extern const struct plan_model plan_stripe;
+extern const struct plan_model plan_latency;
 extern const struct plan_model plan_rebalance;
 extern const struct plan_model plan_compare;
 /* NULL when there is none. */

@@ -5,6 +5,7 @@
 const struct plan_model *const plan_models[] = {
     &plan_checkpoint,
     &plan_stripe,
+    &plan_latency,
     &plan_rebalance,
     &plan_compare,
 };

@@ -37,3 +37,17 @@ def stripe_best_size(length, targets):
 @named
 def stripe_best_count(length, targets):
     return min(stripe_layouts(length, targets))[2]
+
+
+@named
+def packet_payload(mtu, reserved, most):
+    """Data of a full packet. With a most, it is a power of two, as InfiniBand's path MTU is."""
+    left = mtu - reserved
+    if left < 1:
+        raise ValueError("no room for data")
+    if most == 0:
+        return left
+    size = 1
+    while 2 * size <= min(left, most):
+        size *= 2
+    return size
