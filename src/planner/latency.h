@@ -1,9 +1,10 @@
 /* Where the time of one I/O goes: propagation, switches, serialisation, host, server, medium; and
- * what headers and CPU time cost. A row for each section "latency.NAME" of the data, in their order.
+ * what headers and CPU time cost. A row for each section "latency.NAME" of the data, in their
+ * order.
  *
- * What is physics or a standard is computed; what software and media take is data with low, high and
- * source. RoCEv2 carries a power of two of data up to 4,096 bytes in a packet, so an MTU of 9,000
- * carries no more than one of 4,200. */
+ * What is physics or a standard is computed; what software and media take is data with low, high
+ * and source. RoCEv2 carries a power of two of data up to 4,096 bytes in a packet, so an MTU of
+ * 9,000 carries no more than one of 4,200. */
 #pragma once
 #include "planner/figure.h"
 #include "planner/model.h"

@@ -3,11 +3,7 @@
 #include <string.h>
 
 const struct plan_model *const plan_models[] = {
-    &plan_checkpoint,
-    &plan_stripe,
-    &plan_latency,
-    &plan_rebalance,
-    &plan_compare,
+    &plan_checkpoint, &plan_stripe, &plan_latency, &plan_rebalance, &plan_compare,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 
