@@ -61,6 +61,7 @@ struct plan_model {
 extern const struct plan_model *const plan_models[];
 extern const size_t plan_model_count;
 extern const struct plan_model plan_checkpoint;
+extern const struct plan_model plan_cost;
 /* NULL when there is none. */
 const struct plan_model *plan_model_find(const char *name);
 
