@@ -1,7 +1,8 @@
 /* Cost: what idle GPUs cost, what the storage costs that keeps them busy, and when it pays.
  *
- * What recurs is a rate, what is bought is paid once. Break-even is a share of the GPUs' time, as both
- * sides are dollars an hour; only what is bought has a time to pay back. Prices come from the data. */
+ * What recurs is a rate, what is bought is paid once. Break-even is a share of the GPUs' time, as
+ * both sides are dollars an hour; only what is bought has a time to pay back. Prices come from the
+ * data. */
 #pragma once
 #include "planner/figure.h"
 #include "planner/model.h"
