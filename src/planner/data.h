@@ -1,6 +1,6 @@
-/* What users may edit: prices, rules of the chooser, measured costs of operations, presets. Sections
- * of key = value, as their INI files under share/shoal/ hold them; whoever reads the files hands the
- * rows in, in their order.
+/* What users may edit: prices, rules of the chooser, measured costs of operations, presets.
+ * Sections of key = value, as their INI files under share/shoal/ hold them; whoever reads the files
+ * hands the rows in, in their order.
  *
  * A key is found as "section.key". A section "about.NAME" tells of section NAME: `source`, `url`,
  * `date`. Thread: one fills it, then any reads.  Memory: its own, freed by data_deinit. */

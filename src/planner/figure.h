@@ -11,7 +11,7 @@ struct figure {
 
 /* A result in words: a command to type, the name of the limit that binds. */
 #define WORDS_BYTES 240
-struct words {
+struct plan_words {
     char text[WORDS_BYTES];
 };
 

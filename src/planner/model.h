@@ -1,14 +1,15 @@
-/* What a model is: a function from a struct of inputs to a struct of outputs, and a table that names
- * both, so that the command line, the JSON, the page and the tests need no code of their own for it.
+/* What a model is: a function from a struct of inputs to a struct of outputs, and a table that
+ * names both, so that the command line, the JSON, the page and the tests need no code of their own
+ * for it.
  *
- * A model NOUN is three files. NOUN.def has its inputs and outputs, one a line:
+ * A model NOUN is three files. NOUN.def has its inputs and outputs, each once:
  *     INPUT(name, UNIT, "value if none is given", least, most, "what it is")
  *     CHOICE(name, "first|second", "value if none is given", "what it is")
  *     POINTS(name, "example", "what it is")
  *     OUTPUT(name, UNIT, SOURCE, "what it is", "formula")
  *     WORDS(name, SOURCE, "what it is", "formula")
- * NOUN.h makes the structs of them and declares the function; NOUN.c has the function, the table and
- * a line for models.c. A default that begins with @ is a key of the data: "@prices.h200_spot".
+ * NOUN.h makes the structs of them and declares the function; NOUN.c has the function, the table
+ * and a line for models.c. A default that begins with @ is a key of the data: "@prices.h200_spot".
  *
  * A formula is an expression in the names of inputs and outputs of the model, in the syntax of a
  * Python expression with min, max, ceil, floor, sqrt, exp, log, log2 and the functions named in
@@ -52,8 +53,8 @@ struct plan_model {
     uint32_t output_count;
     uint32_t input_bytes;
     uint32_t output_bytes;
-    /* Fills the row-th row of outputs from inputs; false when there is no such row. Most models have
-     * one. Inputs are within their ranges. */
+    /* Fills the row-th row of outputs from inputs; false when there is no such row. Most models
+     * have one. Inputs are within their ranges. */
     bool (*row)(const struct data *data, const void *inputs, size_t row, void *ret_outputs);
 };
 
@@ -73,7 +74,7 @@ const struct plan_model *plan_model_find(const char *name);
 #define PLAN_INT(name, ...) int name;
 #define PLAN_POINTS_FIELD(name, ...) struct points name;
 #define PLAN_FIGURE(name, ...) struct figure name;
-#define PLAN_WORDS_FIELD(name, ...) struct words name;
+#define PLAN_WORDS_FIELD(name, ...) struct plan_words name;
 
 /* The members of struct plan_model that follow from the tables. */
 #define PLAN_TABLES(inputs_, outputs_)                                                             \

@@ -16,7 +16,7 @@ void plan_complain(struct plan_problem *problem, const char *format, ...) {
 }
 
 int plan_init(struct plan *plan, const struct plan_model *model) {
-    assert(model->input_count <= PLAN_INPUTS_MAX);
+    assert(model->input_count <= PLAN_INPUTS_MAX && model->output_count <= PLAN_OUTPUTS_MAX);
     *plan = (struct plan){.model = model};
     plan->inputs = calloc(1, model->input_bytes);
     plan->outputs = calloc(1, model->output_bytes);
@@ -211,7 +211,7 @@ const struct figure *plan_figure(const struct plan *plan, const struct plan_outp
 }
 
 const char *plan_words(const struct plan *plan, const struct plan_output *output) {
-    return ((const struct words *)(const void *)((const char *)plan->outputs + output->offset))
+    return ((const struct plan_words *)(const void *)((const char *)plan->outputs + output->offset))
         ->text;
 }
 

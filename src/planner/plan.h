@@ -9,7 +9,7 @@ struct plan_problem {
     char text[400];
 };
 
-enum { PLAN_INPUTS_MAX = 64 };
+enum { PLAN_INPUTS_MAX = 64, PLAN_OUTPUTS_MAX = 64 };
 
 struct plan {
     const struct plan_model *model;
