@@ -62,9 +62,13 @@ static void plan_balance(const struct cost_inputs *in, struct cost_outputs *out)
 static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
     double month = in->hours_per_month;
     bool own = in->storage == COST_OWN;
-    double capacity = own ? in->capacity : out->managed_capacity.value;
+    const char *nothing = "there is no capacity";
 
-    out->upfront = figure_of(own ? in->bought * in->drive_price + in->setup : 0);
+    out->bought_cost = figure_of(in->bought * in->drive_price + in->setup);
+    double bought_month = out->bought_cost.value / 36;
+    out->managed_more =
+        FIGURE(out->managed_month.value - out->own_month.value - bought_month, &out->managed_month);
+    out->upfront = figure_of(own ? out->bought_cost.value : 0);
     out->payback = FIGURE(out->upfront.value / (out->net.value * month), &out->net);
     if (!out->net.cannot && out->net.value <= 0) {
         out->payback = figure_cannot("it never pays back: storage costs what it wins, or more");
@@ -74,11 +78,12 @@ static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
     out->saved_3 = FIGURE(36 * month * out->net.value - out->upfront.value, &out->net);
     out->saved_5 = FIGURE(60 * month * out->net.value - out->upfront.value, &out->net);
     out->unit_cost =
-        figure_ratio(out->tco_3.value / (36 * month), capacity, "there is no capacity");
-    out->unit_cost = FIGURE(out->unit_cost.value, &out->tco_3, &out->unit_cost);
+        own ? figure_ratio(out->own_month.value + bought_month, month * in->capacity, nothing)
+            : figure_ratio(out->managed_month.value, month * out->managed_capacity.value, nothing);
+    out->unit_cost = FIGURE(out->unit_cost.value, &out->overhead, &out->unit_cost);
 }
 
-static void plan_words(const struct cost_inputs *in, struct cost_outputs *out) {
+static void plan_verdict(const struct cost_inputs *in, struct cost_outputs *out) {
     bool own = in->storage == COST_OWN;
     size_t used = 0;
 
@@ -119,7 +124,7 @@ void cost_plan(const struct cost_inputs *in, struct cost_outputs *out) {
     plan_managed(in, out);
     plan_balance(in, out);
     plan_years(in, out);
-    plan_words(in, out);
+    plan_verdict(in, out);
 }
 
 static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {

@@ -64,6 +64,7 @@ extern const size_t plan_model_count;
 extern const struct plan_model plan_checkpoint;
 extern const struct plan_model plan_cost;
 extern const struct plan_model plan_size;
+extern const struct plan_model plan_choose;
 /* NULL when there is none. */
 const struct plan_model *plan_model_find(const char *name);
 

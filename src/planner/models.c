@@ -6,6 +6,7 @@ const struct plan_model *const plan_models[] = {
     &plan_checkpoint,
     &plan_cost,
     &plan_size,
+    &plan_choose,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 

@@ -91,7 +91,7 @@ static const char *limit(double drives, double links, double nodes, double clien
                             : "the training nodes' NICs";
 }
 
-static void plan_words(const struct size_inputs *in, struct size_outputs *out) {
+static void plan_verdict(const struct size_inputs *in, struct size_outputs *out) {
     const char *why = out->nodes_for_protection.value >= out->nodes_needed.value ? "protection"
                       : out->nodes_for_capacity.value >= out->nodes_needed.value ? "capacity"
                                                                                  : "bandwidth";
@@ -125,7 +125,7 @@ void size_plan(const struct size_inputs *in, struct size_outputs *out) {
     plan_nodes(in, out);
     plan_archive(in, out);
     plan_targets(in, out);
-    plan_words(in, out);
+    plan_verdict(in, out);
 }
 
 static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
