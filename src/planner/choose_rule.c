@@ -1,7 +1,6 @@
 /* Rules of the chooser: a comparison is read, checked and evaluated in one go. */
 #include "planner/choose_rule.h"
 #include "base/err.h"
-#include <ctype.h>
 #include <string.h>
 
 enum { PART_BYTES = 160 };

@@ -6,8 +6,8 @@ static void plan_gpus(const struct cost_inputs *in, struct cost_outputs *out) {
     double month = in->hours_per_month;
 
     out->gpus = figure_of(in->nodes * in->gpus_per_node);
-    double used = out->gpus.value * in->utilisation;
-    out->gpu_cost = figure_of(out->gpus.value * in->gpu_price * in->utilisation);
+    double used = out->gpus.value * in->rented;
+    out->gpu_cost = figure_of(out->gpus.value * in->gpu_price * in->rented);
     out->lost_before = figure_of(out->gpu_cost.value * in->idle_before);
     out->lost_after = figure_of(out->gpu_cost.value * in->idle_after);
     out->gpu_hours_before = figure_of(used * in->idle_before * month / 3600);
@@ -19,10 +19,10 @@ static void plan_gpus(const struct cost_inputs *in, struct cost_outputs *out) {
 static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
     double month = in->hours_per_month;
 
-    out->server_month = figure_of(in->servers * in->server_price * in->utilisation * month);
+    out->extra_month = figure_of(in->extra_nodes * in->extra_price * in->rented * month);
     out->licence_month = figure_of(in->licence * in->capacity * month);
     out->own_month =
-        figure_of(out->server_month.value + out->licence_month.value + in->operations * month);
+        figure_of(out->extra_month.value + out->licence_month.value + in->running_costs * month);
 }
 
 static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out) {
@@ -103,7 +103,7 @@ static void plan_verdict(const struct cost_inputs *in, struct cost_outputs *out)
         bool free;
         const char *text;
     } free_of_charge[] = {
-        {own && in->licence == 0, "licence"}, {own && in->operations == 0, "operations"},
+        {own && in->licence == 0, "licence"}, {own && in->running_costs == 0, "running costs"},
         {own && in->bought == 0, "flash"},    {own && in->setup == 0, "servers and work to set up"},
         {in->archive == 0, "object store"},   {in->egress == 0, "egress"},
     };

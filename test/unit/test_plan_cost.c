@@ -16,12 +16,12 @@ static struct cost_inputs plain_inputs(void) {
         .nodes = 4,
         .gpus_per_node = 8,
         .gpu_price = 1.924 / hour,
-        .utilisation = 1,
+        .rented = 1,
         .idle_before = 0.08,
         .storage = COST_OWN,
         .capacity = 100e12,
-        .servers = 2,
-        .server_price = 1 / hour,
+        .extra_nodes = 2,
+        .extra_price = 1 / hour,
         .fsx_125 = 0.145 / 1073741824.0 / month,
         .write_bandwidth = 1e9,
         .managed_step = 2400 * 1073741824.0,
@@ -100,8 +100,8 @@ static void more_costs_never_help(void **state) {
         struct cost_inputs in = plain_inputs();
 
         cost_plan(&in, &less);
-        *(double *[]){&in.servers,    &in.server_price, &in.licence,
-                      &in.operations, &in.bought,       &in.idle_after}[i] += i == 2   ? 1e-17
+        *(double *[]){&in.extra_nodes,    &in.extra_price, &in.licence,
+                      &in.running_costs, &in.bought,       &in.idle_after}[i] += i == 2   ? 1e-17
                                                                               : i == 4 ? 1e12
                                                                                        : 0.01;
         in.drive_price = 1e-10;
@@ -143,8 +143,8 @@ static void free_things_are_named(void **state) {
     cost_plan(&in, &out);
     assert_string_equal(
         out.not_counted.text,
-        "licence, operations, flash, servers and work to set up, object store, egress");
-    in.archive = in.egress = in.licence = in.operations = in.bought = in.setup = 1;
+        "licence, running costs, flash, servers and work to set up, object store, egress");
+    in.archive = in.egress = in.licence = in.running_costs = in.bought = in.setup = 1;
     cost_plan(&in, &out);
     assert_string_equal(out.not_counted.text, "nothing");
 }

@@ -32,11 +32,11 @@ static struct size_inputs plain_inputs(void) {
         .interval = 1800,
         .work = 30 * 86400.0,
         .archive_every = 48,
-        .files = 1e6,
+        .file_count = 1e6,
         .inode_bytes = 2560,
         .node_operations = 1250,
-        .target_operations = 25000,
-        .metadata_share = 0.7,
+        .target_rate = 25000,
+        .utilisation = 0.7,
     };
 }
 
@@ -179,7 +179,7 @@ static void what_cannot_be(void **state) {
 
     in.target = 0;
     in.interval = 0;
-    in.metadata_share = 0;
+    in.utilisation = 0;
     size_plan(&in, &out);
     assert_string_equal(out.nodes_needed.cannot, "the target time is zero");
     assert_string_equal(out.archived.cannot,
