@@ -18,9 +18,9 @@ struct env_http_document {
 enum { ENV_HTTP_ADDRESS_BYTES = 64, ENV_HTTP_CONNECTIONS_MAX = 64 };
 
 /* address: "127.0.0.1:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port 0 is any free
- * one. ret_address is where it listens then, written like that. documents stays the caller's and must
- * live until the stop. -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_ACCESS and others of the
- * system. */
+ * one. ret_address is where it listens then, written like that. documents stays the caller's and
+ * must live until the stop. -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_ACCESS and others of
+ * the system. */
 MUST_CHECK int env_http_start(const char *address, const struct env_http_document *documents,
                               size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
                               struct env_http **ret_http);

@@ -93,10 +93,14 @@ static void plan_verdict(const struct cost_inputs *in, struct cost_outputs *out)
         snprintf(out->verdict.text, WORDS_BYTES,
                  "it does not pay: %.3g %% of GPU time would have to be won, not %.3g %%",
                  100 * out->break_even.value, 100 * out->gain.value);
+    } else if (out->upfront.value > 0) {
+        snprintf(out->verdict.text, WORDS_BYTES,
+                 "it pays: %.3g %% of GPU time would do for what recurs, %.3g %% is won, and what "
+                 "is bought is earned back in %.3g months",
+                 100 * out->break_even.value, 100 * out->gain.value, out->payback.value);
     } else {
         snprintf(out->verdict.text, WORDS_BYTES,
-                 "it pays from the first hour on, except for what is bought: %.3g %% of GPU time "
-                 "would do, %.3g %% is won",
+                 "it pays from the first hour on: %.3g %% of GPU time would do, %.3g %% is won",
                  100 * out->break_even.value, 100 * out->gain.value);
     }
     const struct {

@@ -65,6 +65,7 @@ extern const struct plan_model plan_checkpoint;
 extern const struct plan_model plan_cost;
 extern const struct plan_model plan_size;
 extern const struct plan_model plan_choose;
+extern const struct plan_model plan_cluster;
 /* NULL when there is none. */
 const struct plan_model *plan_model_find(const char *name);
 

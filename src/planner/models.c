@@ -7,6 +7,7 @@ const struct plan_model *const plan_models[] = {
     &plan_cost,
     &plan_size,
     &plan_choose,
+    &plan_cluster,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 

@@ -1,8 +1,8 @@
 /* Results written out: lines for people, JSON and CSV in SI base units for programs.
  *
  * JSON of one model (RFC 8259):
- *     {"model", "summary", "inputs": [{"name", "kind", "unit", "value", "text", "choices" or "least"
- *                 and "most", "given", "help"}],
+ *     {"model", "summary", "inputs": [{"name", "kind", "unit", "value", "text", "choices" or
+ *                 "least" and "most", "given", "help"}],
  *      "outputs": [{"name", "label", "unit", "formula", "names", "source", "url"}],
  *      "rows": [{NAME: {"value", "text"} or {"value": null, "text": "cannot be computed: ..."}}]}
  * With a sweep each row holds the swept input too. Words have their text as value.
