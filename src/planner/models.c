@@ -3,11 +3,7 @@
 #include <string.h>
 
 const struct plan_model *const plan_models[] = {
-    &plan_checkpoint,
-    &plan_cost,
-    &plan_size,
-    &plan_choose,
-    &plan_cluster,
+    &plan_checkpoint, &plan_cost, &plan_size, &plan_choose, &plan_cluster,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 

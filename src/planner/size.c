@@ -74,9 +74,8 @@ static void plan_archive(const struct size_inputs *in, struct size_outputs *out)
 
 static void plan_targets(const struct size_inputs *in, struct size_outputs *out) {
     out->operations = figure_of(in->nodes * in->node_operations);
-    struct figure targets =
-        figure_ratio(out->operations.value, in->target_rate * in->utilisation,
-                     "a metadata target that does nothing is never enough");
+    struct figure targets = figure_ratio(out->operations.value, in->target_rate * in->utilisation,
+                                         "a metadata target that does nothing is never enough");
     out->metadata_targets = FIGURE(fmax(1, ceil(targets.value)), &targets);
     out->metadata_size = figure_of(in->file_count * in->inode_bytes);
 }

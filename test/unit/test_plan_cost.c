@@ -100,10 +100,10 @@ static void more_costs_never_help(void **state) {
         struct cost_inputs in = plain_inputs();
 
         cost_plan(&in, &less);
-        *(double *[]){&in.extra_nodes,    &in.extra_price, &in.licence,
-                      &in.running_costs, &in.bought,       &in.idle_after}[i] += i == 2   ? 1e-17
-                                                                              : i == 4 ? 1e12
-                                                                                       : 0.01;
+        *(double *[]){&in.extra_nodes,   &in.extra_price, &in.licence,
+                      &in.running_costs, &in.bought,      &in.idle_after}[i] += i == 2   ? 1e-17
+                                                                                : i == 4 ? 1e12
+                                                                                         : 0.01;
         in.drive_price = 1e-10;
         cost_plan(&in, &more);
         assert_true(more.saved_3.value < less.saved_3.value);
