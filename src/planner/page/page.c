@@ -17,7 +17,7 @@ void page_deinit(struct page *page) {
     data_deinit(&page->data);
 }
 
-/* False at the end, and when the line is too long or has too many fields: its count is 0 then. */
+/* False at the end. A line that is too long or has too many fields counts none. */
 static bool line_next(const char **at, struct line *line) {
     size_t size = strcspn(*at, "\n");
 
@@ -25,19 +25,20 @@ static bool line_next(const char **at, struct line *line) {
     if (**at == '\0') {
         return false;
     }
+    const char *text = *at;
+    *at += size + (text[size] == '\n');
     if (size >= sizeof line->text) {
-        return false;
+        return true;
     }
-    memcpy(line->text, *at, size);
+    memcpy(line->text, text, size);
     line->text[size] = '\0';
-    *at += size + ((*at)[size] == '\n');
     char *field = line->text;
     while (field) {
         char *tab = strchr(field, '\t');
 
         if (line->count == FIELDS_MAX) {
             line->count = 0;
-            return false;
+            return true;
         }
         line->fields[line->count++] = field;
         if (tab) {
@@ -62,9 +63,6 @@ static int take_rows(const char *at, struct data *data, struct plan_problem *pro
     while (r == 0 && line_next(&at, &line)) {
         r = line.count == 3 ? data_set(data, line.fields[0], line.fields[1], line.fields[2])
                             : -ERR_MALFORMED;
-    }
-    if (r == 0 && *at != '\0') {
-        r = -ERR_MALFORMED;
     }
     if (r < 0) {
         plan_complain(problem, "a setting is malformed or too long: %s", err_text(r));
