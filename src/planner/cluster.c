@@ -40,7 +40,7 @@ bool cluster_spread(uint32_t file_count, uint32_t stripe_count, uint32_t target_
     return true;
 }
 
-static void plan_metadata(const struct cluster_inputs *in, struct cluster_outputs *out) {
+static void plan_operations(const struct cluster_inputs *in, struct cluster_outputs *out) {
     double targets = floor(in->metadata_targets);
     double cores = in->cores_per_metadata_target * in->utilisation;
 
@@ -108,7 +108,7 @@ static void plan_data(const struct cluster_inputs *in, struct cluster_outputs *o
 void cluster_plan(const struct cluster_inputs *in, struct cluster_outputs *out) {
     double cores = in->clients * in->cores_per_client;
 
-    plan_metadata(in, out);
+    plan_operations(in, out);
     plan_data(in, out);
     out->small_reads =
         figure_ratio(cores, in->client_open + in->file_size * in->client_read, no_cost);

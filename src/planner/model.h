@@ -62,9 +62,16 @@ struct plan_model {
 extern const struct plan_model *const plan_models[];
 extern const size_t plan_model_count;
 extern const struct plan_model plan_checkpoint;
+extern const struct plan_model plan_metadata;
+extern const struct plan_model plan_loading;
+extern const struct plan_model plan_scaling;
+extern const struct plan_model plan_stripe;
+extern const struct plan_model plan_latency;
+extern const struct plan_model plan_rebalance;
 extern const struct plan_model plan_cost;
 extern const struct plan_model plan_size;
 extern const struct plan_model plan_choose;
+extern const struct plan_model plan_compare;
 extern const struct plan_model plan_cluster;
 /* NULL when there is none. */
 const struct plan_model *plan_model_find(const char *name);

@@ -19,8 +19,8 @@ class Browser:
         options = Options()
         options.binary_location = shutil.which("chromium")
         for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--no-first-run", "--disable-background-networking", "--disable-component-update",
-                     "--disable-sync", "--disable-extensions", f"--user-data-dir={self.folder}",
+                     "--no-first-run", "--disable-background-networking", "--disable-sync",
+                     "--disable-component-update", "--disable-extensions", f"--user-data-dir={self.folder}",
                      f"--window-size={width},{height}"):
             options.add_argument(word)
         if dark:
@@ -53,8 +53,8 @@ class Browser:
         """Replaces a field's text as keys do."""
         self.run("""
             const control = document.getElementById(arguments[0]);
-            for (let at = control.closest('details'); at; at = at.parentElement.closest('details')) {
-                at.open = true;
+            for (let at = control; at; at = at.parentElement) {
+                if (at.tagName === 'DETAILS') { at.open = true; }
             }
             control.focus(); control.select && control.select();""", field)
         control = self.driver.switch_to.active_element

@@ -53,8 +53,8 @@ EXAMPLES = [
     dict(number=35,
          claimed="A checkpoint of 140 s every 30 to 45 minutes idles the GPUs for 23 % of the "
                  "time, one of 7 s for 1.2 %, one of 3.5 s for 0.6 %.",
-         right="T / (I + T): 7.2 % at 30 minutes and 4.9 % at 45 for 140 s; 0.39 to 0.26 % for 7 s; "
-               "0.19 to 0.13 % for 3.5 s. 23 % would take a checkpoint every 8 minutes.",
+         right="T / (I + T): 7.2 % at 30 minutes and 4.9 % at 45 for 140 s, 0.39 to 0.26 % for "
+               "7 s, 0.19 to 0.13 % for 3.5 s. 23 % would take a checkpoint every 8 minutes.",
          run="checkpoint --state weights-bf16 --write-bandwidth 1GB/s --interval 30min",
          expect={"stall": (140, 1e-9), "idle": (140 / 1940, 1e-9)},
          compute={"at 45 min": ("140 / (2700 + 140)", 0.0493), "7 s": ("7 / 1807", 0.003874),

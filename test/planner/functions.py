@@ -3,6 +3,7 @@
 The formula that `shoal plan --explain` shows is evaluated with these and compared with the figure.
 """
 
+import fractions
 import configparser
 import math
 import operator
@@ -18,6 +19,82 @@ def named(function):
     """Makes a function known to formulas."""
     FUNCTIONS[function.__name__] = function
     return function
+
+
+@named
+def erlang_c(servers, load):
+    """The share of arrivals that wait in M/M/c: c servers, `load` arrivals a service time.
+
+    (a^c / c!) / ((1 - a/c) * sum(a^k / k!, k < c) + a^c / c!), each term of the sum taken over the
+    one outside it. What is smaller than 1e-290 is 0.
+    """
+    if load == 0:
+        return 0.0
+    term, total = 1.0, 0.0
+    for k in range(int(servers) - 1, -1, -1):
+        term *= (k + 1) / load
+        total += term
+    waiting = 1 / (1 + (1 - load / servers) * total)
+    return 0.0 if waiting < 1e-290 else waiting
+
+
+def solve(rows, right):
+    """The solution of a regular system in exact fractions."""
+    rows = [list(row) + [value] for row, value in zip(rows, right)]
+    for k in range(len(rows)):
+        pivot = next(i for i in range(k, len(rows)) if rows[i][k] != 0)
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(len(rows)):
+            if i != k:
+                share = rows[i][k] / rows[k][k]
+                rows[i] = [one - share * other for one, other in zip(rows[i], rows[k])]
+    return [row[-1] / row[k] for k, row in enumerate(rows)]
+
+
+def least_squares(points, sets):
+    """B, a, b and the error of X = B N / (1 + a (N-1) + b N (N-1)), of the best set of terms.
+
+    The terms 1/B, a/B and b/B of N/X by the normal equations, each point weighted by X/N, in exact
+    fractions; a set of terms with a negative one means nothing.
+    """
+    weighted = [[fractions.Fraction(x) / n for x in (y, y * (n - 1), y * n * (n - 1))]
+                for n, y in ((fractions.Fraction(n), fractions.Fraction(x)) for n, x in points)]
+    best = None
+    for terms in sets:
+        normal = [[sum(row[i] * row[j] for row in weighted) for j in terms] for i in terms]
+        found = solve(normal, [sum(row[i] for row in weighted) for i in terms])
+        whole = [fractions.Fraction(0)] * 3
+        for term, value in zip(terms, found):
+            whole[term] = value
+        distance = sum((sum(c * r for c, r in zip(whole, row)) - 1) ** 2 for row in weighted)
+        if whole[0] > 0 and min(whole) >= 0 and (best is None or distance < best[0]):
+            best = distance, whole
+    first, second, third = best[1]
+    most = max(n for n, _ in points)
+    alone, contention, coherency = 1 / float(first), float(second / first), float(third / first)
+    contention = contention if contention * most >= 1e-9 else 0.0
+    coherency = coherency if coherency * most * most >= 1e-9 else 0.0
+    squares = [(alone * n / (1 + contention * (n - 1) + coherency * n * (n - 1)) / x - 1) ** 2
+               for n, x in points]
+    error = math.sqrt(math.fsum(squares) / len(squares))
+    return alone, contention, coherency, error if error >= 1e-9 else 0.0
+
+
+@named
+def least_squares_amdahl(points):
+    """B, f and the error of X = B N / (1 + f (N-1))."""
+    if len({n for n, _ in points}) < 2:
+        raise ValueError("too few points")
+    alone, serial, _, error = least_squares(points, [(0, 1), (0,)])
+    return alone, serial, error
+
+
+@named
+def least_squares_usl(points):
+    """B, a, b and the error of X = B N / (1 + a (N-1) + b N (N-1))."""
+    if len({n for n, _ in points}) < 3:
+        raise ValueError("too few points")
+    return least_squares(points, [(0, 1, 2), (0, 1), (0, 2), (0,)])
 
 
 CHOOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/shoal/chooser.ini")
@@ -87,3 +164,37 @@ def layout_spread(files, stripe_count, targets):
 def layout_share_on_fullest(files, stripe_count, targets):
     """Share of the files with a piece on the fullest target."""
     return max(pieces_of(files, stripe_count, targets)) / int(files)
+def stripe_layouts(length, targets):
+    """Each layout allowed as (rank, size, count); the least rank suits best."""
+    most = min(64, math.floor(targets))
+    if most < 4 or length < 4 * 65536:
+        raise ValueError("nothing fits")
+    for count in range(4, most + 1):
+        for size in range(65536, (4 << 20) + 1, 65536):
+            rounds = math.ceil(length / (size * count))
+            excess = rounds * size * count - length
+            yield (excess, -min(size, 1 << 20), -count, -size), size, count
+
+
+@named
+def stripe_best_size(length, targets):
+    return min(stripe_layouts(length, targets))[1]
+
+
+@named
+def stripe_best_count(length, targets):
+    return min(stripe_layouts(length, targets))[2]
+
+
+@named
+def packet_payload(mtu, reserved, most):
+    """Data of a full packet. With a most, it is a power of two, as InfiniBand's path MTU is."""
+    left = mtu - reserved
+    if left < 1:
+        raise ValueError("no room for data")
+    if most == 0:
+        return left
+    size = 1
+    while 2 * size <= min(left, most):
+        size *= 2
+    return size

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 
+import shipped
 from functions import FUNCTIONS
 
 CANNOT = "cannot be computed: "
@@ -44,7 +45,7 @@ def evaluate(formula, names, data=None):
     """The formula's value, or None where it has none: a division by 0, a figure that has none."""
     # A comprehension sees globals only, so all names are given as such.
     scope = {"__builtins__": {}, **FUNCTIONS, **names}
-    scope["data"] = data
+    scope["data"] = data or shipped.data
     try:
         value = eval(formula, scope)  # pylint: disable=eval-used
     except (ZeroDivisionError, OverflowError, NameError, ValueError):

@@ -79,10 +79,20 @@ def model_names(shoal):
     return [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
 
 
+def draw_points(chance):
+    """Measured throughput of more and more clients, with some error; None: no points."""
+    share, growth = chance.uniform(0, 0.1), chance.uniform(1.5, 4)
+    counts = [max(1, round(growth ** i)) for i in range(chance.randrange(7))]
+    return ",".join(f"{n}:{20 * n / (1 + share * n) * chance.uniform(0.8, 1.2):.4g}"
+                    for n in counts) or None
+
+
 def draw(chance, entry):
     """A value for an input near its default, as text; None leaves the default."""
-    if chance.random() < 0.3 or entry["kind"] == "points":
+    if chance.random() < 0.3:
         return None
+    if entry["kind"] == "points":
+        return draw_points(chance)
     if entry["kind"] == "choice":
         return chance.choice(entry["choices"].split("|"))
     unit = {"1": "", "bytes": "B", "s": "s", "bytes/s": "B/s", "1/s": "/s", "s/byte": "s/B",

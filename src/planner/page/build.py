@@ -2,8 +2,8 @@
 
 Usage: build.py FOLDER WASM CHART_JS OUTPUT INI...
 
-FOLDER has page.html, page.css and page.js. An INI file below a folder "scenarios" is a scenario, any
-other is data.
+FOLDER has page.html, page.css and page.js. An INI file below a folder "scenarios" is a scenario,
+any other is data.
 """
 
 import base64
