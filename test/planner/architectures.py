@@ -36,6 +36,9 @@ def architectures(shoal, tally):
                     next(entry["value"] for model in result["models"] if model["model"] == "size"
                          for entry in model["inputs"] if entry["name"] == "checkpoint_size"),
                     f"{name}: the size model and the checkpoint model differ in the checkpoint")
+        needed = first["metadata"]["targets_needed"]["value"]
+        tally.check(needed == first["size"]["metadata_targets"]["value"],
+                    f"{name}: the metadata model asks for {needed} targets")
         tally.check(first["cost"]["net"]["value"] > 0, f"{name}: it does not pay")
         tally.check(first["choose"]["system"]["value"] == FIRST[name],
                     f"{name}: first is {first['choose']['system']['value']}")
