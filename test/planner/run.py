@@ -6,12 +6,17 @@ Usage: run.py SHOAL [PART]...    (all of PARTS by default)
 Prints a line for each failure and `N passed, N failed` at the end; exit status 1 on a failure.
 """
 
+import csv
 import glob
 import importlib
+import io
+import json
 import os
 import random
 import shlex
+import subprocess
 import sys
+import tempfile
 
 import plan
 from architectures import architectures
@@ -19,6 +24,7 @@ from rules import rules
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEED = 20261121
+DRAWS = 60  # of random inputs for each model
 
 
 class Tally:
@@ -89,6 +95,12 @@ def draw_points(chance):
                     for n in counts) or None
 
 
+# What stands behind a base number of each unit.
+SUFFIXES = {"1": "", "bytes": "B", "s": "s", "bytes/s": "B/s", "1/s": "/s", "s/byte": "s/B",
+            "bytes/s/byte": "B/s/B", "m": "m", "$": "", "$/s": "/s", "$/byte": "/B",
+            "$/byte/s": "/B/s"}
+
+
 def draw(chance, entry):
     """A value for an input near its default, as text; None leaves the default."""
     if chance.random() < 0.3:
@@ -97,9 +109,7 @@ def draw(chance, entry):
         return draw_points(chance)
     if entry["kind"] == "choice":
         return chance.choice(entry["choices"].split("|"))
-    unit = {"1": "", "bytes": "B", "s": "s", "bytes/s": "B/s", "1/s": "/s", "s/byte": "s/B",
-            "bytes/s/byte": "B/s/B", "m": "m", "$": "", "$/s": "/s", "$/byte": "/B",
-            "$/byte/s": "/B/s"}[entry["unit"]]
+    unit = SUFFIXES[entry["unit"]]
     value = entry["value"] * 10 ** chance.uniform(-1, 1)
     if entry["value"] == 0:
         value = chance.choice([0, entry["least"], 10 ** chance.uniform(0, 3)])
@@ -109,7 +119,8 @@ def draw(chance, entry):
     return ("$" if entry["unit"].startswith("$") else "") + f"{value!r}{unit}"
 
 
-def check_formulas(result, tally, words):
+def check_formulas(result, wrong, words):
+    """Compares each figure with its formula; what differs is added to wrong."""
     for index, row in enumerate(result["rows"]):
         names = plan.names_of(result, row)
         for output in result["outputs"]:
@@ -117,40 +128,173 @@ def check_formulas(result, tally, words):
             if not output["formula"] or figure["value"] is None:
                 continue
             value = plan.evaluate(output["formula"], names)
-            tally.check(value is not None and plan.near(value, figure["value"], 1e-9),
-                        f"formula of {output['name']} gives {value}, the model "
-                        f"{figure['value']} (row {index}): shoal plan {shlex.join(words)}")
+            if value is None or not plan.near(value, figure["value"], 1e-9):
+                wrong.append(f"formula of {output['name']} gives {value}, the model "
+                             f"{figure['value']} (row {index}): shoal plan {shlex.join(words)}")
 
 
-def formulas(shoal, tally):
-    for model in model_names(shoal):
-        chance = random.Random(SEED)
-        result = plan.plan(shoal, [model])
-        forms = describe(shoal, model, result)
-        check_formulas(result, tally, [model])
-        for _ in range(60):
-            words = [model]
-            for entry in forms:
-                text = draw(chance, entry)
-                if text is not None:
-                    words += ["--" + entry["name"].replace("_", "-"), text]
-            try:
-                check_formulas(plan.plan(shoal, words), tally, words)
-            except plan.Refused as error:
-                tally.check(False, f"seed {SEED}: {error}: shoal plan {shlex.join(words)}")
-
-
-def describe(shoal, model, result):
-    """The inputs with choices and ranges."""
-    del shoal, model
+def mark_integral(result):
+    """Tells of each input whether its default is a whole number."""
     for entry in result["inputs"]:
         entry["integral"] = entry["kind"] == "number" and entry["unit"] == "1" and \
             entry["value"] == int(entry["value"])
     return result["inputs"]
 
 
-PARTS = {"architectures": architectures, "rules": rules,
-         "examples": examples, "formulas": formulas}
+def formulas(shoal, tally):
+    for model in model_names(shoal):
+        chance = random.Random(SEED)
+        result = plan.plan(shoal, [model])
+        entries = mark_integral(result)
+        wrong = []
+        check_formulas(result, wrong, [model])
+        for _ in range(DRAWS):
+            words = [model]
+            for entry in entries:
+                text = draw(chance, entry)
+                if text is not None:
+                    words += ["--" + entry["name"].replace("_", "-"), text]
+            try:
+                check_formulas(plan.plan(shoal, words), wrong, words)
+            except plan.Refused as error:
+                wrong.append(f"{error}: shoal plan {shlex.join(words)}")
+        tally.check(not wrong, f"{model}, seed {SEED}: {len(wrong)} wrong, first: {wrong[:1]}")
+
+
+# Words, and what the one line must say: the option and an example, or what there is.
+REFUSALS = [
+    ("checkpoint --target 60", ["--target takes a time with its unit", "--target 60s"]),
+    ("checkpoint --measured-size '70 G'", ["--measured-size takes a size", "140GB"]),
+    ("checkpoint --target -60s", ["--target takes 0 s to", "not -60 s"]),
+    ("checkpoint --nodes 0", ["--nodes takes 1 to"]),
+    ("checkpoint --nodes 1e300", ["--nodes takes 1 to"]),
+    ("checkpoint --params many", ["--params takes a number", "70B"]),
+    ("checkpoint --write-bandwidth 20GB", ["--write-bandwidth takes a bandwidth", "20GB/s"]),
+    ("checkpoint --efficiency 150%", ["--efficiency takes 0 % to 100 %"]),
+    ("checkpoint --mode later", ["--mode takes one of sync|async"]),
+    ("checkpoint --mode", ["--mode needs a value"]),
+    ("checkpoint --nodes 8 --nodes 9", ["--nodes is given twice"]),
+    ("checkpoint --nope 1", ["checkpoint has no option --nope"]),
+    ("checkpoint nodes=8", ["not nodes=8"]),
+    ("checkpoint metadata", ["one model"]),
+    ("checkpoint --json --csv", ["--json or --csv"]),
+    ("checkpoint --sweep nodes", ["--sweep nodes", "for example"]),
+    ("checkpoint --sweep nodes=1..2:1", ["number of steps"]),
+    ("checkpoint --sweep nodes=0..2:5", ["out of range"]),
+    ("checkpoint --data /nowhere.ini", ["/nowhere.ini cannot be read"]),
+    ("checkpoint --calibration /nowhere", ["/nowhere cannot be read"]),
+    ("cost --gpu-price 4.62", ["--gpu-price takes an amount in $", "$4.62/h"]),
+    ("checkpont", ["no model \"checkpont\""]),
+    ("", ["say one of a model"]),
+    ("--json", ["say one of a model"]),
+    ("--from /nowhere.ini", ["/nowhere.ini cannot be read"]),
+    ("--from /", ["cannot be read"]),
+    ("--from x --html y", ["say one of a model"]),
+    ("--html /nowhere/x", ["/nowhere/x cannot be written"]),
+    ("--html /", ["/ is there already"]),
+    ("--html x --json", ["takes no further options"]),
+    ("--serve nowhere", ["--serve takes ADDR:PORT", "127.0.0.1:8080"]),
+    ("--serve 127.0.0.1:99999", ["--serve takes ADDR:PORT"]),
+    ("--serve 127.0.0.1:", ["--serve takes ADDR:PORT"]),
+    ("--serve [::1", ["--serve takes ADDR:PORT"]),
+    ("--serve 192.0.2.1:80", ["192.0.2.1:80 cannot be listened at"]),
+    ("--serve 0 --target 60s", ["is for a model"]),
+]
+# Text of a scenario, and what the one line must say.
+SCENARIOS = [
+    ("nodes = 8", ["stands in no section"]),
+    ("[checkpoint]\nnodes 8", ["line 2"]),
+    ("[checkpoint]\nnodes = 8\nnodes = 9", ["twice"]),
+    ("[checkpont]\nnodes = 8", ["no model \"checkpont\""]),
+    ("[checkpoint]\nnoses = 8", ["no input \"noses\""]),
+    ("[common]\nnoses = 8", ["no input \"noses\""]),
+    ("[checkpoint]\ntarget = 60", ["[checkpoint] target takes a time"]),
+    ("[checkpoint]\ntarget = =size", ["is no figure"]),
+    ("[checkpoint]\ntarget = =checkpoint.stall", ["circle"]),
+    ("[checkpoint]\nwrite_bandwidth = 0GB/s\n[loading]\ncheckpoint_stall = =checkpoint.stall",
+     ["cannot be computed: the bandwidth is zero"]),
+    ("[checkpoint]\nnodes = 8\0", ["zero byte"]),
+    ("[checkpoint]\nnodes = " + "8" * 2000, ["is neither"]),
+    ("x" * 1100000, ["cannot be read"]),
+]
+CALIBRATIONS = [
+    ("", ["is not what"]), ("{}", ["is not what"]), ("[]", ["is not what"]), ("[1]", ["is not what"]),
+    ("[{\"name\": \"create\"}]", ["is not what"]),
+    ("[{\"name\": \"create\", \"ops_per_s\": -1}]", ["is not what"]),
+    ("[" * 100000, ["is not what"]),
+]
+
+
+def check_refusal(shoal, tally, words, parts):
+    """One line on standard error with these parts, exit 1 or 2, nothing on standard output."""
+    run = subprocess.run([shoal, "plan"] + words, capture_output=True, text=True, check=False,
+                         timeout=60)
+    good = run.returncode in (1, 2) and run.stdout == "" and run.stderr.count("\n") == 1 and \
+        run.stderr.startswith("shoal plan: ") and all(part in run.stderr for part in parts)
+    tally.check(good, f"refusal of {shlex.join(words)[:80]}: {run.returncode} {run.stderr[:300]!r}")
+
+
+def refusals(shoal, tally):
+    for words, parts in REFUSALS:
+        check_refusal(shoal, tally, shlex.split(words), parts)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "file")
+        for option, rows in (("--from", SCENARIOS), ("--calibration", CALIBRATIONS)):
+            for text, parts in rows:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                words = [option, path] + (["cluster"] if option == "--calibration" else [])
+                check_refusal(shoal, tally, words, parts)
+
+
+def outputs(shoal, tally):
+    """Lines, JSON and CSV say the same; sweeps end where they should; nothing is inf or nan."""
+    for model in model_names(shoal):
+        result = plan.plan(shoal, [model])
+        lines = plan.call(shoal, [model, "--explain"])
+        rows = list(csv.DictReader(io.StringIO(plan.call(shoal, [model, "--csv"]))))
+        tally.check(len(rows) == len(result["rows"]), f"{model}: rows of CSV and JSON")
+        for output in result["outputs"]:
+            unit = output["unit"]
+            head = output["name"] + ("" if unit in ("1", "words") else f" [{unit}]")
+            for row, figures in zip(rows, result["rows"]):
+                figure = figures[output["name"]]
+                value = row[head] if unit == "words" else \
+                    figure["value"] if figure["value"] is None else float(row[head])
+                if value != figure["value"] or figure["text"] not in lines:
+                    tally.check(False, f"{model}.{output['name']}: {row[head]}, {figure}")
+        number = next(entry for entry in result["inputs"] if entry["kind"] == "number")
+        ends = plan.plan(shoal, [model, "--sweep", f"{number['name']}="
+                                 f"{exact(number, 'least')}..{exact(number, 'most')}:5"])["rows"]
+        got = [row[number["name"]]["value"] for row in ends]
+        tally.check(got[0] == number["least"] and got[-1] == number["most"],
+                    f"{model}: a sweep from {got[0]} to {got[-1]}")
+
+
+def exact(entry, key):
+    sign = "$" if entry["unit"].startswith("$") else ""
+    return f"{sign}{entry[key]!r}{SUFFIXES[entry['unit']]}"
+
+
+def calibration(shoal, tally):
+    """Rates of this machine take the place of the shipped costs."""
+    rows = [{"name": "open", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 0},
+            {"name": "open", "threads": 8, "ops_per_s": 4000.0, "mb_per_s": 0},
+            {"name": "read", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 1048.576},
+            {"name": "read", "threads": 1, "ops_per_s": 9000.0, "mb_per_s": 450}]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bench.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(rows, file)
+        result = plan.plan(shoal, ["cluster", "--calibration", path])
+    values = {entry["name"]: entry["value"] for entry in result["inputs"]}
+    cores = os.cpu_count()
+    tally.check(plan.near(values["client_open"], cores / 4000, 1e-9), "cost of an open")
+    tally.check(plan.near(values["client_read"], cores / 1048.576e6, 1e-9), "cost of a byte")
+
+
+PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
+         "calibration": calibration, "architectures": architectures, "rules": rules}
 
 
 def main(arguments):
