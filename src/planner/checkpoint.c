@@ -4,7 +4,7 @@
 
 static const char no_bandwidth[] = "the bandwidth is zero";
 
-static void plan_size(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
+static void plan_state(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
     const double bytes[] = {14, 2, 4, 12, 8, 10, in->bytes_per_parameter};
     double copies = in->deduplicated == 0 ? 1 : in->replicas;
 
@@ -93,7 +93,7 @@ static void plan_verdict(const struct checkpoint_inputs *in, struct checkpoint_o
 }
 
 void checkpoint_plan(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
-    plan_size(in, out);
+    plan_state(in, out);
     plan_stall(in, out);
     plan_failures(in, out);
     plan_verdict(in, out);

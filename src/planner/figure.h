@@ -10,7 +10,7 @@ struct figure {
 };
 
 /* A result in words: a command to type, the name of the limit that binds. */
-#define WORDS_BYTES 240
+#define WORDS_BYTES 560
 struct plan_words {
     char text[WORDS_BYTES];
 };

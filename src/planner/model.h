@@ -68,6 +68,9 @@ extern const struct plan_model plan_scaling;
 extern const struct plan_model plan_stripe;
 extern const struct plan_model plan_latency;
 extern const struct plan_model plan_rebalance;
+extern const struct plan_model plan_cost;
+extern const struct plan_model plan_size;
+extern const struct plan_model plan_choose;
 extern const struct plan_model plan_compare;
 extern const struct plan_model plan_cluster;
 /* NULL when there is none. */

@@ -10,6 +10,9 @@ const struct plan_model *const plan_models[] = {
     &plan_stripe,
     &plan_latency,
     &plan_rebalance,
+    &plan_cost,
+    &plan_size,
+    &plan_choose,
     &plan_compare,
     &plan_cluster,
 };

@@ -4,7 +4,10 @@ The formula that `shoal plan --explain` shows is evaluated with these and compar
 """
 
 import fractions
+import configparser
 import math
+import operator
+import os
 
 FUNCTIONS = {
     "min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "sqrt": math.sqrt,
@@ -94,6 +97,43 @@ def least_squares_usl(points):
     return least_squares(points, [(0, 1, 2), (0, 1), (0, 2), (0,)])
 
 
+CHOOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/shoal/chooser.ini")
+UNITS = {"GB/s": 1e9, "%": 0.01, "": 1}
+COMPARISONS = [("==", operator.eq), ("!=", operator.ne), ("<=", operator.le), (">=", operator.ge),
+               ("<", operator.lt), (">", operator.gt)]
+
+
+def holds(comparison, given):
+    """Whether a comparison of a rule is true of what is given."""
+    for sign, compare in COMPARISONS:
+        name, found, wanted = comparison.partition(sign)
+        if found:
+            value = given[name.strip()]
+            wanted = wanted.strip()
+            if not isinstance(value, str):
+                unit = wanted.lstrip("0123456789.")
+                wanted = float(wanted[:len(wanted) - len(unit)]) * UNITS[unit]
+            return compare(value, wanted)
+    raise ValueError(comparison)
+
+
+@named
+def chooser_score(system, **given):
+    """Points of the shipped rules that apply to a system, which is named as it is shown."""
+    rules = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=(";",))
+    rules.read(CHOOSER, encoding="utf-8")
+    score = 0
+    for section in rules.sections():
+        if section.startswith("chooser.") and rules[section]["name"] == system:
+            for key, text in rules[section].items():
+                if key == "name":
+                    continue
+                condition, points, _ = (part.strip() for part in text.split(":", 2))
+                applies = condition == "always" or \
+                    all(holds(part, given) for part in condition.split(" and "))
+                if applies and points != "no":
+                    score += int(points)
+    return score
 def chains_of(seed, stripe_count, target_count):
     """Where a file of that seed lies: MurmurHash3's finaliser names the first chain."""
     value = seed
