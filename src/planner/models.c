@@ -3,18 +3,8 @@
 #include <string.h>
 
 const struct plan_model *const plan_models[] = {
-    &plan_checkpoint,
-    &plan_metadata,
-    &plan_loading,
-    &plan_scaling,
-    &plan_stripe,
-    &plan_latency,
-    &plan_rebalance,
-    &plan_cost,
-    &plan_size,
-    &plan_choose,
-    &plan_compare,
-    &plan_cluster,
+    &plan_checkpoint, &plan_metadata, &plan_loading, &plan_scaling, &plan_stripe,  &plan_latency,
+    &plan_rebalance,  &plan_cost,     &plan_size,    &plan_choose,  &plan_compare, &plan_cluster,
 };
 const size_t plan_model_count = ARRAY_SIZE(plan_models);
 

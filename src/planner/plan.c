@@ -219,8 +219,8 @@ static void show_points(const struct points *points, char text[PLAN_SHOWN_BYTES]
     size_t used = 0;
 
     text[0] = '\0';
-    for (uint32_t i = 0; i < points->count && used < PLAN_SHOWN_BYTES - 40; i++) {
-        used += (size_t)snprintf(text + used, PLAN_SHOWN_BYTES - used, "%s%.6g:%.6g",
+    for (uint32_t i = 0; i < points->count && used < PLAN_SHOWN_BYTES - 50; i++) {
+        used += (size_t)snprintf(text + used, PLAN_SHOWN_BYTES - used, "%s%.15g:%.15g",
                                  i > 0 ? "," : "", points->x[i], points->y[i]);
     }
 }

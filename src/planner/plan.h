@@ -43,7 +43,7 @@ double plan_number(const struct plan *plan, const struct plan_input *input);
 const struct figure *plan_figure(const struct plan *plan, const struct plan_output *output);
 const char *plan_words(const struct plan *plan, const struct plan_output *output);
 /* The input as it is shown: "70 billion", "adam". */
-enum { PLAN_SHOWN_BYTES = 1024 };
+enum { PLAN_SHOWN_BYTES = 4096 }; /* room for POINTS_MAX points with all digits */
 void plan_show_input(const struct plan *plan, const struct plan_input *input,
                      char ret_text[PLAN_SHOWN_BYTES]);
 

@@ -83,7 +83,7 @@ def draw_points(chance):
     """Measured throughput of more and more clients, with some error; None: no points."""
     share, growth = chance.uniform(0, 0.1), chance.uniform(1.5, 4)
     counts = [max(1, round(growth ** i)) for i in range(chance.randrange(7))]
-    return ",".join(f"{n}:{20 * n / (1 + share * n) * chance.uniform(0.8, 1.2):.4g}"
+    return ",".join(f"{n}:{20 * n / (1 + share * n) * chance.uniform(0.8, 1.2):.15g}"
                     for n in counts) or None
 
 

@@ -1,6 +1,13 @@
-/* The inputs of one model as a bare command has them. */
+/* For tests of a model's function: the inputs as a bare command has them, and what a figure is. */
 #pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
 #include "planner/plan.h"
+#include <math.h>
 #include <string.h>
 
 static inline void plan_defaults(const struct plan_model *model, const struct data *data,

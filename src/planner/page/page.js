@@ -5,13 +5,22 @@
 /* Headline figures, and the curves: model, swept input, its range, the figures drawn. */
 const TILES = [
   "checkpoint.size", "checkpoint.bandwidth_needed", "checkpoint.stall", "checkpoint.idle",
-  "checkpoint.best_daly", "checkpoint.useful",
+  "checkpoint.best_daly", "checkpoint.useful", "loading.bandwidth_needed", "loading.useful",
+  "metadata.targets_needed", "metadata.planned_wait", "size.usable", "size.write_bandwidth",
+  "size.nodes_needed", "cost.net", "cost.break_even", "cost.tco_3",
 ];
 const CHARTS = [
-  {id: "stall", title: "Stall against bandwidth", model: "checkpoint",
-   input: "write_bandwidth", range: "1GB/s..1TB/s:25log", outputs: ["stall"], log: true},
-  {id: "utilisation", title: "Time that trains against nodes", model: "checkpoint",
+  {id: "stall", title: "Stall against bandwidth", model: "checkpoint", input: "write_bandwidth",
+   range: "1GB/s..1TB/s:25log", outputs: ["stall"], log: true, logY: true},
+  {id: "utilisation", title: "Share of the time that trains, against nodes", model: "checkpoint",
    input: "nodes", range: "1..4096:25log", outputs: ["useful"], log: true},
+  {id: "waiting", title: "Waiting for metadata against load", model: "metadata",
+   input: "utilisation", range: "5%..99%:48", outputs: ["planned_wait"], logY: true, least: 1e-9},
+  {id: "scaling", title: "Throughput against clients, by three laws", model: "scaling",
+   input: "clients", range: "1..1024:31log", outputs: ["quoted", "amdahl", "usl"], log: true,
+   logY: true},
+  {id: "cost", title: "Cost a month against capacity", model: "cost", input: "capacity",
+   range: "10TB..2PB:25log", outputs: ["own_month", "managed_month"], log: true, logY: true},
 ];
 
 const $ = (id) => document.getElementById(id);
@@ -216,14 +225,16 @@ function modelTable(model) {
     return element("table", {}, element("tbody", {}, ...model.outputs.map((meta) =>
       element("tr", {"data-figure": `${model.model}.${meta.name}`},
         element("th", {scope: "row", text: meta.label}),
-        element("td", {class: "number", text: model.rows[0][meta.name].text}),
+        element("td", {class: meta.unit === "words" ? "" : "number",
+                       text: model.rows[0][meta.name].text}),
         element("td", {}, whyButton(model, meta, model.rows[0]))))));
   }
   return element("table", {},
     element("thead", {}, element("tr", {}, ...model.outputs.map((meta) =>
       element("th", {scope: "col", text: meta.label})))),
     element("tbody", {}, ...model.rows.map((row) => element("tr", {}, ...model.outputs.map((meta) =>
-      element("td", {}, row[meta.name].text, " ", whyButton(model, meta, row)))))));
+      element("td", {}, row[meta.name].text, " ",
+        ...(row[meta.name].text ? [whyButton(model, meta, row)] : [])))))));
 }
 
 function showModels() {
@@ -306,7 +317,7 @@ function drawChart(chart, box, data) {
   const datasets = chart.outputs.map((name, index) => ({
     label: data.labels[index],
     data: data.points.filter((point) => point.y[index].value !== null &&
-        (!chart.logY || point.y[index].value > 0))
+        (!chart.logY || point.y[index].value > (chart.least ?? 0)))
       .map((point) => ({x: point.x.value, y: point.y[index].value, text: point.y[index].text,
                         at: point.x.text})),
     borderColor: colours[index % colours.length],
@@ -318,14 +329,17 @@ function drawChart(chart, box, data) {
     type: log ? "logarithmic" : "linear",
     title: {display: true, text: title, color: ink},
     grid: {color: colour("--line")},
-    ticks: {color: ink, maxTicksLimit: 7, callback: (value) => tick(value, unit)},
+    ticks: {color: ink, maxTicksLimit: 9, maxRotation: 0, autoSkipPadding: 12,
+            /* Of a logarithmic axis the powers of ten only: the others lie too close together. */
+            callback: (value) => log && Math.abs(Math.log10(value) % 1) > 1e-9 ? "" : tick(value, unit)},
   });
   const options = {
     responsive: true, maintainAspectRatio: false, animation: false,
     scales: {x: scale(chart.input.replaceAll("_", " "), data.inputUnit, chart.log),
              y: scale(data.labels[0], data.unit, chart.logY)},
     plugins: {
-      legend: {display: datasets.length > 1, labels: {color: ink}},
+      legend: {display: datasets.length > 1,
+               labels: {color: ink, usePointStyle: true, pointStyle: "line"}},
       tooltip: {callbacks: {
         title: (items) => items[0].raw.at,
         label: (item) => `${item.dataset.label}: ${item.raw.text}`}},
@@ -365,6 +379,17 @@ function showCharts() {
 }
 
 /* ---- Scenarios ---- */
+
+/* A common setting that one model alone has is that model's, so that it has a field. */
+function placeSettings() {
+  const common = new Set(commonInputs().map((input) => input.name));
+  for (const scenario of Object.values(files.scenarios)) {
+    scenario.rows = scenario.rows.map(([section, key, text]) => {
+      const model = description.models.find((one) => one.inputs.some((input) => input.name === key));
+      return [section === "common" && !common.has(key) && model ? model.name : section, key, text];
+    });
+  }
+}
 
 function load(name) {
   settings = new Map(files.scenarios[name].rows
@@ -494,6 +519,7 @@ async function main() {
   description = ask("describe");
   $("version").textContent = description.version;
   $("dates").textContent = files.dates.join("; ") + ".";
+  placeSettings();
   makeBar();
   makeForms();
   readHash();
