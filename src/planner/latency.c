@@ -169,6 +169,14 @@ static void plan_cpu(const struct latency_inputs *in, const struct way *way,
         FIGURE(out->goodput.value * out->cpu_high.value, &out->goodput, &out->cpu_high);
 }
 
+static void plan_origin(const struct way *way, struct latency_outputs *out) {
+    char about[2 * DATA_NAME_BYTES];
+
+    snprintf(about, sizeof about, "about.%s", way->section);
+    const char *source = data_text(way->data, about, "source");
+    snprintf(out->origin.text, WORDS_BYTES, "%s", source ? source : "the data don't say");
+}
+
 bool latency_plan(const struct data *data, const struct latency_inputs *in, size_t row,
                   struct latency_outputs *out) {
     struct way way = {.data = data, .section = data_section(data, prefix, row)};
@@ -177,6 +185,7 @@ bool latency_plan(const struct data *data, const struct latency_inputs *in, size
         return false;
     }
     snprintf(out->path.text, WORDS_BYTES, "%s", way.section + strlen(prefix));
+    plan_origin(&way, out);
     out->round_trips = read(&way, "round_trips", UNIT_COUNT);
     way.networked = !out->round_trips.cannot && out->round_trips.value > 0;
     way.reserved = read(&way, "reserved", UNIT_BYTES);

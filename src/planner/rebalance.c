@@ -30,10 +30,10 @@ static void plan_rate(const struct rebalance_inputs *in, struct rebalance_output
     double sending = fmin(in->senders, in->servers);
     double receiving = fmin(in->receivers, in->servers);
     double paths = fmin(sending, receiving);
-    bool by_clients = in->mode == REBALANCE_CLIENTS;
+    bool by_clients = in->via == REBALANCE_CLIENTS;
 
     if (by_clients) {
-        paths = fmin(paths, in->clients);
+        paths = fmin(paths, in->copiers);
     }
     out->sending = figure_of(sending);
     out->receiving = figure_of(receiving);
@@ -131,7 +131,7 @@ static const struct plan_output outputs[] = {
 const struct plan_model plan_rebalance = {
     .name = "rebalance",
     .summary = "Moving data: rebalance, resync of a target, staging; what training keeps.",
-    .example = "--moved 10TB --mode clients --clients 4 --link 200Gb/s",
+    .example = "--moved 10TB --via clients --copiers 4 --link 200Gb/s",
     PLAN_TABLES(inputs, outputs),
     .row = row,
 };

@@ -21,6 +21,6 @@ struct rebalance_outputs {
 #include "planner/rebalance.def"
 };
 
-enum rebalance_mode { REBALANCE_SERVERS, REBALANCE_CLIENTS };
+enum rebalance_via { REBALANCE_SERVERS, REBALANCE_CLIENTS };
 
 void rebalance_plan(const struct rebalance_inputs *in, struct rebalance_outputs *out);

@@ -157,6 +157,10 @@ static void test_data_that_lack(void **state) {
     assert_string_equal(desk_words(&desk, "path"), "bare");
     assert_string_equal(desk_cannot(&desk, "total_low"), why);
     assert_string_equal(desk_cannot(&desk, "goodput_1500"), why);
+    assert_string_equal(desk_words(&desk, "origin"), "the data don't say");
+    assert_int_equal(data_set(&desk.data, "about.latency.bare", "source", "a guess"), 0);
+    compute(&desk, BARE, "");
+    assert_string_equal(desk_words(&desk, "origin"), "a guess");
     assert_false(desk_row(&desk, BARE + 1));
     compute(&desk, RDMA, "--medium cached-write");
     assert_string_equal(desk_cannot(&desk, "total_high"), why);

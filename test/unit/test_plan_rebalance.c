@@ -42,13 +42,13 @@ static void test_through_clients(void **state) {
     (void)state;
     desk_init(&desk, "rebalance");
     desk_run(&desk, twenty);
-    desk_run(&desk, "--mode clients --clients 1");
+    desk_run(&desk, "--via clients --copiers 1");
     desk_assert(&desk, "duration", 400, 1e-12);
-    desk_run(&desk, "--clients 1000000");
+    desk_run(&desk, "--copiers 1000000");
     double many = desk_value(&desk, "duration");
-    desk_run(&desk, "--mode servers");
+    desk_run(&desk, "--via servers");
     desk_assert(&desk, "duration", many, 1e-12);
-    desk_run(&desk, "--mode clients --clients 0");
+    desk_run(&desk, "--via clients --copiers 0");
     assert_string_equal(desk_cannot(&desk, "duration"), "nothing moves");
     desk_deinit(&desk);
 }
