@@ -282,6 +282,7 @@ int fsck_chunks(struct fsck *fsck, uint32_t ost) {
 /* Whether somebody moves the inode's bytes to chunks of this generation. */
 static int is_moving(struct fsck *fsck, const struct chunk_id *id, bool *ret_moving) {
     struct kv_key from = key_owner(ROW_MOVE, id->ino.value, id->generation, 0);
+    const struct order_row *order;
     struct fsck_list list;
     struct fsck_row row;
 
@@ -289,7 +290,8 @@ static int is_moving(struct fsck *fsck, const struct chunk_id *id, bool *ret_mov
     fsck_list_from(&list, &from);
     int r = fsck_list_next(&list, &row);
     struct kv_key_fields fields = r == 0 ? kv_key_split(&row.key) : (struct kv_key_fields){0};
-    *ret_moving = r == 0 && fields.id == id->ino.value && fields.generation == id->generation;
+    *ret_moving = r == 0 && fields.id == id->ino.value && fields.generation == id->generation &&
+                  order_row_check(row.value, &order) == 0;
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 

@@ -23,7 +23,7 @@ static void less_stage(struct transaction *transaction, struct ino ino) {
     count_stage(transaction, ino, count > 0 ? count - 1 : 0);
 }
 
-/* The row becomes an order; a damaged one stays, for fsck to name. */
+/* The row becomes an order. A damaged one stays, and is no move: its chunks are the scrub's. */
 static int row_lose(struct transaction *transaction, const struct kv_key *key, struct bytes value) {
     const struct order_row *row;
 
@@ -78,9 +78,11 @@ int move_begin(struct transaction *transaction, struct ino ino, const struct ino
 
 int move_check(struct transaction *transaction, struct ino ino, uint32_t generation) {
     struct kv_key key = key_move(ino, generation, transaction->session);
+    const struct order_row *row;
     struct bytes value;
 
-    return transaction_get(transaction, &key, &value);
+    int r = transaction_get(transaction, &key, &value);
+    return r < 0 ? r : order_row_check(value, &row);
 }
 
 int move_commit(struct transaction *transaction, struct ino ino, uint32_t generation) {

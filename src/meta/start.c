@@ -213,7 +213,7 @@ static int load_writer(struct group *group, const struct kv_key *key, struct byt
     return 0;
 }
 
-/* A row without its open, or that makes no sense, stays, for fsck to name: nobody can commit it. */
+/* A row that makes no sense is no move. */
 static int load_move(struct group *group, const struct kv_key *key, struct bytes value) {
     struct kv_key_fields fields = kv_key_split(key);
     struct session *session = sessions_find(&group->sessions, (struct session_id){fields.index});
