@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #define MUST_CHECK __attribute__((warn_unused_result))
+/* In front of a callback whose parameters a library has chosen. */
+#define FOREIGN_SIGNATURE
 #define PRINTF_LIKE(format_index, first_index)                                                     \
     __attribute__((format(printf, format_index, first_index)))
 #define _cleanup_(function) __attribute__((cleanup(function)))

@@ -99,4 +99,5 @@ const struct verb verb_bench = {
     "  --native       through libshoal inside the daemon, without the kernel\n"
     "  --json         rows {name, threads, ops, ops_per_s, mb_per_s, p50_us, p99_us, p999_us}\n",
     "shoal bench small /mnt/shoal --threads 8 --files 20000",
-    run_bench};
+    run_bench,
+    NULL};

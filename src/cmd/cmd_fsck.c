@@ -136,4 +136,5 @@ const struct verb verb_fsck = {
     "what to do. Takes up to 200 MB of memory, however much is stored.\n"
     "Exit status: 0 all is well, 1 problems were found or the check failed, 2 usage.\n",
     "shoal fsck /mnt/shoal",
-    run_fsck};
+    run_fsck,
+    NULL};

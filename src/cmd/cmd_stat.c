@@ -109,7 +109,8 @@ const struct verb verb_stat = {"stat",
                                "Shows a file's inode number, slot, attributes and layout.",
                                "  --json    print JSON\n",
                                "shoal stat /mnt/shoal/data.bin",
-                               run_stat};
+                               run_stat,
+                               NULL};
 const struct verb verb_stripe = {
     "stripe",
     "get|set PATH [--count N] [--size BYTES] [--json]",
@@ -118,4 +119,5 @@ const struct verb verb_stripe = {
     "  --size BYTES  chunk size, a multiple of 64K up to 64M\n"
     "  --json        print JSON\n",
     "shoal stripe set /mnt/shoal/checkpoints --count -1 --size 4M",
-    run_stripe};
+    run_stripe,
+    NULL};

@@ -36,20 +36,24 @@ static int ask(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_status = {
     "status",    "[DIR|PATH] [--json]", "Shows what runs: mounts, targets, their space.",
-    JSON_OPTION, "shoal status --json", ask};
+    JSON_OPTION, "shoal status --json", ask,
+    NULL};
 const struct verb verb_df = {
     "df",        "[DIR|PATH] [--json]", "Shows how much space the file system has.",
-    JSON_OPTION, "shoal df /mnt/shoal", ask};
+    JSON_OPTION, "shoal df /mnt/shoal", ask,
+    NULL};
 const struct verb verb_stats = {"stats",
                                 "[DIR|PATH] [--clients] [--json]",
                                 "Shows counts and latencies of every kind of request.",
                                 "  --clients  of each client at each target instead\n"
                                 "  --json     print JSON\n",
                                 "shoal stats /mnt/shoal",
-                                ask};
+                                ask,
+                                NULL};
 const struct verb verb_sync = {"sync",
                                "[DIR|PATH]",
                                "Makes everything durable that was acknowledged, on every target.",
                                "",
                                "shoal sync /mnt/shoal",
-                               ask};
+                               ask,
+                               NULL};

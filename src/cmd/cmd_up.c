@@ -229,15 +229,18 @@ const struct verb verb_up = {
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal up /var/lib/shoal --mount /mnt/shoal",
-    run_up};
+    run_up,
+    NULL};
 const struct verb verb_down = {"down",
                                "[DIR|PATH]",
                                "Unmounts and stops a cluster; returns when its data is durable.",
                                "",
                                "shoal down /var/lib/shoal",
-                               run_down};
+                               run_down,
+                               NULL};
 const struct verb verb_umount = {
-    "umount",  "MNT", "Unmounts; the cluster goes on running.", "", "shoal umount /mnt/shoal",
-    run_umount};
+    "umount",   "MNT", "Unmounts; the cluster goes on running.", "", "shoal umount /mnt/shoal",
+    run_umount, NULL};
 const struct verb verb_version = {
-    "version", "", "Prints the version and the on-disk format.", "", "shoal version", run_version};
+    "version",   "",  "Prints the version and the on-disk format.", "", "shoal version",
+    run_version, NULL};

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_up,   &verb_down, &verb_umount, &verb_status, &verb_df,    &verb_stats,
-    &verb_sync, &verb_stat, &verb_stripe, &verb_fsck,   &verb_bench, &verb_version,
+    &verb_up,   &verb_down,   &verb_umount, &verb_status, &verb_df,   &verb_stats,   &verb_sync,
+    &verb_stat, &verb_stripe, &verb_fsck,   &verb_bench,  &verb_plan, &verb_version,
 };
 
 static void print_verbs(void) {
@@ -30,11 +30,19 @@ static int refuse_unknown(const char *name) {
     return EXIT_USAGE;
 }
 
+static void print_help(const struct verb *verb, int argc, char **argv) {
+    if (verb->help) {
+        verb->help(verb, argc, argv);
+    } else {
+        verb_help(verb);
+    }
+}
+
 static int help(int argc, char **argv) {
     const struct verb *verb = argc > 2 ? verb_find(argv[2]) : NULL;
 
     if (verb) {
-        verb_help(verb);
+        print_help(verb, argc - 2, argv + 2);
     } else if (argc > 2) {
         return refuse_unknown(argv[2]);
     } else {
@@ -57,7 +65,7 @@ int main(int argc, char **argv) {
         return refuse_unknown(argv[1]);
     }
     if (verb_is_help(argc - 2, argv + 2)) {
-        verb_help(verb);
+        print_help(verb, argc - 1, argv + 1);
         return EXIT_OK;
     }
     return verb->run(verb, argc - 1, argv + 1);

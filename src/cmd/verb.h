@@ -13,6 +13,8 @@ struct verb {
     const char *example;
     /* argv[0] is the verb; answers an exit status. */
     int (*run)(const struct verb *verb, int argc, char **argv);
+    /* What --help prints; NULL: verb_help. */
+    void (*help)(const struct verb *verb, int argc, char **argv);
 };
 
 /* One line on standard error, "shoal VERB: ..." or "shoald: ...". EXIT_USAGE or EXIT_FAILED. */
@@ -32,4 +34,4 @@ bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes);
 bool verb_parse_count(const char *text, unsigned long long *ret_count);
 
 extern const struct verb verb_up, verb_down, verb_umount, verb_status, verb_df, verb_stats,
-    verb_sync, verb_stat, verb_stripe, verb_fsck, verb_bench, verb_version;
+    verb_sync, verb_stat, verb_stripe, verb_fsck, verb_bench, verb_plan, verb_version;

@@ -1,0 +1,308 @@
+/* plan: how much storage a training run needs, what it costs, and why. */
+#include "base/err.h"
+#include "cmd/plan_calibration.h"
+#include "cmd/plan_files.h"
+#include "cmd/plan_serve.h"
+#include "cmd/verb.h"
+#include "planner/report.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_MAX = 16, SETTINGS_MAX = PLAN_INPUTS_MAX };
+
+struct words {
+    const struct plan_model *model;
+    const char *from;
+    const char *serve;
+    const char *html;
+    const char *sweep;
+    const char *files[FILES_MAX]; /* of --data and --calibration, in their order */
+    bool is_calibration[FILES_MAX];
+    size_t file_count;
+    const char *names[SETTINGS_MAX]; /* "--target" */
+    const char *values[SETTINGS_MAX];
+    size_t setting_count;
+    bool json, csv, explain;
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} text_words[] = {
+    {"--from", offsetof(struct words, from)},
+    {"--serve", offsetof(struct words, serve)},
+    {"--html", offsetof(struct words, html)},
+    {"--sweep", offsetof(struct words, sweep)},
+};
+
+static bool take_flag(struct words *words, const char *word) {
+    bool *flag = strcmp(word, "--json") == 0      ? &words->json
+                 : strcmp(word, "--csv") == 0     ? &words->csv
+                 : strcmp(word, "--explain") == 0 ? &words->explain
+                                                  : NULL;
+
+    if (flag) {
+        *flag = true;
+    }
+    return flag != NULL;
+}
+
+/* A word with a value. NULL: it was taken; else what is wrong. */
+static const char *take_value(struct words *words, const char *word, const char *value) {
+    for (size_t i = 0; i < ARRAY_SIZE(text_words); i++) {
+        if (strcmp(word, text_words[i].name) == 0) {
+            const char **place = (void *)((char *)words + text_words[i].offset);
+
+            if (*place) {
+                return "is given twice";
+            }
+            *place = value;
+            return NULL;
+        }
+    }
+    if (strcmp(word, "--data") == 0 || strcmp(word, "--calibration") == 0) {
+        if (words->file_count == FILES_MAX) {
+            return "is one file too many, 16 are allowed";
+        }
+        words->is_calibration[words->file_count] = strcmp(word, "--calibration") == 0;
+        words->files[words->file_count++] = value;
+        return NULL;
+    }
+    for (size_t i = 0; i < words->setting_count; i++) {
+        if (strcmp(words->names[i], word) == 0) {
+            return "is given twice";
+        }
+    }
+    if (words->setting_count == SETTINGS_MAX) {
+        return "is one option too many";
+    }
+    words->names[words->setting_count] = word;
+    words->values[words->setting_count++] = value;
+    return NULL;
+}
+
+static int parse_words(const struct verb *verb, int argc, char **argv, struct words *words) {
+    for (int i = 1; i < argc; i++) {
+        const char *wrong = NULL;
+
+        if (argv[i][0] != '-') {
+            if (words->model || !plan_model_find(argv[i])) {
+                return verb_usage(
+                    verb, words->model ? "one model, not %s as well" : "there is no model \"%s\"",
+                    argv[i]);
+            }
+            words->model = plan_model_find(argv[i]);
+        } else if (!take_flag(words, argv[i])) {
+            if (i + 1 == argc) {
+                return verb_usage(verb, "%s needs a value", argv[i]);
+            }
+            wrong = take_value(words, argv[i], argv[i + 1]);
+            if (wrong) {
+                return verb_usage(verb, "%s %s", argv[i], wrong);
+            }
+            i++;
+        }
+    }
+    return EXIT_OK;
+}
+
+/* What does not go together. */
+static int check_words(const struct verb *verb, const struct words *words) {
+    size_t jobs = (words->model != NULL) + (words->from != NULL) + (words->serve != NULL) +
+                  (words->html != NULL);
+
+    if (jobs != 1) {
+        return verb_usage(verb, "say one of a model, --from FILE, --serve ADDR:PORT, --html FILE");
+    }
+    if (words->json && words->csv) {
+        return verb_usage(verb, "--json or --csv, not both");
+    }
+    if (!words->model && (words->setting_count > 0 || words->sweep)) {
+        return verb_usage(verb, "%s is for a model: for example shoal plan checkpoint %s",
+                          words->sweep ? "--sweep" : words->names[0],
+                          words->sweep ? "--sweep nodes=8..128:16" : "--target 60s");
+    }
+    if ((words->serve || words->html) &&
+        (words->json || words->csv || words->explain || words->file_count > 0)) {
+        return verb_usage(verb, "the page takes no further options");
+    }
+    return EXIT_OK;
+}
+
+/* The line names the option and an example, which is more use than the verb's usage. */
+static int refuse(const struct verb *verb, const struct plan_problem *problem) {
+    (void)verb_fail(verb, "%s", problem->text);
+    return EXIT_USAGE;
+}
+
+static int set_inputs(const struct verb *verb, const struct words *words, struct plan *plan,
+                      struct plan_problem *problem) {
+    for (size_t i = 0; i < words->setting_count; i++) {
+        const char *name = words->names[i];
+        const struct plan_input *input =
+            strncmp(name, "--", 2) == 0 ? plan_input_find(plan->model, name + 2) : NULL;
+
+        if (!input) {
+            return verb_usage(verb, "%s has no option %s: `shoal plan %s --help` lists them",
+                              plan->model->name, name, plan->model->name);
+        }
+        if (plan_set(plan, input, name, words->values[i], problem) < 0) {
+            return refuse(verb, problem);
+        }
+    }
+    return EXIT_OK;
+}
+
+static int finish(const struct verb *verb, const struct text *text) {
+    if (text->failed) {
+        return verb_fail(verb, "the result is too large for the memory there is");
+    }
+    fwrite(text->data, 1, text->size, stdout);
+    return fflush(stdout) == 0 ? EXIT_OK : verb_fail(verb, "the result cannot be written");
+}
+
+static int run_model(const struct verb *verb, const struct words *words, const struct data *data) {
+    struct plan_problem problem;
+    struct sweep sweep;
+    struct plan plan;
+    struct text text = {0};
+    int status;
+
+    if (plan_init(&plan, words->model) < 0) {
+        return verb_fail(verb, "memory ran out");
+    }
+    const struct report report = {&text, data, words->sweep ? &sweep : NULL, words->explain};
+    status = set_inputs(verb, words, &plan, &problem);
+    if (status == EXIT_OK && words->sweep &&
+        sweep_parse(&sweep, words->model, words->sweep, &problem) < 0) {
+        status = refuse(verb, &problem);
+    }
+    if (status == EXIT_OK && plan_fill(&plan, data, &problem) < 0) {
+        status = verb_fail(verb, "%s", problem.text);
+    }
+    if (status == EXIT_OK) {
+        (words->json ? report_json : words->csv ? report_csv : report_lines)(&report, &plan);
+        text_add(&text, "%s", words->json ? "\n" : "");
+        status = finish(verb, &text);
+    }
+    text_deinit(&text);
+    plan_deinit(&plan);
+    return status;
+}
+
+static void report_all(const struct words *words, const struct data *data,
+                       struct scenario *scenario, struct text *text) {
+    const struct report report = {text, data, NULL, words->explain};
+
+    text_add(text, "%s", words->json ? "{\"models\": [\n " : "");
+    for (size_t i = 0; i < plan_model_count; i++) {
+        text_add(text, "%s", i == 0 ? "" : words->json ? ",\n " : words->csv ? "\r\n" : "\n");
+        (words->json  ? report_json
+         : words->csv ? report_csv
+                      : report_lines)(&report, &scenario->plans[i]);
+    }
+    text_add(text, "%s", words->json ? "]}\n" : "");
+}
+
+static int run_scenario(const struct verb *verb, const struct words *words,
+                        const struct data *data) {
+    struct plan_problem problem;
+    struct scenario scenario;
+    struct data settings = {0};
+    struct text text = {0};
+    int status;
+
+    if (plan_files_load(words->from, &settings, &problem) < 0) {
+        status = verb_fail(verb, "%s", problem.text);
+    } else if (scenario_run(&scenario, data, &settings, &problem) < 0) {
+        status = verb_fail(verb, "%s: %s", words->from, problem.text);
+    } else {
+        report_all(words, data, &scenario, &text);
+        status = finish(verb, &text);
+        scenario_deinit(&scenario);
+    }
+    text_deinit(&text);
+    data_deinit(&settings);
+    return status;
+}
+
+static int run_plan(const struct verb *verb, int argc, char **argv) {
+    struct words words = {0};
+    struct plan_problem problem;
+    struct data data = {0};
+    int status = parse_words(verb, argc, argv, &words);
+
+    if (status == EXIT_OK) {
+        status = check_words(verb, &words);
+    }
+    if (status != EXIT_OK) {
+        return status;
+    }
+    if (words.serve || words.html) {
+        int r = words.serve ? plan_serve(words.serve, &problem) : plan_html(words.html, &problem);
+
+        return r < 0 ? verb_fail(verb, "%s", problem.text) : EXIT_OK;
+    }
+    int r = plan_files_shipped(&data, &problem);
+    for (size_t i = 0; r == 0 && i < words.file_count; i++) {
+        r = (words.is_calibration[i] ? plan_calibration_load : plan_files_load)(words.files[i],
+                                                                                &data, &problem);
+    }
+    if (r < 0) {
+        status = verb_fail(verb, "%s", problem.text);
+    } else {
+        status = words.from ? run_scenario(verb, &words, &data) : run_model(verb, &words, &data);
+    }
+    data_deinit(&data);
+    return status;
+}
+
+static void print_model_help(const struct plan_model *model) {
+    printf("shoal plan %s [--OPTION VALUE]... [--explain] [--json|--csv] "
+           "[--sweep NAME=FROM..TO[:STEPS[log]]]\n\n%s\n\n",
+           model->name, model->summary);
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct plan_input *input = &model->inputs[i];
+        char name[DATA_NAME_BYTES];
+
+        snprintf(name, sizeof name, "%s", input->name);
+        for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) {
+            *at = '-';
+        }
+        printf("  --%-22s %s (%s%s)\n", name, input->help,
+               input->kind == PLAN_CHOICE ? input->choices : "default ",
+               input->kind == PLAN_CHOICE ? "" : input->fallback);
+    }
+    printf("\nExample:\n  shoal plan %s %s\n", model->name, model->example);
+}
+
+static void help_plan(const struct verb *verb, int argc, char **argv) {
+    const struct plan_model *model = argc > 1 ? plan_model_find(argv[1]) : NULL;
+
+    if (model) {
+        print_model_help(model);
+        return;
+    }
+    verb_help(verb);
+    printf("\nModels; `shoal plan MODEL --help` lists the options of each:\n");
+    for (size_t i = 0; i < plan_model_count; i++) {
+        printf("  %-11s %s\n", plan_models[i]->name, plan_models[i]->summary);
+    }
+}
+
+const struct verb verb_plan = {
+    "plan",
+    "MODEL [--OPTION VALUE]... | --from FILE.ini | --serve ADDR:PORT | --html FILE",
+    "Says what storage a training run needs, what it costs, and why.",
+    "  --explain           formula, values and source of each result\n"
+    "  --json, --csv       for programs: SI base units (bytes, seconds, bytes a second, $)\n"
+    "  --sweep NAME=FROM..TO[:STEPS[log]]  one option through a range\n"
+    "  --from FILE.ini     all models on one scenario\n"
+    "  --data FILE.ini     prices, presets, rules that go over the shipped ones; repeatable\n"
+    "  --calibration FILE  what `shoal bench --json` printed on your machine; repeatable\n"
+    "  --serve ADDR:PORT   the same as a web page, on 127.0.0.1 when only PORT is given\n"
+    "  --html FILE         the page as one file; - prints it\n",
+    "shoal plan checkpoint --params 70B --nodes 32 --gpus-per-node 8 --target 60s",
+    run_plan,
+    help_plan};

@@ -1,0 +1,133 @@
+/* Data files and scenarios of `shoal plan`. */
+#include "cmd/plan_files.h"
+#include "base/err.h"
+#include "env/env_host.h"
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct data *data;
+    struct data seen; /* of this text: a key that stands twice is a slip */
+    struct plan_problem *problem;
+    const char *name;
+    int result;
+};
+
+const struct plan_file *plan_file_find(const char *name) {
+    for (size_t i = 0; i < plan_file_count; i++) {
+        if (strcmp(plan_files[i].name, name) == 0) {
+            return &plan_files[i];
+        }
+    }
+    return NULL;
+}
+
+static int take_line(void *context, const char *section, const char *key, const char *value) {
+    struct reader *reader = context;
+
+    if (data_text(&reader->seen, section, key)) {
+        plan_complain(reader->problem,
+                      "%s: [%s] has \"%.40s\" twice, or a line below it begins "
+                      "with a space",
+                      reader->name, section, key);
+        reader->result = -ERR_EXISTS;
+        return 0;
+    }
+    int r = data_set(&reader->seen, section, key, value);
+    if (r == 0) {
+        r = data_set(reader->data, section, key, value);
+    }
+
+    if (r == 0) {
+        return 1;
+    }
+    reader->result = r;
+    if (r == -ERR_INVALID) {
+        plan_complain(reader->problem,
+                      "%s: \"%.40s\" stands in no section or is too long: a line is key = value "
+                      "below a [section]",
+                      reader->name, key);
+    } else if (r == -ERR_NO_SPACE) {
+        plan_complain(reader->problem, "%s: more than %d values in all", reader->name,
+                      DATA_ROWS_MAX);
+    } else {
+        plan_complain(reader->problem, "%s: %s", reader->name, err_text(r));
+    }
+    return 0;
+}
+
+int plan_files_parse(const char *text, const char *name, struct data *data,
+                     struct plan_problem *problem) {
+    struct reader reader = {.data = data, .problem = problem, .name = name};
+    int line = ini_parse_string(text, take_line, &reader);
+
+    data_deinit(&reader.seen);
+
+    if (reader.result < 0) {
+        return reader.result;
+    }
+    if (line != 0) {
+        plan_complain(problem,
+                      "%s: line %d is neither [section] nor key = value, nor a comment after ;",
+                      name, line);
+        return -ERR_MALFORMED;
+    }
+    return 0;
+}
+
+int plan_files_shipped(struct data *data, struct plan_problem *problem) {
+    for (size_t i = 0; i < plan_file_count; i++) {
+        const struct plan_file *file = &plan_files[i];
+        size_t size = strlen(file->name);
+
+        if (size > 4 && strcmp(file->name + size - 4, ".ini") == 0 && !strchr(file->name, '/')) {
+            int r = plan_files_parse((const char *)file->data, file->name, data, problem);
+
+            if (r < 0) {
+                return r;
+            }
+        }
+    }
+    return 0;
+}
+
+int plan_files_read(const char *path, char **ret_text, struct plan_problem *problem) {
+    char *text = calloc(1, PLAN_FILE_BYTES_MAX + 2);
+    size_t size = 0;
+    int fd;
+
+    int r = text ? env_host_open(path, ENV_HOST_READ, &fd) : -ERR_NO_MEMORY;
+    if (r == 0) {
+        r = env_host_read(fd, text, PLAN_FILE_BYTES_MAX + 1, 0, &size);
+        int closed = env_host_close(fd);
+
+        r = r < 0 ? r : closed;
+    }
+    if (r == 0 && size > PLAN_FILE_BYTES_MAX) {
+        r = -ERR_FILE_TOO_BIG;
+    }
+    if (r == 0 && strlen(text) != size) {
+        plan_complain(problem, "%s holds a zero byte: it is no text", path);
+        free(text);
+        return -ERR_MALFORMED;
+    }
+    if (r < 0) {
+        plan_complain(problem, "%s cannot be read: %s", path, err_text(r));
+        free(text);
+        return r;
+    }
+    *ret_text = text;
+    return 0;
+}
+
+int plan_files_load(const char *path, struct data *data, struct plan_problem *problem) {
+    char *text;
+    int r = plan_files_read(path, &text, problem);
+
+    if (r == 0) {
+        r = plan_files_parse(text, path, data, problem);
+        free(text);
+    }
+    return r;
+}

@@ -1,0 +1,27 @@
+/* A few fixed documents over HTTP/1.1, by libmicrohttpd: for pages that a program carries.
+ *
+ * Answers GET and HEAD for the paths given, 404 for others, 405 for other methods; nothing of a
+ * request is kept or looked at but method and path. Threads: its own. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+
+struct env_http;
+
+struct env_http_document {
+    const char *path; /* "/" */
+    const char *content_type;
+    const void *data; /* stays as it is while served */
+    size_t size;
+};
+
+enum { ENV_HTTP_ADDRESS_BYTES = 64, ENV_HTTP_CONNECTIONS_MAX = 64 };
+
+/* address: "127.0.0.1:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port 0 is any free
+ * one. ret_address is where it listens then, written like that. documents stays the caller's and
+ * must live until the stop. -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_ACCESS and others of
+ * the system. */
+MUST_CHECK int env_http_start(const char *address, const struct env_http_document *documents,
+                              size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
+                              struct env_http **ret_http);
+void env_http_stop(struct env_http *http);

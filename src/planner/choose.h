@@ -1,0 +1,23 @@
+/* Choose: which file system suits, by rules with reasons that stand in the data.
+ *
+ * A section "chooser.NAME" is a system: `name` as it is shown, each other key a rule
+ * (choose_rule.h). The points of rules that apply add up; from "chooser.fits" points on a system
+ * fits, below it is possible, and a rule that excludes makes it "no". A rule that cannot be read
+ * leaves its system without a score and is named in its row, under what rules it out. */
+#pragma once
+#include "planner/figure.h"
+#include "planner/model.h"
+
+struct choose_inputs {
+#define INPUT PLAN_DOUBLE
+#define CHOICE PLAN_INT
+#include "planner/choose.def"
+};
+
+struct choose_outputs {
+#define OUTPUT PLAN_FIGURE
+#define WORDS PLAN_WORDS_FIELD
+#include "planner/choose.def"
+};
+
+enum { CHOOSE_SYSTEMS_MAX = 32 };

@@ -1,0 +1,162 @@
+/* The cost model. */
+#include "planner/cost.h"
+#include <stdio.h>
+
+static void plan_gpus(const struct cost_inputs *in, struct cost_outputs *out) {
+    double month = in->hours_per_month;
+
+    out->gpus = figure_of(in->nodes * in->gpus_per_node);
+    double used = out->gpus.value * in->rented;
+    out->gpu_cost = figure_of(out->gpus.value * in->gpu_price * in->rented);
+    out->lost_before = figure_of(out->gpu_cost.value * in->idle_before);
+    out->lost_after = figure_of(out->gpu_cost.value * in->idle_after);
+    out->gpu_hours_before = figure_of(used * in->idle_before * month / 3600);
+    out->gpu_hours_after = figure_of(used * in->idle_after * month / 3600);
+    out->gain = figure_of(in->idle_before - in->idle_after);
+    out->recovered = figure_of(out->gpu_cost.value * out->gain.value);
+}
+
+static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
+    double month = in->hours_per_month;
+
+    out->extra_month = figure_of(in->extra_nodes * in->extra_price * in->rented * month);
+    out->licence_month = figure_of(in->licence * in->capacity * month);
+    out->own_month =
+        figure_of(out->extra_month.value + out->licence_month.value + in->running_costs * month);
+}
+
+static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out) {
+    const double tebibyte = 1099511627776.0;
+    const double levels[] = {125e6, 250e6, 500e6, 1e9, in->other_level * tebibyte};
+    const double prices[] = {in->fsx_125, in->fsx_250, in->fsx_500, in->fsx_1000, in->other_price};
+
+    out->level = figure_of(levels[in->managed_level] / tebibyte);
+    out->level_price = figure_of(prices[in->managed_level]);
+    struct figure brings = figure_ratio(in->write_bandwidth, out->level.value,
+                                        "capacity that brings no bandwidth never brings enough");
+    double capacity = fmax(in->capacity, brings.value);
+    if (in->managed_step > 0) {
+        capacity = ceil(capacity / in->managed_step) * in->managed_step;
+    }
+    out->managed_capacity = FIGURE(capacity, &brings);
+    out->managed_bandwidth =
+        FIGURE(out->managed_capacity.value * out->level.value, &out->managed_capacity);
+    out->managed_month =
+        FIGURE(out->managed_capacity.value * out->level_price.value * in->hours_per_month,
+               &out->managed_capacity);
+}
+
+static void plan_balance(const struct cost_inputs *in, struct cost_outputs *out) {
+    double month = in->hours_per_month;
+    const struct figure *storage = in->storage == COST_OWN ? &out->own_month : &out->managed_month;
+
+    out->archive_month =
+        figure_of((in->archive * in->archive_price + in->egress * in->egress_price) * month);
+    out->overhead = FIGURE((storage->value + out->archive_month.value) / month, storage);
+    out->net = FIGURE(out->recovered.value - out->overhead.value, &out->overhead);
+    out->break_even = figure_ratio(out->overhead.value, out->gpu_cost.value,
+                                   "GPUs that cost nothing save nothing");
+    out->break_even = FIGURE(out->break_even.value, &out->overhead, &out->break_even);
+}
+
+static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
+    double month = in->hours_per_month;
+    bool own = in->storage == COST_OWN;
+    const char *nothing = "there is no capacity";
+
+    out->bought_cost = figure_of(in->bought * in->drive_price + in->setup);
+    double bought_month = out->bought_cost.value / 36;
+    out->managed_more =
+        FIGURE(out->managed_month.value - out->own_month.value - bought_month, &out->managed_month);
+    out->upfront = figure_of(own ? out->bought_cost.value : 0);
+    out->payback = FIGURE(out->upfront.value / (out->net.value * month), &out->net);
+    if (!out->net.cannot && out->net.value <= 0) {
+        out->payback = figure_cannot("it never pays back: storage costs what it wins, or more");
+    }
+    out->tco_3 = FIGURE(out->upfront.value + 36 * month * out->overhead.value, &out->overhead);
+    out->tco_5 = FIGURE(out->upfront.value + 60 * month * out->overhead.value, &out->overhead);
+    out->saved_3 = FIGURE(36 * month * out->net.value - out->upfront.value, &out->net);
+    out->saved_5 = FIGURE(60 * month * out->net.value - out->upfront.value, &out->net);
+    out->unit_cost =
+        own ? figure_ratio(out->own_month.value + bought_month, month * in->capacity, nothing)
+            : figure_ratio(out->managed_month.value, month * out->managed_capacity.value, nothing);
+    out->unit_cost = FIGURE(out->unit_cost.value, &out->overhead, &out->unit_cost);
+}
+
+static void plan_verdict(const struct cost_inputs *in, struct cost_outputs *out) {
+    bool own = in->storage == COST_OWN;
+    size_t used = 0;
+
+    if (out->break_even.cannot) {
+        snprintf(out->verdict.text, WORDS_BYTES, "no verdict: %s", out->break_even.cannot);
+    } else if (out->net.value <= 0) {
+        snprintf(out->verdict.text, WORDS_BYTES,
+                 "it does not pay: %.3g %% of GPU time would have to be won, not %.3g %%",
+                 100 * out->break_even.value, 100 * out->gain.value);
+    } else if (out->upfront.value > 0) {
+        snprintf(out->verdict.text, WORDS_BYTES,
+                 "it pays: %.3g %% of GPU time would do for what recurs, %.3g %% is won, and what "
+                 "is bought is earned back in %.3g months",
+                 100 * out->break_even.value, 100 * out->gain.value, out->payback.value);
+    } else {
+        snprintf(out->verdict.text, WORDS_BYTES,
+                 "it pays from the first hour on: %.3g %% of GPU time would do, %.3g %% is won",
+                 100 * out->break_even.value, 100 * out->gain.value);
+    }
+    const struct {
+        bool free;
+        const char *text;
+    } free_of_charge[] = {
+        {own && in->licence == 0, "licence"}, {own && in->running_costs == 0, "running costs"},
+        {own && in->bought == 0, "flash"},    {own && in->setup == 0, "servers and work to set up"},
+        {in->archive == 0, "object store"},   {in->egress == 0, "egress"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(free_of_charge); i++) {
+        if (free_of_charge[i].free) {
+            used += (size_t)snprintf(out->not_counted.text + used, WORDS_BYTES - used, "%s%s",
+                                     used > 0 ? ", " : "", free_of_charge[i].text);
+        }
+    }
+    if (used == 0) {
+        snprintf(out->not_counted.text, WORDS_BYTES, "nothing");
+    }
+}
+
+void cost_plan(const struct cost_inputs *in, struct cost_outputs *out) {
+    plan_gpus(in, out);
+    plan_own(in, out);
+    plan_managed(in, out);
+    plan_balance(in, out);
+    plan_years(in, out);
+    plan_verdict(in, out);
+}
+
+static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
+    (void)data;
+    if (row > 0) {
+        return false;
+    }
+    cost_plan(inputs, ret_outputs);
+    return true;
+}
+
+#define PLAN_INPUTS cost_inputs
+#define PLAN_OUTPUTS cost_outputs
+static const struct plan_input inputs[] = {
+#define INPUT PLAN_INPUT_ROW
+#define CHOICE PLAN_CHOICE_ROW
+#include "planner/cost.def"
+};
+static const struct plan_output outputs[] = {
+#define OUTPUT PLAN_OUTPUT_ROW
+#define WORDS PLAN_WORDS_ROW
+#include "planner/cost.def"
+};
+
+const struct plan_model plan_cost = {
+    .name = "cost",
+    .summary = "What idle GPUs and storage cost, when storage pays, rented or of your own.",
+    .example = "--nodes 32 --idle-before 35% --idle-after 2.7% --capacity 100TB",
+    PLAN_TABLES(inputs, outputs),
+    .row = row,
+};

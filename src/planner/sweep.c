@@ -1,0 +1,100 @@
+/* One input taken through a range. */
+#include "planner/sweep.h"
+#include "base/err.h"
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(const char *text, const char *why, struct plan_problem *problem) {
+    plan_complain(problem,
+                  "--sweep %.80s: %s: for example --sweep write-bandwidth=10GB/s..100GB/s:10", text,
+                  why);
+    return -ERR_MALFORMED;
+}
+
+static bool copy_part(char part[64], const char *from, size_t size) {
+    if (size == 0 || size >= 64) {
+        return false;
+    }
+    memcpy(part, from, size);
+    part[size] = '\0';
+    return true;
+}
+
+/* ":20" or ":20log" at the end of the range. */
+static bool take_steps(struct sweep *sweep, const char *text) {
+    char *end;
+
+    sweep->step_count = SWEEP_STEPS_DEFAULT;
+    if (*text == '\0') {
+        return true;
+    }
+    if (!isdigit((unsigned char)text[1])) {
+        return false;
+    }
+    unsigned long steps = strtoul(text + 1, &end, 10);
+    sweep->by_factors = strcmp(end, "log") == 0;
+    sweep->step_count = (uint32_t)MIN(steps, SWEEP_STEPS_MAX + 1UL);
+    return (*end == '\0' || sweep->by_factors) && steps >= 2 && steps <= SWEEP_STEPS_MAX;
+}
+
+static bool take_end(const struct sweep *sweep, const char *text, double *ret_value) {
+    return unit_parse(sweep->input->unit, text, ret_value) == 0 &&
+           *ret_value >= sweep->input->least && *ret_value <= sweep->input->most;
+}
+
+int sweep_parse(struct sweep *sweep, const struct plan_model *model, const char *text,
+                struct plan_problem *problem) {
+    char name[64];
+    char from[64];
+    char to[64];
+    const char *equals = strchr(text, '=');
+    const char *dots = equals ? strstr(equals, "..") : NULL;
+
+    *sweep = (struct sweep){0};
+    if (!dots || !copy_part(name, text, (size_t)(equals - text)) ||
+        !copy_part(from, equals + 1, (size_t)(dots - equals - 1)) ||
+        !copy_part(to, dots + 2, strcspn(dots + 2, ":"))) {
+        return refuse(text, "it takes NAME=FROM..TO[:STEPS[log]]", problem);
+    }
+    sweep->input = plan_input_find(model, name);
+    if (!sweep->input || sweep->input->kind != PLAN_NUMBER) {
+        return refuse(text, "there is no such number among the inputs", problem);
+    }
+    if (!take_end(sweep, from, &sweep->from) || !take_end(sweep, to, &sweep->to)) {
+        return refuse(text, "an end is malformed or out of range", problem);
+    }
+    if (!take_steps(sweep, dots + 2 + strcspn(dots + 2, ":"))) {
+        return refuse(text, "the number of steps is 2 to 10000, with log behind it or not",
+                      problem);
+    }
+    if (sweep->by_factors && (sweep->from <= 0 || sweep->to <= 0)) {
+        return refuse(text, "equal factors need ends above 0", problem);
+    }
+    return 0;
+}
+
+double sweep_value(const struct sweep *sweep, uint32_t step) {
+    double part = (double)step / (sweep->step_count - 1);
+
+    /* The ends are met exactly. */
+    if (step == 0 || step + 1 == sweep->step_count) {
+        return step == 0 ? sweep->from : sweep->to;
+    }
+    return sweep->by_factors ? sweep->from * pow(sweep->to / sweep->from, part)
+                             : sweep->from + (sweep->to - sweep->from) * part;
+}
+
+void sweep_apply(const struct sweep *sweep, struct plan *plan, uint32_t step) {
+    double low = fmin(sweep->from, sweep->to);
+    double high = fmax(sweep->from, sweep->to);
+    struct plan_problem problem;
+
+    /* Both ends are in range, and so is what lies between, once rounding is cut off. */
+    int r = plan_set_number(plan, sweep->input, sweep->input->name,
+                            fmin(high, fmax(low, sweep_value(sweep, step))), &problem);
+    assert(r == 0);
+    (void)r;
+}

@@ -1,0 +1,39 @@
+/* For tests of a model's function: the inputs as a bare command has them, and what a figure is. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "planner/plan.h"
+#include <math.h>
+#include <string.h>
+
+static inline void plan_defaults(const struct plan_model *model, const struct data *data,
+                                 void *ret_inputs) {
+    struct plan_problem problem = {0};
+    struct plan plan;
+
+    assert_int_equal(plan_init(&plan, model), 0);
+    if (plan_fill(&plan, data, &problem) < 0) {
+        fail_msg("%s", problem.text);
+    }
+    memcpy(ret_inputs, plan.inputs, model->input_bytes);
+    plan_deinit(&plan);
+}
+
+/* Equal but for a share of `wanted`. */
+static inline void assert_figure(struct figure figure, double wanted, double share) {
+    if (figure.cannot) {
+        fail_msg("cannot be computed: %s", figure.cannot);
+    }
+    if (!(fabs(figure.value - wanted) <= fabs(wanted) * share)) {
+        fail_msg("%.15g, not %.15g", figure.value, wanted);
+    }
+}
+
+static inline void assert_cannot(struct figure figure, const char *why) {
+    assert_non_null(figure.cannot);
+    assert_string_equal(figure.cannot, why);
+}
