@@ -25,25 +25,40 @@ static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
         figure_of(out->extra_month.value + out->licence_month.value + in->running_costs * month);
 }
 
+static struct figure managed_capacity(const struct cost_inputs *in, double level) {
+    struct figure brings = figure_ratio(in->write_bandwidth, level,
+                                        "capacity that brings no bandwidth never brings enough");
+    double capacity = fmax(in->capacity, brings.value);
+
+    if (in->managed_step > 0) {
+        capacity = ceil(capacity / in->managed_step) * in->managed_step;
+    }
+    return FIGURE(capacity, &brings);
+}
+
 static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out) {
     const double tebibyte = 1099511627776.0;
     const double levels[] = {125e6, 250e6, 500e6, 1e9, in->other_level * tebibyte};
     const double prices[] = {in->fsx_125, in->fsx_250, in->fsx_500, in->fsx_1000, in->other_price};
+    double month = in->hours_per_month;
+    double least = INFINITY;
 
     out->level = figure_of(levels[in->managed_level] / tebibyte);
     out->level_price = figure_of(prices[in->managed_level]);
-    struct figure brings = figure_ratio(in->write_bandwidth, out->level.value,
-                                        "capacity that brings no bandwidth never brings enough");
-    double capacity = fmax(in->capacity, brings.value);
-    if (in->managed_step > 0) {
-        capacity = ceil(capacity / in->managed_step) * in->managed_step;
-    }
-    out->managed_capacity = FIGURE(capacity, &brings);
+    out->managed_capacity = managed_capacity(in, out->level.value);
     out->managed_bandwidth =
         FIGURE(out->managed_capacity.value * out->level.value, &out->managed_capacity);
-    out->managed_month =
-        FIGURE(out->managed_capacity.value * out->level_price.value * in->hours_per_month,
-               &out->managed_capacity);
+    out->managed_month = FIGURE(out->managed_capacity.value * out->level_price.value * month,
+                                &out->managed_capacity);
+    for (size_t i = 0; i < 4; i++) {
+        double price = managed_capacity(in, levels[i] / tebibyte).value * prices[i] * month;
+
+        if (price < least) {
+            least = price;
+            snprintf(out->managed_cheapest.text, WORDS_BYTES, "%.0f, at $%.0f a month",
+                     levels[i] / 1e6, price);
+        }
+    }
 }
 
 static void plan_balance(const struct cost_inputs *in, struct cost_outputs *out) {

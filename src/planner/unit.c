@@ -301,7 +301,13 @@ static void format_dollars(const struct kind *kind, double number, char text[UNI
         format_digits(number, digits);
         snprintf(text, UNIT_TEXT_BYTES, "%s$%s%s", sign, digits, kind->tail);
     } else if (number >= 0.1 || number == 0) {
-        snprintf(text, UNIT_TEXT_BYTES, "%s$%.2f%s", sign, number, kind->tail);
+        /* Cents, and the tenth of one where there is one, as GPU prices have it. */
+        size_t size =
+            (size_t)snprintf(digits, sizeof digits, number < 100 ? "%.3f" : "%.2f", number);
+        if (number < 100 && digits[size - 1] == '0') {
+            digits[size - 1] = '\0';
+        }
+        snprintf(text, UNIT_TEXT_BYTES, "%s$%s%s", sign, digits, kind->tail);
     } else {
         snprintf(text, UNIT_TEXT_BYTES, "%s$%.3g%s", sign, number, kind->tail);
     }

@@ -20,8 +20,8 @@ class Browser:
         options.binary_location = shutil.which("chromium")
         for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                      "--no-first-run", "--disable-background-networking", "--disable-sync",
-                     "--disable-component-update", "--disable-extensions", f"--user-data-dir={self.folder}",
-                     f"--window-size={width},{height}"):
+                     "--disable-component-update", "--disable-extensions",
+                     f"--user-data-dir={self.folder}", f"--window-size={width},{height}"):
             options.add_argument(word)
         if dark:
             options.add_argument("--force-dark-mode")

@@ -25,8 +25,8 @@ EXAMPLES = [
          claimed="Break-even is storage's price an hour divided by the gain an hour: $2 / $4.93 "
                  "= 0.41 hours, so after 24 minutes it has paid for itself.",
          right="Dollars an hour over dollars an hour is a share, no time. Winning 3.25 % of the "
-               "GPU time pays for $2 an hour; at 8 % it nets $2.93 an hour from the first one. Only "
-               "what is paid once, as a licence or drives, has a time to pay back.",
+               "GPU time pays for $2 an hour; at 8 % it nets $2.93 an hour from the first one. "
+               "Only what is paid once, as a licence or drives, has a time to pay back.",
          run=BARE + " --idle-before 8% --idle-after 0%",
          expect={"break_even": (2 / 61.568, 1e-9), "net": (2.92544 / HOUR, 1e-9),
                  "overhead": (2 / HOUR, 1e-9), "payback": (0, 0)},

@@ -36,7 +36,8 @@ function behind(element) {
   return "rgb(255, 255, 255)";
 }
 let least = [99, ""];
-for (const element of document.querySelectorAll("h1, h2, p, label, small, button, th, td, strong, span, summary, a, input")) {
+for (const element of document.querySelectorAll(
+    "h1, h2, p, label, small, button, th, td, strong, span, summary, a, input")) {
   const one = light(getComputedStyle(element).color);
   const other = light(behind(element));
   const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
@@ -153,7 +154,8 @@ def curves(tests):
 
 def links(tests):
     browser = tests.browser
-    before = browser.run("return [location.href, headline().get('checkpoint.size'), results.models]")
+    before = browser.run(
+        "return [location.href, headline().get('checkpoint.size'), results.models]")
     browser.open(before[0])
     tests.same(tests.tile("checkpoint.size"), before[1], "the link's figure")
     tests.check(browser.run("return results.models") == before[2], "the link brings all back")

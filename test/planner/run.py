@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Tests of `shoal plan`: worked examples, formulas, properties, bad input.
 
-Usage: run.py SHOAL [PART]...    (examples formulas refusals scenarios; all of them by default)
+Usage: run.py SHOAL [PART]...    (all of PARTS by default)
 
 Prints a line for each failure and `N passed, N failed` at the end; exit status 1 on a failure.
 """
@@ -14,6 +14,8 @@ import shlex
 import sys
 
 import plan
+from architectures import architectures
+from rules import rules
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEED = 20261121
@@ -147,7 +149,8 @@ def describe(shoal, model, result):
     return result["inputs"]
 
 
-PARTS = {"examples": examples, "formulas": formulas}
+PARTS = {"architectures": architectures, "rules": rules,
+         "examples": examples, "formulas": formulas}
 
 
 def main(arguments):

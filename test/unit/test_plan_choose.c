@@ -1,5 +1,6 @@
 /* The chooser: rules that are read, refused and weighed, and the order of systems. */
 #include "base/err.h"
+#include "base/prng.h"
 #include "planner/choose.h"
 #include "planner/choose_rule.h"
 #include <setjmp.h>
@@ -85,6 +86,38 @@ static void rules_that_are_refused(void **state) {
         }
         assert_int_equal(rule.points, 77);
     }
+}
+
+/* Any text is read or refused with a reason; a sanitizer sees a step beyond its end. */
+static void rules_of_any_text(void **state) {
+    (void)state;
+    static const char *const pieces[] = {
+        "nodes",  "lifetime", "always", " and ", "and",  "==", "!=",    "<",          ">",
+        "=",      " : ",      ":",      "no",    "+",    "-",  "1",     "32",         "job",
+        "20GB/s", "off",      " ",      "%",     "\xff", "(",  "1e999", "small_files"};
+    const uint64_t seed = 20261121;
+    size_t read = 0;
+    struct prng prng;
+
+    prng_init(&prng, seed);
+    for (int round = 0; round < 50000; round++) {
+        struct choose_rule rule = {0};
+        struct plan_problem problem = {{0}};
+        char text[DATA_TEXT_BYTES] = "";
+
+        for (uint64_t i = prng_below(&prng, 40); i > 0; i--) {
+            size_t used = strlen(text);
+
+            snprintf(text + used, sizeof text - used, "%s",
+                     pieces[prng_below(&prng, ARRAY_SIZE(pieces))]);
+        }
+        int r = choose_rule_read(&plan_choose, &plain, text, &rule, &problem);
+        if (r == 0 ? !rule.reason : r != -ERR_MALFORMED || !problem.text[0]) {
+            fail_msg("seed %llu, round %d: \"%s\"", (unsigned long long)seed, round, text);
+        }
+        read += r == 0;
+    }
+    assert_true(read > 10);
 }
 
 static void set(struct data *data, const char *section, const char *key, const char *text) {
@@ -187,11 +220,9 @@ static void too_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_that_are_read),
-        cmocka_unit_test(rules_that_are_refused),
-        cmocka_unit_test(best_first),
-        cmocka_unit_test(rules_that_are_missing),
-        cmocka_unit_test(too_many),
+        cmocka_unit_test(rules_that_are_read),    cmocka_unit_test(rules_that_are_refused),
+        cmocka_unit_test(rules_of_any_text),      cmocka_unit_test(best_first),
+        cmocka_unit_test(rules_that_are_missing), cmocka_unit_test(too_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

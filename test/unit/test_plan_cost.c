@@ -92,6 +92,23 @@ static void managed_capacity_follows_bandwidth(void **state) {
     assert_true(out.managed_bandwidth.value >= 20e9);
 }
 
+static void the_cheapest_level(void **state) {
+    (void)state;
+    struct cost_inputs in = plain_inputs();
+    struct cost_outputs out = {0};
+    double gibibyte_month = 1073741824.0 * month;
+
+    in.fsx_250 = 0.21 / gibibyte_month;
+    in.fsx_500 = 0.34 / gibibyte_month;
+    in.fsx_1000 = 0.6 / gibibyte_month;
+    /* Capacity binds: the least price. Bandwidth binds: the most bandwidth for the money. */
+    cost_plan(&in, &out);
+    assert_string_equal(out.managed_cheapest.text, "125, at $13572 a month");
+    in.write_bandwidth = 400e9;
+    cost_plan(&in, &out);
+    assert_string_equal(out.managed_cheapest.text, "1000, at $246240 a month");
+}
+
 static void more_costs_never_help(void **state) {
     (void)state;
     struct cost_outputs less = {0}, more = {0};
@@ -154,6 +171,7 @@ int main(void) {
         cmocka_unit_test(break_even_is_a_share),
         cmocka_unit_test(payback_earns_what_was_paid),
         cmocka_unit_test(managed_capacity_follows_bandwidth),
+        cmocka_unit_test(the_cheapest_level),
         cmocka_unit_test(more_costs_never_help),
         cmocka_unit_test(what_cannot_be),
         cmocka_unit_test(free_things_are_named),

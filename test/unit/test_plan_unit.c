@@ -142,7 +142,10 @@ static void test_shown(void **state) {
         {UNIT_SHARE, 0.0265, "2.65 %"},
         {UNIT_DOLLARS, 1440, "$1,440"},
         {UNIT_DOLLARS, -0.5, "-$0.50"},
-        {UNIT_DOLLARS_PER_SECOND, 61.568 / 3600, "$61.57/h"},
+        {UNIT_DOLLARS_PER_SECOND, 61.568 / 3600, "$61.568/h"},
+        {UNIT_DOLLARS_PER_SECOND, 1.924 / 3600, "$1.924/h"},
+        {UNIT_DOLLARS_PER_SECOND, 4.62 / 3600, "$4.62/h"},
+        {UNIT_DOLLARS, 123.456, "$123.46"},
         {UNIT_DOLLARS_PER_BYTE_SECOND, 0.17e-9 / 2628e3, "$0.17/GB/month"},
     };
 
