@@ -20,7 +20,7 @@ struct control {
     struct env_control_server *server;
     atomic_bool stop_wanted;
     atomic_bool checking;  /* a check of the cluster runs, or the scrub */
-    atomic_bool scrubbing; /* the scrub runs, or waits for a check to end */
+    atomic_bool scrubbing; /* that is the scrub, which ends by itself */
     atomic_bool stopped;   /* the last sync point is taken: `down` may return */
     int stop_result;
 };

@@ -267,22 +267,6 @@ static bool scrub_stopped(void *context) {
     return stop_came(context, 0);
 }
 
-/* When no check runs. */
-static int scrub_alone(struct control *control, struct scrub *scrub) {
-    int r = 0;
-
-    atomic_store(&control->scrubbing, true);
-    while (r == 0 && atomic_exchange(&control->checking, true)) {
-        r = stop_comes(control, STOP_POLL_NS) ? -ERR_CLOSED : 0;
-    }
-    if (r == 0) {
-        r = scrub_run(scrub);
-        atomic_store(&control->checking, false);
-    }
-    atomic_store(&control->scrubbing, false);
-    return r;
-}
-
 static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
     (void)context;
     log_format("ost%" PRIu32 " has chunks of inode %" PRIu64
@@ -296,8 +280,10 @@ static bool scrub(struct control *control) {
                           .stopped = scrub_stopped,
                           .context = control,
                           .kept = scrub_kept};
-    int r = scrub_alone(control, &scrub);
+    int r = scrub_run(&scrub);
 
+    atomic_store(&control->checking, false);
+    atomic_store(&control->scrubbing, false);
     if (scrub.removed > 0) {
         log_format("%" PRIu64 " sets of chunks that belonged to no file are removed",
                    scrub.removed);
@@ -348,6 +334,9 @@ int daemon_run(const struct daemon_options *options) {
     if (options->mount_point) {
         r = start_mount(&control, options->mount_point, problem);
     }
+    /* Before anybody can ask for a check. */
+    atomic_init(&control.checking, local_cluster_is_unclean(control.cluster));
+    atomic_init(&control.scrubbing, local_cluster_is_unclean(control.cluster));
     if (r == 0) {
         r = control_start(&control, problem);
     }
