@@ -21,6 +21,7 @@ import data
 import figures
 import mounts
 import names
+import planner
 from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_s, up
 
 
@@ -135,7 +136,7 @@ def starts(bench):
 
 PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
          "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
-         "listing": names.listing}
+         "listing": names.listing, "planner": planner.prediction}
 
 
 def main():

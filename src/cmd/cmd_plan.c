@@ -17,9 +17,10 @@ struct words {
     const char *serve;
     const char *html;
     const char *sweep;
-    const char *files[FILES_MAX]; /* of --data and --calibration, in their order */
-    bool is_calibration[FILES_MAX];
-    size_t file_count;
+    const char *data_files[FILES_MAX];
+    const char *calibrations[FILES_MAX];
+    size_t data_file_count;
+    size_t calibration_count;
     const char *names[SETTINGS_MAX]; /* "--target" */
     const char *values[SETTINGS_MAX];
     size_t setting_count;
@@ -48,6 +49,14 @@ static bool take_flag(struct words *words, const char *word) {
     return flag != NULL;
 }
 
+static const char *take_file(const char *files[FILES_MAX], size_t *count, const char *value) {
+    if (*count == FILES_MAX) {
+        return "is one file too many, 16 are allowed";
+    }
+    files[(*count)++] = value;
+    return NULL;
+}
+
 /* A word with a value. NULL: it was taken; else what is wrong. */
 static const char *take_value(struct words *words, const char *word, const char *value) {
     for (size_t i = 0; i < ARRAY_SIZE(text_words); i++) {
@@ -61,13 +70,11 @@ static const char *take_value(struct words *words, const char *word, const char 
             return NULL;
         }
     }
-    if (strcmp(word, "--data") == 0 || strcmp(word, "--calibration") == 0) {
-        if (words->file_count == FILES_MAX) {
-            return "is one file too many, 16 are allowed";
-        }
-        words->is_calibration[words->file_count] = strcmp(word, "--calibration") == 0;
-        words->files[words->file_count++] = value;
-        return NULL;
+    if (strcmp(word, "--data") == 0) {
+        return take_file(words->data_files, &words->data_file_count, value);
+    }
+    if (strcmp(word, "--calibration") == 0) {
+        return take_file(words->calibrations, &words->calibration_count, value);
     }
     for (size_t i = 0; i < words->setting_count; i++) {
         if (strcmp(words->names[i], word) == 0) {
@@ -123,8 +130,8 @@ static int check_words(const struct verb *verb, const struct words *words) {
                           words->sweep ? "--sweep" : words->names[0],
                           words->sweep ? "--sweep nodes=8..128:16" : "--target 60s");
     }
-    if ((words->serve || words->html) &&
-        (words->json || words->csv || words->explain || words->file_count > 0)) {
+    if ((words->serve || words->html) && (words->json || words->csv || words->explain ||
+                                          words->data_file_count + words->calibration_count > 0)) {
         return verb_usage(verb, "the page takes no further options");
     }
     return EXIT_OK;
@@ -245,9 +252,11 @@ static int run_plan(const struct verb *verb, int argc, char **argv) {
         return r < 0 ? verb_fail(verb, "%s", problem.text) : EXIT_OK;
     }
     int r = plan_files_shipped(&data, &problem);
-    for (size_t i = 0; r == 0 && i < words.file_count; i++) {
-        r = (words.is_calibration[i] ? plan_calibration_load : plan_files_load)(words.files[i],
-                                                                                &data, &problem);
+    for (size_t i = 0; r == 0 && i < words.data_file_count; i++) {
+        r = plan_files_load(words.data_files[i], &data, &problem);
+    }
+    if (r == 0) {
+        r = plan_calibration_load(words.calibrations, words.calibration_count, &data, &problem);
     }
     if (r < 0) {
         status = verb_fail(verb, "%s", problem.text);

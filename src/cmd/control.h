@@ -19,8 +19,8 @@ struct control {
     char mount_problem[512];
     struct env_control_server *server;
     atomic_bool stop_wanted;
-    atomic_bool checking;  /* a check of the cluster runs, or a pass of the scrub */
-    atomic_bool scrubbing; /* a pass of the scrub runs, or waits for a check to end */
+    atomic_bool checking;  /* a check of the cluster runs, or the scrub */
+    atomic_bool scrubbing; /* that is the scrub, which ends by itself */
     atomic_bool stopped;   /* the last sync point is taken: `down` may return */
     int stop_result;
 };

@@ -34,13 +34,15 @@ int control_fsck(struct control *control, struct env_control_connection *connect
         output.with_data = output.with_data && strcmp(arguments[i], "--no-data") != 0;
     }
     /* The scrub after an unclean end is waited for: what it takes away is no problem any more. */
+    bool scrubbing = atomic_load(&control->scrubbing);
     while (atomic_exchange(&control->checking, true)) {
-        if (!atomic_load(&control->scrubbing) || is_stopped(&checking)) {
+        if (!scrubbing || is_stopped(&checking)) {
             control_print(connection, "%cthe cluster is being checked already: wait for its end\n",
                           FSCK_ERROR);
             return EXIT_FAILED;
         }
         local_cluster_rest(control->cluster);
+        scrubbing = atomic_load(&control->scrubbing);
     }
     int status = fsck_report_run(control->cluster, &output);
     atomic_store(&control->checking, false);

@@ -267,23 +267,6 @@ static bool scrub_stopped(void *context) {
     return stop_came(context, 0);
 }
 
-/* One pass, when no check runs. */
-static int scrub_pass(struct control *control, struct scrub *scrub,
-                      int (*pass)(struct scrub *scrub)) {
-    int r = 0;
-
-    atomic_store(&control->scrubbing, true);
-    while (r == 0 && atomic_exchange(&control->checking, true)) {
-        r = stop_comes(control, STOP_POLL_NS) ? -ERR_CLOSED : 0;
-    }
-    if (r == 0) {
-        r = pass(scrub);
-        atomic_store(&control->checking, false);
-    }
-    atomic_store(&control->scrubbing, false);
-    return r;
-}
-
 static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
     (void)context;
     log_format("ost%" PRIu32 " has chunks of inode %" PRIu64
@@ -293,25 +276,14 @@ static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
 
 /* After an unclean end. False: it has to be done again after the next start. */
 static bool scrub(struct control *control) {
-    struct env *env = local_cluster_env(control->cluster);
     struct scrub scrub = {.cluster = control->cluster,
                           .stopped = scrub_stopped,
                           .context = control,
                           .kept = scrub_kept};
-    int r = -ERR_NO_MEMORY;
+    int r = scrub_run(&scrub);
 
-    scrub.later = calloc(SCRUB_LATER_MAX, sizeof *scrub.later);
-    if (scrub.later) {
-        r = scrub_pass(control, &scrub, scrub_first);
-    }
-    if (r == 0 && scrub.later_count > 0) {
-        uint64_t end_ns = env_now_ns(env) + SCRUB_WAIT_S * NS_PER_S;
-
-        while (r == 0 && env_now_ns(env) < end_ns) {
-            r = stop_comes(control, STOP_POLL_NS) ? -ERR_CLOSED : 0;
-        }
-        r = r < 0 ? r : scrub_pass(control, &scrub, scrub_second);
-    }
+    atomic_store(&control->checking, false);
+    atomic_store(&control->scrubbing, false);
     if (scrub.removed > 0) {
         log_format("%" PRIu64 " sets of chunks that belonged to no file are removed",
                    scrub.removed);
@@ -322,7 +294,6 @@ static bool scrub(struct control *control) {
     if (r < 0 && r != -ERR_CLOSED) {
         log_format("looking for chunks that belong to no file: %s", err_text(r));
     }
-    free(scrub.later);
     return r == 0;
 }
 
@@ -363,6 +334,9 @@ int daemon_run(const struct daemon_options *options) {
     if (options->mount_point) {
         r = start_mount(&control, options->mount_point, problem);
     }
+    /* Before anybody can ask for a check. */
+    atomic_init(&control.checking, local_cluster_is_unclean(control.cluster));
+    atomic_init(&control.scrubbing, local_cluster_is_unclean(control.cluster));
     if (r == 0) {
         r = control_start(&control, problem);
     }

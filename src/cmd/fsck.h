@@ -126,8 +126,8 @@ MUST_CHECK int fsck_inline(struct fsck *fsck);
 MUST_CHECK int fsck_chunks(struct fsck *fsck, uint32_t ost);
 /* Chunks that seemed stray: those that still are. */
 MUST_CHECK int fsck_strays(struct fsck *fsck);
-/* *ret_reason: what is wrong with it as it is now; NULL when it belongs to its inode, is about to
- * be deleted, or is gone. */
+/* *ret_reason: what is wrong with it as it is now, and will be: nobody can make it an inode's any
+ * more; NULL when it belongs to its inode, is on its way there or about to be deleted, or gone. */
 MUST_CHECK int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray,
                                const char **ret_reason);
 MUST_CHECK int fsck_blocks(struct fsck *fsck, uint32_t ost);

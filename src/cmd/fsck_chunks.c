@@ -1,8 +1,9 @@
 /* The index of an OST: each chunk whole in itself, and some inode's, of its generation, where the
  * layout has it. One walk in order of inodes, so an inode is asked for once an OST.
  *
- * Chunks come before their inode knows of them (a file that leaves its inode) and go after it (the
- * queue of orders). So what seems stray is kept, and judged when all else is done. */
+ * Chunks come before their inode knows of them (a file that moves to chunks: its M row is there as
+ * long as they may become the file's) and go after it (the queue of orders). So what seems stray is
+ * kept, and judged when all else is done. */
 #include "cmd/fsck.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,9 +21,9 @@ struct walk {
     uint32_t chunk_bytes;
     uint32_t length;
     uint32_t truncate_seq;
-    bool is_stray; /* this and the next are told once a file and OST */
-    bool is_long;
-    uint64_t ino; /* whose row is known */
+    uint32_t stray_generation; /* told last, once a generation and OST; 0: none of this file's */
+    bool is_long;              /* told once a file and OST */
+    uint64_t ino;              /* whose row is known */
     int ino_result;
     struct inode_row inode;
 };
@@ -200,17 +201,17 @@ static int owner_check(struct walk *walk) {
     if (walk->ino != ino) {
         walk->ino_result = fsck_inode_get(walk->fsck, ino, &walk->inode);
         walk->ino = ino;
-        walk->is_stray = false;
+        walk->stray_generation = 0;
         walk->is_long = false;
         if (walk->ino_result < 0 && !is_row_error(walk->ino_result)) {
             return walk->ino_result;
         }
     }
-    if (walk->is_stray ||
+    if (walk->stray_generation == walk->id.generation ||
         !stray_reason(walk->fsck, walk->ost, &walk->id, walk->ino_result, &walk->inode)) {
         return 0;
     }
-    walk->is_stray = true;
+    walk->stray_generation = walk->id.generation;
     if (walk->fsck->stray_count < FSCK_SUSPECTS_MAX) {
         walk->fsck->strays[walk->fsck->stray_count++] = (struct fsck_stray){walk->ost, walk->id};
     } else {
@@ -278,8 +279,24 @@ int fsck_chunks(struct fsck *fsck, uint32_t ost) {
     return r < 0 ? r : 0;
 }
 
-/* Whether an order to delete chunks of the inode is in the queue. */
-static int is_queued(struct fsck *fsck, uint64_t ino, bool *ret_queued) {
+/* Whether somebody moves the inode's bytes to chunks of this generation. */
+static int is_moving(struct fsck *fsck, const struct chunk_id *id, bool *ret_moving) {
+    struct kv_key from = key_owner(ROW_MOVE, id->ino.value, id->generation, 0);
+    const struct order_row *order;
+    struct fsck_list list;
+    struct fsck_row row;
+
+    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_MOVES);
+    fsck_list_from(&list, &from);
+    int r = fsck_list_next(&list, &row);
+    struct kv_key_fields fields = r == 0 ? kv_key_split(&row.key) : (struct kv_key_fields){0};
+    *ret_moving = r == 0 && fields.id == id->ino.value && fields.generation == id->generation &&
+                  order_row_check(row.value, &order) == 0;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* Whether an order to delete these chunks is in the queue. */
+static int is_queued(struct fsck *fsck, const struct chunk_id *id, bool *ret_queued) {
     const struct order_row *order;
     struct fsck_list list;
     struct fsck_row row;
@@ -288,8 +305,9 @@ static int is_queued(struct fsck *fsck, uint64_t ino, bool *ret_queued) {
     *ret_queued = false;
     fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_QUEUE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
-        if (kv_key_split(&row.key).index == ino && order_row_check(row.value, &order) == 0 &&
-            order->kind == ORDER_DELETE) {
+        if (kv_key_split(&row.key).index == id->ino.value &&
+            order_row_check(row.value, &order) == 0 && order->kind == ORDER_DELETE &&
+            order->chunk_generation == id->generation) {
             *ret_queued = true;
             return 0;
         }
@@ -297,14 +315,21 @@ static int is_queued(struct fsck *fsck, uint64_t ino, bool *ret_queued) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* In this order: an inode that is gone has its order until the chunk is gone. */
+/* In this order: the record that ends a move makes its chunks the inode's or orders to delete them,
+ * and an inode that is gone has its order until the chunk is gone. */
 int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
     struct walk walk = {.fsck = fsck, .ost = stray->ost};
     struct inode_row inode;
+    bool moving = false;
     bool queued = false;
     bool found = false;
 
-    int r = fsck_inode_get(fsck, stray->id.ino.value, &inode);
+    *ret_reason = NULL;
+    int r = is_moving(fsck, &stray->id, &moving);
+    if (r < 0 || moving) {
+        return r;
+    }
+    r = fsck_inode_get(fsck, stray->id.ino.value, &inode);
     if (r < 0 && !is_row_error(r)) {
         return r;
     }
@@ -312,7 +337,7 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
     if (!*ret_reason) {
         return 0;
     }
-    r = is_queued(fsck, stray->id.ino.value, &queued);
+    r = is_queued(fsck, &stray->id, &queued);
     r = r < 0 || queued ? r : chunk_load(&walk, &stray->id, &found);
     if (queued || !found) {
         *ret_reason = NULL;

@@ -1,4 +1,4 @@
-/* Both passes, and the orders to delete. */
+/* The rounds, and the orders to delete. */
 #include "cmd/scrub.h"
 #include <string.h>
 
@@ -57,6 +57,7 @@ static int stray_kind_get(struct fsck *fsck, const struct fsck_stray *stray,
         return r;
     }
     r = fsck_inode_get(fsck, stray->id.ino.value, &inode);
+    /* No inode comes with a number that was there before, and no generation after another. */
     if (r == -ERR_NOT_FOUND) {
         *ret_kind = STRAY_NOBODYS;
     } else if (r == 0 && (inode.data_state != DATA_CHUNKED ||
@@ -73,9 +74,8 @@ static int stray_remove(struct scrub *scrub, struct fsck *fsck, const struct fsc
     return r;
 }
 
-/* Whether the inode can have been made by records that power loss took. */
-static int lost_find(struct fsck *fsck, struct ino ino, bool *ret_lost) {
-    uint64_t counter = ino.value & ((UINT64_C(1) << INO_COUNTER_BITS) - 1);
+/* Whether power loss took all that was known of it. */
+static int lost_find(struct fsck *fsck, const struct chunk_id *id, bool *ret_lost) {
     struct fsck_list list;
     struct fsck_row found;
     int r;
@@ -83,10 +83,10 @@ static int lost_find(struct fsck *fsck, struct ino ino, bool *ret_lost) {
     *ret_lost = false;
     fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_LOST);
     while ((r = fsck_list_next(&list, &found)) == 0) {
-        const struct lost_row *row;
+        struct lost_row row;
 
-        if (lost_row_check(found.value, &row) == 0) {
-            *ret_lost |= counter >= row->counter_from && counter < row->counter_to;
+        if (lost_row_get(found.value, &row) == 0) {
+            *ret_lost |= lost_row_has(&row, id->ino, id->generation);
         }
     }
     return r == -ERR_NOT_FOUND ? 0 : r;
@@ -94,7 +94,7 @@ static int lost_find(struct fsck *fsck, struct ino ino, bool *ret_lost) {
 
 static int nobodys_one(struct scrub *scrub, struct fsck *fsck, const struct fsck_stray *stray) {
     bool lost;
-    int r = lost_find(fsck, stray->id.ino, &lost);
+    int r = lost_find(fsck, &stray->id, &lost);
 
     if (r < 0 || lost) {
         return r < 0 ? r : stray_remove(scrub, fsck, stray);
@@ -105,61 +105,43 @@ static int nobodys_one(struct scrub *scrub, struct fsck *fsck, const struct fsck
     return 0;
 }
 
-static int first_one(struct scrub *scrub, struct fsck *fsck, const struct fsck_stray *stray) {
+static int round_one(struct scrub *scrub, struct fsck *fsck, const struct fsck_stray *stray) {
     enum stray_kind kind;
     int r = stray_kind_get(fsck, stray, &kind);
 
     if (r == 0 && kind == STRAY_NOBODYS) {
         r = nobodys_one(scrub, fsck, stray);
-    } else if (r == 0 && kind == STRAY_OTHER_GENERATION && scrub->later_count < SCRUB_LATER_MAX) {
-        scrub->later[scrub->later_count++] = *stray;
+    } else if (r == 0 && kind == STRAY_OTHER_GENERATION) {
+        r = stray_remove(scrub, fsck, stray);
     }
     return r;
 }
 
-/* A file's generations are told one at a time, so those it had before come with the next round. */
-static int first_all(struct scrub *scrub, struct fsck *fsck) {
+/* More strays than a list holds come with the next round. */
+static int round_all(struct scrub *scrub, struct fsck *fsck) {
     uint64_t removed_before;
     int r = 0;
 
     do {
         removed_before = scrub->removed;
         fsck->stray_count = 0;
-        scrub->later_count = 0;
         scrub->kept_count = 0;
         for (uint32_t i = 0; r == 0 && i < local_cluster_config(fsck->cluster)->ost_count; i++) {
             r = fsck_chunks(fsck, i);
         }
         for (uint32_t i = 0; r == 0 && i < fsck->stray_count; i++) {
-            r = first_one(scrub, fsck, &fsck->strays[i]);
+            r = round_one(scrub, fsck, &fsck->strays[i]);
         }
         scrub->round++;
     } while (r == 0 && scrub->removed > removed_before);
     return r;
 }
 
-int scrub_first(struct scrub *scrub) {
+int scrub_run(struct scrub *scrub) {
     const struct fsck_report report = report_of(scrub);
     struct fsck *fsck = fsck_new(scrub->cluster, &report);
-    int r = fsck ? first_all(scrub, fsck) : -ERR_NO_MEMORY;
+    int r = fsck ? round_all(scrub, fsck) : -ERR_NO_MEMORY;
 
-    fsck_free(fsck);
-    return r;
-}
-
-int scrub_second(struct scrub *scrub) {
-    const struct fsck_report report = report_of(scrub);
-    struct fsck *fsck = fsck_new(scrub->cluster, &report);
-    int r = fsck ? 0 : -ERR_NO_MEMORY;
-
-    for (uint32_t i = 0; r == 0 && i < scrub->later_count; i++) {
-        enum stray_kind kind;
-
-        r = stray_kind_get(fsck, &scrub->later[i], &kind);
-        if (r == 0 && kind != STRAY_NONE) {
-            r = stray_remove(scrub, fsck, &scrub->later[i]);
-        }
-    }
     fsck_free(fsck);
     return r;
 }

@@ -22,6 +22,7 @@ static void apply_close(struct group *group, struct session *session, const stru
     if (effect->flags & OPEN_WRITE) {
         entry->write_count -= entry->write_count > 0;
         entry->has_row = entry->write_count > 0;
+        entry->move_count = entry->has_row ? entry->move_count : 0;
     } else {
         entry->read_count -= entry->read_count > 0;
     }
@@ -93,6 +94,10 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
         break;
     case EFFECT_GONE:
         group->sessions.gone_count++;
+        break;
+    case EFFECT_MOVES:
+        opens_find(&group->opens, effect->ino, transaction->session)->move_count =
+            effect->counts[0];
         break;
     }
 }

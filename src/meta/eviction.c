@@ -2,8 +2,9 @@
 #include "meta/eviction.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include "meta/move.h"
 
-enum { EVICTION_RECORD_BYTES = 600, EVICTION_CLOSES_A_STEP = 32 };
+enum { EVICTION_RECORD_BYTES = 1100, EVICTION_CLOSES_A_STEP = 32 };
 
 bool eviction_holds(const struct group *group, struct ino ino) {
     const struct list *known = &group->sessions.known;
@@ -34,6 +35,7 @@ int eviction_close_stage(struct transaction *transaction, struct session *sessio
     if (entry->has_row) {
         struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, session->id.value);
         r = transaction_delete(transaction, &key);
+        r = r < 0 ? r : moves_lose(transaction, entry);
     }
     bool last =
         !opens_any_other(&group->opens, ino, entry) && group->sessions.unattached_count == 0;
@@ -50,6 +52,7 @@ void eviction_close_apply(struct group *group, struct session *session, struct i
         entry->read_count = 0;
         entry->write_count = 0;
         entry->has_row = false;
+        entry->move_count = 0;
         opens_trim(&group->opens, entry);
     }
 }
@@ -73,7 +76,9 @@ static int close_one(struct group *group, struct session *session, struct open_e
     /* Of a file that goes with this close nobody will ask the size. */
     bool stays = row && (row->nlink > 0 || opens_any_other(&group->opens, ino, entry));
     bool wrote = entry->has_row && stays && row->data_state == DATA_CHUNKED;
-    if (r == 0 && wrote && group->rpc) {
+    /* What it writes for a move must not come after the order to delete that. */
+    bool fences = wrote || (row && entry->move_count > 0);
+    if (r == 0 && fences && group->rpc) {
         transaction_abort(&transaction);
         if (settle_has_room(group, ino)) {
             settle_begin(group, ino, session);

@@ -14,7 +14,10 @@ struct __attribute__((packed)) group_row {
 };
 static_assert(sizeof(struct group_row) == 48, "group_row is on disk");
 
-/* The last two change with each record and are patched together. */
+/* Format 1 of this row and of lost_row ends before what is about generations. */
+enum { COUNTERS_FORMAT = 2, COUNTERS_BYTES_1 = 48, LOST_FORMAT = 2, LOST_BYTES_1 = 32 };
+
+/* Goes with each record. */
 struct __attribute__((packed)) counters_row {
     uint8_t format;
     uint8_t reserved;
@@ -24,8 +27,12 @@ struct __attribute__((packed)) counters_row {
     uint64_t session_floor;       /* unknown sessions up to this one are gone */
     uint64_t epoch;
     uint64_t inode_count;
+    uint64_t
+        generation_next; /* the first that was not used yet; of format 1: generation_reserved */
 };
-static_assert(sizeof(struct counters_row) == 48, "counters_row is on disk");
+static_assert(sizeof(struct counters_row) == 56, "counters_row is on disk");
+static_assert(offsetof(struct counters_row, generation_next) == COUNTERS_BYTES_1,
+              "counters_row of format 1 is on disk");
 
 /* A row of state GONE refuses late messages of its session; the oldest of them make way. */
 enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
@@ -48,18 +55,27 @@ struct __attribute__((packed)) mark_row {
 };
 static_assert(sizeof(struct mark_row) == 16, "mark_row is on disk");
 
-/* The first start after a loss writes it: inodes with these counters may have been made and lost.
- * The counters are never used again. */
+/* The first start after a loss writes it: inodes with these counters may have been made and lost,
+ * and chunks of these generations may be there though nothing of them is known here. None of them
+ * is ever used again. One row a loss, of which the engine counts 65,535. */
 struct __attribute__((packed)) lost_row {
     uint8_t format;
     uint8_t reserved[7];
     uint64_t epoch;
     uint64_t counter_from;
-    uint64_t counter_to; /* exclusive */
+    uint64_t counter_to;      /* exclusive */
+    uint64_t generation_from; /* counters, of which numbers_generation_of makes generations */
+    uint64_t generation_to;   /* exclusive; of format 1: none */
 };
-static_assert(sizeof(struct lost_row) == 32, "lost_row is on disk");
+static_assert(sizeof(struct lost_row) == 48, "lost_row is on disk");
+static_assert(offsetof(struct lost_row, generation_from) == LOST_BYTES_1,
+              "lost_row of format 1 is on disk");
 
+/* The value of Q, and of M: what becomes a Q row when the move fails. The third part of a Q row's
+ * key: truncate_seq of a cut, which stays below ORDER_DELETE_BIT, or the generation that is deleted
+ * with that bit (~0 where it was written before). */
 enum order_kind { ORDER_DELETE = 1, ORDER_CUT = 2 };
+#define ORDER_DELETE_BIT (UINT32_C(1) << 31)
 
 struct __attribute__((packed)) order_row {
     uint8_t format;

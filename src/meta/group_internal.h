@@ -19,7 +19,7 @@ enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
 
 /* What a start reads before the first call is served. */
-enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_SYNC, LOAD_DONE };
+enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_MOVES, LOAD_SYNC, LOAD_DONE };
 
 /* Freeing orphans after a start: once all sessions have attached anew or ended. */
 enum sweep_stage { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE };

@@ -156,13 +156,9 @@ struct inode_row inode_make(const struct transaction *transaction, struct owners
     };
 }
 
-int order_put(struct transaction *transaction, struct ino ino, const struct inode_row *row,
-              uint8_t kind) {
-    /* Orders are carried out in the order of their records, so the position leads the key. */
-    uint64_t position = kv_position(transaction->group->kv) + 1;
-    uint32_t sequence = kind == ORDER_CUT ? row->truncate_seq : UINT32_MAX;
-    struct kv_key key = key_owner(ROW_ORDER, position, sequence, ino.value);
-    struct order_row order = {
+struct order_row order_make(const struct transaction *transaction, const struct inode_row *row,
+                            uint8_t kind) {
+    return (struct order_row){
         .format = META_FORMAT,
         .kind = kind,
         .stripe_count = row->stripe_count,
@@ -174,9 +170,32 @@ int order_put(struct transaction *transaction, struct ino ino, const struct inod
         .chunk_bytes = row->chunk_bytes,
         .seed = row->seed,
     };
+}
 
-    transaction_effect(transaction, (struct effect){.kind = EFFECT_ORDER, .ino = ino});
-    return transaction_put(transaction, &key, &order, sizeof order);
+/* Orders about one file may share a record, so what they are about is in the key. */
+static uint32_t order_sequence(const struct order_row *order) {
+    return order->kind == ORDER_CUT ? order->truncate_seq
+                                    : order->chunk_generation | ORDER_DELETE_BIT;
+}
+
+static bool order_is_told(const struct transaction *transaction) {
+    for (uint32_t i = 0; i < transaction->effect_count; i++) {
+        if (transaction->effects[i].kind == EFFECT_ORDER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int order_put(struct transaction *transaction, struct ino ino, const struct order_row *order) {
+    /* Orders are carried out in the order of their records, so the position leads the key. */
+    uint64_t position = kv_position(transaction->group->kv) + 1;
+    struct kv_key key = key_owner(ROW_ORDER, position, order_sequence(order), ino.value);
+
+    if (!order_is_told(transaction)) {
+        transaction_effect(transaction, (struct effect){.kind = EFFECT_ORDER, .ino = ino});
+    }
+    return transaction_put(transaction, &key, order, sizeof *order);
 }
 
 int inode_free(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
@@ -193,7 +212,9 @@ int inode_free(struct transaction *transaction, struct ino ino, const struct ino
         r = transaction_delete(transaction, &key);
     }
     if (r == 0 && row->data_state == DATA_CHUNKED) {
-        r = order_put(transaction, ino, row, ORDER_DELETE);
+        struct order_row order = order_make(transaction, row, ORDER_DELETE);
+
+        r = order_put(transaction, ino, &order);
     }
     transaction->inode_delta--;
     return r;

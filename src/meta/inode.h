@@ -55,6 +55,8 @@ MUST_CHECK int inode_unlink(struct transaction *transaction, struct ino ino,
 /* Deletes all rows of the inode, and stages the order to delete its chunks. */
 MUST_CHECK int inode_free(struct transaction *transaction, struct ino ino,
                           const struct inode_row *row);
-/* The row of an order about the chunks of the inode; kind: enum order_kind. */
+/* An order about the chunks of the inode; kind: enum order_kind. */
+struct order_row order_make(const struct transaction *transaction, const struct inode_row *row,
+                            uint8_t kind);
 MUST_CHECK int order_put(struct transaction *transaction, struct ino ino,
-                         const struct inode_row *row, uint8_t kind);
+                         const struct order_row *order);

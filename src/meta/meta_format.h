@@ -13,10 +13,12 @@
  *     S session             session   0           0                incarnation, node, state
  *     O orphan              ino       0           0                unlinked but open
  *     W writer              ino       0           session          open for writing
- *     N numbers             losses    0           0                inode numbers that may be lost
- *     Q order               position  seq or ~0   ino              what OSTs shall delete or cut
+ *     M move                ino       chunk gen.  session          on its way to chunks
+ *     N numbers             losses    0           0                numbers that may be lost
+ *     Q order               position  what        ino              what OSTs shall delete or cut
  *
- * O and W are keyed by ino in space 0: those of a slot are a range, and so are those of the group.
+ * O, W and M are keyed by ino in space 0: those of a slot are a range, and so are those of the
+ * group.
  * Values are packed, little-endian, begin with their format and carry the epoch of their last
  * change. Reserved bytes are zero and checked. */
 #pragma once
@@ -36,6 +38,7 @@ enum row_type {
     ROW_SESSION = 'S',
     ROW_ORPHAN = 'O',
     ROW_WRITER = 'W',
+    ROW_MOVE = 'M',
     ROW_LOST = 'N',
     ROW_ORDER = 'Q',
 };

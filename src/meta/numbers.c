@@ -37,8 +37,7 @@ int numbers_generation(const struct numbers *numbers, uint32_t index, uint32_t *
     if (counter >= numbers->generations.usable) {
         return -ERR_PENDING;
     }
-    /* One file never sees 2^32 of them, so wrapping is harmless; 0 means none. */
-    *ret_generation = (uint32_t)(counter % UINT32_MAX) + 1;
+    *ret_generation = numbers_generation_of(counter);
     return 0;
 }
 
@@ -65,7 +64,7 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
     }
     uint64_t ahead = numbers->stage_reserve ? NUMBERS_BLOCK : 0;
     struct counters_row row = {
-        .format = META_FORMAT,
+        .format = COUNTERS_FORMAT,
         .ino_reserved =
             ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END) : numbers->inos.reserved,
         .generation_reserved =
@@ -73,6 +72,7 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
         .session_floor = numbers->session_floor,
         .epoch = numbers->epoch,
         .inode_count = numbers->inode_count,
+        .generation_next = numbers->generations.next,
     };
     memcpy(row.ino_next, &numbers->inos.next, sizeof row.ino_next);
     struct kv_key key = key_owner(ROW_COUNTERS, 0, 0, 0);

@@ -35,6 +35,11 @@ void numbers_load(struct numbers *numbers, const struct counters_row *row);
 MUST_CHECK int numbers_ino(const struct numbers *numbers, uint32_t index, uint64_t *ret_counter);
 MUST_CHECK int numbers_generation(const struct numbers *numbers, uint32_t index,
                                   uint32_t *ret_generation);
+/* What a file's chunks are named by: from the counter, of which one file never sees 2^32. 0 is no
+ * generation. */
+static inline uint32_t numbers_generation_of(uint64_t counter) {
+    return (uint32_t)(counter % UINT32_MAX) + 1;
+}
 void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generation_count);
 /* Above all epochs before, and not behind the clock. */
 uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns);

@@ -5,9 +5,10 @@
  *
  * Who meets a state further on than it thought gets attributes and capability, and nothing is done.
  * A conversion's generation is drawn at BEGIN and comes back with COMMIT: of two that race, each
- * writes chunks of its own, and those of the loser are deleted. */
+ * writes chunks of its own, and those of the loser are deleted (move.h). */
 #include "meta/group_internal.h"
 #include "meta/inline.h"
+#include "meta/move.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
 
@@ -79,6 +80,9 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
         return 0;
     }
     int r = transaction_generation(transaction, &generation);
+    if (r == 0 && row->data_state == DATA_INLINE) {
+        r = move_begin(transaction, ino, row, generation);
+    }
     if (r < 0) {
         return r;
     }
@@ -109,6 +113,17 @@ static bool convert_is_promised(const struct transaction *transaction, struct in
             opens_any_other(&group->opens, ino, own));
 }
 
+/* Power loss has taken the record of its BEGIN, or the move was ended: what was written is deleted,
+ * once more in that case. Never what is the file's. */
+static int convert_unknown(struct transaction *transaction, const struct inode_row *row,
+                           const struct inline_convert_request *request) {
+    struct inode_row lost = *row;
+
+    lost.chunk_generation = request->generation;
+    struct order_row order = order_make(transaction, &lost, ORDER_DELETE);
+    return order_put(transaction, request->ino, &order);
+}
+
 static int convert_commit(struct transaction *transaction, struct inode_row *row,
                           struct call *call) {
     const struct inline_convert_request *request = &call->request.inline_convert;
@@ -117,15 +132,19 @@ static int convert_commit(struct transaction *transaction, struct inode_row *row
     if (done || request->generation == 0) {
         return done ? 0 : -ERR_INVALID;
     }
-    if (row->data_state != DATA_INLINE || row->epoch != request->inline_epoch ||
-        (!request->synced && convert_is_promised(transaction, request->ino, row))) {
-        struct inode_row lost = *row;
-
-        lost.chunk_generation = request->generation;
-        transaction->answer = -ERR_CONFLICT;
-        return order_put(transaction, request->ino, &lost, ORDER_DELETE);
+    int r = move_check(transaction, request->ino, request->generation);
+    if (r < 0 && r != -ERR_NOT_FOUND) {
+        return r;
     }
-    int r = inline_drop(transaction, request->ino, row);
+    if (r == -ERR_NOT_FOUND || row->data_state != DATA_INLINE ||
+        row->epoch != request->inline_epoch ||
+        (!request->synced && convert_is_promised(transaction, request->ino, row))) {
+        transaction->answer = -ERR_CONFLICT;
+        return r == 0 ? move_lose(transaction, request->ino, request->generation)
+                      : convert_unknown(transaction, row, request);
+    }
+    r = move_commit(transaction, request->ino, request->generation);
+    r = r < 0 ? r : inline_drop(transaction, request->ino, row);
     row->data_state = DATA_CHUNKED;
     row->chunk_generation = request->generation;
     row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));

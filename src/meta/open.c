@@ -1,6 +1,7 @@
 /* Opening. */
 #include "meta/open.h"
 #include "meta/group_internal.h"
+#include "meta/move.h"
 
 int open_check(const struct inode_row *row, const struct credentials *who, uint32_t open_flags) {
     bool write = open_flags & (OPEN_WRITE | OPEN_TRUNCATE);
@@ -69,6 +70,7 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     if ((effect->flags & OPEN_WRITE) && entry->write_count == 1) {
         struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
         r = transaction_delete(transaction, &key);
+        r = r < 0 ? r : moves_lose(transaction, entry);
     }
     bool last = entry->read_count + entry->write_count == 1 &&
                 !opens_any_other(&group->opens, ino, entry) &&

@@ -17,6 +17,7 @@ struct open_entry {
     struct ino ino;
     uint32_t read_count; /* opens that may not write; those of directories too */
     uint32_t write_count;
+    uint32_t move_count; /* M rows (move.h): none without the W row */
     bool has_row;
 };
 

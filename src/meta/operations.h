@@ -41,11 +41,11 @@ const struct operation *operation_of(uint16_t opcode);
     O(rename, RENAME, 1800, OPERATION_CHANGES)                                                     \
     O(open, OPEN, 1000, OPERATION_CHANGES)                                                         \
     O(reopen, REOPEN, 200, OPERATION_CHANGES | OPERATION_REOPENS)                                  \
-    O(settle, SETTLE, 800, OPERATION_CHANGES)                                                      \
+    O(settle, SETTLE, 1300, OPERATION_CHANGES)                                                     \
     O(readdir, READDIR, 0, 0)                                                                      \
     O(inline_read, INLINE_READ, 0, 0)                                                              \
     O(inline_write, INLINE_WRITE, 5200, OPERATION_CHANGES)                                         \
-    O(inline_convert, INLINE_CONVERT, 900, OPERATION_CHANGES)                                      \
+    O(inline_convert, INLINE_CONVERT, 1000, OPERATION_CHANGES)                                     \
     O(layout_set, LAYOUT_SET, 500, OPERATION_CHANGES)                                              \
     O(layout_get, LAYOUT_GET, 0, 0)                                                                \
     O(access, ACCESS, 0, 0)                                                                        \

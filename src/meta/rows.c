@@ -1,6 +1,8 @@
 /* Checks of what came from disk. */
 #include "meta/rows.h"
 #include "base/err.h"
+#include "meta/numbers.h"
+#include <string.h>
 
 /* Size and format of a row of fixed size. */
 static int format_check(struct bytes value, size_t size_min, size_t size_max) {
@@ -106,13 +108,31 @@ int group_row_check(struct bytes value, const struct group_row **ret_row) {
     return 0;
 }
 
-int counters_row_check(struct bytes value, const struct counters_row **ret_row) {
-    int r = format_check(value, sizeof(struct counters_row), sizeof(struct counters_row));
+/* Copies a row that has grown since format 1, when it had bytes_1. */
+static int grown_get(struct bytes value, size_t bytes_1, void *ret_row, size_t bytes_2) {
+    if (value.size > 0 && value.data[0] > 2) {
+        return -ERR_NEWER_FORMAT;
+    }
+    bool first = value.size == bytes_1 && value.data[0] == 1;
+    bool second = value.size == bytes_2 && value.data[0] == 2;
+    if (!first && !second) {
+        return -ERR_CORRUPT;
+    }
+    memset(ret_row, 0, bytes_2);
+    memcpy(ret_row, value.data, value.size);
+    return 0;
+}
+
+int counters_row_get(struct bytes value, struct counters_row *ret_row) {
+    struct counters_row row;
+    int r = grown_get(value, COUNTERS_BYTES_1, &row, sizeof row);
+
     if (r < 0) {
         return r;
     }
-    const struct counters_row *row = (const void *)value.data;
-    if (row->ino_reserved >> INO_COUNTER_BITS || row->reserved) {
+    row.generation_next = row.format == 1 ? row.generation_reserved : row.generation_next;
+    if (row.ino_reserved >> INO_COUNTER_BITS || row.reserved ||
+        row.generation_next > row.generation_reserved) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;
@@ -146,17 +166,29 @@ int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
     return 0;
 }
 
-int lost_row_check(struct bytes value, const struct lost_row **ret_row) {
-    int r = format_check(value, sizeof(struct lost_row), sizeof(struct lost_row));
+int lost_row_get(struct bytes value, struct lost_row *ret_row) {
+    struct lost_row row;
+    int r = grown_get(value, LOST_BYTES_1, &row, sizeof row);
+
     if (r < 0) {
         return r;
     }
-    const struct lost_row *row = (const void *)value.data;
-    if (row->counter_from > row->counter_to || !is_zero(row->reserved, sizeof row->reserved)) {
+    if (row.counter_from > row.counter_to || row.generation_from > row.generation_to ||
+        !is_zero(row.reserved, sizeof row.reserved)) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;
     return 0;
+}
+
+bool lost_row_has(const struct lost_row *row, struct ino ino, uint32_t generation) {
+    uint64_t counter = ino.value & ((UINT64_C(1) << INO_COUNTER_BITS) - 1);
+    uint64_t first = numbers_generation_of(row->generation_from);
+    /* How far it is behind the first of them: generations begin anew after UINT32_MAX. */
+    uint64_t distance = (generation + (uint64_t)UINT32_MAX - first) % UINT32_MAX;
+
+    return (counter >= row->counter_from && counter < row->counter_to) ||
+           (generation != 0 && distance < row->generation_to - row->generation_from);
 }
 
 int order_row_check(struct bytes value, const struct order_row **ret_row) {

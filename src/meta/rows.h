@@ -37,14 +37,19 @@ MUST_CHECK int inode_row_check(struct bytes value, const struct inode_row **ret_
 /* *ret_data: the bytes of the piece. */
 MUST_CHECK int inline_row_check(struct bytes value, struct bytes *ret_data);
 MUST_CHECK int group_row_check(struct bytes value, const struct group_row **ret_row);
-MUST_CHECK int counters_row_check(struct bytes value, const struct counters_row **ret_row);
+/* Copies: what is of an older format is filled up. */
+MUST_CHECK int counters_row_get(struct bytes value, struct counters_row *ret_row);
+MUST_CHECK int lost_row_get(struct bytes value, struct lost_row *ret_row);
 MUST_CHECK int session_row_check(struct bytes value, const struct session_row **ret_row);
 MUST_CHECK int mark_row_check(struct bytes value, const struct mark_row **ret_row);
-MUST_CHECK int lost_row_check(struct bytes value, const struct lost_row **ret_row);
 MUST_CHECK int order_row_check(struct bytes value, const struct order_row **ret_row);
 /* *ret_reply: the encoded reply behind the head. */
 MUST_CHECK int outcome_check(struct bytes value, const struct outcome_head **ret_head,
                              struct bytes *ret_reply);
+
+/* Whether a chunk can only have come to be by what that loss took: its inode was made, or its
+ * generation drawn, and nothing that was kept knows of it. */
+bool lost_row_has(const struct lost_row *row, struct ino ino, uint32_t generation);
 
 struct layout inode_layout(const struct inode_row *row);
 void inode_layout_set(struct inode_row *row, const struct layout *layout);

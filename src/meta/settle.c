@@ -5,7 +5,7 @@
 #include "meta/inode.h"
 #include <stdlib.h>
 
-enum { SETTLE_RECORD_BYTES = 400 };
+enum { SETTLE_RECORD_BYTES = 900 };
 
 int settle_init(struct settle *settle, struct group *group) {
     settle->group = group;

@@ -56,7 +56,7 @@ static int format(struct group *group) {
     const struct cluster_map *map = group->map;
     const struct group_options *options = &group->options;
     struct counters_row counters = {
-        .format = META_FORMAT, .ino_reserved = INO_ROOT.value + 1, .generation_reserved = 0};
+        .format = COUNTERS_FORMAT, .ino_reserved = INO_ROOT.value + 1, .generation_reserved = 0};
     struct group_row row = {
         .format = META_FORMAT,
         .hash_bits = options->name_hash_bits ? options->name_hash_bits : NAME_HASH_BITS,
@@ -104,8 +104,11 @@ static int identity_check(struct group *group, const struct group_row *row, char
  * it is used, in the same record or an earlier one. */
 static int lost_note(struct group *group, const struct counters_row *counters) {
     struct kv_key key = key_owner(ROW_LOST, kv_losses(group->kv), 0, 0);
-    struct lost_row row = {
-        .format = META_FORMAT, .epoch = counters->epoch, .counter_to = counters->ino_reserved};
+    struct lost_row row = {.format = LOST_FORMAT,
+                           .epoch = counters->epoch,
+                           .counter_to = counters->ino_reserved,
+                           .generation_from = counters->generation_next,
+                           .generation_to = counters->generation_reserved};
     struct bytes value;
 
     if (kv_losses(group->kv) == 0) {
@@ -130,7 +133,7 @@ static int lost_note(struct group *group, const struct counters_row *counters) {
  * on with it when they are there. */
 static int identity_read(struct group *group, char problem[256]) {
     struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
-    const struct counters_row *counters;
+    struct counters_row counters;
     const struct group_row *row;
     struct bytes value;
 
@@ -147,10 +150,10 @@ static int identity_read(struct group *group, char problem[256]) {
     key = key_owner(ROW_COUNTERS, 0, 0, 0);
     r = kv_get(group->kv, &key, &value);
     r = r == -ERR_NOT_FOUND ? -ERR_CORRUPT : r;
-    r = r < 0 ? r : counters_row_check(value, &counters);
-    r = r < 0 ? r : lost_note(group, counters);
+    r = r < 0 ? r : counters_row_get(value, &counters);
+    r = r < 0 ? r : lost_note(group, &counters);
     if (r == 0 && group->numbers.inos.reserved == 0) {
-        numbers_load(&group->numbers, counters);
+        numbers_load(&group->numbers, &counters);
     }
     return r;
 }
@@ -210,6 +213,21 @@ static int load_writer(struct group *group, const struct kv_key *key, struct byt
     return 0;
 }
 
+/* A row that makes no sense is no move. */
+static int load_move(struct group *group, const struct kv_key *key, struct bytes value) {
+    struct kv_key_fields fields = kv_key_split(key);
+    struct session *session = sessions_find(&group->sessions, (struct session_id){fields.index});
+    struct open_entry *entry =
+        session ? opens_find(&group->opens, (struct ino){fields.id}, session) : NULL;
+    const struct order_row *row;
+
+    int r = order_row_check(value, &row);
+    if (r == 0 && entry) {
+        entry->move_count++;
+    }
+    return r == -ERR_CORRUPT ? 0 : r;
+}
+
 static int load_rows(struct group *group, int (*load)(struct group *group, const struct kv_key *key,
                                                       struct bytes value)) {
     struct bytes value;
@@ -247,6 +265,14 @@ int load_step(struct group *group) {
         __attribute__((fallthrough));
     case LOAD_WRITERS:
         r = load_rows(group, load_writer);
+        if (r < 0) {
+            break;
+        }
+        load_range(group, ROW_MOVE);
+        group->load_stage = LOAD_MOVES;
+        __attribute__((fallthrough));
+    case LOAD_MOVES:
+        r = load_rows(group, load_move);
         if (r < 0) {
             break;
         }

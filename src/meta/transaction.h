@@ -27,6 +27,7 @@ enum effect_kind {
     EFFECT_ATTACH, /* the session of ino's value (not an ino) is attached */
     EFFECT_EVICT,  /* likewise; it is to be evicted, which the call waits for */
     EFFECT_GONE,   /* likewise; a row says that it is gone */
+    EFFECT_MOVES,  /* the session has counts[0] moves of ino to chunks under way */
 };
 
 struct effect {

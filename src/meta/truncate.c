@@ -65,7 +65,7 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
         transaction->group->orders.urgent = true;
         return transaction_stall(transaction);
     }
-    if (row->truncate_seq == UINT32_MAX) {
+    if (row->truncate_seq >= ORDER_DELETE_BIT - 1) {
         return -ERR_OVERFLOW;
     }
     row->truncate_seq++;
@@ -74,7 +74,8 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
     row->losses = kv_losses(transaction->group->kv);
     row->flags |= INODE_CUT_PENDING;
     transaction->after_sync = true;
-    return order_put(transaction, ino, row, ORDER_CUT);
+    struct order_row order = order_make(transaction, row, ORDER_CUT);
+    return order_put(transaction, ino, &order);
 }
 
 static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t size,

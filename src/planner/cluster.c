@@ -110,10 +110,11 @@ void cluster_plan(const struct cluster_inputs *in, struct cluster_outputs *out) 
 
     plan_operations(in, out);
     plan_data(in, out);
-    out->small_reads =
-        figure_ratio(cores, in->client_open + in->file_size * in->client_read, no_cost);
+    out->client_reads = figure_ratio(cores, in->client_read, no_cost);
+    out->client_writes = figure_ratio(cores, in->client_write, no_cost);
+    out->small_reads = figure_ratio(cores, in->read_file + in->file_size * in->read_byte, no_cost);
     out->small_writes =
-        figure_ratio(cores, in->client_create + in->file_size * in->client_write, no_cost);
+        figure_ratio(cores, in->write_file + in->file_size * in->write_byte, no_cost);
 }
 
 static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {

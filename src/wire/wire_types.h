@@ -95,7 +95,8 @@ enum fsck_what {
     FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
     FSCK_INLINE = 9,
     FSCK_WRITERS = 10,
-    FSCK_LOST = 11, /* inode numbers that power losses may have taken back */
+    FSCK_LOST = 11,  /* numbers that power losses may have taken back */
+    FSCK_MOVES = 12, /* moves of small files to chunks that are under way */
 };
 
 /* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */

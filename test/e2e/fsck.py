@@ -18,6 +18,7 @@ from cluster import Failed, KIB, MIB
 
 LIMIT_S = 60
 BLOCK = 4 * KIB
+GENERATIONS_A_START = 1 << 20
 
 
 class Check:
@@ -224,6 +225,27 @@ def scrubbed(check):
     expect_clean(check.fsck())
 
 
+def moves_scrubbed(check):
+    """What power loss left of small files' moves to chunks is taken away, of files that are there,
+    and of files that were removed, when it had taken back what was known of the move."""
+    check.cluster.start()
+    with open(check.path("late"), "wb") as file:
+        file.write(os.urandom(3 * MIB))
+    ino = os.stat(check.path("late")).st_ino
+    check.cluster.stop()
+    generation = int(check.edit("ost1", "chunk-generation", ino))
+    check.cluster.start()
+    check.cluster.kill()
+    clusters.unmount(check.cluster.mount)
+    check.cluster.lose_rings()
+    check.edit("ost0", "orphan", check.inos["dir/small"], generation + 1)
+    check.edit("ost1", "orphan", 123456789, generation + GENERATIONS_A_START + 1000)
+    check.cluster.start()
+    expect_clean(check.fsck())
+    check.cluster.stop()
+    expect_clean(check.fsck())
+
+
 def grown_after_power_loss(check):
     """What power loss left behind a file's end stays hidden when the file grows."""
     size = 70 * KIB
@@ -270,6 +292,7 @@ SPOILT = [
     data_behind_end,
     grown_after_power_loss,
     scrubbed,
+    moves_scrubbed,
     spared,
     row("ost0", "drop-head", "big", 0, "index", "/big)", "ost0"),
     row("ost0", "drop-segment", "big", 0, "index", "/big)", "ost0"),

@@ -127,6 +127,11 @@ static void print_block(struct edit *edit) {
     }
     must(MDB_NOTFOUND, "no block in the segment");
 }
+static void print_generation(struct edit *edit) {
+    struct row row = row_find(edit, is_head);
+
+    printf("%" PRIu32 "\n", row.fields.generation);
+}
 static void drop_head(struct edit *edit) {
     struct row row = row_find(edit, is_head);
 
@@ -137,7 +142,8 @@ static void drop_segment(struct edit *edit) {
 
     row_delete(edit, &row);
 }
-/* A chunk of an inode that nobody has: a head like those that are there, without blocks. */
+/* A chunk of an inode that nobody has, of a generation if that is named: a head like those that are
+ * there, without blocks. */
 static void add_orphan(struct edit *edit) {
     struct row row = row_find(edit, is_any_head);
     struct store_head head;
@@ -146,6 +152,7 @@ static void add_orphan(struct edit *edit) {
     head.block_count = 0;
     memcpy(row.value, &head, sizeof head);
     row.fields.id = edit->ino;
+    row.fields.generation = edit->number != 0 ? (uint32_t)edit->number : row.fields.generation;
     row.fields.slot = store_bucket((struct ino){edit->ino});
     row.fields.index = 0;
     row.key = kv_key_make(row.fields);
@@ -246,23 +253,15 @@ static const struct {
     const char *name;
     void (*run)(struct edit *edit);
 } ways[] = {
-    {"block", print_block},
-    {"drop-head", drop_head},
-    {"drop-segment", drop_segment},
-    {"orphan", add_orphan},
-    {"share", share_block},
-    {"clear-bit", clear_bit},
-    {"spoil-chunk", spoil_chunk},
-    {"spoil-inode", spoil_inode},
-    {"drop-inode", drop_inode},
-    {"drop-name", drop_name},
-    {"drop-partition", drop_partition},
-    {"links", set_links},
-    {"size", set_size},
-    {"generation", set_generation},
-    {"count", set_count},
-    {"parent", set_parent},
-    {"inline", add_inline},
+    {"block", print_block},         {"chunk-generation", print_generation},
+    {"drop-head", drop_head},       {"drop-segment", drop_segment},
+    {"orphan", add_orphan},         {"share", share_block},
+    {"clear-bit", clear_bit},       {"spoil-chunk", spoil_chunk},
+    {"spoil-inode", spoil_inode},   {"drop-inode", drop_inode},
+    {"drop-name", drop_name},       {"drop-partition", drop_partition},
+    {"links", set_links},           {"size", set_size},
+    {"generation", set_generation}, {"count", set_count},
+    {"parent", set_parent},         {"inline", add_inline},
 };
 
 int main(int argc, char **argv) {

@@ -7,8 +7,8 @@ SHOAL is the command, POWER_LAYER the file system under a cluster's directory th
 not synced (power_layer.c). A round: a load works on the mount; at some moment the daemon is killed,
 its rings in shared memory are removed, as a reboot does, and the layer drops or tears what was not
 synced; now and then that happens once more while the cluster starts. Then it is started, what is
-there is compared with what was done and acknowledged (power_load.py), and `shoal fsck` is clean,
-once the scrub of chunks without a file is done.
+there is compared with what was done and acknowledged (power_load.py), and `shoal fsck`, which waits
+for the scrub of chunks without a file, is clean.
 
 A round's choices come from its seed; the moments at which threads run do not. With --expect-loss it
 succeeds when a loss is found. The last line counts.
@@ -27,7 +27,6 @@ from cluster import Failed, SHAPES
 
 ROUNDS_PER_CLUSTER = 4
 LIMIT_S = 120
-SCRUB_S = 120
 
 
 class PoweredCluster(clusters.Cluster):
@@ -142,18 +141,10 @@ class Round:
         self.check_fsck()
 
     def check_fsck(self):
-        """Clean; chunks whose file the metadata target has forgotten may need a whole scrub."""
-        end_s = time.monotonic() + SCRUB_S
-        while True:
-            result = self.cluster.run("fsck", self.cluster.directory, limit_s=LIMIT_S)
-            problems = result.stdout.strip().split("\n")[:-1]
-            if result.returncode == 0:
-                return
-            if (not problems or time.monotonic() > end_s or
-                    not all(line.startswith("orphan-chunk: ") for line in problems)):
-                raise Failed(f"fsck says {result.stdout.strip()} {result.stderr.strip()}")
-            print(f"seed {self.seed}: {len(problems)} chunks wait for the scrub", flush=True)
-            time.sleep(SCRUB_S / 10)
+        """Clean: the check waits for the scrub of chunks without a file."""
+        result = self.cluster.run("fsck", self.cluster.directory, limit_s=LIMIT_S)
+        if result.returncode != 0:
+            raise Failed(f"fsck says {result.stdout.strip()} {result.stderr.strip()}")
 
     def run(self, kept):
         """What is below the mount afterwards, all synced."""

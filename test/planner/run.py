@@ -218,7 +218,8 @@ SCENARIOS = [
     ("x" * 1100000, ["cannot be read"]),
 ]
 CALIBRATIONS = [
-    ("", ["is not what"]), ("{}", ["is not what"]), ("[]", ["is not what"]), ("[1]", ["is not what"]),
+    ("", ["is not what"]), ("{}", ["is not what"]), ("[]", ["is not what"]),
+    ("[1]", ["is not what"]),
     ("[{\"name\": \"create\"}]", ["is not what"]),
     ("[{\"name\": \"create\", \"ops_per_s\": -1}]", ["is not what"]),
     ("[" * 100000, ["is not what"]),
@@ -278,19 +279,28 @@ def exact(entry, key):
 
 def calibration(shoal, tally):
     """Rates of this machine take the place of the shipped costs."""
-    rows = [{"name": "open", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 0},
-            {"name": "open", "threads": 8, "ops_per_s": 4000.0, "mb_per_s": 0},
-            {"name": "read", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 1048.576},
-            {"name": "read", "threads": 1, "ops_per_s": 9000.0, "mb_per_s": 450}]
+    files = [[{"name": "open", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 0},
+              {"name": "read", "threads": 1, "ops_per_s": 1000.0, "mb_per_s": 1048.576}],
+             [{"name": "read", "threads": 1, "ops_per_s": 8000.0, "mb_per_s": 80},
+              {"name": "read", "threads": 8, "ops_per_s": 10000.0, "mb_per_s": 100}],
+             [{"name": "read", "threads": 8, "ops_per_s": 4000.0, "mb_per_s": 160}]]
+    words = ["cluster"]
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "bench.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(rows, file)
-        result = plan.plan(shoal, ["cluster", "--calibration", path])
+        for index, rows in enumerate(files):
+            path = os.path.join(folder, f"bench-{index}.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(rows, file)
+            words += ["--calibration", path]
+        result = plan.plan(shoal, words)
     values = {entry["name"]: entry["value"] for entry in result["inputs"]}
     cores = os.cpu_count()
-    tally.check(plan.near(values["client_open"], cores / 4000, 1e-9), "cost of an open")
-    tally.check(plan.near(values["client_read"], cores / 1048.576e6, 1e-9), "cost of a byte")
+    # 10 kB cost cores / 10,000 and 40 kB cores / 4,000.
+    slope = cores * (1 / 4000 - 1 / 10000) / 30000
+    for name, wanted in (("client_read", cores / 1048.576e6), ("read_byte", slope),
+                         ("read_file", cores / 10000 - slope * 10000)):
+        tally.check(plan.near(values[name], wanted, 1e-9), f"{name} is {values[name]}")
+    shipped = {entry["name"]: entry["value"] for entry in plan.plan(shoal, ["cluster"])["inputs"]}
+    tally.check(values["write_byte"] == shipped["write_byte"], "what was not measured stays")
 
 
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,

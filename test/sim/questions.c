@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of files that are to grow: the last questions, and how long before them none does. */
+enum { GROWS_LAST = 80, GROWS_STOCK = 200 };
+
 static struct handle *handle_free(struct asker *asker) {
     for (size_t i = 0; i < HANDLES_MAX; i++) {
         if (!asker->handles[i].file && asker->handles[i].busy == 0) {
@@ -281,12 +284,31 @@ static bool ask_growth(struct question *question) {
     return false;
 }
 
+/* At the end of the work small files that are on disk become large, and nobody syncs that. */
+static bool grows_last(struct question *question, struct handle *handle, struct handle *unused) {
+    struct workload *workload = question->asker->workload;
+    struct handle *small = handle_small(question->asker);
+
+    switch (workload_draw(workload, 4)) {
+    case 0:
+        return handle && ask_read(question, handle);
+    case 1:
+        return unused && ask_open(question, unused);
+    default:
+        return small && ask_enlarge(question, small);
+    }
+}
+
 /* Such a file, or everything, is synced while it grows, by the client that makes it large or by the
  * one that made it. */
 static bool grows_draw(struct question *question, struct handle *handle, struct handle *unused) {
     struct workload *workload = question->asker->workload;
     struct handle *small = handle_small(question->asker);
 
+    uint64_t left = workload->options.operations - workload->counters.submitted;
+    if (left < GROWS_LAST) {
+        return grows_last(question, handle, unused);
+    }
     switch (workload_draw(workload, 9)) {
     case 0:
         return ask_sync(question);
@@ -304,7 +326,7 @@ static bool grows_draw(struct question *question, struct handle *handle, struct 
     case 5:
         return unused && ask_open(question, unused);
     case 6:
-        return small && ask_enlarge(question, small);
+        return small && left > GROWS_STOCK && ask_enlarge(question, small);
     default:
         return unused && workload->file_count < workload->options.files_max &&
                ask_create(question, unused);

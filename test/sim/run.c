@@ -5,6 +5,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "rot.h"
+#include "strays.h"
 #include "workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ struct run {
     uint64_t answers_ns;
     uint64_t crashes;
     bool names_die; /* the metadata target crashes most */
+    bool removes;   /* all files at the end, right after a power failure */
+    uint64_t strays;
     struct rot_counters rot;
     char failure[600];
 };
@@ -59,6 +62,13 @@ static bool idle_now(void *context) {
     struct run *run = context;
 
     return workload_is_idle(run->load) || workload_failure(run->load);
+}
+
+static bool ready_now(void *context) {
+    struct run *run = context;
+
+    workload_look(run->load);
+    return workload_is_ready(run->load) || workload_failure(run->load);
 }
 
 static void node_gone(struct run *run, struct node *node) {
@@ -246,6 +256,13 @@ static void crashed(struct run *run) {
     }
 }
 
+/* NULL: all is well. */
+static const char *failure_of(const struct run *run) {
+    const char *failure = workload_failure(run->load);
+
+    return failure ? failure : run->failure[0] ? run->failure : NULL;
+}
+
 static void nothing(void *context) {
     (void)context;
 }
@@ -295,9 +312,10 @@ static void mend(struct run *run) {
     restart(run, true);
     uint64_t begin = sim_now_ns(sim);
     uint64_t end = begin + RULE_ANSWERS_S * NS_PER_S;
-    if (sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
-        snprintf(run->failure, sizeof run->failure, "some calls are not answered %d s after faults",
-                 RULE_ANSWERS_S);
+    bool ready = sim_run_until(sim, end, ready_now, run) == SIM_DONE;
+    if (!ready || sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "%s %d s after faults",
+                 ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
     workload_look(run->load);
@@ -305,6 +323,52 @@ static void mend(struct run *run) {
         sim_run_until(sim, sim_now_ns(sim) + RULE_ANSWERS_S * NS_PER_S, idle_now, run) !=
             SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "the names cannot be looked at");
+    }
+}
+
+/* The metadata target is killed, or loses power, once more; and clients come whose predecessors had
+ * closed nothing. */
+static void start_again(struct run *run) {
+    struct world *world = run->world;
+
+    if (prng_chance(&run->prng, 1, 2)) {
+        down(run, world->mdt, prng_chance(&run->prng, 1, 2));
+    }
+    for (uint32_t i = 0; i < world->options.client_count; i++) {
+        if (node_is_up(&world->clients[i])) {
+            down(run, &world->clients[i], false);
+        }
+    }
+    restart(run, true);
+}
+
+/* When all is done and nobody has anything open, every chunk is a file's, or a scrub's. */
+static void clear(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + 2 * RULE_ANSWERS_S * NS_PER_S;
+
+    if (failure_of(run)) {
+        return;
+    }
+    if (run->removes && workload_remove(run->load) &&
+        sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "the files cannot be removed");
+    }
+    start_again(run);
+    while (!failure_of(run) && !strays_are_settled(run->world)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
+        restart(run, true); /* clients whose session did not begin */
+        bool late = sim_now_ns(sim) > end;
+        if (late && sim_counter(sim, "bits flipped") > 0) {
+            break; /* A cut through a damaged block never ends. */
+        }
+        if (late) {
+            snprintf(run->failure, sizeof run->failure, "orders or opens are left after %d s",
+                     2 * RULE_ANSWERS_S);
+        }
+    }
+    if (!failure_of(run)) {
+        (void)strays_check(run->world, &run->strays, run->failure);
     }
 }
 
@@ -360,6 +424,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_REPLAYS] = world->replays;
     counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
     counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
+    counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_STALLS] = kv->stalls;
     report->hash = sim_trace_hash(world->sim);
     report->answers_ns = run->answers_ns;
@@ -369,10 +434,10 @@ static void sum_up(struct run *run, struct seed_report *report) {
 }
 
 static void run_end(struct run *run, struct seed_report *report) {
-    const char *failure = workload_failure(run->load) ? workload_failure(run->load) : run->failure;
+    const char *failure = failure_of(run);
 
     sum_up(run, report);
-    report->clean = !failure[0];
+    report->clean = !failure;
     if (!report->clean) {
         snprintf(report->failure, sizeof report->failure, "%.500s%s%.150s", failure,
                  run->world->last_line[0] ? "; an OST has logged: " : "", run->world->last_line);
@@ -412,6 +477,7 @@ static void unlinks(struct run *run, struct world_options *options, struct workl
 static void grows(struct run *run, struct world_options *options, struct workload_options *load) {
     options->sync_interval_ns = prng_between(&run->prng, 100, 1000) * NS_PER_MS;
     load->grows = true;
+    run->removes = true;
     load->files_max = FILES_MAX_GROWING;
     run->plan.drop_per_million = 30000; /* So that some syncs arrive late. */
     run->plan.has[FAULT_POWER] = true;
@@ -459,6 +525,10 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     }
     run.load = workload_new(run.world, &load);
     play(&run);
+    if (run.removes && !failure_of(&run)) {
+        all_down(&run);
+    }
     mend(&run);
+    clear(&run);
     run_end(&run, ret_report);
 }

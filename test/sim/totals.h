@@ -47,6 +47,7 @@
     X(REPLAYS, "replays", true)                                                                    \
     X(REPLAYS_CUT, "replays cut", true)                                                            \
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
+    X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(STALLS, "stalls of full logs", false)
 
 enum total {

@@ -222,21 +222,74 @@ bool workload_is_done(const struct workload *workload) {
     return workload->counters.submitted >= workload->options.operations || workload->failure[0];
 }
 
-bool workload_review(struct workload *workload) {
+/* NULL: no client has a session. */
+static const struct asker *asker_ready(const struct workload *workload) {
     for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
-        struct asker *asker = &workload->askers[i];
+        const struct asker *asker = &workload->askers[i];
 
         if (may_ask(asker) && asker->incarnation == asker->node->incarnation) {
-            workload->reviewer = &asker->questions[0];
-            ask_later(workload->reviewer, workload->options.think_ns);
-            return true;
+            return asker;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool workload_is_ready(const struct workload *workload) {
+    return asker_ready(workload);
+}
+
+bool workload_review(struct workload *workload) {
+    const struct asker *asker = asker_ready(workload);
+
+    if (asker) {
+        workload->reviewer = &workload->askers[asker->node->index].questions[0];
+        ask_later(workload->reviewer, workload->options.think_ns);
+    }
+    return asker;
+}
+
+static void removed(struct shoal_request *request);
+
+static void remove_next(void *context) {
+    struct workload *workload = context;
+    const struct asker *asker = workload->remover;
+
+    if (workload->remove_at == workload->file_count || !may_ask(asker)) {
+        workload->remover = NULL;
+        return;
+    }
+    const char *name = workload->files[workload->remove_at++].name;
+    workload->removal = (struct shoal_request){.operation = SHOAL_UNLINK,
+                                               .ino = SHOAL_INO_ROOT,
+                                               .name = name,
+                                               .name_bytes = strlen(name),
+                                               .done = removed,
+                                               .context = workload};
+    shoal_submit(node_client(asker->node), &workload->removal);
+}
+
+static void removed(struct shoal_request *request) {
+    struct workload *workload = request->context;
+
+    if (request->result < 0 && request->result != -ENOENT && request->result != -ENOSPC) {
+        snprintf(workload->failure, sizeof workload->failure, "the removal of %s answers %" PRId64,
+                 request->name, request->result);
+    }
+    sim_schedule(workload->world->sim, workload->remover->node->process, NS_PER_US, remove_next,
+                 workload);
+}
+
+bool workload_remove(struct workload *workload) {
+    workload->remover = asker_ready(workload);
+    if (workload->remover) {
+        sim_schedule(workload->world->sim, workload->remover->node->process, NS_PER_US, remove_next,
+                     workload);
+    }
+    return workload->remover;
 }
 
 bool workload_is_idle(const struct workload *workload) {
-    if (workload->reviewer) {
+    if (workload->reviewer || workload->remover) {
         return false;
     }
     for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {

@@ -41,8 +41,13 @@ const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
 const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
+/* Some client has a session. */
+bool workload_is_ready(const struct workload *workload);
 /* A client that has a session looks at all names of the trees, one after the other, until the
  * workload is idle. Once all has been asked. False: no client has one. */
 bool workload_review(struct workload *workload);
-/* No question is open, and nobody reviews. */
+/* A client that has a session removes all files that were made, by name, as far as power losses
+ * have left them. Then nothing more can be asked. False: no client has one. */
+bool workload_remove(struct workload *workload);
+/* No question is open, and nobody reviews or removes. */
 bool workload_is_idle(const struct workload *workload);

@@ -83,6 +83,9 @@ struct workload {
     struct trees *trees;
     struct question *reviewer; /* or NULL */
     uint32_t review_at;
+    const struct asker *remover; /* or NULL */
+    uint32_t remove_at;
+    struct shoal_request removal;
     struct asker askers[WORLD_CLIENTS_MAX];
     struct known_file files[FILES_MAX];
     uint32_t file_count;

@@ -75,8 +75,10 @@ static struct cluster_inputs usual(void) {
                                    .clients = 1,
                                    .cores_per_client = 2,
                                    .file_size = 50e3,
-                                   .client_open = 40e-6,
-                                   .client_create = 50e-6};
+                                   .read_file = 30e-6,
+                                   .read_byte = 0.2e-9,
+                                   .write_file = 50e-6,
+                                   .client_read = 1e-9};
 }
 
 static void test_known_values(void **state) {
@@ -117,7 +119,8 @@ static void test_ends(void **state) {
     cluster_plan(&in, &out);
     assert_non_null(out.operation_rate.cannot);
     in = usual();
-    in.client_open = 0;
+    in.read_file = 0;
+    in.read_byte = 0;
     cluster_plan(&in, &out);
     assert_non_null(out.small_reads.cannot);
 }

@@ -1,0 +1,145 @@
+/* Walks over the rows of targets. */
+#include "strays.h"
+#include "kv/kv.h"
+#include "meta/rows.h"
+#include "store/store_format.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUE_BYTES = 2048, TRIES_MAX = 100000 };
+
+struct walk {
+    struct world *world;
+    struct node *node;
+    struct kv_cursor cursor;
+    uint8_t value[VALUE_BYTES];
+    size_t size;
+};
+
+static void walk_begin(struct walk *walk, struct node *node, struct kv_key from, struct kv_key to) {
+    walk->world = node->world;
+    walk->node = node;
+    kv_cursor_init(&walk->cursor, &from, &to);
+}
+
+/* The next row, waiting for those that are not in memory. A stop of the world would be an error of
+ * its own: targets have their ticks. */
+static int walk_next(struct walk *walk) {
+    struct kv *kv = walk->node->role == NODE_MDT ? group_kv(node_group(walk->node))
+                                                 : ost_kv(node_ost(walk->node));
+    int r = -ERR_PENDING;
+
+    for (int i = 0; r == -ERR_PENDING && i < TRIES_MAX; i++) {
+        struct kv_cursor cursor = walk->cursor;
+        struct bytes value;
+
+        node_enter(walk->node);
+        r = kv_next(kv, &cursor, &value);
+        if (r == 0) {
+            walk->cursor = cursor;
+            walk->size = MIN(value.size, sizeof walk->value);
+            memcpy(walk->value, value.data, walk->size);
+        }
+        node_leave(walk->node);
+        if (r == -ERR_PENDING) {
+            (void)sim_run_until(walk->world->sim, sim_now_ns(walk->world->sim) + NS_PER_MS, NULL,
+                                NULL);
+        }
+    }
+    return r;
+}
+
+static int row_get(struct world *world, struct kv_key key, struct walk *ret_walk) {
+    struct kv_key to = key;
+
+    to.bytes[KV_KEY_BYTES - 1]++;
+    walk_begin(ret_walk, world->mdt, key, to);
+    int r = walk_next(ret_walk);
+    return r == 0 && kv_key_compare(&ret_walk->cursor.key, &key) != 0 ? -ERR_NOT_FOUND : r;
+}
+
+static bool has_rows(struct world *world, enum row_type type) {
+    struct walk walk;
+
+    walk_begin(&walk, world->mdt, key_owner(type, 0, 0, 0),
+               key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
+    return walk_next(&walk) != -ERR_NOT_FOUND;
+}
+
+bool strays_are_settled(struct world *world) {
+    return !has_rows(world, ROW_WRITER) && !has_rows(world, ROW_ORPHAN) &&
+           !has_rows(world, ROW_MOVE) && !has_rows(world, ROW_ORDER);
+}
+
+/* Whether power loss took all that was known of it. */
+static bool is_lost(struct world *world, struct ino ino, uint32_t generation) {
+    struct lost_row row;
+    struct walk walk;
+    bool lost = false;
+
+    walk_begin(&walk, world->mdt, key_owner(ROW_LOST, 0, 0, 0),
+               key_owner(ROW_LOST, UINT64_MAX, UINT32_MAX, UINT64_MAX));
+    while (walk_next(&walk) == 0) {
+        if (lost_row_get((struct bytes){walk.value, walk.size}, &row) == 0) {
+            lost = lost || lost_row_has(&row, ino, generation);
+        }
+    }
+    return lost;
+}
+
+enum owner { OWNER_FILE, OWNER_SCRUB, OWNER_NOBODY };
+
+static enum owner owner_of(struct world *world, struct ino ino, uint32_t generation) {
+    const struct inode_row *row;
+    struct walk walk;
+    int r = row_get(world, key_inode(ino), &walk);
+
+    if (r == 0 && inode_row_check((struct bytes){walk.value, walk.size}, &row) == 0) {
+        bool own = row->data_state == DATA_CHUNKED && row->chunk_generation == generation;
+
+        return own ? OWNER_FILE : OWNER_SCRUB;
+    }
+    return is_lost(world, ino, generation) ? OWNER_SCRUB : OWNER_NOBODY;
+}
+
+static bool ost_check(struct world *world, struct node *ost, uint64_t *count, char failure[600]) {
+    struct kv_key_fields last = {0};
+    struct walk walk;
+    int r;
+
+    walk_begin(&walk, ost, kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT}),
+               kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT + 1}));
+    while ((r = walk_next(&walk)) == 0) {
+        struct kv_key_fields at = kv_key_split(&walk.cursor.key);
+
+        if (at.type != STORE_ROW_CHUNK || (at.id == last.id && at.generation == last.generation)) {
+            continue;
+        }
+        last = at;
+        enum owner owner = owner_of(world, (struct ino){at.id}, at.generation);
+        *count += owner == OWNER_SCRUB;
+        if (owner == OWNER_NOBODY) {
+            snprintf(failure, 600,
+                     "%s has chunks of inode %" PRIx64 ", generation %" PRIu32
+                     ", which belong to no file, and no scrub may take them",
+                     sim_process_name(ost->process), at.id, at.generation);
+            return false;
+        }
+    }
+    if (r != -ERR_NOT_FOUND) {
+        snprintf(failure, 600, "the chunks of %s cannot be listed: %s",
+                 sim_process_name(ost->process), err_name(r));
+    }
+    return r == -ERR_NOT_FOUND;
+}
+
+bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]) {
+    bool good = true;
+
+    *ret_count = 0;
+    for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
+        good = ost_check(world, &world->osts[i], ret_count, failure);
+    }
+    return good;
+}

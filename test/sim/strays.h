@@ -1,0 +1,16 @@
+/* The oracle of space: chunks that belong to no file.
+ *
+ * Once nobody has anything open and the queue of orders is empty, each chunk of each storage target
+ * is its inode's, of its generation; or it is one that a scrub takes away: a power loss took what
+ * was known of it, or the inode is there and has chunks of another generation or none. What is left
+ * of a file that was removed would stay for ever.
+ *
+ * Reads the rows of the targets, between their steps. Thread: the world's. */
+#pragma once
+#include "world.h"
+
+/* All orders are carried out, all opens closed, all moves to chunks over. Everything is up. */
+bool strays_are_settled(struct world *world);
+/* *ret_count: generations of files that are left to a scrub. False: there is something that no
+ * scrub may take away; failure says what. */
+bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]);
