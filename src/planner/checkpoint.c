@@ -4,26 +4,44 @@
 
 static const char no_bandwidth[] = "the bandwidth is zero";
 
-static void plan_state(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
+static struct figure size_of(const struct data *data, const struct checkpoint_inputs *in,
+                             double bytes_each) {
+    static const char *const benchmarks[] = {NULL, "preset.checkpoint.mlperf-70b",
+                                             "preset.checkpoint.mlperf-405b"};
+    double size = in->measured_size > 0 ? in->measured_size : in->params * bytes_each;
+
+    if (in->measured_size == 0 && in->benchmark > 0 &&
+        data_number(data, benchmarks[in->benchmark], UNIT_BYTES, &size) < 0) {
+        return figure_cannot("the data files have no such benchmark");
+    }
+    return figure_of(size);
+}
+
+static void plan_state(const struct data *data, const struct checkpoint_inputs *in,
+                       struct checkpoint_outputs *out) {
     const double bytes[] = {14, 2, 4, 12, 8, 10, in->bytes_per_parameter};
     double copies = in->deduplicated == 0 ? 1 : in->replicas;
 
     out->bytes_each = figure_of(bytes[in->state]);
-    out->size =
-        figure_of(in->measured_size > 0 ? in->measured_size : in->params * out->bytes_each.value);
+    out->size = size_of(data, in, out->bytes_each.value);
     out->gpus = figure_of(in->nodes * in->gpus_per_node);
-    out->shard_size = figure_of(out->size.value / (in->shards > 0 ? in->shards : out->gpus.value));
-    out->written = figure_of(out->size.value * copies);
+    out->shard_size =
+        FIGURE(out->size.value / (in->shards > 0 ? in->shards : out->gpus.value), &out->size);
+    out->written = FIGURE(out->size.value * copies, &out->size);
+}
+
+/* figure_ratio of a figure that may have no value. */
+static struct figure ratio(struct figure top, double bottom, const char *why) {
+    return top.cannot ? top : figure_ratio(top.value, bottom, why);
 }
 
 static void plan_stall(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
-    out->bandwidth_needed = figure_ratio(out->written.value, in->target * in->efficiency,
-                                         "the target time or the efficiency is zero");
-    out->drain =
-        figure_ratio(out->written.value, in->write_bandwidth * in->efficiency, no_bandwidth);
-    out->buffer_needed = figure_of(out->written.value / in->nodes);
-    out->copy = figure_ratio(out->buffer_needed.value, in->buffer_bandwidth,
-                             "the bandwidth within a node is zero");
+    out->bandwidth_needed = ratio(out->written, in->target * in->efficiency,
+                                  "the target time or the efficiency is zero");
+    out->drain = ratio(out->written, in->write_bandwidth * in->efficiency, no_bandwidth);
+    out->buffer_needed = FIGURE(out->written.value / in->nodes, &out->written);
+    out->copy =
+        ratio(out->buffer_needed, in->buffer_bandwidth, "the bandwidth within a node is zero");
     out->overrun =
         FIGURE(fmax(0, out->drain.value - out->copy.value - in->interval), &out->drain, &out->copy);
     out->stall = in->mode == CHECKPOINT_SYNC
@@ -52,8 +70,7 @@ static void plan_failures(const struct checkpoint_inputs *in, struct checkpoint_
     out->best_young = FIGURE(sqrt(2 * out->stall.value * mttf), &out->stall);
     out->best_daly =
         mttf > 0 ? FIGURE(best_daly(out->stall.value, mttf), &out->stall) : figure_cannot(never);
-    out->recovery =
-        figure_ratio(out->size.value, in->read_bandwidth * in->efficiency, no_bandwidth);
+    out->recovery = ratio(out->size, in->read_bandwidth * in->efficiency, no_bandwidth);
     out->recovery = FIGURE(in->restart + out->recovery.value, &out->recovery);
     out->unsafe = in->mode == CHECKPOINT_SYNC ? figure_of(0) : out->drain;
     out->completion = FIGURE(mttf * exp(out->recovery.value / mttf) *
@@ -92,19 +109,19 @@ static void plan_verdict(const struct checkpoint_inputs *in, struct checkpoint_o
     }
 }
 
-void checkpoint_plan(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
-    plan_state(in, out);
+void checkpoint_plan(const struct data *data, const struct checkpoint_inputs *in,
+                     struct checkpoint_outputs *out) {
+    plan_state(data, in, out);
     plan_stall(in, out);
     plan_failures(in, out);
     plan_verdict(in, out);
 }
 
 static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
     if (row > 0) {
         return false;
     }
-    checkpoint_plan(inputs, ret_outputs);
+    checkpoint_plan(data, inputs, ret_outputs);
     return true;
 }
 

@@ -22,4 +22,6 @@ struct checkpoint_outputs {
 /* Values of the choices, in their order. */
 enum checkpoint_mode { CHECKPOINT_SYNC, CHECKPOINT_ASYNC };
 
-void checkpoint_plan(const struct checkpoint_inputs *in, struct checkpoint_outputs *out);
+/* The data have the sizes of benchmarks. */
+void checkpoint_plan(const struct data *data, const struct checkpoint_inputs *in,
+                     struct checkpoint_outputs *out);

@@ -115,6 +115,9 @@ def typing(tests):
         tests.check(part in problem and "target" in problem, f"{text}: \"{problem}\"")
         tests.same(browser.run("return document.getElementById('in-checkpoint-target')"
                                ".getAttribute('aria-invalid')"), "true", f"{text}: marked")
+        beside = browser.run("return [...document.querySelectorAll('.error')].map((one) => "
+                             "one.textContent)")
+        tests.check(len(beside) == 1 and part in beside[0], f"{text}: beside it {beside}")
     browser.type("in-checkpoint-target", "0s")
     tests.check(tests.tile("checkpoint.bandwidth_needed").startswith("cannot be computed: "),
                 "a target of 0 s")

@@ -32,9 +32,10 @@ static struct checkpoint_inputs usual(void) {
 }
 
 static struct checkpoint_outputs plan(const struct checkpoint_inputs *in) {
+    static const struct data data = {0};
     struct checkpoint_outputs out = {0};
 
-    checkpoint_plan(in, &out);
+    checkpoint_plan(&data, in, &out);
     return out;
 }
 
@@ -148,6 +149,9 @@ static void test_ends(void **state) {
     assert_non_null(plan(&in).best_daly.cannot);
     in.device_mttf = 1;
     assert_non_null(plan(&in).completion.cannot);
+    in = usual();
+    in.benchmark = 1;
+    assert_string_equal(plan(&in).stall.cannot, "the data files have no such benchmark");
     in = usual();
     in.work = 0;
     assert_non_null(plan(&in).useful.cannot);

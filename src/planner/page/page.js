@@ -135,6 +135,12 @@ function makeForms() {
   }
 }
 
+function clearWrong(box) {
+  box.classList.remove("wrong");
+  box.querySelector("input, select").removeAttribute("aria-invalid");
+  box.querySelector(".error")?.remove();
+}
+
 /* What the fields say, and what an empty one stands for. */
 function showFields() {
   for (const box of document.querySelectorAll(".field")) {
@@ -143,8 +149,7 @@ function showFields() {
     if (control !== document.activeElement) {
       control.value = text;
     }
-    box.classList.remove("wrong");
-    control.removeAttribute("aria-invalid");
+    clearWrong(box);
   }
   for (const model of results?.models ?? []) {
     for (const input of model.inputs) {
@@ -180,9 +185,14 @@ function compute() {
     const match = /^\[(\w+)\] (\w+)/.exec(answer.problem);
     $("problem").textContent = answer.problem;
     const box = match && document.querySelector(`.field[data-path="${match[1]}.${match[2]}"]`);
+    for (const wrong of document.querySelectorAll(".field.wrong")) {
+      clearWrong(wrong);
+    }
     if (box) {
       box.classList.add("wrong");
       box.querySelector("input, select").setAttribute("aria-invalid", "true");
+      box.append(element("small", {class: "error", text: answer.problem.replace(/^\[\w+\] /, "")
+        .replace(/for example \[\w+\] \w+ /, "for example ")}));
     }
     return;
   }
