@@ -279,9 +279,10 @@ static void print_model_help(const struct plan_model *model) {
         for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) {
             *at = '-';
         }
-        printf("  --%-22s %s (%s%s)\n", name, input->help,
-               input->kind == PLAN_CHOICE ? input->choices : "default ",
-               input->kind == PLAN_CHOICE ? "" : input->fallback);
+        printf("  --%-22s %s (%s%sdefault %s)\n", name, input->help,
+               input->kind == PLAN_CHOICE ? input->choices : "",
+               input->kind == PLAN_CHOICE ? "; " : "",
+               input->fallback[0] != '\0' ? input->fallback : "none");
     }
     printf("\nExample:\n  shoal plan %s %s\n", model->name, model->example);
 }

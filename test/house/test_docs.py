@@ -79,7 +79,9 @@ def verbs():
             body = braces_after(text, match.end() - 1)
             for name, value in macros.items():
                 body = re.sub(rf"\b{name}\b", lambda _, value=value: f'"{value}"', body)
-            found[match.group(1)] = (re.search(STRING, body).group(1), options_in(body))
+            # Adjacent strings are one member; the fifth, the example, may have a model's options.
+            members = [part.group(0) for part in re.finditer(rf"{STRING}(\s*{STRING})*", body)]
+            found[match.group(1)] = (members[0].strip('"'), options_in(" ".join(members[:4])))
     listed = set(re.findall(r"&(verb_\w+)", text_of("src/cmd/shoal.c")))
     if listed != set(found):
         raise ValueError(f"verbs listed and verbs defined differ: {listed ^ set(found)}")

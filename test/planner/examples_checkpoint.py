@@ -5,9 +5,9 @@ EXAMPLES = [
          claimed="A model of 100 billion parameters, each node saving a shard of 50 GB, makes "
                  "16,384 GPUs write about 100 TB.",
          right="16,384 shards of 50 GB are 819.2 TB; 102.4 TB are 2,048 nodes of 8 GPUs with one "
-               "shard each. And neither is the state of such a model: 200 GB of bf16 weights, "
-               "1.4 TB with all that training needs to go on. Benchmarks' 912 GB and 5.29 TB for "
-               "70 and 405 billion parameters are GiB and TiB/1.024: 979 GB and 5.68 TB.",
+               "shard each. Neither is the state of such a model, which is 200 GB of bf16 "
+               "weights, 1.4 TB with all that training needs to go on. The 912 and 5,290 GB that "
+               "a benchmark writes for 70 and 405 billion parameters are GiB: 979 GB and 5.68 TB.",
          run="checkpoint --params 100B --nodes 2048",
          expect={"size": (1.4e12, 1e-9), "gpus": (16384, 1e-9)},
          compute={"a shard a GPU": ("16384 * 50e9", 819.2e12),
@@ -27,10 +27,12 @@ EXAMPLES = [
          source="size / time"),
     dict(number=7,
          claimed="At 200 GB/s those 100 TB stop the GPUs for 8 minutes an hour.",
-         right="For 500 s, 8.3 minutes, a checkpoint: an hour has that only with one checkpoint an "
-               "hour. Every two hours it is 4.2 minutes an hour, 6.5 % of the time.",
+         right="For 500 s, 8.3 minutes, a checkpoint. That is 8 minutes an hour only with one "
+               "checkpoint an hour; with two hours between, it is 6.5 % of the time, 3.9 minutes "
+               "an hour.",
          run="checkpoint --measured-size 100TB --write-bandwidth 200GB/s --interval 2h",
          expect={"stall": (500, 1e-9), "idle": (500 / 7700, 1e-9)},
+         compute={"minutes an hour": ("500 / 7700 * 60", 3.896)},
          source="size / bandwidth; T / (I + T)"),
     dict(number=32,
          claimed="A model of 70 billion parameters is a checkpoint of 140 GB, so 60 s need "
@@ -53,13 +55,14 @@ EXAMPLES = [
     dict(number=35,
          claimed="A checkpoint of 140 s every 30 to 45 minutes idles the GPUs for 23 % of the "
                  "time, one of 7 s for 1.2 %, one of 3.5 s for 0.6 %.",
-         right="T / (I + T): 7.2 % at 30 minutes and 4.9 % at 45 for 140 s, 0.39 to 0.26 % for "
-               "7 s, 0.19 to 0.13 % for 3.5 s. 23 % would take a checkpoint every 8 minutes.",
+         right="T / (I + T): 7.2 % at 30 minutes and 4.9 % at 45 for 140 s, 0.39 to 0.26 % for 7 "
+               "s, 0.19 to 0.13 % for 3.5 s. 23 % would be one after every 7.8 minutes of "
+               "training.",
          run="checkpoint --state weights-bf16 --write-bandwidth 1GB/s --interval 30min",
          expect={"stall": (140, 1e-9), "idle": (140 / 1940, 1e-9)},
          compute={"at 45 min": ("140 / (2700 + 140)", 0.0493), "7 s": ("7 / 1807", 0.003874),
                   "3.5 s": ("3.5 / 1803.5", 0.0019407),
-                  "interval of 23 %": ("140 / 0.23 - 140", 468.7)},
+                  "minutes between, for 23 %": ("(140 / 0.23 - 140) / 60", 7.812)},
          source="T / (I + T)"),
     dict(number=55,
          claimed="The bandwidth needed is parameters × 2 × shards / time, plus tokens a second × "

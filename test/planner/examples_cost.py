@@ -16,8 +16,8 @@ EXAMPLES = [
          source="counting; the price was quoted in public on 2026-05-18"),
     dict(number=37,
          claimed="32 GPUs cost $61.57 an hour, of which $14.16 are lost when 23 % of the time is.",
-         right="It holds: $61.568 and $14.161. The 23 % do not: see the idle share of the same "
-               "checkpoint at 30 to 45 minutes.",
+         right="The arithmetic holds: $61.568 and $14.161. The 23 % do not: that checkpoint costs "
+               "5 to 7 % of the time (example 35).",
          run=GPUS + " --idle-before 23%",
          expect={"gpu_cost": (61.568 / HOUR, 1e-9), "lost_before": (14.16064 / HOUR, 1e-9)},
          source="counting"),
@@ -26,7 +26,7 @@ EXAMPLES = [
                  "= 0.41 hours, so after 24 minutes it has paid for itself.",
          right="Dollars an hour over dollars an hour is a share, no time. Winning 3.25 % of the "
                "GPU time pays for $2 an hour; at 8 % it nets $2.93 an hour from the first one. "
-               "Only what is paid once, as a licence or drives, has a time to pay back.",
+               "Only what is paid once, such as drives, has a time to pay back.",
          run=BARE + " --idle-before 8% --idle-after 0%",
          expect={"break_even": (2 / 61.568, 1e-9), "net": (2.92544 / HOUR, 1e-9),
                  "overhead": (2 / HOUR, 1e-9), "payback": (0, 0)},

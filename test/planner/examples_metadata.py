@@ -4,7 +4,7 @@ EXAMPLES = [
     dict(
         number=28,
         claimed="16 metadata targets at 200,000 operations a second give 3.2 million, and dozens "
-                "of metadata servers reach 20 million",
+                "of metadata servers reach 20 million.",
         right="3.2 million is right if the load is even; but at that rate 20 million operations a "
               "second take 100 targets, more than dozens, with none of them ever idle. A target "
               "has been shown to do hundreds of thousands of stats a second, not of creates.",
@@ -17,7 +17,7 @@ EXAMPLES = [
     ),
     dict(
         number=29,
-        claimed="100,000 stats at 1 ms add 100 s to an epoch",
+        claimed="100,000 stats at 1 ms add 100 s to an epoch.",
         right="Only if one client sends them strictly one after another. With 16 in flight the "
               "same stats take 6.25 s, and a listing that brings the attributes along asks 100 "
               "times instead of 100,100.",

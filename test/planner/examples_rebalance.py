@@ -29,8 +29,8 @@ EXAMPLES = [
     dict(number=45,
          claimed="Fetching 500 GB at 500 MB/s takes 16 minutes, 50 times 13 hours; elsewhere the "
                  "same fetch takes 30 to 120 s.",
-         right="1,000 s are 16.7 min, 50 of them 13.9 h. 30 to 120 s need 4.2 to 16.7 GB/s: 49 to "
-               "196 connections of 85 MB/s.",
+         right="1,000 s are 16.7 min, 50 of them 13.9 h. 30 to 120 s need 4.2 to 16.7 GB/s: 50 to "
+               "197 connections of 85 MB/s.",
          run="rebalance --dataset 500GB --object-rate 500MB/s --connections 1 --runs 50 "
              "--target 30s",
          expect={"staging": (1000, 1e-9), "staging_runs": (50000, 1e-9),

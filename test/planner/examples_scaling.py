@@ -4,7 +4,7 @@ EXAMPLES = [
     dict(
         number=8,
         claimed="By a variant of Amdahl's law, 128 clients with HDR200 adapters of 100 Gb/s get "
-                "2,659 Gb/s together, 20.8 Gb/s each, an 80 % loss",
+                "2,659 Gb/s together, 20.8 Gb/s each, an 80 % loss.",
         right="(1-f) N B / (1 + (N-1) C) with these values is 2,658.5 Gb/s, 20.77 each, 79.2 % "
               "less than linear. But HDR is 200 Gb/s, and this is not Amdahl's law: its f only "
               "scales. By Amdahl's with the same f of 0.1 % they would get 88.7 % of linear.",
@@ -22,7 +22,7 @@ EXAMPLES = [
     dict(
         number=9,
         claimed="Four metadata servers lower the serial share from 1 % to 0.25 % and so raise the "
-                "ceiling of throughput 4 times",
+                "ceiling of throughput 4 times.",
         right="By the formula that goes with it the ceiling (1-f) B / C rises by 0.76 %, from "
               "3,300 to 3,325 Gb/s for 100 Gb/s a client. Four times is right by Amdahl's law, "
               "whose ceiling is B / f.",
@@ -40,10 +40,10 @@ EXAMPLES = [
     dict(
         number=10,
         claimed="By T / (1 + Q/Qmax)^2 a server with 64 of 512 requests still gives 98.5 % of its "
-                "bandwidth",
-        right="The formula gives 79 %; 98.5 % is another one, 1 / (1 + (Q/Qmax)^2). Neither has a "
-              "known source. A closed queue is bounded by min(Tmax, Q/R0): a target with enough "
-              "requests loses nothing.",
+                "bandwidth.",
+        right="The formula gives 79 %; 98.5 % belongs to another one, 1 / (1 + (Q/Qmax)^2). "
+              "Neither has a known source. A closed queue is bounded by min(Tmax, Q/R0): a target "
+              "with enough requests loses nothing.",
         run="scaling --queue-depth 64 --server-threads 512",
         expect={"quoted_share": (0.790123, 1e-6), "bound_share": (1, 0)},
         compute={"the other formula": ("1 / (1 + (64 / 512) ** 2)", 0.98462)},
@@ -51,7 +51,7 @@ EXAMPLES = [
     ),
     dict(
         number=11,
-        claimed="With 512 of 512 requests a server falls to 25 % of its bandwidth",
+        claimed="With 512 of 512 requests a server falls to 25 % of its bandwidth.",
         right="T / (1 + Q/Qmax)^2 does give 25 % there, but the formula that made 98.5 % of "
               "64 requests gives 50 %. A deep queue makes requests wait (0.43 s each here), it "
               "does not take bandwidth away.",
@@ -68,7 +68,7 @@ EXAMPLES = [
     dict(
         number=12,
         claimed="128 clients that stripe over 128 servers make 16,384 concurrent RPC streams, more "
-                "than the 512 to 1,024 RPCs a server takes",
+                "than the 512 to 1,024 RPCs a server takes.",
         right="16,384 is right for all servers together. At each there are 128 streams, with 8 "
               "RPCs in flight each 1,024 requests, twice the 512 threads of a server.",
         run="scaling --clients 128 --targets 128 --stripe-count 0 --rpcs-in-flight 8 "
@@ -84,7 +84,7 @@ EXAMPLES = [
     dict(
         number=13,
         claimed="The best max_rpcs_in_flight is 16 / log2(N + 1): 4 for 15 clients, 3 for 31, 2 "
-                "for 63 and more",
+                "for 63 and more.",
         right="It gives 4, 3.2, 2.67 and 2.29 for 15, 31, 63 and 127, so that holds only when "
               "rounded down, and it has no known source. Lustre's default is 8 and the limit 256; "
               "servers bound their own load. Fewer than 8 gain nothing; more are needed where one "

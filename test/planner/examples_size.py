@@ -3,8 +3,8 @@
 EXAMPLES = [
     dict(number=30,
          claimed="A file system for one job on 100 nodes reads or writes 500 GB/s.",
-         right="That is 5 GB/s a node: plausible where a node has two drives, as one writes about "
-               "3.5 GB/s for long. The drives bind, not a NIC of 200 Gb/s.",
+         right="That is 5 GB/s a node: plausible where a node has two drives that write 2.5 GB/s "
+               "or more for long. The drives bind, not a NIC of 200 Gb/s.",
          run="size --nodes 100 --storage-nodes 100 --drives-per-node 2 --drive-write 2.5GB/s",
          expect={"write_bandwidth": (500e9, 1e-9), "write_each": (5e9, 1e-9),
                  "write_limit": "the drives"},
@@ -22,8 +22,9 @@ EXAMPLES = [
     dict(number=39,
          claimed="8, 32 and 128 nodes need 10,000, 40,000 and 160,000 metadata operations a second "
                  "and 1, 2 and 4 metadata targets.",
-         right="1,250 a node at each size, so the rule is linear. Targets that do 100,000/s and "
-               "are loaded to 60 % are 1, 1 and 3; a second one of each is for failures.",
+         right="1,250 a node at each size, so the rule is linear. With targets that do 100,000/s "
+               "and are loaded to 60 %, 1, 1 and 3 are needed; what takes over at a failure is a "
+               "second server, not a second target.",
          run="size --nodes 128 --storage-nodes 128",
          expect={"operations": (160e3, 1e-9), "metadata_targets": (3, 1e-9)},
          compute={"8": ("10e3 / 8", 1250), "32": ("40e3 / 32", 1250), "128": ("160e3 / 128", 1250)},
@@ -40,8 +41,9 @@ EXAMPLES = [
          source="data sheets of PCIe 4 drives for data centres"),
     dict(number=41,
          claimed="Measured on 32 nodes: 28, 38 and 44 GB/s, on three systems.",
-         right="0.88, 1.19 and 1.38 GB/s a node: 9.1, 3.2 and 2.7 times less than the 256, 120 and "
-               "120 GB/s that the same sizing promises. Plan with an efficiency that was measured.",
+         right="0.88, 1.19 and 1.38 GB/s a node: 9.1, 3.2 and 2.7 times less than the 256, 120 "
+               "and 120 GB/s that were promised for the same systems. Plan with an efficiency "
+               "that was measured.",
          run="size --drive-write 8GB/s",
          expect={"write_bandwidth": (256e9, 1e-9)},
          compute={"first, a node": ("28 / 32", 0.875), "second, a node": ("38 / 32", 1.1875),
@@ -60,8 +62,9 @@ EXAMPLES = [
     dict(number=46,
          claimed="4 servers with 8 drives of 7.68 TB are 245 TB raw, 183 TB usable with BeeGFS at "
                  "3+1 parity.",
-         right="245.76 and 184.32 TB. But BeeGFS has no parity over the network: its mirrors leave "
-               "122.88 TB; parity is RAID beneath a target, which does not survive a server.",
+         right="245.76 and 184.32 TB. But BeeGFS has no parity over the network: its mirrors "
+               "leave 122.88 TB; what parity there is, is local RAID beneath a target, and does "
+               "not cover the loss of a server.",
          run="size --storage-nodes 4 --drives-per-node 8 --drive-size 7.68TB --protection erasure "
              "--data-shards 3 --parity-shards 1 --reserve 0%",
          expect={"raw": (245.76e12, 1e-9), "usable": (184.32e12, 1e-9)},

@@ -74,9 +74,9 @@ EXAMPLES = [
          compute={"as claimed": ("44 / 0.7216", 60.98)},
          source=UNSOURCED),
     dict(number=22,
-         claimed="64 processes of 4 KiB give an aggregator 16 MiB to write, which is 256 KiB.",
-         right="It is 256 KiB; 16 aggregators together have 4 MiB. A write of 16 MiB that is off "
-               "by 1 MiB touches 5 stripes of 4 MiB, 2 of them in part.",
+         claimed="64 processes of 4 KiB each give an aggregator a write of 16 MiB.",
+         right="They give it 256 KiB; 16 aggregators together have 4 MiB. A write of 16 MiB that "
+               "is off by 1 MiB touches 5 stripes of 4 MiB, 2 of them in part.",
          run=LARGE,
          expect={"pieces": (5, 0), "partial": (2, 0), "objects": (4, 0)},
          compute={"one aggregator": ("64 * 4096 / 2**10", 256),
@@ -112,7 +112,8 @@ EXAMPLES = [
     dict(number=58,
          claimed="The cost of locks is P x (rpc + lock manager x conflicts).",
          right="That is a second formula beside the serial chain: 37.9 ms for 1,024 processes with "
-               "one conflict each, 2.13 s with the worst of 1,023. Both are shown by name.",
+               "one conflict each, 2.13 s with the worst of 1,023. The planner shows both, "
+               "by name.",
          run=JOB + " --conflicts 1023",
          expect={"conflict": (2.130944, 1e-9), "chain": (43.008e-3, 1e-9)},
          compute={"one conflict each": ("1024 * (35e-6 + 2e-6)", 37.888e-3)},
