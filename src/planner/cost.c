@@ -54,9 +54,12 @@ static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out)
         double price = managed_capacity(in, levels[i] / tebibyte).value * prices[i] * month;
 
         if (price < least) {
+            char text[UNIT_TEXT_BYTES];
+
             least = price;
-            snprintf(out->managed_cheapest.text, WORDS_BYTES, "%.0f, at $%.0f a month",
-                     levels[i] / 1e6, price);
+            unit_format(UNIT_DOLLARS, price, text);
+            snprintf(out->managed_cheapest.text, WORDS_BYTES, "%.0f, at %s a month",
+                     levels[i] / 1e6, text);
         }
     }
 }

@@ -62,6 +62,14 @@ static void *input_at(const struct plan *plan, const struct plan_input *input) {
     return (char *)plan->inputs + input->offset;
 }
 
+/* The default, where that is a text that says something. */
+static const char *example_of(const struct plan_input *input) {
+    double number;
+    bool good = unit_parse(input->unit, input->fallback, &number) == 0 && number > 0;
+
+    return good ? input->fallback : unit_example(input->unit);
+}
+
 int plan_set_number(struct plan *plan, const struct plan_input *input, const char *shown,
                     double number, struct plan_problem *problem) {
     char least[UNIT_TEXT_BYTES];
@@ -77,11 +85,12 @@ int plan_set_number(struct plan *plan, const struct plan_input *input, const cha
         unit_format(input->unit, input->most, most);
         unit_format(input->unit, number, given);
         plan_complain(problem, "%s takes %s to %s, not %s: for example %s %s", shown, least, most,
-                      given, shown, unit_example(input->unit));
+                      given, shown, example_of(input));
         return -ERR_INVALID;
     }
     *(double *)input_at(plan, input) = number;
     plan->given[input - plan->model->inputs] = true;
+    plan->typed[input - plan->model->inputs][0] = '\0';
     return 0;
 }
 
@@ -151,10 +160,17 @@ int plan_set(struct plan *plan, const struct plan_input *input, const char *show
     }
     if (unit_parse(input->unit, text, &number) < 0) {
         plan_complain(problem, "%s takes %s, not \"%.60s\": for example %s %s", shown,
-                      unit_words(input->unit), text, shown, unit_example(input->unit));
+                      unit_words(input->unit), text, shown, example_of(input));
         return -ERR_MALFORMED;
     }
-    return plan_set_number(plan, input, shown, number, problem);
+    int r = plan_set_number(plan, input, shown, number, problem);
+    if (r == 0) {
+        char *typed = plan->typed[input - plan->model->inputs];
+
+        text += strspn(text, " ");
+        snprintf(typed, UNIT_TEXT_BYTES, "%s", strlen(text) < UNIT_TEXT_BYTES ? text : "");
+    }
+    return r;
 }
 
 int plan_fill(struct plan *plan, const struct data *data, struct plan_problem *problem) {
@@ -229,7 +245,11 @@ void plan_show_input(const struct plan *plan, const struct plan_input *input,
                      char ret_text[PLAN_SHOWN_BYTES]) {
     const char *at = input->choices;
 
-    if (input->kind == PLAN_NUMBER) {
+    const char *typed = plan->typed[input - plan->model->inputs];
+
+    if (input->kind == PLAN_NUMBER && typed[0]) {
+        snprintf(ret_text, PLAN_SHOWN_BYTES, "%s", typed);
+    } else if (input->kind == PLAN_NUMBER) {
         unit_format(input->unit, plan_number(plan, input), ret_text);
     } else if (input->kind == PLAN_POINTS) {
         show_points(input_at(plan, input), ret_text);

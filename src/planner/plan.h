@@ -16,6 +16,8 @@ struct plan {
     void *inputs;
     void *outputs; /* of the row that was computed last */
     bool given[PLAN_INPUTS_MAX];
+    /* Quantities as text had them; "" where a number was set, or the text is longer. */
+    char typed[PLAN_INPUTS_MAX][UNIT_TEXT_BYTES];
 };
 
 MUST_CHECK int plan_init(struct plan *plan, const struct plan_model *model);
@@ -42,7 +44,7 @@ bool plan_row(struct plan *plan, const struct data *data, size_t row);
 double plan_number(const struct plan *plan, const struct plan_input *input);
 const struct figure *plan_figure(const struct plan *plan, const struct plan_output *output);
 const char *plan_words(const struct plan *plan, const struct plan_output *output);
-/* The input as it is shown: "70 billion", "adam". */
+/* The input as it was typed, or, of a number that came from elsewhere, as unit_format has it. */
 enum { PLAN_SHOWN_BYTES = 4096 }; /* room for POINTS_MAX points with all digits */
 void plan_show_input(const struct plan *plan, const struct plan_input *input,
                      char ret_text[PLAN_SHOWN_BYTES]);

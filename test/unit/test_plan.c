@@ -79,7 +79,7 @@ static void test_settings(void **state) {
     set(&plan, "gpus-per-node", "8", 0, NULL);
     set(&plan, "target", "60", -ERR_MALFORMED,
         "--x takes a time with its unit, not \"60\": for example --x 60s");
-    set(&plan, "nodes", "0", -ERR_INVALID, "--x takes 1 to 1,000,000, not 0: for example --x 70B");
+    set(&plan, "nodes", "0", -ERR_INVALID, "--x takes 1 to 1,000,000, not 0: for example --x 32");
     set(&plan, "nodes", "-3", -ERR_INVALID, NULL);
     set(&plan, "mode", "later", -ERR_MALFORMED,
         "--x takes one of sync|async, not \"later\": for example --x sync");
