@@ -10,8 +10,9 @@ A figure in a page is followed by a comment that tells where it comes from, and 
     `lfs setstripe ...`<!-- stripe length=16MiB: lustre_command -->      words
 The table of worked examples stands between <!-- examples --> and <!-- end of examples -->.
 With --write figures and table become what they should be. The rest is checked in either case: each
-`shoal plan` in a block of shell commands works, each file in a block of ini is read, each model,
-each function of a formula and each key of the data files is told of.
+`shoal plan` in a block of shell commands works, each file in a block of ini is read, each option
+that is named exists, each model, each function of a formula and each key of the data files is told
+of.
 
 Prints a line for each failure and `N passed, N failed` at the end; exit status 1 on a failure.
 """
@@ -187,6 +188,22 @@ def check_files(shoal, tally):
     tally.check(len(blocks) >= 3, f"the pages have {len(blocks)} files only")
 
 
+def check_options(shoal, tally):
+    """In the section of a model an option is one of its own or of all; elsewhere of any model."""
+    general = set(re.findall(r"--[a-z]+", plan.call(shoal, ["--help"])))
+    own = {name: {"--" + entry["name"].replace("_", "-")
+                  for entry in plan.plan(shoal, [name])["inputs"]} for name in model_names(shoal)}
+    count = 0
+    for section in re.split(r"^##+ ", text_of(PAGE), flags=re.MULTILINE):
+        known = own.get(section.split("\n", 1)[0], set().union(*own.values())) | general
+        # Blocks of commands are run, comments are no text of the page.
+        text = re.sub(r"^```.*?^```|<!--.*?-->", "", section, flags=re.DOTALL | re.MULTILINE)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
+            count += 1
+            tally.check(option in known, f"{PAGE}: {section.splitlines()[0]}: no option {option}")
+    tally.check(count > 10, f"{PAGE} has {count} options only")
+
+
 def check_names(shoal, tally):
     page = text_of(PAGE)
     for model in model_names(shoal):
@@ -213,6 +230,7 @@ def main(arguments):
     check_figures(shoal, "--write" in arguments, tally)
     check_commands(shoal, tally)
     check_files(shoal, tally)
+    check_options(shoal, tally)
     check_names(shoal, tally)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
