@@ -16,8 +16,10 @@ static void plan_capacity(const struct size_inputs *in, struct size_outputs *out
     out->targets = figure_of(in->storage_nodes * in->drives_per_node);
     out->raw = figure_of(out->targets.value * in->drive_size);
     out->amplification = figure_of(amplification[in->protection]);
-    out->losses = figure_of(losses[in->protection]);
     out->nodes_for_protection = figure_of(nodes[in->protection]);
+    out->losses = in->storage_nodes < nodes[in->protection]
+                      ? figure_cannot("there are fewer storage nodes than the protection takes")
+                      : figure_of(losses[in->protection]);
     out->usable = figure_of(out->raw.value * (1 - in->reserve) / out->amplification.value);
     out->needed = figure_of((in->dataset + in->checkpoint_size * (in->checkpoints_kept + 1)) *
                             (1 + in->growth));

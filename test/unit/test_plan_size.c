@@ -56,6 +56,11 @@ static void raw_becomes_usable(void **state) {
     size_plan(&in, &out);
     close_to(&out.usable, 64e12);
     close_to(&out.losses, 1);
+    /* Both copies on one node protect from nothing. */
+    in.storage_nodes = 1;
+    size_plan(&in, &out);
+    assert_non_null(out.losses.cannot);
+    in.storage_nodes = 32;
     in.protection = SIZE_ERASURE;
     size_plan(&in, &out);
     close_to(&out.usable, 96e12);
