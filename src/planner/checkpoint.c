@@ -35,13 +35,26 @@ static struct figure ratio(struct figure top, double bottom, const char *why) {
     return top.cannot ? top : figure_ratio(top.value, bottom, why);
 }
 
+/* The drain begins with the copy: once as much has left as has no room, the nodes are done. */
+static struct figure copy_of(const struct checkpoint_inputs *in,
+                             const struct checkpoint_outputs *out) {
+    struct figure copy =
+        ratio(out->buffer_needed, in->buffer_bandwidth, "the bandwidth within a node is zero");
+    double needed = out->buffer_needed.value;
+
+    if (copy.cannot || needed <= in->buffer_capacity) {
+        return copy;
+    }
+    return FIGURE(fmax(copy.value, out->drain.value * (1 - in->buffer_capacity / needed)),
+                  &out->drain);
+}
+
 static void plan_stall(const struct checkpoint_inputs *in, struct checkpoint_outputs *out) {
     out->bandwidth_needed = ratio(out->written, in->target * in->efficiency,
                                   "the target time or the efficiency is zero");
     out->drain = ratio(out->written, in->write_bandwidth * in->efficiency, no_bandwidth);
     out->buffer_needed = FIGURE(out->written.value / in->nodes, &out->written);
-    out->copy =
-        ratio(out->buffer_needed, in->buffer_bandwidth, "the bandwidth within a node is zero");
+    out->copy = copy_of(in, out);
     out->overrun =
         FIGURE(fmax(0, out->drain.value - out->copy.value - in->interval), &out->drain, &out->copy);
     out->stall = in->mode == CHECKPOINT_SYNC
@@ -100,7 +113,8 @@ static void plan_verdict(const struct checkpoint_inputs *in, struct checkpoint_o
     if (out->drain.cannot || out->stall.cannot) {
         snprintf(text, WORDS_BYTES, "a checkpoint never ends");
     } else if (in->mode == CHECKPOINT_ASYNC && out->buffer_needed.value > in->buffer_capacity) {
-        snprintf(text, WORDS_BYTES, "a node's copy does not fit its buffer: larger buffer or sync");
+        snprintf(text, WORDS_BYTES,
+                 "a node's copy does not fit its buffer: training waits for the rest");
     } else if (in->mode == CHECKPOINT_ASYNC && out->overrun.value > 0) {
         snprintf(text, WORDS_BYTES, "the drain takes longer than the interval: training waits");
     } else {

@@ -80,9 +80,17 @@ static void test_async_stalls_for_the_copy(void **state) {
     assert_non_null(strstr(out.verdict.text, "longer than the interval"));
     in = usual();
     in.mode = CHECKPOINT_ASYNC;
-    in.buffer_capacity = 1e9;
+    /* A buffer for a quarter of it: the other three drain at 20 GB/s before training goes on. */
+    in.buffer_capacity = 980e9 / 32 / 4;
     out = plan(&in);
     assert_non_null(strstr(out.verdict.text, "does not fit"));
+    assert_near(out.stall.value, 0.75 * 49, 1e-12);
+    assert_true(out.overrun.value == 0);
+    /* No buffer at all is a checkpoint that waits for the storage. */
+    in.buffer_capacity = 0;
+    assert_near(plan(&in).stall.value, 49, 1e-12);
+    in.write_bandwidth = 0;
+    assert_non_null(plan(&in).stall.cannot);
 }
 
 static void test_more_is_never_worse(void **state) {
@@ -98,6 +106,7 @@ static void test_more_is_never_worse(void **state) {
         in.write_bandwidth = pow(10, 7 + (double)(prng_next(&prng) % 6000) / 1000);
         in.interval = 1 + (double)(prng_next(&prng) % 100000);
         in.mode = (int)(prng_next(&prng) % 2);
+        in.buffer_capacity = pow(10, 6 + (double)(prng_next(&prng) % 9000) / 1000);
         struct checkpoint_inputs better = in;
         better.write_bandwidth *= 1 + (double)(prng_next(&prng) % 1000) / 100;
         struct checkpoint_outputs a = plan(&in);
