@@ -99,11 +99,16 @@ static void plan_network(const struct latency_inputs *in, const struct way *way,
     out->serialisation_high = held.cannot ? held : figure_ratio(held.value, in->link, no_link);
 }
 
-static void plan_software(const struct latency_inputs *in, const struct way *way,
-                          struct latency_outputs *out) {
+static const char *medium_section(const struct latency_inputs *in) {
     static const char *const media[] = {"latency_medium.nand", "latency_medium.cached-write",
                                         "latency_medium.memory"};
-    const char *medium = media[in->medium];
+
+    return media[in->medium];
+}
+
+static void plan_software(const struct latency_inputs *in, const struct way *way,
+                          struct latency_outputs *out) {
+    const char *medium = medium_section(in);
 
     out->host_low = read(way, "host_low", UNIT_SECONDS);
     out->host_high = read(way, "host_high", UNIT_SECONDS);
@@ -169,12 +174,14 @@ static void plan_cpu(const struct latency_inputs *in, const struct way *way,
         FIGURE(out->goodput.value * out->cpu_high.value, &out->goodput, &out->cpu_high);
 }
 
-static void plan_origin(const struct way *way, struct latency_outputs *out) {
+static void tell_origin(const struct data *data, const char *section, struct plan_words *words) {
     char about[2 * DATA_NAME_BYTES];
 
-    snprintf(about, sizeof about, "about.%s", way->section);
-    const char *source = data_text(way->data, about, "source");
-    snprintf(out->origin.text, WORDS_BYTES, "%s", source ? source : "the data don't say");
+    snprintf(about, sizeof about, "about.%s", section);
+    const char *source = data_text(data, about, "source");
+    const char *url = data_text(data, about, "url");
+    snprintf(words->text, WORDS_BYTES, "%s%s%s", source ? source : "the data don't say",
+             url ? ", " : "", url ? url : "");
 }
 
 bool latency_plan(const struct data *data, const struct latency_inputs *in, size_t row,
@@ -185,7 +192,9 @@ bool latency_plan(const struct data *data, const struct latency_inputs *in, size
         return false;
     }
     snprintf(out->path.text, WORDS_BYTES, "%s", way.section + strlen(prefix));
-    plan_origin(&way, out);
+    tell_origin(data, way.section, &out->origin);
+    tell_origin(data, "latency_switch", &out->switch_origin);
+    tell_origin(data, medium_section(in), &out->medium_origin);
     out->round_trips = read(&way, "round_trips", UNIT_COUNT);
     way.networked = !out->round_trips.cannot && out->round_trips.value > 0;
     way.reserved = read(&way, "reserved", UNIT_BYTES);
