@@ -65,10 +65,14 @@ static int take_row(const json_t *row, struct costs *costs) {
 }
 
 static int set_cost(struct data *data, const char *key, enum unit unit, double cost) {
+    char about[2 * DATA_NAME_BYTES];
     char text[UNIT_TEXT_BYTES];
 
     unit_format_exact(unit, cost, text);
-    return data_set(data, "calibration", key, text);
+    int r = data_set(data, "calibration", key, text);
+    snprintf(about, sizeof about, "about.calibration.%s", key);
+    snprintf(text, sizeof text, "this machine, %u processors", env_processors());
+    return r < 0 ? r : data_set(data, about, "source", text);
 }
 
 /* The line through files of two sizes. */
@@ -108,18 +112,16 @@ static int set_transfer(struct data *data, const struct transfer *transfer, doub
 }
 
 static int set_costs(struct data *data, const struct costs *costs) {
-    char text[UNIT_TEXT_BYTES];
     int r = 0;
 
+    data->file++;
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++) {
         r = costs->rates[i] > 0
                 ? set_cost(data, names[i], UNIT_SECONDS, costs->cores / costs->rates[i])
                 : 0;
     }
     r = r < 0 ? r : set_transfer(data, &costs->read, costs->cores);
-    r = r < 0 ? r : set_transfer(data, &costs->write, costs->cores);
-    snprintf(text, sizeof text, "this machine, %.0f processors", costs->cores);
-    return r < 0 ? r : data_set(data, "about.calibration", "source", text);
+    return r < 0 ? r : set_transfer(data, &costs->write, costs->cores);
 }
 
 static int load_one(const char *path, struct costs *costs, struct plan_problem *problem) {

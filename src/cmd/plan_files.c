@@ -126,6 +126,7 @@ int plan_files_load(const char *path, struct data *data, struct plan_problem *pr
     int r = plan_files_read(path, &text, problem);
 
     if (r == 0) {
+        data->file++;
         r = plan_files_parse(text, path, data, problem);
         free(text);
     }

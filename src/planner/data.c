@@ -1,6 +1,7 @@
 /* Rows of data: a plain array, as there are a few hundred. */
 #include "planner/data.h"
 #include "base/err.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,7 @@ int data_set(struct data *data, const char *section, const char *key, const char
     }
     free(row->text);
     row->text = copy;
+    row->file = data->file;
     return 0;
 }
 
@@ -70,7 +72,8 @@ const char *data_text(const struct data *data, const char *section, const char *
     return row ? row->text : NULL;
 }
 
-const char *data_find(const struct data *data, const char *path) {
+/* The row of "section.key". */
+static struct data_row *row_at(const struct data *data, const char *path) {
     const char *dot = strrchr(path, '.');
     char section[DATA_NAME_BYTES] = {0};
 
@@ -78,7 +81,29 @@ const char *data_find(const struct data *data, const char *path) {
         return NULL;
     }
     memcpy(section, path, (size_t)(dot - path));
-    return data_text(data, section, dot + 1);
+    return row_find(data, section, dot + 1);
+}
+
+const char *data_find(const struct data *data, const char *path) {
+    const struct data_row *row = row_at(data, path);
+
+    return row ? row->text : NULL;
+}
+
+const char *data_about(const struct data *data, const char *path, const char *what) {
+    const struct data_row *row = row_at(data, path);
+    char about[2 * DATA_NAME_BYTES];
+
+    if (!row) {
+        return NULL;
+    }
+    snprintf(about, sizeof about, "about.%s", path);
+    if (!row_find(data, about, "source")) {
+        snprintf(about, sizeof about, "about.%s", row->section);
+    }
+    const struct data_row *told = row_find(data, about, what);
+
+    return told && told->file == row->file ? told->text : NULL;
 }
 
 int data_number(const struct data *data, const char *path, enum unit unit, double *ret_number) {

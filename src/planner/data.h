@@ -14,12 +14,14 @@ struct data_row {
     char section[DATA_NAME_BYTES];
     char key[DATA_NAME_BYTES];
     char *text;
+    uint32_t file;
 };
 
 struct data {
     struct data_row *rows;
     size_t count;
     size_t capacity;
+    uint32_t file; /* of the rows that are set; whoever begins another file counts it up */
 };
 
 void data_deinit(struct data *data);
@@ -34,6 +36,10 @@ const char *data_find(const struct data *data, const char *path);
 /* -ERR_NOT_FOUND; -ERR_MALFORMED when it is no quantity of that unit. */
 MUST_CHECK int data_number(const struct data *data, const char *path, enum unit unit,
                            double *ret_number);
+/* What the data tell of the row "section.key" under `what`, `source`, `url` or `date`: the section
+ * about.section.key if there is one, else about.section. NULL when neither has it. What
+ * one file tells is of its own rows: a user's price is not the shipped one's. */
+const char *data_about(const struct data *data, const char *path, const char *what);
 /* The name of the index-th section that begins with prefix, in order of first appearance; NULL
  * behind the last. */
 const char *data_section(const struct data *data, const char *prefix, size_t index);

@@ -199,6 +199,14 @@ int plan_fill(struct plan *plan, const struct data *data, struct plan_problem *p
     return 0;
 }
 
+const char *plan_input_about(const struct plan *plan, const struct plan_input *input,
+                             const struct data *data, const char *what) {
+    if (plan->given[input - plan->model->inputs] || input->fallback[0] != '@') {
+        return NULL;
+    }
+    return data_about(data, input->fallback + 1, what);
+}
+
 bool plan_row(struct plan *plan, const struct data *data, size_t row) {
     memset(plan->outputs, 0, plan->model->output_bytes);
     if (!plan->model->row(data, plan->inputs, row, plan->outputs)) {

@@ -37,6 +37,11 @@ MUST_CHECK int plan_set_number(struct plan *plan, const struct plan_input *input
  * lack one or hold nonsense; fills *problem. */
 MUST_CHECK int plan_fill(struct plan *plan, const struct data *data, struct plan_problem *problem);
 
+/* Where a default comes from that the data hold: "source", "url" or "date" of it. NULL when the
+ * input was given, its default is the model's own, or the data do not tell. */
+const char *plan_input_about(const struct plan *plan, const struct plan_input *input,
+                             const struct data *data, const char *what);
+
 /* Computes the row-th row; false behind the last. */
 bool plan_row(struct plan *plan, const struct data *data, size_t row);
 

@@ -59,6 +59,22 @@ struct name_lines {
     const struct plan *plan;
 };
 
+/* Where a price or a cost comes from, and of when it is. */
+static void add_origin(const struct name_lines *lines, const struct plan_input *input) {
+    static const char *const parts[] = {"source", "url", "date"};
+    const char *before = "            from: ";
+
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        const char *told = plan_input_about(lines->plan, input, lines->report->data, parts[i]);
+
+        if (told) {
+            text_add(lines->report->text, "%s%s", before, told);
+            before = ", ";
+        }
+    }
+    text_add(lines->report->text, "%s", before[0] == ',' ? "\n" : "");
+}
+
 static void add_name(void *context, const struct plan_input *input,
                      const struct plan_output *output) {
     struct name_lines *lines = context;
@@ -70,6 +86,9 @@ static void add_name(void *context, const struct plan_input *input,
         show_output(lines->plan, output, shown);
     }
     text_add(lines->report->text, "          %s = %s\n", input ? input->name : output->name, shown);
+    if (input) {
+        add_origin(lines, input);
+    }
 }
 
 static void explain(const struct report *report, struct plan *plan,

@@ -2,7 +2,8 @@
  *
  * JSON of one model (RFC 8259):
  *     {"model", "summary", "inputs": [{"name", "kind", "unit", "value", "text", "choices" or
- *                 "least" and "most", "given", "help"}],
+ *                 "least" and "most", "given", "help", and of a default that the data tell
+ *                 of "source", "url", "date"}],
  *      "outputs": [{"name", "label", "unit", "formula", "names", "source", "url"}],
  *      "rows": [{NAME: {"value", "text"} or {"value": null, "text": "cannot be computed: ..."}}]}
  * With a sweep each row holds the swept input too. Words have their text as value.

@@ -22,6 +22,7 @@ static void add_range(struct text *text, const struct plan_input *input) {
 }
 
 static void add_input(const struct report *report, struct plan *plan, uint32_t index) {
+    static const char *const parts[] = {"source", "url", "date"};
     const struct plan_input *input = &plan->model->inputs[index];
     char shown[PLAN_SHOWN_BYTES];
 
@@ -43,6 +44,13 @@ static void add_input(const struct report *report, struct plan *plan, uint32_t i
     }
     text_add(report->text, ", \"given\": %s", plan->given[index] ? "true" : "false");
     add_pair(report->text, ", ", "help", input->help);
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        const char *told = plan_input_about(plan, input, report->data, parts[i]);
+
+        if (told) {
+            add_pair(report->text, ", ", parts[i], told);
+        }
+    }
     text_add(report->text, "}");
 }
 

@@ -193,6 +193,13 @@ def reasons(tests):
     tests.picture("why")
     browser.driver.switch_to.active_element.send_keys("\ue00c")
     tests.same(browser.run("return document.getElementById('why').open"), False, "why is closed")
+    prices = browser.run("""
+        document.querySelector('#models [data-why="cost.gpu_cost"]').click();
+        const why = document.getElementById('why');
+        const text = why.innerText;
+        document.getElementById('why-close').click();
+        return text;""")
+    tests.check("2026-05-18" in prices, f"no date of a price: {prices}")
     counts = browser.run("""
         for (const one of document.querySelectorAll('#models details')) { one.open = true; }
         return [...document.querySelectorAll('#models td.number')].filter((cell) =>

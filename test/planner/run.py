@@ -13,6 +13,7 @@ import io
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -293,6 +294,9 @@ def calibration(shoal, tally):
             words += ["--calibration", path]
         result = plan.plan(shoal, words)
     values = {entry["name"]: entry["value"] for entry in result["inputs"]}
+    told = {entry["name"]: entry.get("source", "") for entry in result["inputs"]}
+    tally.check(told["client_read"].startswith("this machine, ") and
+                told["client_write"].startswith("docs/benchmarks.md"), f"costs are from {told}")
     cores = os.cpu_count()
     # 10 kB cost cores / 10,000 and 40 kB cores / 4,000.
     slope = cores * (1 / 4000 - 1 / 10000) / 30000
@@ -303,8 +307,35 @@ def calibration(shoal, tally):
     tally.check(values["write_byte"] == shipped["write_byte"], "what was not measured stays")
 
 
+def origins(shoal, tally):
+    """A default out of the data files comes with its source and date, a user's price without."""
+    for model in model_names(shoal):
+        path = os.path.join(HERE, "..", "..", "src", "planner", model + ".def")
+        with open(path, encoding="utf-8") as file:
+            wanted = set(re.findall(r"^INPUT\((\w+), \w+, \"@", file.read(), re.MULTILINE))
+        got = {entry["name"] for entry in plan.plan(shoal, [model])["inputs"]
+               if entry.get("source") and entry.get("date")}
+        tally.check(got == wanted, f"{model}: sources of {sorted(got ^ wanted)}")
+    lines = plan.call(shoal, ["cost", "--explain"])
+    tally.check(re.search(r"gpu_price = \$1\.924/h\n +from: quoted .*, 2026-05-18\n", lines),
+                "the source of a price is explained")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "prices.ini")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[prices]\nh200_spot = $3/h\ncpu_node = $2/h\n"
+                       "[about.prices.cpu_node]\nsource = our offer\n")
+        for words in (["--gpu-price", "$3/h"], ["--data", path]):
+            entries = {entry["name"]: entry
+                       for entry in plan.plan(shoal, ["cost"] + words)["inputs"]}
+            tally.check("source" not in entries["gpu_price"],
+                        f"a price of {words[0]}: {entries['gpu_price']}")
+    tally.check(entries["extra_price"].get("source") == "our offer" and
+                "date" not in entries["extra_price"], f"a source: {entries['extra_price']}")
+
+
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
-         "calibration": calibration, "architectures": architectures, "rules": rules}
+         "calibration": calibration, "origins": origins,
+         "architectures": architectures, "rules": rules}
 
 
 def main(arguments):

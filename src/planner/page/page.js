@@ -235,15 +235,15 @@ function modelTable(model) {
     return element("table", {}, element("tbody", {}, ...model.outputs.map((meta) =>
       element("tr", {"data-figure": `${model.model}.${meta.name}`},
         element("th", {scope: "row", text: meta.label}),
-        element("td", {class: meta.unit === "words" ? "" : "number",
-                       text: model.rows[0][meta.name].text}),
+        element("td", {class: meta.unit === "words" ? "" : "number"},
+          ...words(model.rows[0][meta.name].text)),
         element("td", {}, whyButton(model, meta, model.rows[0]))))));
   }
   return element("table", {},
     element("thead", {}, element("tr", {}, ...model.outputs.map((meta) =>
       element("th", {scope: "col", text: meta.label})))),
     element("tbody", {}, ...model.rows.map((row) => element("tr", {}, ...model.outputs.map((meta) =>
-      element("td", {}, row[meta.name].text, " ",
+      element("td", {}, ...words(row[meta.name].text), " ",
         ...(row[meta.name].text ? [whyButton(model, meta, row)] : [])))))));
 }
 
@@ -258,13 +258,21 @@ function showModels() {
   }));
 }
 
+/* Words with what is a link in them as a link. */
+const words = (text) => text.split(/(https:\/\/[^\s,;]+)/)
+  .map((part, index) => index % 2 === 1 ? linked(part, part) : part);
+
+const linked = (text, url) =>
+  url ? element("a", {href: url, rel: "noreferrer", target: "_blank", text}) : text;
+
 function showWhy(model, meta, row) {
   const values = meta.names.map((name) => {
     const input = model.inputs.find((one) => one.name === name);
     return element("tr", {}, element("th", {scope: "row", text: name}),
       element("td", {text: input ? input.text : row[name].text}),
-      element("td", {text: input ? input.help
-        : model.outputs.find((one) => one.name === name).label}));
+      element("td", {}, input ? input.help : model.outputs.find((one) => one.name === name).label,
+        ...(input?.source ? [" (", linked(input.source, input.url),
+                             input.date ? `, ${input.date})` : ")"] : [])));
   });
   const value = row[meta.name].value;
   $("why-title").textContent = `${meta.label}: ${row[meta.name].text}`;
@@ -274,9 +282,7 @@ function showWhy(model, meta, row) {
     ...(values.length ? [element("table", {}, element("tbody", {}, ...values))] : []),
     ...(typeof value === "number" ? [element("p", {text: `In base units: ${value} ${
       meta.unit === "1" ? "" : meta.unit}`})] : []),
-    element("p", {}, "Source: ", meta.url
-      ? element("a", {href: meta.url, rel: "noreferrer", target: "_blank", text: meta.source})
-      : meta.source));
+    element("p", {}, "Source: ", linked(meta.source, meta.url)));
   $("why").showModal();
 }
 
