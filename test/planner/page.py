@@ -162,6 +162,10 @@ def links(tests):
     browser.open(before[0])
     tests.same(tests.tile("checkpoint.size"), before[1], "the link's figure")
     tests.check(browser.run("return results.models") == before[2], "the link brings all back")
+    browser.run("settings.clear(); compute();")
+    defaults = browser.run("return [location.href, results.models]")
+    browser.open(defaults[0])
+    tests.check(browser.run("return results.models") == defaults[1], "a link of defaults alone")
     browser.open(before[0].split("#")[0] + "#checkpoint.target=<script>&nope.x=1")
     problem = browser.run("return document.getElementById('problem').textContent")
     tests.check("nope" in problem or "target" in problem, f"a link of nonsense: {problem}")
@@ -216,6 +220,11 @@ def exports(tests):
     version = plan_version(tests.shoal)
     tests.check(f"Shoal planner {version}" in text and "common.nodes = 128" in text and
                 "checkpoint.size = " in text, f"report: {text[:200]}")
+    tests.browser.run("""navigator.clipboard.writeText = () => Promise.reject(new Error("no"));
+        document.getElementById('discrepancy-copy').click();""")
+    said = tests.browser.run("""return new Promise((done) => setTimeout(() =>
+        done([document.getElementById('said').textContent, String(getSelection())]), 50));""")
+    tests.check("by hand" in said[0] and "Shoal planner" in said[1], f"copying refused: {said}")
     tests.browser.run("document.getElementById('discrepancy-close').click()")
 
 

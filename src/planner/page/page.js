@@ -416,6 +416,9 @@ function hash() {
   const scenario = files.scenarios[$("scenario").value];
   const same = scenario.rows.length === settings.size &&
     scenario.rows.every(([section, key, text]) => settings.get(`${section}.${key}`) === text);
+  if (settings.size === 0) {
+    return "#defaults";
+  }
   return "#" + (same ? `scenario=${encodeURIComponent($("scenario").value)}`
     : new URLSearchParams([...settings]).toString());
 }
@@ -427,6 +430,8 @@ function readHash() {
   if (name && files.scenarios[name]) {
     $("scenario").value = name;
     load(name);
+  } else if (given.has("defaults")) {
+    settings = new Map();
   } else if ([...given].some(([path]) => path.includes("."))) {
     settings = new Map([...given].filter(([path]) => path.includes(".")));
   } else {
@@ -455,12 +460,12 @@ function say(text) {
   $("said").textContent = text;
 }
 
-async function copy(text, what) {
+async function copy(text, what, instead) {
   try {
     await navigator.clipboard.writeText(text);
     say(`${what} copied`);
   } catch {
-    say(`copying is not allowed here; the address bar has the link`);
+    say(`copying is not allowed here; ${instead}`);
   }
 }
 
@@ -512,14 +517,17 @@ function makeBar() {
     say("kept; change the inputs and compare");
   });
   $("unpin").addEventListener("click", () => { pinned.length = 0; showCompare(); });
-  $("link").addEventListener("click", () => copy(location.href, "link"));
+  $("link").addEventListener("click", () => copy(location.href, "link", "the address bar has the link"));
   $("csv").addEventListener("click", download);
   $("print").addEventListener("click", () => window.print());
   $("report").addEventListener("click", () => {
     $("discrepancy-text").value = discrepancy();
     $("discrepancy").showModal();
   });
-  $("discrepancy-copy").addEventListener("click", () => copy($("discrepancy-text").value, "report"));
+  $("discrepancy-copy").addEventListener("click", () => {
+    $("discrepancy-text").select();
+    copy($("discrepancy-text").value, "report", "the text is marked, copy it by hand");
+  });
   $("discrepancy-close").addEventListener("click", () => $("discrepancy").close());
   $("why-close").addEventListener("click", () => $("why").close());
   $("inputs").addEventListener("submit", (event) => event.preventDefault());
