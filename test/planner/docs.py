@@ -111,9 +111,9 @@ def escaped(text):
 def table():
     lines = ["| | commonly claimed | right | model |", "|---|---|---|---|"]
     for row in all_examples():
-        name = row["run"].split()[0] if row.get("run") else None
+        name = row["run"].split()[0]
         lines.append(f"| {row['number']} | {escaped(row['claimed'])} | {escaped(row['right'])} | "
-                     + (f"[{name}](#{name}) |" if name else "|"))
+                     f"[{name}](#{name}) |")
     return "\n".join(lines) + "\n"
 
 
