@@ -209,6 +209,17 @@ def reasons(tests):
         return [...document.querySelectorAll('#models td.number')].filter((cell) =>
           !cell.parentElement.querySelector('.why')).length;""")
     tests.same(counts, 0, "numbers without a why")
+    wide = browser.run("""
+        const tables = [...document.querySelectorAll('#models table.wide')];
+        return [tables.length, Math.min(...tables.flatMap((table) => [...table.querySelectorAll(
+          'th, td')].map((cell) => cell.offsetWidth))),
+          document.querySelectorAll('#out-latency thead th').length,
+          modelResult('latency').rows.length + 1,
+          [...document.querySelectorAll('#models .wide td')].filter((cell) =>
+            cell.textContent.trim() && !cell.querySelector('.why')).length];""")
+    tests.check(wide[0] == 2 and wide[1] >= 100 and wide[2] == wide[3] and wide[4] == 0,
+                f"tables of several rows: {wide}")
+    tests.picture("tables")
 
 
 def exports(tests):

@@ -15,12 +15,14 @@ const CHARTS = [
   {id: "utilisation", title: "Share of the time that trains, against nodes", model: "checkpoint",
    input: "nodes", range: "1..4096:25log", outputs: ["useful"], log: true},
   {id: "waiting", title: "Waiting for metadata against load", model: "metadata",
-   input: "utilisation", range: "5%..99%:48", outputs: ["planned_wait"], logY: true, least: 1e-9},
+   input: "utilisation", range: "5%..99%:48", outputs: ["planned_wait"], logY: true, least: 1e-9,
+   axis: "mean wait (M/M/c)"},
   {id: "scaling", title: "Throughput against clients, by three laws", model: "scaling",
    input: "clients", range: "1..1024:31log", outputs: ["quoted", "amdahl", "usl"], log: true,
-   logY: true},
+   logY: true, axis: "throughput", names: ["widely quoted S(N)", "Amdahl", "USL"]},
   {id: "cost", title: "Cost a month against capacity", model: "cost", input: "capacity",
-   range: "10TB..2PB:25log", outputs: ["own_month", "managed_month"], log: true, logY: true},
+   range: "10TB..2PB:25log", outputs: ["own_month", "managed_month"], log: true, logY: true,
+   axis: "cost a month", names: ["own, what recurs", "managed"]},
 ];
 
 const $ = (id) => document.getElementById(id);
@@ -239,12 +241,23 @@ function modelTable(model) {
           ...words(model.rows[0][meta.name].text)),
         element("td", {}, whyButton(model, meta, model.rows[0]))))));
   }
-  return element("table", {},
+  const cell = (meta, row) => element("td", {}, ...words(row[meta.name].text), " ",
+    ...(row[meta.name].text ? [whyButton(model, meta, row)] : []));
+  /* The shorter side across, as a page is wider than a line is long. */
+  const [first, ...others] = model.outputs;
+  if (model.outputs.length > model.rows.length) {
+    return element("table", {class: "wide"},
+      element("thead", {}, element("tr", {}, element("th", {scope: "col", text: first.label}),
+        ...model.rows.map((row) => element("th", {scope: "col", text: row[first.name].text})))),
+      element("tbody", {}, ...others.map((meta) => element("tr", {},
+        element("th", {scope: "row", text: meta.label}),
+        ...model.rows.map((row) => cell(meta, row))))));
+  }
+  return element("table", {class: "wide"},
     element("thead", {}, element("tr", {}, ...model.outputs.map((meta) =>
       element("th", {scope: "col", text: meta.label})))),
-    element("tbody", {}, ...model.rows.map((row) => element("tr", {}, ...model.outputs.map((meta) =>
-      element("td", {}, ...words(row[meta.name].text), " ",
-        ...(row[meta.name].text ? [whyButton(model, meta, row)] : [])))))));
+    element("tbody", {}, ...model.rows.map((row) => element("tr", {},
+      ...model.outputs.map((meta) => cell(meta, row))))));
 }
 
 function showModels() {
@@ -300,7 +313,7 @@ function curve(chart) {
   const metas = chart.outputs.map((name) => answer.outputs.find((meta) => meta.name === name));
   const rows = answer.rows.map((row) => ({x: row[chart.input],
     y: chart.outputs.map((name) => row[name])}));
-  return {points: rows, labels: metas.map((meta) => meta.label), unit: metas[0].unit,
+  return {points: rows, labels: chart.names ?? metas.map((meta) => meta.label), unit: metas[0].unit,
           inputUnit: answer.inputs.find((one) => one.name === chart.input).unit};
 }
 
@@ -311,7 +324,8 @@ function tick(value, unit) {
     return String(Number(value.toPrecision(3)));
   }
   if (unit === "s") {
-    for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "us"]]) {
+    for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "us"],
+                                [1e-9, "ns"]]) {
       if (Math.abs(value) >= size) {
         return `${Number((value / size).toPrecision(3))} ${name}`;
       }
@@ -352,7 +366,7 @@ function drawChart(chart, box, data) {
   const options = {
     responsive: true, maintainAspectRatio: false, animation: false,
     scales: {x: scale(chart.input.replaceAll("_", " "), data.inputUnit, chart.log),
-             y: scale(data.labels[0], data.unit, chart.logY)},
+             y: scale(chart.axis ?? data.labels[0], data.unit, chart.logY)},
     plugins: {
       legend: {display: datasets.length > 1,
                labels: {color: ink, usePointStyle: true, pointStyle: "line"}},
