@@ -81,6 +81,9 @@ static void plan_resync(const struct rebalance_inputs *in, struct rebalance_outp
     out->resync_rate = figure_of(least(bounds, ARRAY_SIZE(bounds), &out->resync_binding));
     out->resync = figure_ratio(in->target_used, out->resync_rate.value,
                                "there is no copy to read or no place to write");
+    double rate = out->resync_rate.value;
+    out->resync_read_left = figure_of(fmax(0, out->read_all.value - rate));
+    out->resync_write_left = figure_of(fmax(0, out->write_all.value - rate));
 }
 
 static void plan_staging(const struct rebalance_inputs *in, struct rebalance_outputs *out) {
@@ -93,6 +96,7 @@ static void plan_staging(const struct rebalance_inputs *in, struct rebalance_out
 
     out->ingress = figure_of(least(bounds, ARRAY_SIZE(bounds), &out->staging_binding));
     out->ingress_node = figure_of(out->ingress.value / in->nodes);
+    out->staging_write_left = figure_of(fmax(0, out->write_all.value - out->ingress.value));
     out->staging = figure_ratio(in->dataset, out->ingress.value, "nothing comes in");
     out->staging_runs = FIGURE(in->runs * out->staging.value, &out->staging);
     out->ingress_needed = figure_ratio(in->dataset, in->target, "the target time is zero");

@@ -88,6 +88,8 @@ static void test_resync(void **state) {
     desk_run(&desk, "--target-used 5TB --sources 31 --destinations 1 --target-write 4GB/s");
     desk_assert(&desk, "resync", 1250, 1e-12);
     assert_string_equal(desk_words(&desk, "resync_binding"), "writing to the new place");
+    desk_assert(&desk, "resync_read_left", desk_value(&desk, "read_all") - 4e9, 1e-12);
+    desk_assert(&desk, "resync_write_left", desk_value(&desk, "write_all") - 4e9, 1e-12);
     desk_run(&desk, "--destinations 31");
     desk_assert(&desk, "resync", 5e12 / (31 * 4e9), 1e-12);
     desk_run(&desk, "--sources 1 --target-read 2GB/s");
@@ -107,6 +109,8 @@ static void test_staging(void **state) {
     desk_assert(&desk, "staging", 1000, 1e-12);
     desk_assert(&desk, "staging_runs", 50000, 1e-12);
     desk_assert(&desk, "ingress_node", 62.5e6, 1e-12);
+    desk_assert(&desk, "staging_write_left",
+                desk_value(&desk, "write_all") - desk_value(&desk, "ingress"), 1e-12);
     desk_run(&desk, "--target 30s");
     desk_assert(&desk, "ingress_needed", 500e9 / 30, 1e-12);
     desk_run(&desk, "--connections 100000 --nodes 2");
