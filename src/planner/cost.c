@@ -26,7 +26,7 @@ static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
 }
 
 static struct figure managed_capacity(const struct cost_inputs *in, double level) {
-    struct figure brings = figure_ratio(in->write_bandwidth, level,
+    struct figure brings = figure_ratio(in->write_needed, level,
                                         "capacity that brings no bandwidth never brings enough");
     double capacity = fmax(in->capacity, brings.value);
 

@@ -18,7 +18,7 @@ double erlang_c(double servers, double load) {
 
 static void plan_targets(const struct metadata_inputs *in, struct metadata_outputs *out) {
     double allowed = in->target_rate * in->utilisation;
-    double operations = in->files * in->operations_per_file;
+    double operations = in->file_rate * in->operations_per_file;
 
     out->operations = figure_of(operations);
     out->targets_needed = operations <= allowed ? figure_of(1)
@@ -71,8 +71,8 @@ static struct figure busy_time(const struct metadata_inputs *in, const struct me
 
 static void plan_storm(const struct metadata_inputs *in, struct metadata_outputs *out) {
     double pages = fmax(1, ceil(in->entries / in->page_entries));
-    double refills = fmin(in->changes, in->listings - 1);
-    double lists = in->clients * in->listings;
+    double refills = fmin(in->directory_changes, in->listings - 1);
+    double lists = in->listing_nodes * in->listings;
 
     out->pages = figure_of(pages);
     out->refills = figure_of(refills);
@@ -80,11 +80,11 @@ static void plan_storm(const struct metadata_inputs *in, struct metadata_outputs
     out->stat_time = busy_time(in, out, &out->stat_requests, lists * in->entries);
     out->plus_requests = figure_of(lists * pages);
     out->plus_time = busy_time(in, out, &out->plus_requests, lists * in->entries);
-    out->lease_requests = figure_of(in->clients * (pages * (1 + refills) + refills));
+    out->lease_requests = figure_of(in->listing_nodes * (pages * (1 + refills) + refills));
     out->lease_time =
-        busy_time(in, out, &out->lease_requests, in->clients * (1 + refills) * in->entries);
-    out->sealed_requests = figure_of(in->clients * pages);
-    out->sealed_time = busy_time(in, out, &out->sealed_requests, in->clients * in->entries);
+        busy_time(in, out, &out->lease_requests, in->listing_nodes * (1 + refills) * in->entries);
+    out->sealed_requests = figure_of(in->listing_nodes * pages);
+    out->sealed_time = busy_time(in, out, &out->sealed_requests, in->listing_nodes * in->entries);
 }
 
 static void plan_dedicated(const struct metadata_inputs *in, struct metadata_outputs *out) {
@@ -118,7 +118,7 @@ static void plan_colocated(const struct metadata_inputs *in, struct metadata_out
     double work = out->metadata_work.value + out->data_work.value;
     /* The mean work that an arrival finds being served. */
     double residual = (out->metadata_work.value / in->target_rate +
-                       out->data_work.value * in->transfer / in->node_bandwidth) /
+                       out->data_work.value * in->transfer / in->storage_node_bandwidth) /
                       nodes;
 
     out->colocated_headroom = figure_ratio(nodes, work, no_load);
@@ -176,7 +176,7 @@ void metadata_plan(const struct metadata_inputs *in, struct metadata_outputs *ou
     out->data_per_operation =
         figure_ratio(in->data_rate, out->operations.value, "there are no metadata operations");
     out->metadata_work = figure_of(out->operations.value / in->target_rate);
-    out->data_work = figure_of(in->data_rate / in->node_bandwidth);
+    out->data_work = figure_of(in->data_rate / in->storage_node_bandwidth);
     plan_dedicated(in, out);
     plan_colocated(in, out);
     plan_verdict(out, &out->verdict);
@@ -207,7 +207,7 @@ static const struct plan_output outputs[] = {
 const struct plan_model plan_metadata = {
     .name = "metadata",
     .summary = "Metadata targets, how long operations wait, and what a listing storm costs.",
-    .example = "--files 20000/s --metadata-targets 2 --utilisation 60%",
+    .example = "--file-rate 20000/s --metadata-targets 2 --utilisation 60%",
     PLAN_TABLES(inputs, outputs),
     .row = row,
 };

@@ -95,7 +95,7 @@ static void plan_staging(const struct rebalance_inputs *in, struct rebalance_out
     out->ingress_node = figure_of(out->ingress.value / in->nodes);
     out->staging = figure_ratio(in->dataset, out->ingress.value, "nothing comes in");
     out->staging_runs = FIGURE(in->runs * out->staging.value, &out->staging);
-    out->ingress_needed = figure_ratio(in->dataset, in->target, "the target time is zero");
+    out->ingress_needed = figure_ratio(in->dataset, in->staging_target, "the target time is zero");
     out->ingress_needed_node = FIGURE(out->ingress_needed.value / in->nodes, &out->ingress_needed);
 }
 

@@ -23,7 +23,7 @@ static struct cost_inputs plain_inputs(void) {
         .extra_nodes = 2,
         .extra_price = 1 / hour,
         .fsx_125 = 0.145 / 1073741824.0 / month,
-        .write_bandwidth = 1e9,
+        .write_needed = 1e9,
         .managed_step = 2400 * 1073741824.0,
         .hours_per_month = month,
     };
@@ -76,12 +76,12 @@ static void managed_capacity_follows_bandwidth(void **state) {
 
     /* 1.2 TiB of their making, 1,200 GiB, at $0.145: $174 a month. */
     in.capacity = 1;
-    in.write_bandwidth = 0;
+    in.write_needed = 0;
     in.managed_step = 1200 * 1073741824.0;
     cost_plan(&in, &out);
     close_to(&out.managed_month, 174);
     /* 20 GB/s at 125 MB/s a TiB are 160 TiB, however little is stored. */
-    in.write_bandwidth = 20e9;
+    in.write_needed = 20e9;
     in.managed_step = 0;
     cost_plan(&in, &out);
     close_to(&out.managed_capacity, 160 * 1099511627776.0);
@@ -104,7 +104,7 @@ static void the_cheapest_level(void **state) {
     /* Capacity binds: the least price. Bandwidth binds: the most bandwidth for the money. */
     cost_plan(&in, &out);
     assert_string_equal(out.managed_cheapest.text, "125, at $13572 a month");
-    in.write_bandwidth = 400e9;
+    in.write_needed = 400e9;
     cost_plan(&in, &out);
     assert_string_equal(out.managed_cheapest.text, "1000, at $246240 a month");
 }

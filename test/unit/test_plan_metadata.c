@@ -49,7 +49,7 @@ static void test_erlang_of_many_servers(void **state) {
 
 static void test_targets(void **state) {
     (void)state;
-    in.files = 20e6;
+    in.file_rate = 20e6;
     in.operations_per_file = 1;
     in.target_rate = 200e3;
     in.utilisation = 1;
@@ -70,7 +70,7 @@ static void test_targets(void **state) {
     assert_cannot(out.targets_needed, "the utilisation is zero");
     assert_cannot(out.stat_time, "the utilisation is zero");
     assert_cannot(out.dedicated_wait, "the utilisation is zero");
-    in.files = 0;
+    in.file_rate = 0;
     metadata_plan(&in, &out);
     assert_figure(out.targets_needed, 1, 0);
     assert_figure(out.wait, 0, 0);
@@ -81,7 +81,7 @@ static void test_more_targets_never_wait_longer(void **state) {
     double before = INFINITY;
 
     (void)state;
-    in.files = 100e3;
+    in.file_rate = 100e3;
     for (in.metadata_targets = 4; in.metadata_targets < 200; in.metadata_targets *= 1.5) {
         metadata_plan(&in, &out);
         assert_true(out.wait.value <= before);
@@ -100,7 +100,7 @@ static void test_one_thread(void **state) {
     (void)state;
     in.threads = 1;
     in.metadata_targets = 1;
-    in.files = 50e3;
+    in.file_rate = 50e3;
     in.operations_per_file = 1;
     metadata_plan(&in, &out);
     assert_figure(out.wait, 1e-5, 1e-12);
@@ -111,7 +111,7 @@ static void test_one_thread(void **state) {
 
 static void test_serial_stat(void **state) {
     (void)state;
-    in.files = 0;
+    in.file_rate = 0;
     in.threads = 1;
     in.round_trip = 990e-6;
     in.entries = 100e3;
@@ -126,10 +126,10 @@ static void test_serial_stat(void **state) {
 
 static void test_storm(void **state) {
     (void)state;
-    in.clients = 10e3;
+    in.listing_nodes = 10e3;
     in.entries = 1e6;
     in.listings = 1;
-    in.changes = 5;
+    in.directory_changes = 5;
     metadata_plan(&in, &out);
     assert_figure(out.stat_requests, 10e3 * 1001e3, 0);
     assert_figure(out.plus_requests, 10e3 * 1000, 0);
@@ -138,7 +138,7 @@ static void test_storm(void **state) {
     assert_figure(out.sealed_requests, 10e3 * 1000, 0);
 
     in.listings = 8;
-    in.changes = 2;
+    in.directory_changes = 2;
     metadata_plan(&in, &out);
     assert_figure(out.lease_requests, 10e3 * 3002, 0);
     assert_true(out.stat_time.value > out.plus_time.value);
@@ -186,7 +186,7 @@ static void test_placement(void **state) {
     metadata_plan(&in, &out);
     assert_cannot(out.colocated_wait, "more is to be done than the storage nodes can");
     in.data_rate = 0;
-    in.files = 0;
+    in.file_rate = 0;
     in.metadata_targets = 2;
     metadata_plan(&in, &out);
     assert_cannot(out.colocated_headroom, "there is no load");
@@ -200,10 +200,10 @@ static void test_words(void **state) {
     (void)state;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text, "the targets suffice");
-    in.files = 50e3;
+    in.file_rate = 50e3;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text, "the targets keep up, but are busier than they may be");
-    in.files = 100e3;
+    in.file_rate = 100e3;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text,
                         "too few targets: 5 are needed, or clients wait without end");
