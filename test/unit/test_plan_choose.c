@@ -66,7 +66,8 @@ static void rules_that_are_refused(void **state) {
         {"nodes > : 1 : x", "\"nodes >\" is no comparison"},
         {"> 3 : 1 : x", "\"> 3\" is no comparison"},
         {"nodes = 3 : 1 : x", "\"nodes = 3\" is no comparison"},
-        {"nodes > many : 1 : x", "nodes is compared with a number, not \"many\""},
+        {"nodes > many : 1 : x", "nodes is compared with a number, not \"many\": "
+                                 "for example nodes > 128"},
         {"write_needed > 5 : 1 : x", "for example write_needed > 20GB/s"},
         {"lifetime == forever : 1 : x", "lifetime is one of job|campaign|permanent"},
         {"lifetime >= job : 1 : x", "compare it by == or !="},
