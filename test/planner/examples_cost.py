@@ -2,7 +2,7 @@
 
 HOUR = 3600
 GPUS = "cost --nodes 4 --gpus-per-node 8 --gpu-price $1.924/h"
-BARE = GPUS + " --archive 0B --bought 0B --extra-nodes 2 --extra-price $1/h"
+BARE = GPUS + " --archive 0B --raw-per-usable 0 --extra-nodes 2 --extra-price $1/h"
 
 EXAMPLES = [
     dict(number=36,
