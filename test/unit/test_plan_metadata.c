@@ -162,8 +162,9 @@ static void test_placement(void **state) {
     assert_figure(out.metadata_work, 0.6, 1e-12);
     assert_figure(out.data_work, 2, 1e-12);
     assert_figure(out.colocated_headroom, 10 / 2.6, 1e-12);
-    assert_figure(out.dedicated_best, 2, 0);
     assert_figure(out.dedicated_headroom, 2 / 0.6, 1e-12);
+    assert_figure(out.dedicated_best, 3, 0);
+    assert_figure(out.dedicated_best_headroom, 7.0 / 2, 1e-12);
     assert_true(out.colocated_wait.value > out.colocated_first_wait.value);
     assert_true(out.colocated_first_wait.value > out.dedicated_wait.value);
 
@@ -173,6 +174,7 @@ static void test_placement(void **state) {
         for (in.metadata_targets = 1; in.metadata_targets < 10; in.metadata_targets++) {
             metadata_plan(&in, &out);
             assert_true(out.dedicated_headroom.value <= out.colocated_headroom.value * 1.000001);
+            assert_true(out.dedicated_headroom.value <= out.dedicated_best_headroom.value);
         }
         in.metadata_targets = 2;
         metadata_plan(&in, &out);
@@ -182,6 +184,7 @@ static void test_placement(void **state) {
     in.metadata_targets = 10;
     metadata_plan(&in, &out);
     assert_cannot(out.dedicated_headroom, "no storage node is left for data");
+    assert_cannot(out.dedicated_wait, "no storage node is left for data");
     in.data_rate = 100e9;
     metadata_plan(&in, &out);
     assert_cannot(out.colocated_wait, "more is to be done than the storage nodes can");
@@ -209,6 +212,45 @@ static void test_words(void **state) {
                         "too few targets: 5 are needed, or clients wait without end");
 }
 
+/* Where more targets are needed than there are nodes, the words are of the figures beside them. */
+static void test_words_about_the_placement(void **state) {
+    (void)state;
+    in.metadata_targets = 0;
+    in.file_rate = 1.024e6;
+    in.storage_nodes = 40;
+    metadata_plan(&in, &out);
+    assert_figure(out.targets_used, 52, 0);
+    assert_figure(out.dedicated_best, 37, 0);
+    assert_string_equal(out.verdict.text,
+                        "the targets suffice, but are more than the storage nodes");
+    assert_string_equal(out.placement.text,
+                        "co-located on all nodes: metadata waits 157.4 us, at most 1.22 times this "
+                        "load; with 52 dedicated ones no storage node is left for data; 37 carry "
+                        "at most 1.2 times it");
+    in.metadata_targets = 20;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "20 dedicated ones do not carry this load; 37 "));
+    in.metadata_targets = 37;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "dedicated: metadata waits "));
+    in.metadata_targets = 0;
+    in.utilisation = 0;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "no number of dedicated ones follows: the util"));
+}
+
+static void test_whole_threads_count(void **state) {
+    (void)state;
+    in.threads = 1.5;
+    metadata_plan(&in, &out);
+    assert_figure(out.threads_used, 1, 0);
+    double wait = out.wait.value;
+    assert_figure(out.service, 1 / in.target_rate, 1e-12);
+    in.threads = 1;
+    metadata_plan(&in, &out);
+    assert_figure(out.wait, wait, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_erlang_closed_values, reset),
@@ -220,6 +262,8 @@ int main(void) {
         cmocka_unit_test_setup(test_storm, reset),
         cmocka_unit_test_setup(test_placement, reset),
         cmocka_unit_test_setup(test_words, reset),
+        cmocka_unit_test_setup(test_words_about_the_placement, reset),
+        cmocka_unit_test_setup(test_whole_threads_count, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
