@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TYPED_SHOWN_MAX = 20 };
+
 void plan_complain(struct plan_problem *problem, const char *format, ...) {
     va_list arguments;
 
@@ -31,6 +33,11 @@ void plan_deinit(struct plan *plan) {
     free(plan->inputs);
     free(plan->outputs);
     *plan = (struct plan){0};
+}
+
+void plan_reset(struct plan *plan) {
+    memset(plan->given, 0, sizeof plan->given);
+    memset(plan->typed, 0, sizeof plan->typed);
 }
 
 /* A dash and an underscore are the same. */
@@ -247,7 +254,8 @@ void plan_show_input(const struct plan *plan, const struct plan_input *input,
 
     const char *typed = plan->typed[input - plan->model->inputs];
 
-    if (input->kind == PLAN_NUMBER && typed[0]) {
+    /* Measured costs have more digits than anybody would type. */
+    if (input->kind == PLAN_NUMBER && typed[0] && strlen(typed) <= TYPED_SHOWN_MAX) {
         snprintf(ret_text, PLAN_SHOWN_BYTES, "%s", typed);
     } else if (input->kind == PLAN_NUMBER) {
         unit_format(input->unit, plan_number(plan, input), ret_text);
