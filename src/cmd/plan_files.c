@@ -131,3 +131,48 @@ int plan_files_load(const char *path, struct data *data, struct plan_problem *pr
     }
     return r;
 }
+
+/* Whether the models look for rows of this section by themselves. */
+static bool may_be_new(const char *section) {
+    static const char *const open_sections[] = {"about.", "chooser.", "latency."};
+
+    for (size_t i = 0; i < ARRAY_SIZE(open_sections); i++) {
+        if (strncmp(section, open_sections[i], strlen(open_sections[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int merge(const char *path, const struct data *rows, struct data *data,
+                 struct plan_problem *problem) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < rows->count; i++) {
+        const struct data_row *row = &rows->rows[i];
+
+        if (!may_be_new(row->section) && !data_text(data, row->section, row->key)) {
+            plan_complain(problem,
+                          "%s: there is no [%s] %s to go over: the files in share/shoal have all "
+                          "sections and keys",
+                          path, row->section, row->key);
+            return -ERR_NOT_FOUND;
+        }
+        r = data_set(data, row->section, row->key, row->text);
+    }
+    if (r < 0) {
+        plan_complain(problem, "%s: %s", path, err_text(r));
+    }
+    return r;
+}
+
+int plan_files_over(const char *path, struct data *data, struct plan_problem *problem) {
+    struct data rows = {0};
+    int r = plan_files_load(path, &rows, problem);
+
+    if (r == 0) {
+        r = merge(path, &rows, data, problem);
+    }
+    data_deinit(&rows);
+    return r;
+}

@@ -14,6 +14,14 @@ struct reference {
     struct plan_problem problem; /* of the last two */
 };
 
+/* One row of settings on its way into an input. */
+struct setting {
+    struct plan *plan;
+    const struct data_row *row;
+    const struct plan_input *input;
+    char shown[2 * DATA_NAME_BYTES + 4]; /* "[checkpoint] target" */
+};
+
 /* Rounding may differ in the last digits when two figures lean on each other. */
 #define SAME_SHARE 1e-12
 
@@ -67,12 +75,12 @@ static int check_settings(const struct data *settings, struct plan_problem *prob
     return 0;
 }
 
-/* "=model.output". */
-static int refer(const struct plan_input *input, const char *shown, const char *text,
-                 const struct plan_output **ret_output, size_t *ret_index,
-                 struct plan_problem *problem) {
+/* "=model.output", of the input's unit. */
+static int refer(const struct setting *setting, const struct plan_model **ret_model,
+                 const struct plan_output **ret_output, struct plan_problem *problem) {
+    const struct plan_input *input = setting->input;
     char name[DATA_NAME_BYTES] = {0};
-    const char *at = text + 1 + strspn(text + 1, " ");
+    const char *at = setting->row->text + 1 + strspn(setting->row->text + 1, " ");
     size_t size = strcspn(at, ".");
     const struct plan_model *model = NULL;
     const struct plan_output *output = NULL;
@@ -88,34 +96,35 @@ static int refer(const struct plan_input *input, const char *shown, const char *
         plan_complain(problem,
                       "%s refers to \"%.60s\", which is no figure: `shoal plan MODEL --help` lists "
                       "them, for example %s = =size.write_bandwidth",
-                      shown, at, shown);
+                      setting->shown, at, setting->shown);
         return -ERR_NOT_FOUND;
     }
     if (input->kind != PLAN_NUMBER ||
         strcmp(unit_name(input->unit), unit_name(output->unit)) != 0) {
-        plan_complain(problem, "%s takes %s, and %.60s is %s", shown,
+        plan_complain(problem, "%s takes %s, and %.60s is %s", setting->shown,
                       input->kind == PLAN_NUMBER ? unit_words(input->unit) : "no figure", at,
                       unit_words(output->unit));
         return -ERR_MALFORMED;
     }
+    *ret_model = model;
     *ret_output = output;
-    *ret_index = model_index(model);
     return 0;
 }
 
 /* Takes what the figure was at last; an input without stays at its default for this pass. */
-static void take_figure(struct scenario *scenario, struct plan *plan,
-                        const struct plan_input *input, const char *shown,
-                        const struct figure *figure, struct reference *reference) {
+static void take_figure(struct scenario *scenario, const struct setting *setting,
+                        const struct figure *figure) {
+    struct reference *reference = &scenario->references[setting->row - scenario->settings->rows];
     struct reference now = {.state = REFERENCE_NEW};
 
     if (figure && figure->cannot) {
         now.state = REFERENCE_CANNOT;
-        plan_complain(&now.problem, "%s needs a figure that cannot be computed: %s", shown,
-                      figure->cannot);
+        plan_complain(&now.problem, "%s needs %.60s, which cannot be computed: %s", setting->shown,
+                      setting->row->text + 1, figure->cannot);
     } else if (figure) {
         now.value = figure->value;
-        now.state = plan_set_number(plan, input, shown, figure->value, &now.problem) == 0
+        now.state = plan_set_number(setting->plan, setting->input, setting->shown, figure->value,
+                                    &now.problem) == 0
                         ? REFERENCE_TAKEN
                         : REFERENCE_REFUSED;
     }
@@ -137,27 +146,34 @@ static bool is_figure_name(const char *text) {
     return model && plan_output_find(model, text + size + 1);
 }
 
-static int set_one(struct scenario *scenario, struct plan *plan, const struct data_row *row,
-                   const struct plan_input *input, struct plan_problem *problem) {
-    const struct plan_output *output;
-    char shown[2 * DATA_NAME_BYTES + 4];
-    size_t index;
+static int set_text(const struct setting *setting, struct plan_problem *problem) {
+    const struct data_row *row = setting->row;
+    int r = plan_set(setting->plan, setting->input, setting->shown, row->text, problem);
 
-    snprintf(shown, sizeof shown, "[%s] %s", row->section, row->key);
-    if (row->text[0] != '=') {
-        int r = plan_set(plan, input, shown, row->text, problem);
-
-        if (r < 0 && is_figure_name(row->text)) {
-            plan_complain(problem, "%s: a figure is taken by a second =: %s = =%.60s", shown,
-                          row->key, row->text);
-        }
-        return r;
+    if (r < 0 && is_figure_name(row->text)) {
+        plan_complain(problem, "%s: a figure is taken by a second =: %s = =%.60s", setting->shown,
+                      row->key, row->text);
     }
-    int r = refer(input, shown, row->text, &output, &index, problem);
+    return r;
+}
+
+static int set_one(struct scenario *scenario, struct setting *setting,
+                   struct plan_problem *problem) {
+    const struct plan_model *model;
+    const struct plan_output *output;
+
+    snprintf(setting->shown, sizeof setting->shown, "[%s] %s", setting->row->section,
+             setting->row->key);
+    if (setting->row->text[0] != '=') {
+        return set_text(setting, problem);
+    }
+    int r = refer(setting, &model, &output, problem);
     if (r == 0) {
-        take_figure(scenario, plan, input, shown,
-                    scenario->computed[index] ? plan_figure(&scenario->plans[index], output) : NULL,
-                    &scenario->references[row - scenario->settings->rows]);
+        size_t index = model_index(model);
+
+        take_figure(scenario, setting,
+                    scenario->computed[index] ? plan_figure(&scenario->plans[index], output)
+                                              : NULL);
     }
     return r;
 }
@@ -173,7 +189,8 @@ static int set_all(struct scenario *scenario, struct plan *plan, const char *sec
         /* A model's own setting goes over the common one. */
         if (input && strcmp(row->section, section) == 0 &&
             !(strcmp(section, "common") == 0 && data_text(settings, plan->model->name, row->key))) {
-            int r = set_one(scenario, plan, row, input, problem);
+            struct setting setting = {.plan = plan, .row = row, .input = input};
+            int r = set_one(scenario, &setting, problem);
 
             if (r < 0) {
                 return r;

@@ -190,6 +190,8 @@ REFUSALS = [
     ("--from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--from /", ["cannot be read"]),
     ("--from x --html y", ["say one of a model"]),
+    ("checkpoint --target=60", ["--target takes a time"]),
+    ("checkpoint --from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--html /nowhere/x", ["/nowhere/x cannot be written"]),
     ("--html /", ["/ is there already"]),
     ("--html x --json", ["takes no further options"]),
@@ -219,6 +221,11 @@ SCENARIOS = [
     ("[checkpoint]\nnodes = " + "8" * 2000, ["is neither"]),
     ("x" * 1100000, ["cannot be read"]),
 ]
+DATA = [
+    ("[price]\nh200_spot = $2/h", ["there is no [price] h200_spot"]),
+    ("[prices]\nh200_spott = $2/h", ["there is no [prices] h200_spott"]),
+    ("[prices]\nh200_spot = 2", ["h200_spot takes an amount in $"]),
+]
 CALIBRATIONS = [
     ("", ["is not what"]), ("{}", ["is not what"]), ("[]", ["is not what"]),
     ("[1]", ["is not what"]),
@@ -242,11 +249,13 @@ def refusals(shoal, tally):
         check_refusal(shoal, tally, shlex.split(words), parts)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
-        for option, rows in (("--from", SCENARIOS), ("--calibration", CALIBRATIONS)):
+        for option, rows in (("--from", SCENARIOS), ("--data", DATA),
+                             ("--calibration", CALIBRATIONS)):
             for text, parts in rows:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                words = [option, path] + (["cluster"] if option == "--calibration" else [])
+                words = [option, path] + {"--from": [], "--data": ["cost"],
+                                          "--calibration": ["cluster"]}[option]
                 check_refusal(shoal, tally, words, parts)
 
 
@@ -305,8 +314,21 @@ def calibration(shoal, tally):
     tally.check(values["write_byte"] == shipped["write_byte"], "what was not measured stays")
 
 
+def scenarios(shoal, tally):
+    """One model of a scenario, with options over it and swept, is the scenario's."""
+    path = os.path.join(HERE, "..", "..", "share", "shoal", "scenarios", "pretrain-32.ini")
+    models = plan.plan(shoal, ["--from", path])["models"]
+    for model in models:
+        one = plan.plan(shoal, [model["model"], "--from", path])
+        tally.check(one == model, f"{model['model']} --from is what --from says of it")
+    row = plan.plan(shoal, ["checkpoint", "--from", path, "--params=405B", "--sweep",
+                            "nodes=32..64:2"])["rows"]
+    tally.check([[figures[name]["value"] for name in ("size", "gpus")] for figures in row] ==
+                [[5.67e12, 256], [5.67e12, 512]], "options and a sweep over a scenario")
+
+
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
-         "calibration": calibration, "architectures": architectures, "rules": rules}
+         "calibration": calibration, "scenarios": scenarios, "architectures": architectures, "rules": rules}
 
 
 def main(arguments):
