@@ -27,9 +27,12 @@ static inline struct figure figure_cannot(const char *why) {
     return (struct figure){.cannot = why};
 }
 
+/* Beyond it a number in a smaller unit, of $/GB/month say, could not be told any more. */
+#define FIGURE_MOST 1e290
+
 static inline struct figure figure_of(double value) {
-    return isfinite(value) ? (struct figure){.value = value}
-                           : figure_cannot("the number would be too large");
+    return fabs(value) <= FIGURE_MOST ? (struct figure){.value = value}
+                                      : figure_cannot("the number would be too large");
 }
 
 /* top / bottom; `why` says what it means that bottom is 0. */
