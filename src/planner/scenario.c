@@ -56,9 +56,15 @@ static int check_settings(const struct data *settings, struct plan_problem *prob
     return 0;
 }
 
-/* "=model.output": runs that model first. */
-static int refer(struct scenario *scenario, const char *shown, const char *text,
-                 const struct figure **ret_figure, struct plan_problem *problem) {
+/* A figure of another model. */
+struct reference {
+    const struct plan_model *model;
+    const struct plan_output *output;
+};
+
+/* "=model.output" */
+static int read_reference(const char *shown, const char *text, struct reference *ret_reference,
+                          struct plan_problem *problem) {
     char name[DATA_NAME_BYTES] = {0};
     const char *at = text + 1 + strspn(text + 1, " ");
     size_t size = strcspn(at, ".");
@@ -77,9 +83,32 @@ static int refer(struct scenario *scenario, const char *shown, const char *text,
                       shown, at, shown, "checkpoint.size");
         return -ERR_NOT_FOUND;
     }
-    int r = run_model(scenario, model_index(model), problem);
+    *ret_reference = (struct reference){model, output};
+    return 0;
+}
+
+/* Seconds are no share: the base units have to be the same. */
+static int check_unit(const char *shown, const struct plan_input *input,
+                      const struct reference *reference, struct plan_problem *problem) {
+    const char *unit = unit_name(reference->output->unit);
+
+    if (input->kind == PLAN_NUMBER && strcmp(unit_name(input->unit), unit) != 0) {
+        plan_complain(problem, "%s takes %s, and %s.%s has the unit %s", shown,
+                      unit_words(input->unit), reference->model->name, reference->output->name,
+                      unit);
+        return -ERR_MALFORMED;
+    }
+    return 0;
+}
+
+/* Runs the figure's model first. */
+static int refer(struct scenario *scenario, const struct reference *reference,
+                 const struct figure **ret_figure, struct plan_problem *problem) {
+    size_t index = model_index(reference->model);
+
+    int r = run_model(scenario, index, problem);
     if (r == 0) {
-        *ret_figure = plan_figure(&scenario->plans[model_index(model)], output);
+        *ret_figure = plan_figure(&scenario->plans[index], reference->output);
     }
     return r;
 }
@@ -87,13 +116,16 @@ static int refer(struct scenario *scenario, const char *shown, const char *text,
 static int set_one(struct scenario *scenario, struct plan *plan, const struct data_row *row,
                    const struct plan_input *input, struct plan_problem *problem) {
     const struct figure *figure = NULL;
+    struct reference reference;
     char shown[2 * DATA_NAME_BYTES + 4];
 
     snprintf(shown, sizeof shown, "[%s] %s", row->section, row->key);
     if (row->text[0] != '=') {
         return plan_set(plan, input, shown, row->text, problem);
     }
-    int r = refer(scenario, shown, row->text, &figure, problem);
+    int r = read_reference(shown, row->text, &reference, problem);
+    r = r < 0 ? r : check_unit(shown, input, &reference, problem);
+    r = r < 0 ? r : refer(scenario, &reference, &figure, problem);
     if (r < 0) {
         return r;
     }

@@ -174,6 +174,9 @@ REFUSALS = [
     ("checkpoint --mode later", ["--mode takes one of sync|async"]),
     ("checkpoint --mode", ["--mode needs a value"]),
     ("checkpoint --nodes 8 --nodes 9", ["--nodes is given twice"]),
+    ("checkpoint --gpus-per-node 8 --gpus_per_node 9", ["--gpus_per_node is given twice"]),
+    ("checkpoint --nodes x", ["--nodes takes a number", "for example --nodes 32"]),
+    ("cluster --rpc-cost 60s", ["--rpc-cost takes 0 s to 1 s", "for example --rpc-cost 1s"]),
     ("checkpoint --nope 1", ["checkpoint has no option --nope"]),
     ("checkpoint nodes=8", ["not nodes=8"]),
     ("checkpoint metadata", ["one model"]),
@@ -214,7 +217,9 @@ SCENARIOS = [
     ("[checkpoint]\nwrite_bandwidth = 0GB/s\n[loading]\ncheckpoint_stall = =checkpoint.stall",
      ["cannot be computed: the bandwidth is zero"]),
     ("[checkpoint]\nnodes = 8\0", ["zero byte"]),
-    ("[checkpoint]\nnodes = " + "8" * 2000, ["is neither"]),
+    ("[checkpoint]\nnodes = " + "8" * 2000, ["line 2 is longer than"]),
+    (";" + "c" * 198 + "[checkpoint]\nnodes = 99", ["line 1 is longer than"]),
+    ("[checkpoint]\ntarget = =loading.useful", ["target takes a time", "loading.useful has the unit 1"]),
     ("x" * 1100000, ["cannot be read"]),
 ]
 CALIBRATIONS = [

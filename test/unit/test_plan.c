@@ -79,7 +79,7 @@ static void test_settings(void **state) {
     set(&plan, "gpus-per-node", "8", 0, NULL);
     set(&plan, "target", "60", -ERR_MALFORMED,
         "--x takes a time with its unit, not \"60\": for example --x 60s");
-    set(&plan, "nodes", "0", -ERR_INVALID, "--x takes 1 to 1,000,000, not 0: for example --x 70B");
+    set(&plan, "nodes", "0", -ERR_INVALID, "--x takes 1 to 1,000,000, not 0: for example --x 32");
     set(&plan, "nodes", "-3", -ERR_INVALID, NULL);
     set(&plan, "mode", "later", -ERR_MALFORMED,
         "--x takes one of sync|async, not \"later\": for example --x sync");
@@ -119,6 +119,10 @@ static void test_sweeps(void **state) {
     assert_int_equal(sweep_parse(&sweep, model, "write-bandwidth=1GB/s..1TB/s:4log", &problem), 0);
     assert_true(sweep_value(&sweep, 3) == 1e12);
     assert_true(sweep_value(&sweep, 1) > 9.99e9 && sweep_value(&sweep, 1) < 10.01e9);
+    assert_int_equal(sweep_parse(&sweep, model, "work=1e-320s..1e10s:3log", &problem), 0);
+    assert_true(sweep_value(&sweep, 1) > 0.99e-155 && sweep_value(&sweep, 1) < 1.01e-155);
+    assert_int_equal(sweep_parse(&sweep, model, "work=1e10s..1e-320s:3log", &problem), 0);
+    assert_true(sweep_value(&sweep, 1) > 0.99e-155 && sweep_value(&sweep, 1) < 1.01e-155);
     const char *const bad[] = {
         "",
         "nodes",
@@ -213,7 +217,14 @@ static void test_a_scenario_refuses_nonsense(void **state) {
         {{{"checkpoint", "target", "=loading"}}, -ERR_NOT_FOUND, "is no figure"},
         {{{"checkpoint", "target", "=checkpoint.verdict"}}, -ERR_NOT_FOUND, "is no figure"},
         {{{"checkpoint", "target", "=cluster.no_such"}}, -ERR_NOT_FOUND, "is no figure"},
-        {{{"checkpoint", "target", "=checkpoint.size"}}, -ERR_LOOP, "circle"},
+        {{{"checkpoint", "target", "=checkpoint.drain"}}, -ERR_LOOP, "circle"},
+        {{{"checkpoint", "target", "=loading.useful"}},
+         -ERR_MALFORMED,
+         "[checkpoint] target takes a time with its unit, and loading.useful has the unit 1"},
+        {{{"checkpoint", "measured_size", "=size.checkpoint_time"}},
+         -ERR_MALFORMED,
+         "has the unit s"},
+        {{{"size", "inode_bytes", "=checkpoint.bytes_each"}}, 0, NULL},
         {{{"cluster", "lookup_cost", "0s"}, {"cluster", "rpc_cost", "0s"}}, 0, NULL},
     };
 
