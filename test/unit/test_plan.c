@@ -324,6 +324,8 @@ static void test_the_page_is_answered_whatever_it_asks(void **state) {
         {"run\ncheckpoint\ttarget\t60s\n", "\"models\""},
         {"run\n\t\t", "malformed"},
         {"sweep", "no such model"},
+        {"run\ncheckpoint\tnodes\t4\nsize\tnodes", "\\\"size\\\""},
+        {"run\ncheckpoint\t\t4", "[checkpoint]  is malformed"},
         {"sweep\ncheckpoint", "no such model"},
         {"sweep\ncheckpoint\tnodes=1..2:2", "\"rows\""},
         {"sweep\ncheckpoint\tnodes=1..2:2\ncheckpoint\tnodes\tx", "takes a number"},
