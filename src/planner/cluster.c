@@ -52,7 +52,7 @@ static void plan_operations(const struct cluster_inputs *in, struct cluster_outp
     double targets = floor(in->metadata_targets);
     double cores = in->cores_per_metadata_target * in->utilisation;
 
-    out->slots_each = figure_of(ceil(SLOT_COUNT / targets));
+    out->slots_each = figure_of(whole_up(SLOT_COUNT / targets));
     out->slot_spread = figure_of(out->slots_each.value * targets / SLOT_COUNT);
     out->operation_cost = figure_of(in->rpc_cost + in->changes * in->create_cost +
                                     (1 - in->changes) * in->lookup_cost);
@@ -63,8 +63,8 @@ static void plan_operations(const struct cluster_inputs *in, struct cluster_outp
         targets * cores, (in->rpc_cost + in->lookup_cost) * out->slot_spread.value, no_cost);
     out->create_rate = figure_ratio(
         targets * cores, (in->rpc_cost + in->create_cost) * out->slot_spread.value, no_cost);
-    out->targets_for_20m = FIGURE(ceil(20e6 / out->target_rate.value), &out->target_rate);
-    out->targets_for_150m = FIGURE(ceil(150e6 / out->target_rate.value), &out->target_rate);
+    out->targets_for_20m = FIGURE(whole_up(20e6 / out->target_rate.value), &out->target_rate);
+    out->targets_for_150m = FIGURE(whole_up(150e6 / out->target_rate.value), &out->target_rate);
     if (cores == 0) {
         out->targets_for_20m = figure_cannot(no_rate);
         out->targets_for_150m = figure_cannot(no_rate);

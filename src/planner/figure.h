@@ -40,6 +40,14 @@ static inline struct figure figure_ratio(double top, double bottom, const char *
     return bottom == 0 ? figure_cannot(why) : figure_of(top / bottom);
 }
 
+/* The least whole number that suffices: what rounding has put just above one is that one. Of a
+ * formula it is the ceil. */
+static inline double whole_up(double value) {
+    double near = round(value);
+
+    return fabs(value - near) <= 1e-12 * fabs(near) ? near : ceil(value);
+}
+
 /* The first reason among figures that another is made of, or NULL: count pointers follow. */
 static inline const char *figure_first_cannot(size_t count, const struct figure *const *figures) {
     for (size_t i = 0; i < count; i++) {
