@@ -221,7 +221,8 @@ SCENARIOS = [
     ("[checkpoint]\nnodes = " + "8" * 2000, ["line 2 is longer than"]),
     ("[check\x1b[31mpoint]\nnodes = 8", ["no model \"check?[31mpoint\""]),
     (";" + "c" * 198 + "[checkpoint]\nnodes = 99", ["line 1 is longer than"]),
-    ("[checkpoint]\ntarget = =loading.useful", ["target takes a time", "loading.useful has the unit 1"]),
+    ("[checkpoint]\ntarget = =loading.useful",
+     ["target takes a time", "loading.useful has the unit 1"]),
     ("x" * 1100000, ["cannot be read"]),
 ]
 CALIBRATIONS = [
@@ -277,6 +278,9 @@ def outputs(shoal, tally):
         got = [row[number["name"]]["value"] for row in ends]
         tally.check(got[0] == number["least"] and got[-1] == number["most"],
                     f"{model}: a sweep from {got[0]} to {got[-1]}")
+    piped = subprocess.run([shoal, "plan", "--from", "/dev/stdin"], capture_output=True, text=True,
+                           input="[checkpoint]\nnodes = 77\n", check=False, timeout=60)
+    tally.check(" 77 " in piped.stdout, f"a scenario from a pipe: {piped.stderr}")
 
 
 def exact(entry, key):
