@@ -194,6 +194,9 @@ static int set_inputs(const struct verb *verb, const struct words *words, struct
         if (!input) {
             return refuse_name(verb, plan->model, name);
         }
+        if (plan->given[input - plan->model->inputs]) {
+            return verb_usage(verb, "%s is given twice", name);
+        }
         if (plan_set(plan, input, name, words->values[i], problem) < 0) {
             return refuse(verb, problem);
         }

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With its end and a zero byte it fits what inih reads at a time. */
+enum { LINE_BYTES_MAX = INI_MAX_LINE - 2 };
+
 struct reader {
     struct data *data;
     struct data seen; /* of this text: a key that stands twice is a slip */
@@ -26,6 +29,10 @@ const struct plan_file *plan_file_find(const char *name) {
 static int take_line(void *context, const char *section, const char *key, const char *value) {
     struct reader *reader = context;
 
+    /* The reader goes on behind a line that was refused: the first one is told. */
+    if (reader->result < 0) {
+        return 0;
+    }
     if (data_text(&reader->seen, section, key)) {
         plan_complain(reader->problem,
                       "%s: [%s] has \"%.40s\" twice, or a line below it begins "
@@ -57,8 +64,28 @@ static int take_line(void *context, const char *section, const char *key, const 
     return 0;
 }
 
+/* What the reader would cut in two, so that the second part might pass for a line. 0: none. */
+static int long_line(const char *text) {
+    for (int line = 1; *text; line++) {
+        size_t size = strcspn(text, "\n");
+
+        if (size > LINE_BYTES_MAX) {
+            return line;
+        }
+        text += size + (text[size] == '\n');
+    }
+    return 0;
+}
+
 int plan_files_parse(const char *text, const char *name, struct data *data,
                      struct plan_problem *problem) {
+    int too_long = long_line(text);
+
+    if (too_long > 0) {
+        plan_complain(problem, "%s: line %d is longer than %d bytes", name, too_long,
+                      LINE_BYTES_MAX);
+        return -ERR_MALFORMED;
+    }
     struct reader reader = {.data = data, .problem = problem, .name = name};
     int line = ini_parse_string(text, take_line, &reader);
 

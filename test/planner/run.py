@@ -174,7 +174,11 @@ REFUSALS = [
     ("checkpoint --mode later", ["--mode takes one of sync|async"]),
     ("checkpoint --mode", ["--mode needs a value"]),
     ("checkpoint --nodes 8 --nodes 9", ["--nodes is given twice"]),
+    ("checkpoint --gpus-per-node 8 --gpus_per_node 9", ["--gpus_per_node is given twice"]),
+    ("checkpoint --nodes x", ["--nodes takes a number", "for example --nodes 32"]),
+    ("cluster --rpc-cost 60s", ["--rpc-cost takes 0 s to 1 s", "for example --rpc-cost 1s"]),
     ("checkpoint --nope 1", ["checkpoint has no option --nope"]),
+    ("'check\npoint'", ["no model \"check?point\""]),
     ("checkpoint nodes=8", ["not nodes=8"]),
     ("checkpoint metadata", ["one model"]),
     ("checkpoint --json --csv", ["--json or --csv"]),
@@ -218,7 +222,11 @@ SCENARIOS = [
     ("[checkpoint]\nwrite_bandwidth = 0GB/s\n[loading]\ncheckpoint_stall = =checkpoint.stall",
      ["cannot be computed: the bandwidth is zero"]),
     ("[checkpoint]\nnodes = 8\0", ["zero byte"]),
-    ("[checkpoint]\nnodes = " + "8" * 2000, ["is neither"]),
+    ("[checkpoint]\nnodes = " + "8" * 2000, ["line 2 is longer than"]),
+    ("[check\x1b[31mpoint]\nnodes = 8", ["no model \"check?[31mpoint\""]),
+    (";" + "c" * 198 + "[checkpoint]\nnodes = 99", ["line 1 is longer than"]),
+    ("[checkpoint]\ntarget = =loading.useful",
+     ["target takes a time", "loading.useful is a share"]),
     ("x" * 1100000, ["cannot be read"]),
 ]
 DATA = [
@@ -281,6 +289,9 @@ def outputs(shoal, tally):
         got = [row[number["name"]]["value"] for row in ends]
         tally.check(got[0] == number["least"] and got[-1] == number["most"],
                     f"{model}: a sweep from {got[0]} to {got[-1]}")
+    piped = subprocess.run([shoal, "plan", "--from", "/dev/stdin"], capture_output=True, text=True,
+                           input="[checkpoint]\nnodes = 77\n", check=False, timeout=60)
+    tally.check(" 77 " in piped.stdout, f"a scenario from a pipe: {piped.stderr}")
 
 
 def exact(entry, key):
@@ -328,7 +339,8 @@ def scenarios(shoal, tally):
 
 
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
-         "calibration": calibration, "scenarios": scenarios, "architectures": architectures, "rules": rules}
+         "calibration": calibration, "scenarios": scenarios, "architectures": architectures,
+         "rules": rules}
 
 
 def main(arguments):

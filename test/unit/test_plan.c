@@ -120,6 +120,10 @@ static void test_sweeps(void **state) {
     assert_int_equal(sweep_parse(&sweep, model, "write-bandwidth=1GB/s..1TB/s:4log", &problem), 0);
     assert_true(sweep_value(&sweep, 3) == 1e12);
     assert_true(sweep_value(&sweep, 1) > 9.99e9 && sweep_value(&sweep, 1) < 10.01e9);
+    assert_int_equal(sweep_parse(&sweep, model, "work=1e-320s..1e10s:3log", &problem), 0);
+    assert_true(sweep_value(&sweep, 1) > 0.99e-155 && sweep_value(&sweep, 1) < 1.01e-155);
+    assert_int_equal(sweep_parse(&sweep, model, "work=1e10s..1e-320s:3log", &problem), 0);
+    assert_true(sweep_value(&sweep, 1) > 0.99e-155 && sweep_value(&sweep, 1) < 1.01e-155);
     const char *const bad[] = {
         "",
         "nodes",
@@ -221,6 +225,7 @@ static void test_a_scenario_refuses_nonsense(void **state) {
          -ERR_INVALID,
          "cannot be computed: the bandwidth is zero"},
         {{{"checkpoint", "nodes", "=checkpoint.idle"}}, -ERR_INVALID, "nodes takes 1 to"},
+        {{{"size", "inode_bytes", "=checkpoint.bytes_each"}}, 0, NULL},
         {{{"cluster", "lookup_cost", "0s"}, {"cluster", "rpc_cost", "0s"}}, 0, NULL},
     };
 
@@ -320,6 +325,8 @@ static void test_the_page_is_answered_whatever_it_asks(void **state) {
         {"run\ncheckpoint\ttarget\t60s\n", "\"models\""},
         {"run\n\t\t", "malformed"},
         {"sweep", "no such model"},
+        {"run\ncheckpoint\tnodes\t4\nsize\tnodes", "\\\"size\\\""},
+        {"run\ncheckpoint\t\t4", "[checkpoint]  is malformed"},
         {"sweep\ncheckpoint", "no such model"},
         {"sweep\ncheckpoint\tnodes=1..2:2", "\"rows\""},
         {"sweep\ncheckpoint\tnodes=1..2:2\ncheckpoint\tnodes\tx", "takes a number"},

@@ -103,7 +103,7 @@ static void the_cheapest_level(void **state) {
     in.fsx_1000 = 0.6 / gibibyte_month;
     /* Capacity binds: the least price. Bandwidth binds: the most bandwidth for the money. */
     cost_plan(&in, &out);
-    assert_string_equal(out.managed_cheapest.text, "125, at $13572 a month");
+    assert_string_equal(out.managed_cheapest.text, "125, at $13,572 a month");
     in.write_bandwidth = 400e9;
     cost_plan(&in, &out);
     assert_string_equal(out.managed_cheapest.text, "1000, at $246240 a month");

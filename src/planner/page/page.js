@@ -180,6 +180,8 @@ function compute() {
   const answer = ask("run", ...settingLines());
   $("problem").hidden = !answer.problem;
   $("results").classList.toggle("stale", Boolean(answer.problem));
+  /* Of a link that is refused there is nothing to keep yet. */
+  $("pin").disabled = $("csv").disabled = Boolean(answer.problem) && results === null;
   if (answer.problem) {
     /* "[checkpoint] target takes a time ..." names the field. */
     const match = /^\[(\w+)\] (\w+)/.exec(answer.problem);
@@ -418,7 +420,7 @@ function hash() {
 function readHash() {
   const given = new URLSearchParams(location.hash.slice(1));
   const name = given.get("scenario");
-  if (name && files.scenarios[name]) {
+  if (name && Object.hasOwn(files.scenarios, name)) {
     $("scenario").value = name;
     load(name);
   } else if ([...given].some(([path]) => path.includes("."))) {
@@ -486,7 +488,7 @@ function download() {
 function discrepancy() {
   return [`Shoal planner ${description.version}`, "", "Which number is wrong, and what it should be:",
     "", "", "Inputs:", ...[...settings].map(([path, text]) => `  ${path} = ${text}`), "", "Results:",
-    ...TILES.map((path) => `  ${path} = ${figure(path).text}`), ""].join("\n");
+    ...(results ? TILES.map((path) => `  ${path} = ${figure(path).text}`) : []), ""].join("\n");
 }
 
 function makeBar() {
