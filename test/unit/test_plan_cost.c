@@ -106,7 +106,7 @@ static void the_cheapest_level(void **state) {
     assert_string_equal(out.managed_cheapest.text, "125, at $13,572 a month");
     in.write_bandwidth = 400e9;
     cost_plan(&in, &out);
-    assert_string_equal(out.managed_cheapest.text, "1000, at $246240 a month");
+    assert_string_equal(out.managed_cheapest.text, "1000, at $246,240 a month");
 }
 
 static void more_costs_never_help(void **state) {
