@@ -31,7 +31,7 @@ static struct figure managed_capacity(const struct cost_inputs *in, double level
     double capacity = fmax(in->capacity, brings.value);
 
     if (in->managed_step > 0) {
-        capacity = ceil(capacity / in->managed_step) * in->managed_step;
+        capacity = whole_up(capacity / in->managed_step) * in->managed_step;
     }
     return FIGURE(capacity, &brings);
 }

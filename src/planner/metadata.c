@@ -25,7 +25,7 @@ static void plan_targets(const struct metadata_inputs *in, struct metadata_outpu
     out->targets_needed = operations <= allowed ? figure_of(1)
                                                 : figure_ratio(operations * in->skew, allowed,
                                                                "the utilisation is zero");
-    out->targets_needed.value = ceil(out->targets_needed.value);
+    out->targets_needed.value = whole_up(out->targets_needed.value);
     out->targets_used =
         in->metadata_targets > 0 ? figure_of(in->metadata_targets) : out->targets_needed;
     double used = out->targets_used.value;
@@ -72,7 +72,7 @@ static struct figure busy_time(const struct metadata_inputs *in, const struct me
 }
 
 static void plan_storm(const struct metadata_inputs *in, struct metadata_outputs *out) {
-    double pages = fmax(1, ceil(in->entries / in->page_entries));
+    double pages = fmax(1, whole_up(in->entries / in->page_entries));
     double refills = fmin(in->directory_changes, in->listings - 1);
     double lists = in->listing_nodes * in->listings;
 

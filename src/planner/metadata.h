@@ -16,7 +16,8 @@
  * metadata targets have a node each, the rest is for data, so that data never delays metadata.
  * Co-located: every node does both, evenly; metadata waits behind data requests (one server a
  * node, Poisson arrivals, exponential sizes of either kind), unless it is served first, when it
- * waits only for what is being served. A client is no nearer to the metadata in one than in the other. */
+ * waits only for what is being served. A client is no nearer to the metadata in one than in the
+ * other. */
 #pragma once
 #include "planner/figure.h"
 #include "planner/model.h"

@@ -25,7 +25,7 @@ static void plan_capacity(const struct size_inputs *in, struct size_outputs *out
                             (1 + in->growth));
     out->filled = figure_of(out->needed.value / out->usable.value);
     out->nodes_for_capacity = figure_of(
-        ceil(out->needed.value * out->amplification.value / (1 - in->reserve) / node_size));
+        whole_up(out->needed.value * out->amplification.value / (1 - in->reserve) / node_size));
 }
 
 static void plan_bandwidth(const struct size_inputs *in, struct size_outputs *out) {
@@ -52,7 +52,7 @@ static struct figure nodes_for(const struct size_inputs *in, double bandwidth, d
     struct figure count =
         figure_ratio(bandwidth, node * in->efficiency, "a storage node has no bandwidth");
 
-    return FIGURE(ceil(count.value), &count);
+    return FIGURE(whole_up(count.value), &count);
 }
 
 static void plan_nodes(const struct size_inputs *in, struct size_outputs *out) {
@@ -92,7 +92,7 @@ static void plan_targets(const struct size_inputs *in, struct size_outputs *out)
     out->operations = figure_of(in->nodes * in->node_operations);
     struct figure targets = figure_ratio(out->operations.value, in->target_rate * in->utilisation,
                                          "a metadata target that does nothing is never enough");
-    out->metadata_targets = FIGURE(fmax(1, ceil(targets.value)), &targets);
+    out->metadata_targets = FIGURE(fmax(1, whole_up(targets.value)), &targets);
     out->metadata_size = figure_of(in->file_count * in->inode_bytes);
 }
 

@@ -56,6 +56,22 @@ static void test_targets(void **state) {
     in.metadata_targets = 0;
     metadata_plan(&in, &out);
     assert_figure(out.targets_needed, 100, 0);
+    /* 0.29 * 100,000 is a little less than 29,000 as a number. */
+    in.target_rate = 100e3;
+    in.utilisation = 29 * 0.01;
+    for (int count = 1; count <= 40; count++) {
+        in.file_rate = 29e3 * count;
+        metadata_plan(&in, &out);
+        assert_figure(out.targets_needed, count, 0);
+    }
+    in.file_rate = 29e3 + 1;
+    metadata_plan(&in, &out);
+    assert_figure(out.targets_needed, 2, 0);
+
+    in.file_rate = 20e6;
+    in.target_rate = 200e3;
+    in.utilisation = 1;
+    metadata_plan(&in, &out);
     assert_figure(out.load, 1, 0);
     assert_cannot(out.wait, "more arrives than the targets sustain");
     assert_cannot(out.response, "more arrives than the targets sustain");
