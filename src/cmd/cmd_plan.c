@@ -89,24 +89,40 @@ static const char *take_value(struct words *words, const char *word, const char 
     return NULL;
 }
 
-static int parse_words(const struct verb *verb, int argc, char **argv, struct words *words) {
+/* "--name=value" is two words, as "--name value" is. */
+static int split_words(int argc, char **argv, char *ret_words[]) {
+    int count = 0;
+
     for (int i = 1; i < argc; i++) {
+        char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
+
+        ret_words[count++] = argv[i];
+        if (equals) {
+            *equals = '\0';
+            ret_words[count++] = equals + 1;
+        }
+    }
+    return count;
+}
+
+static int take_words(const struct verb *verb, int count, char **given, struct words *words) {
+    for (int i = 0; i < count; i++) {
         const char *wrong = NULL;
 
-        if (argv[i][0] != '-') {
-            if (words->model || !plan_model_find(argv[i])) {
+        if (given[i][0] != '-') {
+            if (words->model || !plan_model_find(given[i])) {
                 return verb_usage(
                     verb, words->model ? "one model, not %s as well" : "there is no model \"%s\"",
-                    argv[i]);
+                    given[i]);
             }
-            words->model = plan_model_find(argv[i]);
-        } else if (!take_flag(words, argv[i])) {
-            if (i + 1 == argc) {
-                return verb_usage(verb, "%s needs a value", argv[i]);
+            words->model = plan_model_find(given[i]);
+        } else if (!take_flag(words, given[i])) {
+            if (i + 1 == count) {
+                return verb_usage(verb, "%s needs a value", given[i]);
             }
-            wrong = take_value(words, argv[i], argv[i + 1]);
+            wrong = take_value(words, given[i], given[i + 1]);
             if (wrong) {
-                return verb_usage(verb, "%s %s", argv[i], wrong);
+                return verb_usage(verb, "%s %s", given[i], wrong);
             }
             i++;
         }
@@ -114,9 +130,21 @@ static int parse_words(const struct verb *verb, int argc, char **argv, struct wo
     return EXIT_OK;
 }
 
+static int parse_words(const struct verb *verb, int argc, char **argv, struct words *words) {
+    char **given = calloc((size_t)argc * 2, sizeof *given);
+
+    if (!given) {
+        return verb_fail(verb, "memory ran out");
+    }
+    int count = split_words(argc, argv, given);
+    int status = take_words(verb, count, given, words);
+    free(given);
+    return status;
+}
+
 /* What does not go together. */
 static int check_words(const struct verb *verb, const struct words *words) {
-    size_t jobs = (words->model != NULL) + (words->from != NULL) + (words->serve != NULL) +
+    size_t jobs = (words->model != NULL || words->from != NULL) + (words->serve != NULL) +
                   (words->html != NULL);
 
     if (jobs != 1) {
@@ -143,16 +171,31 @@ static int refuse(const struct verb *verb, const struct plan_problem *problem) {
     return EXIT_USAGE;
 }
 
+static const struct plan_input *input_of(const struct plan_model *model, const char *word) {
+    return strncmp(word, "--", 2) == 0 ? plan_input_find(model, word + 2) : NULL;
+}
+
+static int refuse_name(const struct verb *verb, const struct plan_model *model, const char *word) {
+    (void)verb_fail(verb, "%s has no option %.60s: `shoal plan %s --help` lists them", model->name,
+                    word, model->name);
+    return EXIT_USAGE;
+}
+
+static void report_one(const struct words *words, const struct report *report, struct plan *plan) {
+    (words->json ? report_json : words->csv ? report_csv : report_lines)(report, plan);
+}
+
 static int set_inputs(const struct verb *verb, const struct words *words, struct plan *plan,
                       struct plan_problem *problem) {
     for (size_t i = 0; i < words->setting_count; i++) {
         const char *name = words->names[i];
-        const struct plan_input *input =
-            strncmp(name, "--", 2) == 0 ? plan_input_find(plan->model, name + 2) : NULL;
+        const struct plan_input *input = input_of(plan->model, name);
 
         if (!input) {
-            return verb_usage(verb, "%s has no option %s: `shoal plan %s --help` lists them",
-                              plan->model->name, name, plan->model->name);
+            return refuse_name(verb, plan->model, name);
+        }
+        if (plan->given[input - plan->model->inputs]) {
+            return verb_usage(verb, "%s is given twice", name);
         }
         if (plan_set(plan, input, name, words->values[i], problem) < 0) {
             return refuse(verb, problem);
@@ -189,7 +232,7 @@ static int run_model(const struct verb *verb, const struct words *words, const s
         status = verb_fail(verb, "%s", problem.text);
     }
     if (status == EXIT_OK) {
-        (words->json ? report_json : words->csv ? report_csv : report_lines)(&report, &plan);
+        report_one(words, &report, &plan);
         text_add(&text, "%s", words->json ? "\n" : "");
         status = finish(verb, &text);
     }
@@ -198,18 +241,63 @@ static int run_model(const struct verb *verb, const struct words *words, const s
     return status;
 }
 
-static void report_all(const struct words *words, const struct data *data,
-                       struct scenario *scenario, struct text *text) {
-    const struct report report = {text, data, NULL, words->explain};
+static void report_all(const struct words *words, const struct report *report,
+                       struct scenario *scenario) {
+    struct text *text = report->text;
 
     text_add(text, "%s", words->json ? "{\"models\": [\n " : "");
     for (size_t i = 0; i < plan_model_count; i++) {
         text_add(text, "%s", i == 0 ? "" : words->json ? ",\n " : words->csv ? "\r\n" : "\n");
-        (words->json  ? report_json
-         : words->csv ? report_csv
-                      : report_lines)(&report, &scenario->plans[i]);
+        report_one(words, report, &scenario->plans[i]);
     }
     text_add(text, "%s", words->json ? "]}\n" : "");
+}
+
+/* Options go over what the file says. */
+static int set_settings(const struct verb *verb, const struct words *words, struct data *settings) {
+    struct plan_problem problem;
+
+    if (plan_files_load(words->from, settings, &problem) < 0) {
+        return verb_fail(verb, "%s", problem.text);
+    }
+    for (size_t i = 0; i < words->setting_count; i++) {
+        const struct plan_input *input = input_of(words->model, words->names[i]);
+
+        if (!input) {
+            return refuse_name(verb, words->model, words->names[i]);
+        }
+        int r = data_set(settings, words->model->name, input->name, words->values[i]);
+        if (r < 0) {
+            return verb_fail(verb, "%s cannot be set: %s", words->names[i], err_text(r));
+        }
+    }
+    return EXIT_OK;
+}
+
+static int report_scenario(const struct verb *verb, const struct words *words,
+                           const struct data *data, struct scenario *scenario) {
+    struct plan_problem problem;
+    struct sweep sweep;
+    struct text text = {0};
+    const struct report report = {&text, data, words->sweep ? &sweep : NULL, words->explain};
+    int status = EXIT_OK;
+
+    if (words->sweep && sweep_parse(&sweep, words->model, words->sweep, &problem) < 0) {
+        status = refuse(verb, &problem);
+    } else if (words->model) {
+        for (size_t i = 0; i < plan_model_count; i++) {
+            if (plan_models[i] == words->model) {
+                report_one(words, &report, &scenario->plans[i]);
+            }
+        }
+        text_add(&text, "%s", words->json ? "\n" : "");
+        status = finish(verb, &text);
+    } else {
+        report_all(words, &report, scenario);
+        status = finish(verb, &text);
+    }
+    text_deinit(&text);
+    return status;
 }
 
 static int run_scenario(const struct verb *verb, const struct words *words,
@@ -217,19 +305,14 @@ static int run_scenario(const struct verb *verb, const struct words *words,
     struct plan_problem problem;
     struct scenario scenario;
     struct data settings = {0};
-    struct text text = {0};
-    int status;
+    int status = set_settings(verb, words, &settings);
 
-    if (plan_files_load(words->from, &settings, &problem) < 0) {
-        status = verb_fail(verb, "%s", problem.text);
-    } else if (scenario_run(&scenario, data, &settings, &problem) < 0) {
+    if (status == EXIT_OK && scenario_run(&scenario, data, &settings, &problem) < 0) {
         status = verb_fail(verb, "%s: %s", words->from, problem.text);
-    } else {
-        report_all(words, data, &scenario, &text);
-        status = finish(verb, &text);
+    } else if (status == EXIT_OK) {
+        status = report_scenario(verb, words, data, &scenario);
         scenario_deinit(&scenario);
     }
-    text_deinit(&text);
     data_deinit(&settings);
     return status;
 }
@@ -253,7 +336,7 @@ static int run_plan(const struct verb *verb, int argc, char **argv) {
     }
     int r = plan_files_shipped(&data, &problem);
     for (size_t i = 0; r == 0 && i < words.data_file_count; i++) {
-        r = plan_files_load(words.data_files[i], &data, &problem);
+        r = plan_files_over(words.data_files[i], &data, &problem);
     }
     if (r == 0) {
         r = plan_calibration_load(words.calibrations, words.calibration_count, &data, &problem);
@@ -284,6 +367,12 @@ static void print_model_help(const struct plan_model *model) {
                input->kind == PLAN_CHOICE ? "; " : "",
                input->fallback[0] != '\0' ? input->fallback : "none");
     }
+    printf("\nResults, which a scenario takes as =%s.NAME:\n", model->name);
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        const struct plan_output *output = &model->outputs[i];
+
+        printf("  %-24s %s%s\n", output->name, output->label, output->is_words ? " (words)" : "");
+    }
     printf("\nExample:\n  shoal plan %s %s\n", model->name, model->example);
 }
 
@@ -303,12 +392,12 @@ static void help_plan(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_plan = {
     "plan",
-    "MODEL [--OPTION VALUE]... | --from FILE.ini | --serve ADDR:PORT | --html FILE",
+    "MODEL [--OPTION VALUE]... | --from FILE.ini [MODEL] | --serve ADDR:PORT | --html FILE",
     "Says what storage a training run needs, what it costs, and why.",
     "  --explain           formula, values and source of each result\n"
     "  --json, --csv       for programs: SI base units (bytes, seconds, bytes a second, $)\n"
     "  --sweep NAME=FROM..TO[:STEPS[log]]  one option through a range\n"
-    "  --from FILE.ini     all models on one scenario\n"
+    "  --from FILE.ini     all models on one scenario, or MODEL alone, with options over the file\n"
     "  --data FILE.ini     prices, presets, rules that go over the shipped ones; repeatable\n"
     "  --calibration FILE  what `shoal bench --json` printed on your machine; repeatable\n"
     "  --serve ADDR:PORT   the same as a web page, on 127.0.0.1 when only PORT is given\n"

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With its end and a zero byte it fits what inih reads at a time. */
+enum { LINE_BYTES_MAX = INI_MAX_LINE - 2 };
+
 struct reader {
     struct data *data;
     struct data seen; /* of this text: a key that stands twice is a slip */
@@ -26,6 +29,10 @@ const struct plan_file *plan_file_find(const char *name) {
 static int take_line(void *context, const char *section, const char *key, const char *value) {
     struct reader *reader = context;
 
+    /* The reader goes on behind a line that was refused: the first one is told. */
+    if (reader->result < 0) {
+        return 0;
+    }
     if (data_text(&reader->seen, section, key)) {
         plan_complain(reader->problem,
                       "%s: [%s] has \"%.40s\" twice, or a line below it begins "
@@ -57,8 +64,28 @@ static int take_line(void *context, const char *section, const char *key, const 
     return 0;
 }
 
+/* What the reader would cut in two, so that the second part might pass for a line. 0: none. */
+static int long_line(const char *text) {
+    for (int line = 1; *text; line++) {
+        size_t size = strcspn(text, "\n");
+
+        if (size > LINE_BYTES_MAX) {
+            return line;
+        }
+        text += size + (text[size] == '\n');
+    }
+    return 0;
+}
+
 int plan_files_parse(const char *text, const char *name, struct data *data,
                      struct plan_problem *problem) {
+    int too_long = long_line(text);
+
+    if (too_long > 0) {
+        plan_complain(problem, "%s: line %d is longer than %d bytes", name, too_long,
+                      LINE_BYTES_MAX);
+        return -ERR_MALFORMED;
+    }
     struct reader reader = {.data = data, .problem = problem, .name = name};
     int line = ini_parse_string(text, take_line, &reader);
 
@@ -126,9 +153,54 @@ int plan_files_load(const char *path, struct data *data, struct plan_problem *pr
     int r = plan_files_read(path, &text, problem);
 
     if (r == 0) {
-        data->file++;
         r = plan_files_parse(text, path, data, problem);
         free(text);
     }
+    return r;
+}
+
+/* Whether the models look for rows of this section by themselves. */
+static bool may_be_new(const char *section) {
+    static const char *const open_sections[] = {"about.", "chooser.", "latency."};
+
+    for (size_t i = 0; i < ARRAY_SIZE(open_sections); i++) {
+        if (strncmp(section, open_sections[i], strlen(open_sections[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int merge(const char *path, const struct data *rows, struct data *data,
+                 struct plan_problem *problem) {
+    int r = 0;
+
+    data->file++;
+    for (size_t i = 0; r == 0 && i < rows->count; i++) {
+        const struct data_row *row = &rows->rows[i];
+
+        if (!may_be_new(row->section) && !data_text(data, row->section, row->key)) {
+            plan_complain(problem,
+                          "%s: there is no [%s] %s to go over: the files in share/shoal have all "
+                          "sections and keys",
+                          path, row->section, row->key);
+            return -ERR_NOT_FOUND;
+        }
+        r = data_set(data, row->section, row->key, row->text);
+    }
+    if (r < 0) {
+        plan_complain(problem, "%s: %s", path, err_text(r));
+    }
+    return r;
+}
+
+int plan_files_over(const char *path, struct data *data, struct plan_problem *problem) {
+    struct data rows = {0};
+    int r = plan_files_load(path, &rows, problem);
+
+    if (r == 0) {
+        r = merge(path, &rows, data, problem);
+    }
+    data_deinit(&rows);
     return r;
 }

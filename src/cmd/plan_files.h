@@ -22,5 +22,8 @@ MUST_CHECK int plan_files_shipped(struct data *data, struct plan_problem *proble
 /* The user's file at path, at most PLAN_FILE_BYTES_MAX. */
 enum { PLAN_FILE_BYTES_MAX = 1024 * 1024 };
 MUST_CHECK int plan_files_load(const char *path, struct data *data, struct plan_problem *problem);
+/* The user's data file over what is there: sections of rules, latencies and notes may be new, any
+ * other row must be one that is there, so that a slip is not taken for a price. */
+MUST_CHECK int plan_files_over(const char *path, struct data *data, struct plan_problem *problem);
 /* The whole text of the file at path, for the caller to free. */
 MUST_CHECK int plan_files_read(const char *path, char **ret_text, struct plan_problem *problem);

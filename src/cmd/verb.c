@@ -1,19 +1,30 @@
 /* What verbs share: complaints, help, numbers. */
 #include "cmd/verb.h"
+#include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { COMPLAINT_BYTES = 2048 };
+
 static const char *program_of(const struct verb *verb) {
     return strcmp(verb->name, "shoald") == 0 ? "" : "shoal ";
 }
 
+/* What users gave comes back in it: one line, without what a terminal takes for orders, and not
+ * longer than is of use. */
 __attribute__((format(printf, 2, 0))) static void complain(const struct verb *verb,
                                                            const char *format, va_list arguments) {
-    fprintf(stderr, "%s%s: ", program_of(verb), verb->name);
-    vfprintf(stderr, format, arguments);
+    char text[COMPLAINT_BYTES];
+
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    for (char *at = text; size > 0 && *at; at++) {
+        *at = iscntrl((unsigned char)*at) ? '?' : *at;
+    }
+    fprintf(stderr, "%s%s: %s%s", program_of(verb), verb->name, size > 0 ? text : "",
+            size >= COMPLAINT_BYTES ? "..." : "");
 }
 
 int verb_usage(const struct verb *verb, const char *format, ...) {

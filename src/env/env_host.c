@@ -41,6 +41,9 @@ int env_host_read(int fd, void *data, size_t size, uint64_t offset, size_t *ret_
     while (done < size) {
         ssize_t got = pread(fd, (char *)data + done, size - done, (off_t)(offset + done));
 
+        if (got < 0 && errno == ESPIPE) {
+            got = read(fd, (char *)data + done, size - done);
+        }
         if (got < 0 && errno != EINTR) {
             return err_from_errno(errno);
         }

@@ -14,7 +14,7 @@ enum env_host_open {
 
 MUST_CHECK int env_host_open(const char *path, unsigned flags, int *ret_fd);
 MUST_CHECK int env_host_close(int fd);
-/* All bytes, unless the file ends. */
+/* All bytes, unless the file ends. Of a pipe what comes next, wherever the offset is. */
 MUST_CHECK int env_host_read(int fd, void *data, size_t size, uint64_t offset, size_t *ret_size);
 MUST_CHECK int env_host_write(int fd, const void *data, size_t size, uint64_t offset);
 MUST_CHECK int env_host_fsync(int fd);

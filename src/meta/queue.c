@@ -267,31 +267,42 @@ static void sync_answered(struct call *call) {
     round_look(sync->queue);
 }
 
-static void sync_send(struct group *group, uint32_t target_index) {
-    struct order_queue *queue = &group->orders;
+/* NULL: all are out, or one is out to this OST already. Of two, an answer to the one would end the
+ * round, and the other, left over from it, be taken for an answer to the next, of later orders. */
+static struct order_sync *sync_find(struct order_queue *queue, uint32_t target_index) {
+    struct order_sync *idle = NULL;
 
     for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
         struct order_sync *sync = &queue->syncs[i];
 
-        if (sync->busy) {
-            if (sync->target_index == target_index) {
-                return;
-            }
-            continue;
+        if (sync->busy && sync->target_index == target_index) {
+            return NULL;
         }
-        sync->queue = queue;
-        sync->busy = true;
-        sync->target_index = target_index;
-        sync->call.header.opcode = OP_SYNC;
-        sync->call.header.target = group->map->targets[target_index].id;
-        sync->call.origin = &group->actor;
-        sync->call.done = sync_answered;
-        sync->call.context = sync;
-        sync->call.header.term = queue->targets[target_index].term;
-        sync->call.request.sync.position = queue->targets[target_index].position;
-        call_start(group->rpc, &sync->call);
+        if (!sync->busy && !idle) {
+            idle = sync;
+        }
+    }
+    return idle;
+}
+
+static void sync_send(struct group *group, uint32_t target_index) {
+    struct order_queue *queue = &group->orders;
+    struct order_sync *sync = sync_find(queue, target_index);
+
+    if (!sync) {
         return;
     }
+    sync->queue = queue;
+    sync->busy = true;
+    sync->target_index = target_index;
+    sync->call.header.opcode = OP_SYNC;
+    sync->call.header.target = group->map->targets[target_index].id;
+    sync->call.origin = &group->actor;
+    sync->call.done = sync_answered;
+    sync->call.context = sync;
+    sync->call.header.term = queue->targets[target_index].term;
+    sync->call.request.sync.position = queue->targets[target_index].position;
+    call_start(group->rpc, &sync->call);
 }
 
 /* Begins a round when there is reason to, and asks the OSTs of the round that runs. */

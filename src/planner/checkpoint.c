@@ -117,6 +117,8 @@ static void plan_verdict(const struct checkpoint_inputs *in, struct checkpoint_o
                  "a node's copy does not fit its buffer: training waits for the rest");
     } else if (in->mode == CHECKPOINT_ASYNC && out->overrun.value > 0) {
         snprintf(text, WORDS_BYTES, "the drain takes longer than the interval: training waits");
+    } else if (in->mode == CHECKPOINT_ASYNC) {
+        snprintf(text, WORDS_BYTES, "training goes on after the copy, the drain ends in time");
     } else {
         snprintf(text, WORDS_BYTES, "%s",
                  out->drain.value <= in->target ? "the target is met" : "the target is missed");

@@ -80,7 +80,7 @@ static int read_value(const struct plan_input *input, enum comparator comparator
     if (input->kind != PLAN_NUMBER || unit_parse(input->unit, value, ret_number) < 0) {
         plan_complain(problem, "%s is compared with %s, not \"%.40s\": for example %s > %s",
                       input->name, unit_words(input->unit), value, input->name,
-                      unit_example(input->unit));
+                      input->unit == UNIT_COUNT ? "128" : unit_example(input->unit));
         return -ERR_MALFORMED;
     }
     return 0;

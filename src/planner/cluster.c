@@ -8,17 +8,20 @@
 static const char no_cost[] = "operations that cost nothing have no limit";
 static const char no_rate[] = "no part of a core is planned for";
 
-/* A file has the same number of chunks on each of its chains, so its chains stand for them. */
+/* A file has the same number of chunks on each of its chains, so its chains stand for them. They
+ * follow one another from its first on, so that a file is noted where it begins and behind its last
+ * chain, and those between come by adding up. */
 bool cluster_spread(uint32_t file_count, uint32_t stripe_count, uint32_t target_count,
                     double *ret_spread, double *ret_on_fullest) {
     struct pool_version *pool = calloc(1, sizeof *pool);
-    uint32_t *pieces = calloc(CHAINS_MAX, sizeof *pieces);
+    int64_t *changes = calloc(CHAINS_MAX + 1, sizeof *changes);
     struct layout layout = {.stripe_count = (uint16_t)MIN(stripe_count, STRIPE_ALL + 0U)};
-    uint32_t most = 0;
+    int64_t pieces = 0;
+    int64_t most = 0;
 
-    if (!pool || !pieces) {
+    if (!pool || !changes) {
         free(pool);
-        free(pieces);
+        free(changes);
         return false;
     }
     pool->chain_count = MIN(target_count, CHAINS_MAX + 0U);
@@ -27,16 +30,21 @@ bool cluster_spread(uint32_t file_count, uint32_t stripe_count, uint32_t target_
     }
     uint32_t width = layout_width(&layout, pool);
     for (layout.seed = 0; layout.seed < file_count; layout.seed++) {
-        for (uint32_t i = 0; i < width; i++) {
-            uint32_t *piece = &pieces[layout_chain_at(&layout, pool, i)];
+        uint32_t first = layout_chain_at(&layout, pool, 0);
+        uint32_t last = layout_chain_at(&layout, pool, width - 1);
 
-            most = MAX(most, ++*piece);
-        }
+        changes[first]++;
+        changes[last + 1]--;
+        changes[0] += last < first;
     }
-    *ret_spread = most / ((double)file_count * width / pool->chain_count);
-    *ret_on_fullest = most / (double)file_count;
+    for (uint32_t i = 0; i < pool->chain_count; i++) {
+        pieces += changes[i];
+        most = MAX(most, pieces);
+    }
+    *ret_spread = (double)most / ((double)file_count * width / pool->chain_count);
+    *ret_on_fullest = (double)most / (double)file_count;
     free(pool);
-    free(pieces);
+    free(changes);
     return true;
 }
 
@@ -44,7 +52,7 @@ static void plan_operations(const struct cluster_inputs *in, struct cluster_outp
     double targets = floor(in->metadata_targets);
     double cores = in->cores_per_metadata_target * in->utilisation;
 
-    out->slots_each = figure_of(ceil(SLOT_COUNT / targets));
+    out->slots_each = figure_of(whole_up(SLOT_COUNT / targets));
     out->slot_spread = figure_of(out->slots_each.value * targets / SLOT_COUNT);
     out->operation_cost = figure_of(in->rpc_cost + in->changes * in->create_cost +
                                     (1 - in->changes) * in->lookup_cost);
@@ -55,8 +63,8 @@ static void plan_operations(const struct cluster_inputs *in, struct cluster_outp
         targets * cores, (in->rpc_cost + in->lookup_cost) * out->slot_spread.value, no_cost);
     out->create_rate = figure_ratio(
         targets * cores, (in->rpc_cost + in->create_cost) * out->slot_spread.value, no_cost);
-    out->targets_for_20m = FIGURE(ceil(20e6 / out->target_rate.value), &out->target_rate);
-    out->targets_for_150m = FIGURE(ceil(150e6 / out->target_rate.value), &out->target_rate);
+    out->targets_for_20m = FIGURE(whole_up(20e6 / out->target_rate.value), &out->target_rate);
+    out->targets_for_150m = FIGURE(whole_up(150e6 / out->target_rate.value), &out->target_rate);
     if (cores == 0) {
         out->targets_for_20m = figure_cannot(no_rate);
         out->targets_for_150m = figure_cannot(no_rate);

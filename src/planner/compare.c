@@ -27,7 +27,7 @@ static void plan_objects(const struct compare_inputs *in, struct compare_outputs
     out->speedup = figure_ratio(out->throughput.value, all, no_object_rate);
     out->even_connections =
         figure_ratio(out->throughput.value, in->object_rate, "the object store gives nothing");
-    out->even_connections = FIGURE(ceil(out->even_connections.value), &out->even_connections);
+    out->even_connections = FIGURE(whole_up(out->even_connections.value), &out->even_connections);
 }
 
 static void plan_verdict(const struct compare_inputs *in, struct compare_outputs *out) {

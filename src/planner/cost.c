@@ -26,12 +26,12 @@ static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
 }
 
 static struct figure managed_capacity(const struct cost_inputs *in, double level) {
-    struct figure brings = figure_ratio(in->write_bandwidth, level,
+    struct figure brings = figure_ratio(in->write_needed, level,
                                         "capacity that brings no bandwidth never brings enough");
     double capacity = fmax(in->capacity, brings.value);
 
     if (in->managed_step > 0) {
-        capacity = ceil(capacity / in->managed_step) * in->managed_step;
+        capacity = whole_up(capacity / in->managed_step) * in->managed_step;
     }
     return FIGURE(capacity, &brings);
 }
@@ -82,10 +82,11 @@ static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
     bool own = in->storage == COST_OWN;
     const char *nothing = "there is no capacity";
 
-    out->bought_cost = figure_of(in->bought * in->drive_price + in->setup);
-    double bought_month = out->bought_cost.value / 36;
+    out->bought = figure_of(in->capacity * in->raw_per_usable);
+    out->bought_cost = figure_of(out->bought.value * in->drive_price + in->setup);
+    out->own_month_all = figure_of(out->own_month.value + out->bought_cost.value / 36);
     out->managed_more =
-        FIGURE(out->managed_month.value - out->own_month.value - bought_month, &out->managed_month);
+        FIGURE(out->managed_month.value - out->own_month_all.value, &out->managed_month);
     out->upfront = figure_of(own ? out->bought_cost.value : 0);
     out->payback = FIGURE(out->upfront.value / (out->net.value * month), &out->net);
     if (!out->net.cannot && out->net.value <= 0) {
@@ -96,7 +97,7 @@ static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
     out->saved_3 = FIGURE(36 * month * out->net.value - out->upfront.value, &out->net);
     out->saved_5 = FIGURE(60 * month * out->net.value - out->upfront.value, &out->net);
     out->unit_cost =
-        own ? figure_ratio(out->own_month.value + bought_month, month * in->capacity, nothing)
+        own ? figure_ratio(out->own_month_all.value, month * in->capacity, nothing)
             : figure_ratio(out->managed_month.value, month * out->managed_capacity.value, nothing);
     out->unit_cost = FIGURE(out->unit_cost.value, &out->overhead, &out->unit_cost);
 }
@@ -125,9 +126,12 @@ static void plan_verdict(const struct cost_inputs *in, struct cost_outputs *out)
         bool free;
         const char *text;
     } free_of_charge[] = {
-        {own && in->licence == 0, "licence"}, {own && in->running_costs == 0, "running costs"},
-        {own && in->bought == 0, "flash"},    {own && in->setup == 0, "servers and work to set up"},
-        {in->archive == 0, "object store"},   {in->egress == 0, "egress"},
+        {own && in->licence == 0, "licence"},
+        {own && in->running_costs == 0, "running costs"},
+        {own && out->bought.value == 0, "flash"},
+        {own && in->setup == 0, "servers and work to set up"},
+        {in->archive == 0, "object store"},
+        {in->egress == 0, "egress"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(free_of_charge); i++) {
         if (free_of_charge[i].free) {

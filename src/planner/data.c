@@ -117,8 +117,9 @@ const char *data_section(const struct data *data, const char *prefix, size_t ind
         const char *section = data->rows[i].section;
         bool first = strncmp(section, prefix, strlen(prefix)) == 0;
 
-        for (size_t j = 0; first && j < i; j++) {
-            first = strcmp(data->rows[j].section, section) != 0;
+        /* From the end: rows of a section mostly follow one another. */
+        for (size_t j = i; first && j > 0; j--) {
+            first = strcmp(data->rows[j - 1].section, section) != 0;
         }
         if (first && index-- == 0) {
             return section;

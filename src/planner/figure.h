@@ -27,14 +27,25 @@ static inline struct figure figure_cannot(const char *why) {
     return (struct figure){.cannot = why};
 }
 
+/* Beyond it a number in a smaller unit, of $/GB/month say, could not be told any more. */
+#define FIGURE_MOST 1e290
+
 static inline struct figure figure_of(double value) {
-    return isfinite(value) ? (struct figure){.value = value}
-                           : figure_cannot("the number would be too large");
+    return fabs(value) <= FIGURE_MOST ? (struct figure){.value = value}
+                                      : figure_cannot("the number would be too large");
 }
 
 /* top / bottom; `why` says what it means that bottom is 0. */
 static inline struct figure figure_ratio(double top, double bottom, const char *why) {
     return bottom == 0 ? figure_cannot(why) : figure_of(top / bottom);
+}
+
+/* The least whole number that suffices: what rounding has put just above one is that one. Of a
+ * formula it is the ceil. */
+static inline double whole_up(double value) {
+    double near = round(value);
+
+    return fabs(value - near) <= 1e-12 * fabs(near) ? near : ceil(value);
 }
 
 /* The first reason among figures that another is made of, or NULL: count pointers follow. */

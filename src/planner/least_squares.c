@@ -133,7 +133,12 @@ struct fit least_squares_amdahl(const struct points *points) {
     if (distinct_count(points) < 2) {
         return (struct fit){.cannot = "that takes points of two numbers of clients"};
     }
-    return closest(points, sets, sizes, ARRAY_SIZE(sizes));
+    struct fit fit = closest(points, sets, sizes, ARRAY_SIZE(sizes));
+
+    if (fit.contention > 1) {
+        fit.cannot = "it falls with more clients, which no serial share explains";
+    }
+    return fit;
 }
 
 struct fit least_squares_usl(const struct points *points) {

@@ -13,7 +13,11 @@ static struct figure preset(const struct data *data, const struct loading_inputs
     double number;
 
     snprintf(path, sizeof path, "preset.%s.%s", workloads[in->workload], key);
-    return data_number(data, path, unit, &number) < 0 ? figure_cannot(unknown) : figure_of(number);
+    if (data_number(data, path, unit, &number) < 0) {
+        return figure_cannot(unknown);
+    }
+    return number > 0 ? figure_of(number)
+                      : figure_cannot("a preset of this workload is not above 0");
 }
 
 static struct figure preset_rate(const struct data *data, const struct loading_inputs *in) {
@@ -62,7 +66,7 @@ static void plan_workers(const struct loading_inputs *in, struct loading_outputs
         FIGURE(out->sample_rate.value * read, &out->sample_rate, &out->read_time);
     out->worker_rate =
         FIGURE(1 / fmax((read + in->decode) / in->prefetch, in->decode), &out->read_time);
-    out->workers_needed = FIGURE(fmax(1, ceil(out->sample_rate.value / out->worker_rate.value)),
+    out->workers_needed = FIGURE(fmax(1, whole_up(out->sample_rate.value / out->worker_rate.value)),
                                  &out->sample_rate, &out->worker_rate);
     out->loader_bandwidth = FIGURE(out->accelerators.value * in->workers * out->worker_rate.value *
                                        out->sample_size.value,

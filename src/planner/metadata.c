@@ -4,6 +4,7 @@
 
 static const char overloaded[] = "more arrives than the targets sustain";
 static const char no_load[] = "there is no load";
+static const char none_left[] = "no storage node is left for data";
 
 /* By the recurrence of Erlang's B, which neither overflows nor cancels. */
 double erlang_c(double servers, double load) {
@@ -18,13 +19,13 @@ double erlang_c(double servers, double load) {
 
 static void plan_targets(const struct metadata_inputs *in, struct metadata_outputs *out) {
     double allowed = in->target_rate * in->utilisation;
-    double operations = in->files * in->operations_per_file;
+    double operations = in->file_rate * in->operations_per_file;
 
     out->operations = figure_of(operations);
     out->targets_needed = operations <= allowed ? figure_of(1)
                                                 : figure_ratio(operations * in->skew, allowed,
                                                                "the utilisation is zero");
-    out->targets_needed.value = ceil(out->targets_needed.value);
+    out->targets_needed.value = whole_up(out->targets_needed.value);
     out->targets_used =
         in->metadata_targets > 0 ? figure_of(in->metadata_targets) : out->targets_needed;
     double used = out->targets_used.value;
@@ -38,6 +39,7 @@ static void plan_waiting(const struct metadata_inputs *in, struct metadata_outpu
     double servers = floor(in->threads);
     double load = out->load.value;
 
+    out->threads_used = figure_of(servers);
     out->service = figure_of(servers / in->target_rate);
     out->waiting_share = out->load.cannot ? out->load
                          : load >= 1      ? figure_cannot(overloaded)
@@ -70,9 +72,9 @@ static struct figure busy_time(const struct metadata_inputs *in, const struct me
 }
 
 static void plan_storm(const struct metadata_inputs *in, struct metadata_outputs *out) {
-    double pages = fmax(1, ceil(in->entries / in->page_entries));
-    double refills = fmin(in->changes, in->listings - 1);
-    double lists = in->clients * in->listings;
+    double pages = fmax(1, whole_up(in->entries / in->page_entries));
+    double refills = fmin(in->directory_changes, in->listings - 1);
+    double lists = in->listing_nodes * in->listings;
 
     out->pages = figure_of(pages);
     out->refills = figure_of(refills);
@@ -80,11 +82,11 @@ static void plan_storm(const struct metadata_inputs *in, struct metadata_outputs
     out->stat_time = busy_time(in, out, &out->stat_requests, lists * in->entries);
     out->plus_requests = figure_of(lists * pages);
     out->plus_time = busy_time(in, out, &out->plus_requests, lists * in->entries);
-    out->lease_requests = figure_of(in->clients * (pages * (1 + refills) + refills));
+    out->lease_requests = figure_of(in->listing_nodes * (pages * (1 + refills) + refills));
     out->lease_time =
-        busy_time(in, out, &out->lease_requests, in->clients * (1 + refills) * in->entries);
-    out->sealed_requests = figure_of(in->clients * pages);
-    out->sealed_time = busy_time(in, out, &out->sealed_requests, in->clients * in->entries);
+        busy_time(in, out, &out->lease_requests, in->listing_nodes * (1 + refills) * in->entries);
+    out->sealed_requests = figure_of(in->listing_nodes * pages);
+    out->sealed_time = busy_time(in, out, &out->sealed_requests, in->listing_nodes * in->entries);
 }
 
 static void plan_dedicated(const struct metadata_inputs *in, struct metadata_outputs *out) {
@@ -92,25 +94,42 @@ static void plan_dedicated(const struct metadata_inputs *in, struct metadata_out
     double data = out->data_work.value;
     double used = out->targets_used.value;
     double left = in->storage_nodes - used;
-    double best = floor(in->storage_nodes * metadata / (metadata + data) + 0.5);
 
     out->dedicated_headroom = FIGURE(1 / fmax(metadata / used, data / left), &out->targets_used);
-    out->dedicated_best = figure_of(fmax(1, fmin(in->storage_nodes - 1, best)));
     out->dedicated_wait =
         FIGURE(metadata / used / in->target_rate / (1 - metadata / used), &out->targets_used);
-    if (!out->targets_used.cannot && left <= 0) {
-        out->dedicated_headroom = figure_cannot("no storage node is left for data");
-    } else if (metadata + data == 0) {
+    if (out->targets_used.cannot) {
+        return;
+    }
+    if (left <= 0) {
+        out->dedicated_headroom = figure_cannot(none_left);
+        out->dedicated_wait = out->dedicated_headroom;
+        return;
+    }
+    if (metadata + data == 0) {
         out->dedicated_headroom = figure_cannot(no_load);
     }
-    if (in->storage_nodes < 2) {
-        out->dedicated_best = figure_cannot("one storage node has to do both");
-    } else if (metadata + data == 0) {
-        out->dedicated_best = figure_cannot(no_load);
-    }
-    if (!out->targets_used.cannot && metadata >= used) {
+    if (metadata >= used) {
         out->dedicated_wait = figure_cannot(overloaded);
     }
+}
+
+/* The split that carries most: one of the two whole numbers beside metadata's share of the work. */
+static void plan_best_split(const struct metadata_inputs *in, struct metadata_outputs *out) {
+    double metadata = out->metadata_work.value;
+    double data = out->data_work.value;
+    double nodes = in->storage_nodes;
+
+    out->dedicated_share = figure_ratio(nodes * metadata, metadata + data, no_load);
+    double best = floor(out->dedicated_share.value);
+    best += best * data < (nodes - best - 1) * metadata ? 1 : 0;
+    best = fmax(1, fmin(nodes - 1, best));
+    out->dedicated_best = FIGURE(best, &out->dedicated_share);
+    if (nodes < 2) {
+        out->dedicated_best = figure_cannot("one storage node has to do both");
+    }
+    out->dedicated_best_headroom =
+        FIGURE(1 / fmax(metadata / best, data / (nodes - best)), &out->dedicated_best);
 }
 
 static void plan_colocated(const struct metadata_inputs *in, struct metadata_outputs *out) {
@@ -118,7 +137,7 @@ static void plan_colocated(const struct metadata_inputs *in, struct metadata_out
     double work = out->metadata_work.value + out->data_work.value;
     /* The mean work that an arrival finds being served. */
     double residual = (out->metadata_work.value / in->target_rate +
-                       out->data_work.value * in->transfer / in->node_bandwidth) /
+                       out->data_work.value * in->transfer / in->storage_node_bandwidth) /
                       nodes;
 
     out->colocated_headroom = figure_ratio(nodes, work, no_load);
@@ -131,7 +150,8 @@ static void plan_colocated(const struct metadata_inputs *in, struct metadata_out
     }
 }
 
-static void plan_verdict(const struct metadata_outputs *out, struct plan_words *verdict) {
+static void plan_verdict(const struct metadata_inputs *in, const struct metadata_outputs *out,
+                         struct plan_words *verdict) {
     if (out->load.cannot) {
         snprintf(verdict->text, WORDS_BYTES, "no number of targets is never busy");
     } else if (out->load.value >= 1) {
@@ -141,8 +161,32 @@ static void plan_verdict(const struct metadata_outputs *out, struct plan_words *
     } else if (out->targets_needed.cannot || out->targets_used.value < out->targets_needed.value) {
         snprintf(verdict->text, WORDS_BYTES,
                  "the targets keep up, but are busier than they may be");
+    } else if (out->targets_used.value > in->storage_nodes) {
+        snprintf(verdict->text, WORDS_BYTES,
+                 "the targets suffice, but are more than the storage nodes");
     } else {
         snprintf(verdict->text, WORDS_BYTES, "the targets suffice");
+    }
+}
+
+/* Why the nodes that are dedicated do not carry the load, and how many would. */
+static void explain_dedicated(const struct metadata_outputs *out, char *text, size_t size) {
+    double used = out->targets_used.value;
+    double best = out->dedicated_best.value;
+    size_t length;
+
+    if (out->targets_used.cannot) {
+        length = (size_t)snprintf(text, size, "no number of dedicated ones follows: %s",
+                                  out->targets_used.cannot);
+    } else if (out->dedicated_headroom.cannot) {
+        length = (size_t)snprintf(text, size, "with %.6g dedicated ones %s", used,
+                                  out->dedicated_headroom.cannot);
+    } else {
+        length = (size_t)snprintf(text, size, "%.6g dedicated ones do not carry this load", used);
+    }
+    if (!out->dedicated_best_headroom.cannot && out->dedicated_best_headroom.value >= 1) {
+        snprintf(text + length, size - length, "; %.6g carry at most %.3g times it", best,
+                 out->dedicated_best_headroom.value);
     }
 }
 
@@ -157,9 +201,12 @@ static void plan_placement(const struct metadata_outputs *out, struct plan_words
     unit_format(UNIT_SECONDS, out->colocated_wait.value, colocated);
     if (out->dedicated_wait.cannot || out->dedicated_headroom.cannot ||
         out->dedicated_headroom.value < 1) {
+        char why[WORDS_BYTES / 2];
+
+        explain_dedicated(out, why, sizeof why);
         snprintf(placement->text, WORDS_BYTES,
-                 "co-located: dedicated nodes split so do not carry the load; metadata waits %s",
-                 colocated);
+                 "co-located on all nodes: metadata waits %s, at most %.3g times this load; %s",
+                 colocated, out->colocated_headroom.value, why);
         return;
     }
     unit_format(UNIT_SECONDS, out->dedicated_wait.value, dedicated);
@@ -176,10 +223,11 @@ void metadata_plan(const struct metadata_inputs *in, struct metadata_outputs *ou
     out->data_per_operation =
         figure_ratio(in->data_rate, out->operations.value, "there are no metadata operations");
     out->metadata_work = figure_of(out->operations.value / in->target_rate);
-    out->data_work = figure_of(in->data_rate / in->node_bandwidth);
+    out->data_work = figure_of(in->data_rate / in->storage_node_bandwidth);
     plan_dedicated(in, out);
+    plan_best_split(in, out);
     plan_colocated(in, out);
-    plan_verdict(out, &out->verdict);
+    plan_verdict(in, out, &out->verdict);
     plan_placement(out, &out->placement);
 }
 
@@ -207,7 +255,7 @@ static const struct plan_output outputs[] = {
 const struct plan_model plan_metadata = {
     .name = "metadata",
     .summary = "Metadata targets, how long operations wait, and what a listing storm costs.",
-    .example = "--files 20000/s --metadata-targets 2 --utilisation 60%",
+    .example = "--file-rate 20000/s --metadata-targets 2 --utilisation 60%",
     PLAN_TABLES(inputs, outputs),
     .row = row,
 };

@@ -11,12 +11,13 @@
  * change and is fetched once by each node. The targets are busy with requests and entries, or
  * their NICs are.
  *
- * Dedicated against co-located. A storage node does `target_rate` operations or `node_bandwidth`
- * of data a second, or any mix of the two in proportion. Dedicated: the metadata targets have a
- * node each, the rest is for data, so that data never delays metadata. Co-located: every node does
- * both, evenly; metadata waits behind data requests (one server a node, Poisson arrivals,
- * exponential sizes of either kind), unless it is served first, when it waits only for what is
- * being served. A client is no nearer to the metadata in one than in the other. */
+ * Dedicated against co-located. A storage node does `target_rate` operations or
+ * `storage_node_bandwidth` of data a second, or any mix of the two in proportion. Dedicated: the
+ * metadata targets have a node each, the rest is for data, so that data never delays metadata.
+ * Co-located: every node does both, evenly; metadata waits behind data requests (one server a
+ * node, Poisson arrivals, exponential sizes of either kind), unless it is served first, when it
+ * waits only for what is being served. A client is no nearer to the metadata in one than in the
+ * other. */
 #pragma once
 #include "planner/figure.h"
 #include "planner/model.h"

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TYPED_SHOWN_MAX = 20 };
+
 void plan_complain(struct plan_problem *problem, const char *format, ...) {
     va_list arguments;
 
@@ -31,6 +33,11 @@ void plan_deinit(struct plan *plan) {
     free(plan->inputs);
     free(plan->outputs);
     *plan = (struct plan){0};
+}
+
+void plan_reset(struct plan *plan) {
+    memset(plan->given, 0, sizeof plan->given);
+    memset(plan->typed, 0, sizeof plan->typed);
 }
 
 /* A dash and an underscore are the same. */
@@ -62,12 +69,24 @@ static void *input_at(const struct plan *plan, const struct plan_input *input) {
     return (char *)plan->inputs + input->offset;
 }
 
-/* The default, where that is a text that says something. */
-static const char *example_of(const struct plan_input *input) {
-    double number;
-    bool good = unit_parse(input->unit, input->fallback, &number) == 0 && number > 0;
+static bool in_range(const struct plan_input *input, double number) {
+    return number >= input->least && number <= input->most;
+}
 
-    return good ? input->fallback : unit_example(input->unit);
+/* What would be taken: the default where it is a text that says something, or the unit's example,
+ * or the end of the range. */
+static const char *example_of(const struct plan_input *input, char text[UNIT_TEXT_BYTES]) {
+    const char *example = unit_example(input->unit);
+    double number;
+
+    if (unit_parse(input->unit, input->fallback, &number) == 0 && number > 0) {
+        return input->fallback;
+    }
+    if (unit_parse(input->unit, example, &number) == 0 && in_range(input, number)) {
+        return example;
+    }
+    unit_format_exact(input->unit, input->most, text);
+    return text;
 }
 
 int plan_set_number(struct plan *plan, const struct plan_input *input, const char *shown,
@@ -80,15 +99,17 @@ int plan_set_number(struct plan *plan, const struct plan_input *input, const cha
         plan_complain(problem, "%s is no number", shown);
         return -ERR_INVALID;
     }
-    if (!(number >= input->least && number <= input->most)) {
+    if (!in_range(input, number)) {
+        char example[UNIT_TEXT_BYTES];
+
         unit_format(input->unit, input->least, least);
         unit_format(input->unit, input->most, most);
         unit_format(input->unit, number, given);
         plan_complain(problem, "%s takes %s to %s, not %s: for example %s %s", shown, least, most,
-                      given, shown, example_of(input));
+                      given, shown, example_of(input, example));
         return -ERR_INVALID;
     }
-    *(double *)input_at(plan, input) = number;
+    *(double *)input_at(plan, input) = number + 0.0; /* of -0 it makes 0 */
     plan->given[input - plan->model->inputs] = true;
     plan->typed[input - plan->model->inputs][0] = '\0';
     return 0;
@@ -159,8 +180,10 @@ int plan_set(struct plan *plan, const struct plan_input *input, const char *show
         return set_points(plan, input, shown, text, problem);
     }
     if (unit_parse(input->unit, text, &number) < 0) {
+        char example[UNIT_TEXT_BYTES];
+
         plan_complain(problem, "%s takes %s, not \"%.60s\": for example %s %s", shown,
-                      unit_words(input->unit), text, shown, example_of(input));
+                      unit_words(input->unit), text, shown, example_of(input, example));
         return -ERR_MALFORMED;
     }
     int r = plan_set_number(plan, input, shown, number, problem);
@@ -255,7 +278,8 @@ void plan_show_input(const struct plan *plan, const struct plan_input *input,
 
     const char *typed = plan->typed[input - plan->model->inputs];
 
-    if (input->kind == PLAN_NUMBER && typed[0]) {
+    /* Measured costs have more digits than anybody would type. */
+    if (input->kind == PLAN_NUMBER && typed[0] && strlen(typed) <= TYPED_SHOWN_MAX) {
         snprintf(ret_text, PLAN_SHOWN_BYTES, "%s", typed);
     } else if (input->kind == PLAN_NUMBER) {
         unit_format(input->unit, plan_number(plan, input), ret_text);

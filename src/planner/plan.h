@@ -22,6 +22,8 @@ struct plan {
 
 MUST_CHECK int plan_init(struct plan *plan, const struct plan_model *model);
 void plan_deinit(struct plan *plan);
+/* Nothing is set any more; figures stay until the next plan_row. */
+void plan_reset(struct plan *plan);
 
 /* NULL when there is none. Words of a command line may write gpus-per-node for gpus_per_node. */
 const struct plan_input *plan_input_find(const struct plan_model *model, const char *name);

@@ -99,7 +99,7 @@ static void plan_staging(const struct rebalance_inputs *in, struct rebalance_out
     out->staging_write_left = figure_of(fmax(0, out->write_all.value - out->ingress.value));
     out->staging = figure_ratio(in->dataset, out->ingress.value, "nothing comes in");
     out->staging_runs = FIGURE(in->runs * out->staging.value, &out->staging);
-    out->ingress_needed = figure_ratio(in->dataset, in->target, "the target time is zero");
+    out->ingress_needed = figure_ratio(in->dataset, in->staging_target, "the target time is zero");
     out->ingress_needed_node = FIGURE(out->ingress_needed.value / in->nodes, &out->ingress_needed);
 }
 

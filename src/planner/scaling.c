@@ -105,9 +105,9 @@ static void plan_queue(const struct scaling_inputs *in, struct scaling_outputs *
 
 static void plan_rpcs(const struct scaling_inputs *in, struct scaling_outputs *out) {
     double alone =
-        ceil(in->link * in->request_time / (in->rpc_size * out->streams.value / in->clients));
-    double together = ceil(out->knee.value / out->streams_per_target.value);
-    double metadata = ceil(in->client_operations * in->operation_time);
+        whole_up(in->link * in->request_time / (in->rpc_size * out->streams.value / in->clients));
+    double together = whole_up(out->knee.value / out->streams_per_target.value);
+    double metadata = whole_up(in->client_operations * in->operation_time);
 
     out->osc_alone = figure_of(alone);
     out->osc_together = figure_of(together);
@@ -152,7 +152,7 @@ static void plan_verdict(const struct scaling_inputs *in, struct scaling_outputs
     if (out->depth.value < out->knee.value) {
         snprintf(text, WORDS_BYTES,
                  "%.4g requests at a target leave it idle at times: %.0f keep it busy",
-                 out->depth.value, ceil(out->knee.value));
+                 out->depth.value, whole_up(out->knee.value));
     } else if (out->depth.value > in->server_threads) {
         snprintf(text, WORDS_BYTES,
                  "more requests than a target works on at once: they wait in line, which costs "

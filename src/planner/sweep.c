@@ -83,18 +83,21 @@ double sweep_value(const struct sweep *sweep, uint32_t step) {
     if (step == 0 || step + 1 == sweep->step_count) {
         return step == 0 ? sweep->from : sweep->to;
     }
-    return sweep->by_factors ? sweep->from * pow(sweep->to / sweep->from, part)
-                             : sweep->from + (sweep->to - sweep->from) * part;
+    double low = fmin(sweep->from, sweep->to);
+    double high = fmax(sweep->from, sweep->to);
+    /* The factor between the ends may be larger than a number can be, their powers are not. */
+    double value = sweep->by_factors ? pow(sweep->from, 1 - part) * pow(sweep->to, part)
+                                     : sweep->from + (sweep->to - sweep->from) * part;
+
+    return fmin(high, fmax(low, value));
 }
 
 void sweep_apply(const struct sweep *sweep, struct plan *plan, uint32_t step) {
-    double low = fmin(sweep->from, sweep->to);
-    double high = fmax(sweep->from, sweep->to);
     struct plan_problem problem;
 
-    /* Both ends are in range, and so is what lies between, once rounding is cut off. */
-    int r = plan_set_number(plan, sweep->input, sweep->input->name,
-                            fmin(high, fmax(low, sweep_value(sweep, step))), &problem);
+    /* Both ends are in range, and so is what lies between. */
+    int r =
+        plan_set_number(plan, sweep->input, sweep->input->name, sweep_value(sweep, step), &problem);
     assert(r == 0);
     (void)r;
 }

@@ -41,9 +41,27 @@ static const struct token tokens_size[] = {
     {NULL, 0},
 };
 static const struct token tokens_time[] = {
-    {"s", 1},       {"ms", 1e-3},   {"us", 1e-6},      {"\u00b5s", 1e-6},   {"ns", 1e-9},
-    {"min", 60},    {"h", 3600},    {"d", 86400},      {"week", 7 * 86400}, {"month", 730 * 3600},
-    {"mo", 2628e3}, {"y", 31536e3}, {"year", 31536e3}, {NULL, 0},
+    {"s", 1},
+    {"ms", 1e-3},
+    {"us", 1e-6},
+    {"\u00b5s", 1e-6},
+    {"ns", 1e-9},
+    {"min", 60},
+    {"h", 3600},
+    {"hour", 3600},
+    {"hours", 3600},
+    {"d", 86400},
+    {"day", 86400},
+    {"days", 86400},
+    {"week", 7 * 86400},
+    {"weeks", 7 * 86400},
+    {"month", 730 * 3600},
+    {"months", 730 * 3600},
+    {"mo", 730 * 3600},
+    {"y", 8760 * 3600},
+    {"year", 8760 * 3600},
+    {"years", 8760 * 3600},
+    {NULL, 0},
 };
 static const struct token tokens_length[] = {{"m", 1}, {"km", 1e3}, {"cm", 0.01}, {NULL, 0}};
 

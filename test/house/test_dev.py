@@ -36,6 +36,7 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
            "programs": 7, "rings": 8}
+PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
 SHOAL = """#!/bin/sh
@@ -62,7 +63,8 @@ ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
 SIMULATOR_COUNT = 11 * 2
 # The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
 # run twice, with the log's flush and without.
-ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + SIMULATOR_COUNT
+ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + SIMULATOR_COUNT + \
+    sum(PLANNER.values())
 
 
 class Dev(unittest.TestCase):
@@ -77,9 +79,10 @@ class Dev(unittest.TestCase):
         os.mkdir(self.path("demo"))
         self.write("demo/demo", DEMO)
         os.chmod(self.path("demo/demo"), 0o755)
-        os.makedirs(self.path("test/e2e"))
-        for name, count in DRIVERS.items():
-            self.write(f"test/e2e/{name}.py", f'print("{count} passed, 0 failed")\n')
+        for folder, counts in (("test/e2e", DRIVERS), ("test/planner", PLANNER)):
+            os.makedirs(self.path(folder))
+            for name, count in counts.items():
+                self.write(f"{folder}/{name}.py", f'print("{count} passed, 0 failed")\n')
 
     def path(self, name):
         return os.path.join(self.root, name)

@@ -32,9 +32,7 @@ def architectures(shoal, tally):
         for model in ("size", "cost", "checkpoint"):
             for output, figure in first[model].items():
                 tally.check(figure["value"] is not None, f"{name}: {model}.{output}: {figure}")
-        tally.check(first["checkpoint"]["size"]["value"] ==
-                    next(entry["value"] for model in result["models"] if model["model"] == "size"
-                         for entry in model["inputs"] if entry["name"] == "checkpoint_size"),
+        tally.check(first["checkpoint"]["size"]["value"] == first["size"]["checkpoint"]["value"],
                     f"{name}: the size model and the checkpoint model differ in the checkpoint")
         needed = first["metadata"]["targets_needed"]["value"]
         tally.check(needed == first["size"]["metadata_targets"]["value"],

@@ -189,18 +189,21 @@ def check_files(shoal, tally):
 
 
 def check_options(shoal, tally):
-    """In the section of a model an option is one of its own or of all; elsewhere of any model."""
+    """In a model's section an option is its own, of all, or of a model that is linked there."""
     general = set(re.findall(r"--[a-z]+", plan.call(shoal, ["--help"])))
     own = {name: {"--" + entry["name"].replace("_", "-")
                   for entry in plan.plan(shoal, [name])["inputs"]} for name in model_names(shoal)}
     count = 0
     for section in re.split(r"^##+ ", text_of(PAGE), flags=re.MULTILINE):
-        known = own.get(section.split("\n", 1)[0], set().union(*own.values())) | general
+        title = section.split("\n", 1)[0]
+        linked = re.findall(r"\[[^]]*\]\(#(\w+)\)", section)
+        models = [title, *linked] if title in own else own
+        known = general.union(*(own.get(name, ()) for name in models))
         # Blocks of commands are run, comments are no text of the page.
         text = re.sub(r"^```.*?^```|<!--.*?-->", "", section, flags=re.DOTALL | re.MULTILINE)
         for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
             count += 1
-            tally.check(option in known, f"{PAGE}: {section.splitlines()[0]}: no option {option}")
+            tally.check(option in known, f"{PAGE}: {title}: no option {option}")
     tally.check(count > 10, f"{PAGE} has {count} options only")
 
 

@@ -2,7 +2,7 @@
 
 HOUR = 3600
 GPUS = "cost --nodes 4 --gpus-per-node 8 --gpu-price $1.924/h"
-BARE = GPUS + " --archive 0B --bought 0B --extra-nodes 2 --extra-price $1/h"
+BARE = GPUS + " --archive 0B --raw-per-usable 0 --extra-nodes 2 --extra-price $1/h"
 
 EXAMPLES = [
     dict(number=36,
@@ -61,7 +61,7 @@ EXAMPLES = [
                "amounts are 16 TB and 56 TB, and 16 TB bring 2.9 GB/s. The present type has 125, "
                "250, 500 and 1,000 MB/s per TiB; 200 was a step of the one before.",
          run="cost --storage managed --managed-level other --other-level 200MB/s/TiB "
-             "--other-price $0.30/GB/month --capacity 16TB --write-bandwidth 0B/s "
+             "--other-price $0.30/GB/month --capacity 16TB --write-needed 0B/s "
              "--managed-step 0B",
          expect={"managed_month": (4800, 1e-9), "managed_bandwidth": (2.9104e9, 1e-4)},
          compute={"TB for $9,600": ("9600 / 0.17 / 1000", 56.47)},

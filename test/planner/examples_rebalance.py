@@ -36,7 +36,7 @@ EXAMPLES = [
          right="1,000 s are 16.7 min, 50 of them 13.9 h. 30 to 120 s need 4.2 to 16.7 GB/s: 50 to "
                "197 connections of 85 MB/s.",
          run="rebalance --dataset 500GB --object-rate 500MB/s --connections 1 --runs 50 "
-             "--target 30s",
+             "--staging-target 30s",
          expect={"staging": (1000, 1e-9), "staging_runs": (50000, 1e-9),
                  "ingress_needed": (16.667e9, 1e-3)},
          compute={"hours": ("50000 / 3600", 13.889), "GB/s for 120 s": ("500 / 120", 4.1667),

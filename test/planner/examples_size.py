@@ -39,7 +39,7 @@ EXAMPLES = [
                  "of 4 TB hold 32 TB.",
          right="The arithmetic holds (2.19 s), the inputs do not: a drive of 4 TB writes about "
                "3.5 GB/s for long, so 28 GB/s, and the state is 980 GB, so 35 s.",
-         run="size --nodes 8 --storage-nodes 8 --checkpoint-size 980GB",
+         run="size --nodes 8 --storage-nodes 8 --params 70B",
          expect={"raw": (32e12, 1e-9), "write_bandwidth": (28e9, 1e-9),
                  "checkpoint_time": (35, 1e-9)},
          compute={"as claimed": ("140 / (8 * 8)", 2.1875)},

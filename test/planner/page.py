@@ -169,6 +169,15 @@ def links(tests):
     browser.open(before[0].split("#")[0] + "#checkpoint.target=<script>&nope.x=1")
     problem = browser.run("return document.getElementById('problem').textContent")
     tests.check("nope" in problem or "target" in problem, f"a link of nonsense: {problem}")
+    browser.run("document.getElementById('report').click()")
+    text = browser.run("return document.getElementById('discrepancy-text').value")
+    tests.check("nope.x = 1" in text, f"a discrepancy of a link of nonsense: {text}")
+    tests.check(browser.run("return ['pin', 'csv'].every("
+                            "(id) => document.getElementById(id).disabled)"),
+                "there is nothing to keep of a link of nonsense")
+    for name in ("constructor", "__proto__", "no-such"):
+        browser.open(before[0].split("#")[0] + "#scenario=" + name)
+        tests.check(browser.run("return results !== null"), f"a scenario called {name}")
     browser.open(before[0].split("#")[0])
 
 

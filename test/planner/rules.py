@@ -8,7 +8,7 @@ import plan
 # What Shoal does not do yet; where it is asked for, Shoal must be ruled out.
 MISSING = {"nodes": "2", "durable": "yes", "snapshots": "yes", "tiering": "yes", "managed": "yes"}
 MODEST = {"nodes": "1", "durable": "no", "snapshots": "no", "tiering": "no", "managed": "no",
-          "lifetime": "job", "write-bandwidth": "1GB/s"}
+          "lifetime": "job", "write-needed": "1GB/s"}
 
 
 def choose(shoal, given, more=()):

@@ -176,7 +176,11 @@ REFUSALS = [
     ("checkpoint --mode later", ["--mode takes one of sync|async"]),
     ("checkpoint --mode", ["--mode needs a value"]),
     ("checkpoint --nodes 8 --nodes 9", ["--nodes is given twice"]),
+    ("checkpoint --gpus-per-node 8 --gpus_per_node 9", ["--gpus_per_node is given twice"]),
+    ("checkpoint --nodes x", ["--nodes takes a number", "for example --nodes 32"]),
+    ("cluster --rpc-cost 60s", ["--rpc-cost takes 0 s to 1 s", "for example --rpc-cost 1s"]),
     ("checkpoint --nope 1", ["checkpoint has no option --nope"]),
+    ("'check\npoint'", ["no model \"check?point\""]),
     ("checkpoint nodes=8", ["not nodes=8"]),
     ("checkpoint metadata", ["one model"]),
     ("checkpoint --json --csv", ["--json or --csv"]),
@@ -192,6 +196,8 @@ REFUSALS = [
     ("--from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--from /", ["cannot be read"]),
     ("--from x --html y", ["say one of a model"]),
+    ("checkpoint --target=60", ["--target takes a time"]),
+    ("checkpoint --from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--html /nowhere/x", ["/nowhere/x cannot be written"]),
     ("--html /", ["/ is there already"]),
     ("--html x --json", ["takes no further options"]),
@@ -212,12 +218,23 @@ SCENARIOS = [
     ("[common]\nnoses = 8", ["no input \"noses\""]),
     ("[checkpoint]\ntarget = 60", ["[checkpoint] target takes a time"]),
     ("[checkpoint]\ntarget = =size", ["is no figure"]),
-    ("[checkpoint]\ntarget = =checkpoint.stall", ["circle"]),
+    ("[checkpoint]\nrestart = =checkpoint.recovery", ["circle that does not settle"]),
+    ("[checkpoint]\ntarget = =checkpoint.size", ["takes a time", "checkpoint.size is a size"]),
+    ("[checkpoint]\nwrite_bandwidth = size.write_bandwidth", ["by a second =: write_bandwidth ="]),
     ("[checkpoint]\nwrite_bandwidth = 0GB/s\n[loading]\ncheckpoint_stall = =checkpoint.stall",
      ["cannot be computed: the bandwidth is zero"]),
     ("[checkpoint]\nnodes = 8\0", ["zero byte"]),
-    ("[checkpoint]\nnodes = " + "8" * 2000, ["is neither"]),
+    ("[checkpoint]\nnodes = " + "8" * 2000, ["line 2 is longer than"]),
+    ("[check\x1b[31mpoint]\nnodes = 8", ["no model \"check?[31mpoint\""]),
+    (";" + "c" * 198 + "[checkpoint]\nnodes = 99", ["line 1 is longer than"]),
+    ("[checkpoint]\ntarget = =loading.useful",
+     ["target takes a time", "loading.useful is a share"]),
     ("x" * 1100000, ["cannot be read"]),
+]
+DATA = [
+    ("[price]\nh200_spot = $2/h", ["there is no [price] h200_spot"]),
+    ("[prices]\nh200_spott = $2/h", ["there is no [prices] h200_spott"]),
+    ("[prices]\nh200_spot = 2", ["h200_spot takes an amount in $"]),
 ]
 CALIBRATIONS = [
     ("", ["is not what"]), ("{}", ["is not what"]), ("[]", ["is not what"]),
@@ -242,11 +259,13 @@ def refusals(shoal, tally):
         check_refusal(shoal, tally, shlex.split(words), parts)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "file")
-        for option, rows in (("--from", SCENARIOS), ("--calibration", CALIBRATIONS)):
+        for option, rows in (("--from", SCENARIOS), ("--data", DATA),
+                             ("--calibration", CALIBRATIONS)):
             for text, parts in rows:
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-                words = [option, path] + (["cluster"] if option == "--calibration" else [])
+                words = [option, path] + {"--from": [], "--data": ["cost"],
+                                          "--calibration": ["cluster"]}[option]
                 check_refusal(shoal, tally, words, parts)
 
 
@@ -272,6 +291,9 @@ def outputs(shoal, tally):
         got = [row[number["name"]]["value"] for row in ends]
         tally.check(got[0] == number["least"] and got[-1] == number["most"],
                     f"{model}: a sweep from {got[0]} to {got[-1]}")
+    piped = subprocess.run([shoal, "plan", "--from", "/dev/stdin"], capture_output=True, text=True,
+                           input="[checkpoint]\nnodes = 77\n", check=False, timeout=60)
+    tally.check(" 77 " in piped.stdout, f"a scenario from a pipe: {piped.stderr}")
 
 
 def exact(entry, key):
@@ -334,8 +356,21 @@ def origins(shoal, tally):
                 "date" not in entries["extra_price"], f"a source: {entries['extra_price']}")
 
 
+def scenarios(shoal, tally):
+    """One model of a scenario, with options over it and swept, is the scenario's."""
+    path = os.path.join(HERE, "..", "..", "share", "shoal", "scenarios", "pretrain-32.ini")
+    models = plan.plan(shoal, ["--from", path])["models"]
+    for model in models:
+        one = plan.plan(shoal, [model["model"], "--from", path])
+        tally.check(one == model, f"{model['model']} --from is what --from says of it")
+    row = plan.plan(shoal, ["checkpoint", "--from", path, "--params=405B", "--sweep",
+                            "nodes=32..64:2"])["rows"]
+    tally.check([[figures[name]["value"] for name in ("size", "gpus")] for figures in row] ==
+                [[5.67e12, 256], [5.67e12, 512]], "options and a sweep over a scenario")
+
+
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
-         "calibration": calibration, "origins": origins,
+         "calibration": calibration, "origins": origins, "scenarios": scenarios,
          "architectures": architectures, "rules": rules}
 
 

@@ -10,6 +10,7 @@
 #include "rpc/worker.h"
 
 enum { BENCH_SESSIONS = 4, BENCH_OSTS = 2, BENCH_CHUNKS = 4096, BENCH_BULK_BYTES = 65536 };
+enum { BENCH_HELD = 8 };
 #define BENCH_MDT ((struct target_id){1})
 
 struct bench_session {
@@ -34,6 +35,9 @@ struct bench_ost {
     struct target_id id;
     uint64_t position;
     uint64_t synced;
+    bool holds_syncs; /* answers none but by bench_sync_answer */
+    struct call *held[BENCH_HELD];
+    uint32_t held_count;
 };
 
 struct meta_bench {
@@ -95,6 +99,8 @@ void bench_turn(struct meta_bench *bench);
 /* Runs the world for so long. */
 void bench_advance(struct meta_bench *bench, uint64_t ns);
 
+/* Answers the oldest sync that the OST holds; false: it holds none. */
+bool bench_sync_answer(struct bench_ost *ost);
 struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino, uint32_t generation);
 /* A write to the chunks of the capability's file that ends at `end`. */
 void bench_chunk_write(struct meta_bench *bench, const struct capability *capability, uint64_t end);

@@ -13,7 +13,7 @@
 
 /* 32 nodes, a campaign, RDMA, 20 GB/s. */
 static const struct choose_inputs plain = {
-    .nodes = 32, .lifetime = 1, .network = 1, .write_bandwidth = 20e9, .small_files = 0.2};
+    .nodes = 32, .lifetime = 1, .network = 1, .write_needed = 20e9, .small_files = 0.2};
 
 static void rules_that_are_read(void **state) {
     (void)state;
@@ -29,7 +29,7 @@ static void rules_that_are_read(void **state) {
         {"nodes >= 32 and nodes <= 32 : no : a: b", true, true, 0, "a: b"},
         {"lifetime == campaign and network != tcp : -1 : x", true, false, -1, "x"},
         {"lifetime != campaign : 1 : x", false, false, 1, "x"},
-        {"write_bandwidth == 20GB/s and small_files < 20.1% : 1 : x", true, false, 1, "x"},
+        {"write_needed == 20GB/s and small_files < 20.1% : 1 : x", true, false, 1, "x"},
         {"small_files<0.2 and nodes==32 : 1 : x", false, false, 1, "x"},
         {"off", false, false, 0, ""},
     };
@@ -66,8 +66,9 @@ static void rules_that_are_refused(void **state) {
         {"nodes > : 1 : x", "\"nodes >\" is no comparison"},
         {"> 3 : 1 : x", "\"> 3\" is no comparison"},
         {"nodes = 3 : 1 : x", "\"nodes = 3\" is no comparison"},
-        {"nodes > many : 1 : x", "nodes is compared with a number, not \"many\""},
-        {"write_bandwidth > 5 : 1 : x", "for example write_bandwidth > 20GB/s"},
+        {"nodes > many : 1 : x", "nodes is compared with a number, not \"many\": "
+                                 "for example nodes > 128"},
+        {"write_needed > 5 : 1 : x", "for example write_needed > 20GB/s"},
         {"lifetime == forever : 1 : x", "lifetime is one of job|campaign|permanent"},
         {"lifetime >= job : 1 : x", "compare it by == or !="},
         /* Also behind what is false already. */

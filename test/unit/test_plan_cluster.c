@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 /* Counted chunk by chunk, as clients place them. */
-static void test_spread_is_the_placement(void **state) {
-    (void)state;
-    enum { FILES = 300, STRIPE = 3, TARGETS = 17, CHUNKS = 12 };
+static void check_spread(uint16_t stripe_count) {
+    enum { FILES = 300, TARGETS = 17, CHUNKS = 2 * 3 * 16 * 17 };
+    uint32_t width = MIN(stripe_count, TARGETS + 0U);
     struct pool_version *pool = calloc(1, sizeof *pool);
     uint32_t load[TARGETS] = {0};
     uint32_t most = 0;
@@ -27,7 +27,7 @@ static void test_spread_is_the_placement(void **state) {
     }
     for (uint32_t seed = 0; seed < FILES; seed++) {
         struct layout layout = {
-            .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE, .seed = seed};
+            .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = stripe_count, .seed = seed};
 
         for (uint64_t chunk = 0; chunk < CHUNKS; chunk++) {
             load[layout_chain(&layout, pool, chunk)]++;
@@ -36,10 +36,19 @@ static void test_spread_is_the_placement(void **state) {
     for (uint32_t i = 0; i < TARGETS; i++) {
         most = MAX(most, load[i]);
     }
-    assert_true(cluster_spread(FILES, STRIPE, TARGETS, &spread, &on_fullest));
+    assert_true(cluster_spread(FILES, stripe_count, TARGETS, &spread, &on_fullest));
     assert_near(spread, most / ((double)FILES * CHUNKS / TARGETS), 1e-12);
-    assert_near(on_fullest, most / (double)(FILES * CHUNKS / STRIPE), 1e-12);
+    assert_near(on_fullest, most / (double)(FILES * CHUNKS / width), 1e-12);
     free(pool);
+}
+
+static void test_spread_is_the_placement(void **state) {
+    (void)state;
+    static const uint16_t stripe_counts[] = {1, 2, 3, 16, 17, 40};
+
+    for (size_t i = 0; i < ARRAY_SIZE(stripe_counts); i++) {
+        check_spread(stripe_counts[i]);
+    }
 }
 
 static void test_a_wide_stripe_is_even(void **state) {

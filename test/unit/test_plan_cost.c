@@ -23,7 +23,7 @@ static struct cost_inputs plain_inputs(void) {
         .extra_nodes = 2,
         .extra_price = 1 / hour,
         .fsx_125 = 0.145 / 1073741824.0 / month,
-        .write_bandwidth = 1e9,
+        .write_needed = 1e9,
         .managed_step = 2400 * 1073741824.0,
         .hours_per_month = month,
     };
@@ -55,10 +55,12 @@ static void payback_earns_what_was_paid(void **state) {
     struct cost_inputs in = plain_inputs();
     struct cost_outputs out = {0};
 
-    in.bought = 100e12;
+    in.raw_per_usable = 1;
     in.drive_price = 333e-12;
     cost_plan(&in, &out);
     close_to(&out.upfront, 33300);
+    close_to(&out.own_month_all, 33300 / 36.0 + 730 * 2);
+    close_to(&out.managed_more, out.managed_month.value - out.own_month_all.value);
     close_to(&out.payback, 33300 / (2.92544 * 730));
     close_to(&out.tco_3, 33300 + 36 * 730 * 2);
     close_to(&out.saved_3, 36 * 730 * 2.92544 - 33300);
@@ -69,6 +71,25 @@ static void payback_earns_what_was_paid(void **state) {
     assert_true(out.upfront.value == 0);
 }
 
+/* What is bought holds what is stored, however much that is. */
+static void flash_follows_capacity(void **state) {
+    (void)state;
+    struct cost_inputs in = plain_inputs();
+    struct cost_outputs out = {0};
+
+    in.raw_per_usable = 1.28;
+    in.drive_price = 100e-12;
+    cost_plan(&in, &out);
+    close_to(&out.bought, 128e12);
+    double unit_cost = out.unit_cost.value - out.own_month.value / (month * in.capacity);
+    in.capacity = 300e12;
+    cost_plan(&in, &out);
+    close_to(&out.bought, 384e12);
+    close_to(&out.bought_cost, 38400);
+    double other = out.unit_cost.value - out.own_month.value / (month * in.capacity);
+    assert_true(fabs(other / unit_cost - 1) < 1e-9);
+}
+
 static void managed_capacity_follows_bandwidth(void **state) {
     (void)state;
     struct cost_inputs in = plain_inputs();
@@ -76,12 +97,12 @@ static void managed_capacity_follows_bandwidth(void **state) {
 
     /* 1.2 TiB of their making, 1,200 GiB, at $0.145: $174 a month. */
     in.capacity = 1;
-    in.write_bandwidth = 0;
+    in.write_needed = 0;
     in.managed_step = 1200 * 1073741824.0;
     cost_plan(&in, &out);
     close_to(&out.managed_month, 174);
     /* 20 GB/s at 125 MB/s a TiB are 160 TiB, however little is stored. */
-    in.write_bandwidth = 20e9;
+    in.write_needed = 20e9;
     in.managed_step = 0;
     cost_plan(&in, &out);
     close_to(&out.managed_capacity, 160 * 1099511627776.0);
@@ -103,10 +124,10 @@ static void the_cheapest_level(void **state) {
     in.fsx_1000 = 0.6 / gibibyte_month;
     /* Capacity binds: the least price. Bandwidth binds: the most bandwidth for the money. */
     cost_plan(&in, &out);
-    assert_string_equal(out.managed_cheapest.text, "125, at $13572 a month");
-    in.write_bandwidth = 400e9;
+    assert_string_equal(out.managed_cheapest.text, "125, at $13,572 a month");
+    in.write_needed = 400e9;
     cost_plan(&in, &out);
-    assert_string_equal(out.managed_cheapest.text, "1000, at $246240 a month");
+    assert_string_equal(out.managed_cheapest.text, "1000, at $246,240 a month");
 }
 
 static void more_costs_never_help(void **state) {
@@ -117,10 +138,9 @@ static void more_costs_never_help(void **state) {
         struct cost_inputs in = plain_inputs();
 
         cost_plan(&in, &less);
-        *(double *[]){&in.extra_nodes,   &in.extra_price, &in.licence,
-                      &in.running_costs, &in.bought,      &in.idle_after}[i] += i == 2   ? 1e-17
-                                                                                : i == 4 ? 1e12
-                                                                                         : 0.01;
+        *(double *[]){&in.extra_nodes,   &in.extra_price,    &in.licence,
+                      &in.running_costs, &in.raw_per_usable, &in.idle_after}[i] +=
+            i == 2 ? 1e-17 : 0.01;
         in.drive_price = 1e-10;
         cost_plan(&in, &more);
         assert_true(more.saved_3.value < less.saved_3.value);
@@ -161,7 +181,7 @@ static void free_things_are_named(void **state) {
     assert_string_equal(
         out.not_counted.text,
         "licence, running costs, flash, servers and work to set up, object store, egress");
-    in.archive = in.egress = in.licence = in.running_costs = in.bought = in.setup = 1;
+    in.archive = in.egress = in.licence = in.running_costs = in.raw_per_usable = in.setup = 1;
     cost_plan(&in, &out);
     assert_string_equal(out.not_counted.text, "nothing");
 }
@@ -170,6 +190,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(break_even_is_a_share),
         cmocka_unit_test(payback_earns_what_was_paid),
+        cmocka_unit_test(flash_follows_capacity),
         cmocka_unit_test(managed_capacity_follows_bandwidth),
         cmocka_unit_test(the_cheapest_level),
         cmocka_unit_test(more_costs_never_help),

@@ -78,6 +78,15 @@ static void test_preset(void **state) {
     assert_non_null(strstr(out.verdict.text, "bound by the parallel file system"));
     assert_non_null(strstr(out.verdict.text, "does not get it"));
 
+    const char *nothing = "a preset of this workload is not above 0";
+    assert_int_equal(data_set(&data, "preset.unet3d", "step_h100", "0s"), 0);
+    loading_plan(&data, &in, &out);
+    assert_cannot(out.sample_rate, nothing);
+    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "-3B"), 0);
+    loading_plan(&data, &in, &out);
+    assert_cannot(out.sample_size, nothing);
+    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "100MB"), 0);
+
     const char *unknown = "the presets say nothing of this workload on this accelerator";
     in.accelerator = MI355;
     loading_plan(&data, &in, &out);

@@ -49,13 +49,29 @@ static void test_erlang_of_many_servers(void **state) {
 
 static void test_targets(void **state) {
     (void)state;
-    in.files = 20e6;
+    in.file_rate = 20e6;
     in.operations_per_file = 1;
     in.target_rate = 200e3;
     in.utilisation = 1;
     in.metadata_targets = 0;
     metadata_plan(&in, &out);
     assert_figure(out.targets_needed, 100, 0);
+    /* 0.29 * 100,000 is a little less than 29,000 as a number. */
+    in.target_rate = 100e3;
+    in.utilisation = 29 * 0.01;
+    for (int count = 1; count <= 40; count++) {
+        in.file_rate = 29e3 * count;
+        metadata_plan(&in, &out);
+        assert_figure(out.targets_needed, count, 0);
+    }
+    in.file_rate = 29e3 + 1;
+    metadata_plan(&in, &out);
+    assert_figure(out.targets_needed, 2, 0);
+
+    in.file_rate = 20e6;
+    in.target_rate = 200e3;
+    in.utilisation = 1;
+    metadata_plan(&in, &out);
     assert_figure(out.load, 1, 0);
     assert_cannot(out.wait, "more arrives than the targets sustain");
     assert_cannot(out.response, "more arrives than the targets sustain");
@@ -70,7 +86,7 @@ static void test_targets(void **state) {
     assert_cannot(out.targets_needed, "the utilisation is zero");
     assert_cannot(out.stat_time, "the utilisation is zero");
     assert_cannot(out.dedicated_wait, "the utilisation is zero");
-    in.files = 0;
+    in.file_rate = 0;
     metadata_plan(&in, &out);
     assert_figure(out.targets_needed, 1, 0);
     assert_figure(out.wait, 0, 0);
@@ -81,7 +97,7 @@ static void test_more_targets_never_wait_longer(void **state) {
     double before = INFINITY;
 
     (void)state;
-    in.files = 100e3;
+    in.file_rate = 100e3;
     for (in.metadata_targets = 4; in.metadata_targets < 200; in.metadata_targets *= 1.5) {
         metadata_plan(&in, &out);
         assert_true(out.wait.value <= before);
@@ -100,7 +116,7 @@ static void test_one_thread(void **state) {
     (void)state;
     in.threads = 1;
     in.metadata_targets = 1;
-    in.files = 50e3;
+    in.file_rate = 50e3;
     in.operations_per_file = 1;
     metadata_plan(&in, &out);
     assert_figure(out.wait, 1e-5, 1e-12);
@@ -111,7 +127,7 @@ static void test_one_thread(void **state) {
 
 static void test_serial_stat(void **state) {
     (void)state;
-    in.files = 0;
+    in.file_rate = 0;
     in.threads = 1;
     in.round_trip = 990e-6;
     in.entries = 100e3;
@@ -126,10 +142,10 @@ static void test_serial_stat(void **state) {
 
 static void test_storm(void **state) {
     (void)state;
-    in.clients = 10e3;
+    in.listing_nodes = 10e3;
     in.entries = 1e6;
     in.listings = 1;
-    in.changes = 5;
+    in.directory_changes = 5;
     metadata_plan(&in, &out);
     assert_figure(out.stat_requests, 10e3 * 1001e3, 0);
     assert_figure(out.plus_requests, 10e3 * 1000, 0);
@@ -138,7 +154,7 @@ static void test_storm(void **state) {
     assert_figure(out.sealed_requests, 10e3 * 1000, 0);
 
     in.listings = 8;
-    in.changes = 2;
+    in.directory_changes = 2;
     metadata_plan(&in, &out);
     assert_figure(out.lease_requests, 10e3 * 3002, 0);
     assert_true(out.stat_time.value > out.plus_time.value);
@@ -162,8 +178,9 @@ static void test_placement(void **state) {
     assert_figure(out.metadata_work, 0.6, 1e-12);
     assert_figure(out.data_work, 2, 1e-12);
     assert_figure(out.colocated_headroom, 10 / 2.6, 1e-12);
-    assert_figure(out.dedicated_best, 2, 0);
     assert_figure(out.dedicated_headroom, 2 / 0.6, 1e-12);
+    assert_figure(out.dedicated_best, 3, 0);
+    assert_figure(out.dedicated_best_headroom, 7.0 / 2, 1e-12);
     assert_true(out.colocated_wait.value > out.colocated_first_wait.value);
     assert_true(out.colocated_first_wait.value > out.dedicated_wait.value);
 
@@ -173,6 +190,7 @@ static void test_placement(void **state) {
         for (in.metadata_targets = 1; in.metadata_targets < 10; in.metadata_targets++) {
             metadata_plan(&in, &out);
             assert_true(out.dedicated_headroom.value <= out.colocated_headroom.value * 1.000001);
+            assert_true(out.dedicated_headroom.value <= out.dedicated_best_headroom.value);
         }
         in.metadata_targets = 2;
         metadata_plan(&in, &out);
@@ -182,11 +200,12 @@ static void test_placement(void **state) {
     in.metadata_targets = 10;
     metadata_plan(&in, &out);
     assert_cannot(out.dedicated_headroom, "no storage node is left for data");
+    assert_cannot(out.dedicated_wait, "no storage node is left for data");
     in.data_rate = 100e9;
     metadata_plan(&in, &out);
     assert_cannot(out.colocated_wait, "more is to be done than the storage nodes can");
     in.data_rate = 0;
-    in.files = 0;
+    in.file_rate = 0;
     in.metadata_targets = 2;
     metadata_plan(&in, &out);
     assert_cannot(out.colocated_headroom, "there is no load");
@@ -200,13 +219,52 @@ static void test_words(void **state) {
     (void)state;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text, "the targets suffice");
-    in.files = 50e3;
+    in.file_rate = 50e3;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text, "the targets keep up, but are busier than they may be");
-    in.files = 100e3;
+    in.file_rate = 100e3;
     metadata_plan(&in, &out);
     assert_string_equal(out.verdict.text,
                         "too few targets: 5 are needed, or clients wait without end");
+}
+
+/* Where more targets are needed than there are nodes, the words are of the figures beside them. */
+static void test_words_about_the_placement(void **state) {
+    (void)state;
+    in.metadata_targets = 0;
+    in.file_rate = 1.024e6;
+    in.storage_nodes = 40;
+    metadata_plan(&in, &out);
+    assert_figure(out.targets_used, 52, 0);
+    assert_figure(out.dedicated_best, 37, 0);
+    assert_string_equal(out.verdict.text,
+                        "the targets suffice, but are more than the storage nodes");
+    assert_string_equal(out.placement.text,
+                        "co-located on all nodes: metadata waits 157.4 us, at most 1.22 times this "
+                        "load; with 52 dedicated ones no storage node is left for data; 37 carry "
+                        "at most 1.2 times it");
+    in.metadata_targets = 20;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "20 dedicated ones do not carry this load; 37 "));
+    in.metadata_targets = 37;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "dedicated: metadata waits "));
+    in.metadata_targets = 0;
+    in.utilisation = 0;
+    metadata_plan(&in, &out);
+    assert_non_null(strstr(out.placement.text, "no number of dedicated ones follows: the util"));
+}
+
+static void test_whole_threads_count(void **state) {
+    (void)state;
+    in.threads = 1.5;
+    metadata_plan(&in, &out);
+    assert_figure(out.threads_used, 1, 0);
+    double wait = out.wait.value;
+    assert_figure(out.service, 1 / in.target_rate, 1e-12);
+    in.threads = 1;
+    metadata_plan(&in, &out);
+    assert_figure(out.wait, wait, 0);
 }
 
 int main(void) {
@@ -220,6 +278,8 @@ int main(void) {
         cmocka_unit_test_setup(test_storm, reset),
         cmocka_unit_test_setup(test_placement, reset),
         cmocka_unit_test_setup(test_words, reset),
+        cmocka_unit_test_setup(test_words_about_the_placement, reset),
+        cmocka_unit_test_setup(test_whole_threads_count, reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

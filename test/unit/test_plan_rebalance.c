@@ -111,12 +111,12 @@ static void test_staging(void **state) {
     desk_assert(&desk, "ingress_node", 62.5e6, 1e-12);
     desk_assert(&desk, "staging_write_left",
                 desk_value(&desk, "write_all") - desk_value(&desk, "ingress"), 1e-12);
-    desk_run(&desk, "--target 30s");
+    desk_run(&desk, "--staging-target 30s");
     desk_assert(&desk, "ingress_needed", 500e9 / 30, 1e-12);
     desk_run(&desk, "--connections 100000 --nodes 2");
     desk_assert(&desk, "ingress", 50e9, 1e-12);
     assert_string_equal(desk_words(&desk, "staging_binding"), "the network of the nodes");
-    desk_run(&desk, "--connections 0 --target 0s");
+    desk_run(&desk, "--connections 0 --staging-target 0s");
     assert_string_equal(desk_cannot(&desk, "staging_runs"), "nothing comes in");
     assert_string_equal(desk_cannot(&desk, "ingress_needed_node"), "the target time is zero");
     desk_deinit(&desk);

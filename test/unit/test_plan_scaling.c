@@ -131,6 +131,17 @@ static void test_too_few_points(void **state) {
     assert_figure(out.usl_alone, in.link, 0);
 }
 
+static void test_no_serial_share_is_more_than_all(void **state) {
+    (void)state;
+    in.points = (struct points){.count = 3, .x = {1, 2, 4}, .y = {100, 60, 30}};
+    scaling_plan(&in, &out);
+    assert_cannot(out.amdahl_serial, "it falls with more clients, which no serial share explains");
+    assert_null(out.usl.cannot);
+    in.points = (struct points){.count = 3, .x = {1, 2, 4}, .y = {100, 100, 100}};
+    scaling_plan(&in, &out);
+    assert_figure(out.amdahl_serial, 1, 1e-9);
+}
+
 static void test_points_are_in_gigabytes(void **state) {
     (void)state;
     in.points = points_of(25, 0.01, 1e-4);
@@ -240,6 +251,7 @@ int main(void) {
         cmocka_unit_test_setup(test_fit_finds_what_made_the_points, reset),
         cmocka_unit_test_setup(test_fit_of_negative_coefficients, reset),
         cmocka_unit_test_setup(test_fit_is_least, reset),
+        cmocka_unit_test_setup(test_no_serial_share_is_more_than_all, reset),
         cmocka_unit_test_setup(test_too_few_points, reset),
         cmocka_unit_test_setup(test_points_are_in_gigabytes, reset),
         cmocka_unit_test_setup(test_laws_at_their_ends, reset),

@@ -26,7 +26,8 @@ static struct size_inputs plain_inputs(void) {
         .data_shards = 3,
         .parity_shards = 1,
         .dataset = 10e12,
-        .checkpoint_size = 980e9,
+        .params = 70e9,
+        .bytes_per_parameter = 14,
         .checkpoints_kept = 3,
         .target = 60,
         .interval = 1800,
@@ -111,7 +112,7 @@ static void nodes_follow_the_need(void **state) {
     close_to(&out.nodes_for_bandwidth, 5); /* 16.33 GB/s in 3.5 GB/s */
     close_to(&out.nodes_needed, 5);
     assert_string_equal(out.verdict.text,
-                        "large enough: the bandwidth needs 5 of the storage nodes");
+                        "large enough: the write bandwidth needs 5 of the storage nodes");
     in.protection = SIZE_ERASURE;
     in.data_shards = 16;
     in.parity_shards = 2;
@@ -122,6 +123,55 @@ static void nodes_follow_the_need(void **state) {
     in.target = 1;
     size_plan(&in, &out);
     assert_non_null(strstr(out.verdict.text, "the training nodes' NICs are slower"));
+}
+
+static void the_model_makes_the_checkpoint(void **state) {
+    (void)state;
+    struct size_inputs in = plain_inputs();
+    struct size_outputs out = {0};
+
+    size_plan(&in, &out);
+    close_to(&out.checkpoint, 980e9);
+    in.params = 140e9;
+    in.bytes_per_parameter = 2;
+    size_plan(&in, &out);
+    close_to(&out.checkpoint, 280e9);
+    close_to(&out.checkpoint_time, 2.5);
+    /* A size that is given counts, whatever the model. */
+    in.checkpoint_size = 112e9;
+    size_plan(&in, &out);
+    close_to(&out.checkpoint, 112e9);
+    close_to(&out.needed, 10e12 + 4 * 112e9);
+}
+
+static void reading_asks_for_nodes(void **state) {
+    (void)state;
+    struct size_inputs in = plain_inputs();
+    struct size_outputs out = {0};
+
+    size_plan(&in, &out);
+    assert_true(out.nodes_for_reading.value == 0 && !out.nodes_for_reading.cannot);
+    in.read_needed = 130e9;
+    size_plan(&in, &out);
+    close_to(&out.nodes_for_reading, 20); /* in 6.5 GB/s */
+    close_to(&out.nodes_needed, 20);
+    assert_string_equal(out.verdict.text,
+                        "large enough: the read bandwidth needs 20 of the storage nodes");
+    /* Any one copy is read. */
+    in.protection = SIZE_COPIES;
+    size_plan(&in, &out);
+    close_to(&out.nodes_for_reading, 20);
+    in.efficiency = 0.5;
+    size_plan(&in, &out);
+    assert_string_equal(out.verdict.text, "too small: the read bandwidth needs 40 storage nodes");
+    in.read_needed = 401e9;
+    size_plan(&in, &out);
+    assert_string_equal(
+        out.verdict.text,
+        "no number of storage nodes lets training read so much: its nodes' NICs are slower");
+    in.drive_read = 0;
+    size_plan(&in, &out);
+    assert_string_equal(out.nodes_needed.cannot, "a storage node has no bandwidth");
 }
 
 /* With as many nodes as it asks for, the capacity suffices and the target is met. */
@@ -145,12 +195,14 @@ static void what_is_asked_for_suffices(void **state) {
         in.dataset = (double)prng_below(&prng, 1000) * 1e12;
         in.target = 1 + (double)prng_below(&prng, 600);
         in.efficiency = (double)(1 + prng_below(&prng, 100)) / 100;
+        in.read_needed = (double)prng_below(&prng, 1000) * 1e9;
         size_plan(&in, &out);
         in.storage_nodes = out.nodes_needed.value;
         size_plan(&in, &out);
-        if (out.filled.value > 1 + 1e-12 || out.checkpoint_time.value > in.target * (1 + 1e-12)) {
-            fail_msg("seed %llu, round %d: %g full, %g s", (unsigned long long)seed, i,
-                     out.filled.value, out.checkpoint_time.value);
+        if (out.filled.value > 1 + 1e-12 || out.checkpoint_time.value > in.target * (1 + 1e-12) ||
+            out.read_bandwidth.value < in.read_needed * (1 - 1e-12)) {
+            fail_msg("seed %llu, round %d: %g full, %g s, %g B/s read", (unsigned long long)seed, i,
+                     out.filled.value, out.checkpoint_time.value, out.read_bandwidth.value);
         }
         double bandwidth = out.write_bandwidth.value;
         in.storage_nodes++;
@@ -201,9 +253,14 @@ static void what_cannot_be(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_becomes_usable),    cmocka_unit_test(the_least_binds),
-        cmocka_unit_test(nodes_follow_the_need), cmocka_unit_test(what_is_asked_for_suffices),
-        cmocka_unit_test(archive_and_metadata),  cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(raw_becomes_usable),
+        cmocka_unit_test(the_least_binds),
+        cmocka_unit_test(nodes_follow_the_need),
+        cmocka_unit_test(what_is_asked_for_suffices),
+        cmocka_unit_test(the_model_makes_the_checkpoint),
+        cmocka_unit_test(reading_asks_for_nodes),
+        cmocka_unit_test(archive_and_metadata),
+        cmocka_unit_test(what_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

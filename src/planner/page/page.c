@@ -27,11 +27,12 @@ static bool line_next(const char **at, struct line *line) {
     }
     const char *text = *at;
     *at += size + (text[size] == '\n');
-    if (size >= sizeof line->text) {
+    size_t taken = MIN(size, sizeof line->text - 1);
+    memcpy(line->text, text, taken);
+    line->text[taken] = '\0';
+    if (taken < size) {
         return true;
     }
-    memcpy(line->text, text, size);
-    line->text[size] = '\0';
     char *field = line->text;
     while (field) {
         char *tab = strchr(field, '\t');
@@ -65,7 +66,14 @@ static int take_rows(const char *at, struct data *data, struct plan_problem *pro
                             : -ERR_MALFORMED;
     }
     if (r < 0) {
-        plan_complain(problem, "a setting is malformed or too long: %s", err_text(r));
+        if (r == -ERR_NO_SPACE) {
+            plan_complain(problem, "more than %d settings", DATA_ROWS_MAX);
+        } else if (line.count == 3) {
+            plan_complain(problem, "[%.64s] %.64s is malformed or longer than %d bytes",
+                          line.fields[0], line.fields[1], DATA_TEXT_BYTES - 1);
+        } else {
+            plan_complain(problem, "a setting is malformed or too long: \"%.40s\"", line.text);
+        }
     }
     return r;
 }

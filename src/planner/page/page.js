@@ -132,7 +132,8 @@ function makeForms() {
   for (const [section, title, inputs] of sections) {
     const details = element("details", {id: `form-${section}`},
       element("summary", {text: title}), ...inputs.map((input) => field(section, input)));
-    details.open = section === "common" || section === "checkpoint";
+    details.open = matchMedia("(min-width: 62rem)").matches &&
+      (section === "common" || section === "checkpoint");
     $("inputs").append(details);
   }
 }
@@ -182,6 +183,8 @@ function compute() {
   const answer = ask("run", ...settingLines());
   $("problem").hidden = !answer.problem;
   $("results").classList.toggle("stale", Boolean(answer.problem));
+  /* Of a link that is refused there is nothing to keep yet. */
+  $("pin").disabled = $("csv").disabled = Boolean(answer.problem) && results === null;
   if (answer.problem) {
     /* "[checkpoint] target takes a time ..." names the field. */
     const match = /^\[(\w+)\] (\w+)/.exec(answer.problem);
@@ -305,6 +308,13 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+/* A share and a count have the same base unit; their texts tell them apart. */
+function axisUnit(unit, values) {
+  const known = values.filter((value) => value.value !== null);
+  return unit === "1" && known.length && known.every((value) => value.text.endsWith("%"))
+    ? "share" : unit;
+}
+
 function curve(chart) {
   const answer = ask("sweep", `${chart.model}\t${chart.input}=${chart.range}`, ...settingLines());
   if (answer.problem) {
@@ -313,19 +323,20 @@ function curve(chart) {
   const metas = chart.outputs.map((name) => answer.outputs.find((meta) => meta.name === name));
   const rows = answer.rows.map((row) => ({x: row[chart.input],
     y: chart.outputs.map((name) => row[name])}));
-  return {points: rows, labels: chart.names ?? metas.map((meta) => meta.label), unit: metas[0].unit,
-          inputUnit: answer.inputs.find((one) => one.name === chart.input).unit};
+  return {points: rows, labels: chart.names ?? metas.map((meta) => meta.label),
+          unit: axisUnit(metas[0].unit, rows.map((row) => row.y[0])),
+          inputUnit: axisUnit(answer.inputs.find((one) => one.name === chart.input).unit,
+                              rows.map((row) => row.x))};
 }
 
 const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
 
 function tick(value, unit) {
-  if (unit === "1" && Math.abs(value) <= 1) {
-    return String(Number(value.toPrecision(3)));
+  if (unit === "share") {
+    return `${Number((value * 100).toPrecision(3))} %`;
   }
   if (unit === "s") {
-    for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "us"],
-                                [1e-9, "ns"]]) {
+    for (const [size, name] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"], [1e-3, "ms"], [1e-6, "us"], [1e-9, "ns"]]) {
       if (Math.abs(value) >= size) {
         return `${Number((value / size).toPrecision(3))} ${name}`;
       }
@@ -441,7 +452,7 @@ function hash() {
 function readHash() {
   const given = new URLSearchParams(location.hash.slice(1));
   const name = given.get("scenario");
-  if (name && files.scenarios[name]) {
+  if (name && Object.hasOwn(files.scenarios, name)) {
     $("scenario").value = name;
     load(name);
   } else if (given.has("defaults")) {
@@ -511,7 +522,7 @@ function download() {
 function discrepancy() {
   return [`Shoal planner ${description.version}`, "", "Which number is wrong, and what it should be:",
     "", "", "Inputs:", ...[...settings].map(([path, text]) => `  ${path} = ${text}`), "", "Results:",
-    ...TILES.map((path) => `  ${path} = ${figure(path).text}`), ""].join("\n");
+    ...(results ? TILES.map((path) => `  ${path} = ${figure(path).text}`) : []), ""].join("\n");
 }
 
 function makeBar() {

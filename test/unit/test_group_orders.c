@@ -1,0 +1,102 @@
+/* Orders to OSTs that are slow to have on disk what they have done. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta_bench.h"
+
+enum { SEEDS = 10, ANSWERS_MAX = 100 };
+
+static void sync_all(struct meta_bench *bench) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* A file in chunks, closed. */
+static struct bench_chunks *file_make(struct meta_bench *bench, struct bytes name) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_CREATE, &call);
+    call.request.create.parent = INO_ROOT;
+    call.request.create.name = name;
+    call.request.create.mode = 0644;
+    call.request.create.open_flags = OPEN_WRITE;
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, 0, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert.ino = ino;
+    call.request.inline_convert.stage = INLINE_CONVERT_BEGIN;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    uint32_t generation = call.reply.inline_convert.capability.generation;
+    bench_prepare(bench, 0, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = ino, .size = 5000, .wrote = 1, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return bench_chunks_find(bench, ino.value, generation);
+}
+
+/* Until all OSTs have been told. */
+static void file_remove(struct meta_bench *bench, struct bytes name) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_UNLINK, &call);
+    call.request.unlink.parent = INO_ROOT;
+    call.request.unlink.name = name;
+    assert_int_equal(bench_run(bench, &call), 0);
+    sync_all(bench);
+    bench_advance(bench, 5 * NS_PER_S);
+}
+
+static uint64_t orders_count(struct meta_bench *bench) {
+    struct group_stats stats;
+
+    bench_stats(bench, &stats);
+    return stats.order_count;
+}
+
+/* What an OST answers late is about the orders that it was asked for, not about those that it has
+ * done since. */
+static void test_late_sync(void **state) {
+    const struct bytes first = {(const uint8_t *)"a", 1};
+    const struct bytes second = {(const uint8_t *)"b", 1};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct bench_options options = {.seed = seed};
+        struct meta_bench *bench = bench_new(&options);
+        struct bench_ost *late = &bench->osts[BENCH_OSTS - 1];
+
+        (void)file_make(bench, first);
+        const struct bench_chunks *chunks = file_make(bench, second);
+        late->holds_syncs = true;
+        file_remove(bench, first);
+        file_remove(bench, second);
+        assert_true(chunks->deleted);
+        assert_int_equal(orders_count(bench), 2);
+        for (int i = 0; orders_count(bench) > 0; i++) {
+            assert_true(i < ANSWERS_MAX);
+            assert_true(bench_sync_answer(late));
+            bench_advance(bench, 5 * NS_PER_S);
+        }
+        for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+            if (bench->osts[i].synced != bench->osts[i].position) {
+                fail_msg("seed %llu: all orders are done, and OST %u has %llu of %llu on disk",
+                         (unsigned long long)seed, i, (unsigned long long)bench->osts[i].synced,
+                         (unsigned long long)bench->osts[i].position);
+            }
+        }
+        bench_free(bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_late_sync),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
