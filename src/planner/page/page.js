@@ -20,7 +20,7 @@ const CHARTS = [
    input: "clients", range: "1..1024:31log", outputs: ["quoted", "amdahl", "usl"], log: true,
    logY: true},
   {id: "cost", title: "Cost a month against capacity", model: "cost", input: "capacity",
-   range: "10TB..2PB:25log", outputs: ["own_month", "managed_month"], log: true, logY: true},
+   range: "10TB..2PB:25log", outputs: ["own_month_all", "managed_month"], log: true, logY: true},
 ];
 
 const $ = (id) => document.getElementById(id);
