@@ -21,8 +21,8 @@ const CHARTS = [
    input: "clients", range: "1..1024:31log", outputs: ["quoted", "amdahl", "usl"], log: true,
    logY: true, axis: "throughput", names: ["widely quoted S(N)", "Amdahl", "USL"]},
   {id: "cost", title: "Cost a month against capacity", model: "cost", input: "capacity",
-   range: "10TB..2PB:25log", outputs: ["own_month", "managed_month"], log: true, logY: true,
-   axis: "cost a month", names: ["own, what recurs", "managed"]},
+   range: "10TB..2PB:25log", outputs: ["own_month_all", "managed_month"], log: true, logY: true,
+   axis: "cost a month", names: ["own, with what is bought", "managed"]},
 ];
 
 const $ = (id) => document.getElementById(id);
