@@ -20,7 +20,7 @@ static void plan_own(const struct cost_inputs *in, struct cost_outputs *out) {
     double month = in->hours_per_month;
 
     out->extra_month = figure_of(in->extra_nodes * in->extra_price * in->rented * month);
-    out->licence_month = figure_of(in->licence * in->capacity * month);
+    out->licence_month = figure_of(in->licence * in->capacity * UNIT_MONTH_S);
     out->own_month =
         figure_of(out->extra_month.value + out->licence_month.value + in->running_costs * month);
 }
@@ -40,7 +40,6 @@ static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out)
     const double tebibyte = 1099511627776.0;
     const double levels[] = {125e6, 250e6, 500e6, 1e9, in->other_level * tebibyte};
     const double prices[] = {in->fsx_125, in->fsx_250, in->fsx_500, in->fsx_1000, in->other_price};
-    double month = in->hours_per_month;
     double least = INFINITY;
 
     out->level = figure_of(levels[in->managed_level] / tebibyte);
@@ -48,10 +47,10 @@ static void plan_managed(const struct cost_inputs *in, struct cost_outputs *out)
     out->managed_capacity = managed_capacity(in, out->level.value);
     out->managed_bandwidth =
         FIGURE(out->managed_capacity.value * out->level.value, &out->managed_capacity);
-    out->managed_month = FIGURE(out->managed_capacity.value * out->level_price.value * month,
+    out->managed_month = FIGURE(out->managed_capacity.value * out->level_price.value * UNIT_MONTH_S,
                                 &out->managed_capacity);
     for (size_t i = 0; i < 4; i++) {
-        double price = managed_capacity(in, levels[i] / tebibyte).value * prices[i] * month;
+        double price = managed_capacity(in, levels[i] / tebibyte).value * prices[i] * UNIT_MONTH_S;
 
         if (price < least) {
             char text[UNIT_TEXT_BYTES];
@@ -68,8 +67,8 @@ static void plan_balance(const struct cost_inputs *in, struct cost_outputs *out)
     double month = in->hours_per_month;
     const struct figure *storage = in->storage == COST_OWN ? &out->own_month : &out->managed_month;
 
-    out->archive_month =
-        figure_of((in->archive * in->archive_price + in->egress * in->egress_price) * month);
+    out->archive_month = figure_of(in->archive * in->archive_price * UNIT_MONTH_S +
+                                   in->egress * in->egress_price * month);
     out->overhead = FIGURE((storage->value + out->archive_month.value) / month, storage);
     out->net = FIGURE(out->recovered.value - out->overhead.value, &out->overhead);
     out->break_even = figure_ratio(out->overhead.value, out->gpu_cost.value,
@@ -97,8 +96,9 @@ static void plan_years(const struct cost_inputs *in, struct cost_outputs *out) {
     out->saved_3 = FIGURE(36 * month * out->net.value - out->upfront.value, &out->net);
     out->saved_5 = FIGURE(60 * month * out->net.value - out->upfront.value, &out->net);
     out->unit_cost =
-        own ? figure_ratio(out->own_month_all.value, month * in->capacity, nothing)
-            : figure_ratio(out->managed_month.value, month * out->managed_capacity.value, nothing);
+        own ? figure_ratio(out->own_month_all.value, UNIT_MONTH_S * in->capacity, nothing)
+            : figure_ratio(out->managed_month.value, UNIT_MONTH_S * out->managed_capacity.value,
+                           nothing);
     out->unit_cost = FIGURE(out->unit_cost.value, &out->overhead, &out->unit_cost);
 }
 

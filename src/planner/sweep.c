@@ -4,13 +4,33 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(const char *text, const char *why, struct plan_problem *problem) {
-    plan_complain(problem,
-                  "--sweep %.80s: %s: for example --sweep write-bandwidth=10GB/s..100GB/s:10", text,
-                  why);
+/* From the first default that can be doubled. */
+static void example_of(const struct plan_model *model, char text[256]) {
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct plan_input *input = &model->inputs[i];
+        char end[UNIT_TEXT_BYTES];
+        double number;
+
+        if (input->kind == PLAN_NUMBER && unit_parse(input->unit, input->fallback, &number) == 0 &&
+            number > 0 && 2 * number <= input->most) {
+            unit_format_exact(input->unit, 2 * number, end);
+            snprintf(text, 256, "--sweep %s=%s..%s:10", input->name, input->fallback, end);
+            return;
+        }
+    }
+    snprintf(text, 256, "--sweep NAME=FROM..TO:10");
+}
+
+static int refuse(const struct plan_model *model, const char *text, const char *why,
+                  struct plan_problem *problem) {
+    char example[256];
+
+    example_of(model, example);
+    plan_complain(problem, "--sweep %.80s: %s: for example %s", text, why, example);
     return -ERR_MALFORMED;
 }
 
@@ -57,21 +77,21 @@ int sweep_parse(struct sweep *sweep, const struct plan_model *model, const char 
     if (!dots || !copy_part(name, text, (size_t)(equals - text)) ||
         !copy_part(from, equals + 1, (size_t)(dots - equals - 1)) ||
         !copy_part(to, dots + 2, strcspn(dots + 2, ":"))) {
-        return refuse(text, "it takes NAME=FROM..TO[:STEPS[log]]", problem);
+        return refuse(model, text, "it takes NAME=FROM..TO[:STEPS[log]]", problem);
     }
     sweep->input = plan_input_find(model, name);
     if (!sweep->input || sweep->input->kind != PLAN_NUMBER) {
-        return refuse(text, "there is no such number among the inputs", problem);
+        return refuse(model, text, "there is no such number among the inputs", problem);
     }
     if (!take_end(sweep, from, &sweep->from) || !take_end(sweep, to, &sweep->to)) {
-        return refuse(text, "an end is malformed or out of range", problem);
+        return refuse(model, text, "an end is malformed or out of range", problem);
     }
     if (!take_steps(sweep, dots + 2 + strcspn(dots + 2, ":"))) {
-        return refuse(text, "the number of steps is 2 to 10000, with log behind it or not",
+        return refuse(model, text, "the number of steps is 2 to 10000, with log behind it or not",
                       problem);
     }
     if (sweep->by_factors && (sweep->from <= 0 || sweep->to <= 0)) {
-        return refuse(text, "equal factors need ends above 0", problem);
+        return refuse(model, text, "equal factors need ends above 0", problem);
     }
     return 0;
 }

@@ -9,6 +9,9 @@
 #pragma once
 #include "base/types.h"
 
+/* Seconds of that month: what a price "a month" is kept by. */
+enum { UNIT_MONTH_S = 730 * 3600 };
+
 enum unit {
     UNIT_COUNT,                   /* 3, 70B, 1.5M; decimal k, M, B or G, T */
     UNIT_SHARE,                   /* 0.85 or 85% */

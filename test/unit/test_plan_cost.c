@@ -101,6 +101,12 @@ static void managed_capacity_follows_bandwidth(void **state) {
     in.managed_step = 1200 * 1073741824.0;
     cost_plan(&in, &out);
     close_to(&out.managed_month, 174);
+    /* A month of fewer hours changes what is paid by the hour only. */
+    in.hours_per_month = 720 * hour;
+    cost_plan(&in, &out);
+    close_to(&out.managed_month, 174);
+    close_to(&out.extra_month, 720 * 2);
+    in.hours_per_month = month;
     /* 20 GB/s at 125 MB/s a TiB are 160 TiB, however little is stored. */
     in.write_needed = 20e9;
     in.managed_step = 0;
