@@ -85,6 +85,17 @@ int move_check(struct transaction *transaction, struct ino ino, uint32_t generat
     return r < 0 ? r : order_row_check(value, &row);
 }
 
+int move_find(struct transaction *transaction, struct ino ino, uint32_t generation) {
+    struct kv_key from = key_owner(ROW_MOVE, ino.value, generation, 0);
+    struct kv_key to = key_owner(ROW_MOVE, ino.value, generation, UINT64_MAX);
+    struct kv_cursor cursor;
+    struct bytes value;
+
+    kv_cursor_init(&cursor, &from, &to);
+    int r = transaction_next(transaction, &cursor, &value);
+    return r == -ERR_CORRUPT ? 0 : r; /* there is a row, whatever it holds */
+}
+
 int move_commit(struct transaction *transaction, struct ino ino, uint32_t generation) {
     struct kv_key key = key_move(ino, generation, transaction->session);
 

@@ -24,6 +24,8 @@ MUST_CHECK int move_begin(struct transaction *transaction, struct ino ino,
                           const struct inode_row *row, uint32_t generation);
 /* 0: the call's session has begun it and it is not over; -ERR_NOT_FOUND, errors of reading. */
 MUST_CHECK int move_check(struct transaction *transaction, struct ino ino, uint32_t generation);
+/* 0: some session has, whichever; -ERR_NOT_FOUND, errors of reading. */
+MUST_CHECK int move_find(struct transaction *transaction, struct ino ino, uint32_t generation);
 /* Its chunks are the file's. */
 MUST_CHECK int move_commit(struct transaction *transaction, struct ino ino, uint32_t generation);
 /* They never will be. */

@@ -114,11 +114,15 @@ static bool convert_is_promised(const struct transaction *transaction, struct in
 }
 
 /* Power loss has taken the record of its BEGIN, or the move was ended: what was written is deleted,
- * once more in that case. Never what is the file's. */
+ * once more in that case. Never what is the file's, or may become so by another session's commit. */
 static int convert_unknown(struct transaction *transaction, const struct inode_row *row,
                            const struct inline_convert_request *request) {
     struct inode_row lost = *row;
+    int r = move_find(transaction, request->ino, request->generation);
 
+    if (r != -ERR_NOT_FOUND) {
+        return r;
+    }
     lost.chunk_generation = request->generation;
     struct order_row order = order_make(transaction, &lost, ORDER_DELETE);
     return order_put(transaction, request->ino, &order);

@@ -56,10 +56,11 @@ static struct inline_convert_reply begin(struct meta_bench *bench, struct ino in
     return call.reply.inline_convert;
 }
 
-static int commit(struct meta_bench *bench, const struct inline_convert_reply *begun, bool synced) {
+static int commit_by(struct meta_bench *bench, uint32_t client,
+                     const struct inline_convert_reply *begun, bool synced) {
     struct call call;
 
-    bench_prepare(bench, 0, OP_INLINE_CONVERT, &call);
+    bench_prepare(bench, client, OP_INLINE_CONVERT, &call);
     call.request.inline_convert = (struct inline_convert_request){
         .ino = begun->capability.ino,
         .stage = INLINE_CONVERT_COMMIT,
@@ -69,6 +70,10 @@ static int commit(struct meta_bench *bench, const struct inline_convert_reply *b
         .synced = synced,
     };
     return bench_run(bench, &call);
+}
+
+static int commit(struct meta_bench *bench, const struct inline_convert_reply *begun, bool synced) {
+    return commit_by(bench, 0, begun, synced);
 }
 
 static bool must_sync(const struct inline_convert_reply *begun) {
@@ -311,6 +316,23 @@ static void test_begin_is_lost(void **state) {
     bench_free(bench);
 }
 
+/* Whoever names another session's move is refused and ends nothing. */
+static void test_move_of_another(void **state) {
+    struct meta_bench *bench = bench_new(&(struct bench_options){.seed = 34});
+
+    (void)state;
+    struct ino ino = file_make(bench, "a");
+    open_elsewhere(bench, ino, OPEN_WRITE);
+    struct inline_convert_reply begun = begin(bench, ino);
+    assert_int_equal(commit_by(bench, 1, &begun, true), -ERR_CONFLICT);
+    assert_int_equal(row_count(bench, FSCK_MOVES), 1);
+    assert_int_equal(row_count(bench, FSCK_QUEUE), 0);
+    assert_int_equal(commit(bench, &begun, true), 0);
+    expect_no_rows(bench);
+    assert_false(is_deleted(bench, &begun));
+    bench_free(bench);
+}
+
 /* Who lived through a kill goes on where it was. */
 static void test_survived_a_kill(void **state) {
     struct meta_bench *bench = bench_new(&(struct bench_options){.seed = 32});
@@ -362,7 +384,7 @@ int main(void) {
         cmocka_unit_test(test_written_elsewhere), cmocka_unit_test(test_old_file),
         cmocka_unit_test(test_unfinished),        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_begin_is_lost),     cmocka_unit_test(test_survived_a_kill),
-        cmocka_unit_test(test_begun_too_often),
+        cmocka_unit_test(test_begun_too_often),   cmocka_unit_test(test_move_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
