@@ -285,11 +285,7 @@ static int report_scenario(const struct verb *verb, const struct words *words,
     if (words->sweep && sweep_parse(&sweep, words->model, words->sweep, &problem) < 0) {
         status = refuse(verb, &problem);
     } else if (words->model) {
-        for (size_t i = 0; i < plan_model_count; i++) {
-            if (plan_models[i] == words->model) {
-                report_one(words, &report, &scenario->plans[i]);
-            }
-        }
+        report_one(words, &report, scenario_plan(scenario, words->model));
         text_add(&text, "%s", words->json ? "\n" : "");
         status = finish(verb, &text);
     } else {

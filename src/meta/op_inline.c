@@ -114,7 +114,8 @@ static bool convert_is_promised(const struct transaction *transaction, struct in
 }
 
 /* Power loss has taken the record of its BEGIN, or the move was ended: what was written is deleted,
- * once more in that case. Never what is the file's, or may become so by another session's commit. */
+ * once more in that case. Never what is the file's, or may become so when another session commits.
+ */
 static int convert_unknown(struct transaction *transaction, const struct inode_row *row,
                            const struct inline_convert_request *request) {
     struct inode_row lost = *row;

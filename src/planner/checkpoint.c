@@ -133,13 +133,7 @@ void checkpoint_plan(const struct data *data, const struct checkpoint_inputs *in
     plan_verdict(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    if (row > 0) {
-        return false;
-    }
-    checkpoint_plan(data, inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(checkpoint_plan(data, inputs, ret_outputs))
 
 #define PLAN_INPUTS checkpoint_inputs
 #define PLAN_OUTPUTS checkpoint_outputs

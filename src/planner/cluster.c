@@ -125,14 +125,7 @@ void cluster_plan(const struct cluster_inputs *in, struct cluster_outputs *out) 
         figure_ratio(cores, in->write_file + in->file_size * in->write_byte, no_cost);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    cluster_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(cluster_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS cluster_inputs
 #define PLAN_OUTPUTS cluster_outputs

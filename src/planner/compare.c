@@ -54,14 +54,7 @@ void compare_plan(const struct compare_inputs *in, struct compare_outputs *out) 
     plan_verdict(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    compare_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(compare_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS compare_inputs
 #define PLAN_OUTPUTS compare_outputs

@@ -153,14 +153,7 @@ void cost_plan(const struct cost_inputs *in, struct cost_outputs *out) {
     plan_verdict(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    cost_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(cost_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS cost_inputs
 #define PLAN_OUTPUTS cost_outputs

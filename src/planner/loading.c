@@ -179,13 +179,7 @@ void loading_plan(const struct data *data, const struct loading_inputs *in,
     plan_verdict(data, in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    if (row > 0) {
-        return false;
-    }
-    loading_plan(data, inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(loading_plan(data, inputs, ret_outputs))
 
 #define PLAN_INPUTS loading_inputs
 #define PLAN_OUTPUTS loading_outputs

@@ -231,14 +231,7 @@ void metadata_plan(const struct metadata_inputs *in, struct metadata_outputs *ou
     plan_placement(out, &out->placement);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    metadata_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(metadata_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS metadata_inputs
 #define PLAN_OUTPUTS metadata_outputs

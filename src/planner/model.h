@@ -85,6 +85,16 @@ const struct plan_model *plan_model_find(const char *name);
 #define PLAN_FIGURE(name, ...) struct figure name;
 #define PLAN_WORDS_FIELD(name, ...) struct plan_words name;
 
+/* The row function of a model that has one row, which the call makes of data and inputs. */
+#define PLAN_ONE_ROW(call)                                                                         \
+    static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {  \
+        (void)data;                                                                                \
+        if (row == 0) {                                                                            \
+            call;                                                                                  \
+        }                                                                                          \
+        return row == 0;                                                                           \
+    }
+
 /* The members of struct plan_model that follow from the tables. */
 #define PLAN_TABLES(inputs_, outputs_)                                                             \
     .inputs = inputs_, .input_count = ARRAY_SIZE(inputs_), .outputs = outputs_,                    \

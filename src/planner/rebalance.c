@@ -110,14 +110,7 @@ void rebalance_plan(const struct rebalance_inputs *in, struct rebalance_outputs 
     plan_staging(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    rebalance_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(rebalance_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS rebalance_inputs
 #define PLAN_OUTPUTS rebalance_outputs

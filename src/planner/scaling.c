@@ -172,14 +172,7 @@ void scaling_plan(const struct scaling_inputs *in, struct scaling_outputs *out) 
     plan_verdict(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    scaling_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(scaling_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS scaling_inputs
 #define PLAN_OUTPUTS scaling_outputs

@@ -42,6 +42,10 @@ static size_t model_index(const struct plan_model *model) {
     return i;
 }
 
+struct plan *scenario_plan(struct scenario *scenario, const struct plan_model *model) {
+    return &scenario->plans[model_index(model)];
+}
+
 static bool any_model_has(const char *name) {
     for (size_t i = 0; i < plan_model_count; i++) {
         if (plan_input_find(plan_models[i], name)) {

@@ -28,3 +28,5 @@ struct scenario {
 MUST_CHECK int scenario_run(struct scenario *scenario, const struct data *data,
                             const struct data *settings, struct plan_problem *problem);
 void scenario_deinit(struct scenario *scenario);
+/* One of its models, at work on the scenario's settings. */
+struct plan *scenario_plan(struct scenario *scenario, const struct plan_model *model);

@@ -155,14 +155,7 @@ void size_plan(const struct size_inputs *in, struct size_outputs *out) {
     plan_verdict(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    size_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(size_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS size_inputs
 #define PLAN_OUTPUTS size_outputs

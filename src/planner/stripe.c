@@ -180,14 +180,7 @@ void stripe_plan(const struct stripe_inputs *in, struct stripe_outputs *out) {
     plan_words(in, out);
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
-    (void)data;
-    if (row > 0) {
-        return false;
-    }
-    stripe_plan(inputs, ret_outputs);
-    return true;
-}
+PLAN_ONE_ROW(stripe_plan(inputs, ret_outputs))
 
 #define PLAN_INPUTS stripe_inputs
 #define PLAN_OUTPUTS stripe_outputs

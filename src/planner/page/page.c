@@ -122,11 +122,7 @@ static int run_sweep(struct page *page, const struct line *line, const struct da
         return r;
     }
     const struct report report = {.text = answer, .data = &page->data, .sweep = &sweep};
-    for (size_t i = 0; i < plan_model_count; i++) {
-        if (plan_models[i] == model) {
-            report_json(&report, &scenario.plans[i]);
-        }
-    }
+    report_json(&report, scenario_plan(&scenario, model));
     scenario_deinit(&scenario);
     return 0;
 }
