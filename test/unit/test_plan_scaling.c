@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "near.h"
 #include "plan_defaults.h"
 #include "planner/least_squares.h"
 #include "planner/scaling.h"
@@ -34,12 +35,6 @@ static struct points points_of(double alone, double contention, double coherency
     return points;
 }
 
-static void assert_near(double value, double wanted) {
-    if (!(fabs(value - wanted) <= 1e-9 * fabs(wanted))) {
-        fail_msg("%.15g, not %.15g", value, wanted);
-    }
-}
-
 static void test_fit_finds_what_made_the_points(void **state) {
     static const double shares[] = {0, 1e-4, 0.02, 0.3};
 
@@ -50,16 +45,16 @@ static void test_fit_finds_what_made_the_points(void **state) {
             struct fit fit = least_squares_usl(&points);
 
             assert_null(fit.cannot);
-            assert_near(fit.alone, 12.5);
-            assert_near(fit.contention, shares[a]);
-            assert_near(fit.coherency, shares[b] / 10);
+            assert_near(fit.alone, 12.5, 1e-9);
+            assert_near(fit.contention, shares[a], 1e-9);
+            assert_near(fit.coherency, shares[b] / 10, 1e-9);
             assert_true(fit.error == 0);
         }
         struct points points = points_of(20, shares[a], 0);
         struct fit fit = least_squares_amdahl(&points);
 
-        assert_near(fit.alone, 20);
-        assert_near(fit.contention, shares[a]);
+        assert_near(fit.alone, 20, 1e-9);
+        assert_near(fit.contention, shares[a], 1e-9);
         assert_true(fit.coherency == 0 && fit.error == 0);
     }
 }
