@@ -77,6 +77,25 @@ static int long_line(const char *text) {
     return 0;
 }
 
+/* The line of a [ that no ] follows, or that has nothing in it: the reader would take what is below
+ * for the section's before. 0: none. */
+static int open_section(const char *text) {
+    for (int line = 1; *text; line++) {
+        size_t size = strcspn(text, "\n");
+        const char *at = text + strspn(text, " \t\r");
+
+        if (*at == '[') {
+            const char *close = memchr(at, ']', (size_t)(text + size - at));
+
+            if (!close || close == at + 1) {
+                return line;
+            }
+        }
+        text += size + (text[size] == '\n');
+    }
+    return 0;
+}
+
 int plan_files_parse(const char *text, const char *name, struct data *data,
                      struct plan_problem *problem) {
     int too_long = long_line(text);
@@ -84,6 +103,14 @@ int plan_files_parse(const char *text, const char *name, struct data *data,
     if (too_long > 0) {
         plan_complain(problem, "%s: line %d is longer than %d bytes", name, too_long,
                       LINE_BYTES_MAX);
+        return -ERR_MALFORMED;
+    }
+    int open = open_section(text);
+    if (open > 0) {
+        plan_complain(problem,
+                      "%s: line %d begins a section that has no name and ]: for example "
+                      "[checkpoint]",
+                      name, open);
         return -ERR_MALFORMED;
     }
     struct reader reader = {.data = data, .problem = problem, .name = name};
@@ -161,7 +188,8 @@ int plan_files_load(const char *path, struct data *data, struct plan_problem *pr
 
 /* Whether the models look for rows of this section by themselves. */
 static bool may_be_new(const char *section) {
-    static const char *const open_sections[] = {"about.", "chooser.", "latency."};
+    static const char *const open_sections[] = {"about.", "chooser.", "latency.",
+                                                "answer", "run.",     "system."};
 
     for (size_t i = 0; i < ARRAY_SIZE(open_sections); i++) {
         if (strncmp(section, open_sections[i], strlen(open_sections[i])) == 0) {

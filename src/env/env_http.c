@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SILENT_S = 30 };
+enum { SILENT_S = 5 };
 
 struct env_http {
     struct MHD_Daemon *daemon;
@@ -54,6 +54,9 @@ static bool parse_address(const char *text, union address *ret_address) {
         }
         memcpy(host, text, size);
         host[size] = '\0';
+        if (!v6 && strcmp(host, "localhost") == 0) {
+            snprintf(host, sizeof host, "127.0.0.1");
+        }
     }
     const char *port = colon ? colon + 1 : text;
     if (v6) {
@@ -64,6 +67,18 @@ static bool parse_address(const char *text, union address *ret_address) {
     ret_address->v4.sin_family = AF_INET;
     return inet_pton(AF_INET, host, &ret_address->v4.sin_addr) == 1 &&
            parse_port(port, &ret_address->v4.sin_port);
+}
+
+int env_http_is_local(const char *address) {
+    union address where;
+
+    if (!parse_address(address, &where)) {
+        return -ERR_INVALID;
+    }
+    if (where.any.sa_family == AF_INET6) {
+        return IN6_IS_ADDR_LOOPBACK(&where.v6.sin6_addr);
+    }
+    return (ntohl(where.v4.sin_addr.s_addr) >> 24) == 127;
 }
 
 static enum MHD_Result answer_with(struct MHD_Connection *connection, unsigned status,
@@ -121,7 +136,9 @@ static int listen_at(union address *address, int *ret_socket) {
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, &address->any, size) < 0 || listen(fd, 128) < 0 ||
         getsockname(fd, &address->any, &size) < 0) {
-        int r = errno == EADDRINUSE ? -ERR_IN_USE : err_from_errno(errno);
+        int r = errno == EADDRINUSE      ? -ERR_IN_USE
+                : errno == EADDRNOTAVAIL ? -ERR_NOT_FOUND
+                                         : err_from_errno(errno);
 
         (void)close(fd);
         return r;
@@ -145,7 +162,7 @@ int env_http_start(const char *address, const struct env_http_document *document
                    size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
                    struct env_http **ret_http) {
     union address where;
-    int fd;
+    int fd = -1;
 
     if (!parse_address(address, &where)) {
         return -ERR_INVALID;

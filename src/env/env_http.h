@@ -15,13 +15,16 @@ struct env_http_document {
     size_t size;
 };
 
-enum { ENV_HTTP_ADDRESS_BYTES = 64, ENV_HTTP_CONNECTIONS_MAX = 64 };
+enum { ENV_HTTP_ADDRESS_BYTES = 64, ENV_HTTP_CONNECTIONS_MAX = 512 };
 
-/* address: "127.0.0.1:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port 0 is any free
- * one. ret_address is where it listens then, written like that. documents stays the caller's and
- * must live until the stop. -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_ACCESS and others of
- * the system. */
+/* address: "127.0.0.1:8080", "localhost:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port
+ * 0 is any free one. ret_address is where it listens then, written like that. A connection that is
+ * silent for 5 s is closed. documents stays the caller's and must live until the stop.
+ * -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_NOT_FOUND: it is not of this machine;
+ * -ERR_ACCESS and others of the system. */
 MUST_CHECK int env_http_start(const char *address, const struct env_http_document *documents,
                               size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
                               struct env_http **ret_http);
+/* 1: only this machine reaches it, 0: others may. -ERR_INVALID: no such address. */
+int env_http_is_local(const char *address);
 void env_http_stop(struct env_http *http);

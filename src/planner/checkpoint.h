@@ -8,20 +8,15 @@
 #include "planner/model.h"
 
 struct checkpoint_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/checkpoint.def"
 };
 
 struct checkpoint_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/checkpoint.def"
 };
 
-/* Values of the choices, in their order. */
-enum checkpoint_mode { CHECKPOINT_SYNC, CHECKPOINT_ASYNC };
-
-/* The data have the sizes of benchmarks. */
+/* data may be NULL: what needs them cannot be computed then. */
 void checkpoint_plan(const struct data *data, const struct checkpoint_inputs *in,
                      struct checkpoint_outputs *out);

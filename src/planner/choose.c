@@ -112,9 +112,9 @@ static void say_unusable(const char *why, struct choose_outputs *out) {
     out->score = figure_cannot("the rules cannot be used");
 }
 
-static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {
+bool choose_system(const struct data *data, const void *inputs, size_t row,
+                   struct choose_outputs *out) {
     struct judgement judgements[CHOOSE_SYSTEMS_MAX];
-    struct choose_outputs *out = ret_outputs;
     double fits;
 
     if (data_number(data, "chooser.fits", UNIT_COUNT, &fits) < 0) {
@@ -140,26 +140,8 @@ static bool row(const struct data *data, const void *inputs, size_t row, void *r
     (void)judge(data, inputs, section, out);
     snprintf(out->system.text, WORDS_BYTES, "%s", name ? name : section + strlen("chooser."));
     snprintf(out->verdict.text, WORDS_BYTES, "%s", verdicts[judgements[row].verdict]);
+    out->why = out->ruled_out.text[0] ? out->ruled_out
+               : out->reasons.text[0] ? out->reasons
+                                      : out->objections;
     return true;
 }
-
-#define PLAN_INPUTS choose_inputs
-#define PLAN_OUTPUTS choose_outputs
-static const struct plan_input inputs[] = {
-#define INPUT PLAN_INPUT_ROW
-#define CHOICE PLAN_CHOICE_ROW
-#include "planner/choose.def"
-};
-static const struct plan_output outputs[] = {
-#define OUTPUT PLAN_OUTPUT_ROW
-#define WORDS PLAN_WORDS_ROW
-#include "planner/choose.def"
-};
-
-const struct plan_model plan_choose = {
-    .name = "choose",
-    .summary = "Which file systems suit, by rules with reasons that you may edit.",
-    .example = "--nodes 8 --lifetime job --durable no --budget open",
-    PLAN_TABLES(inputs, outputs),
-    .row = row,
-};

@@ -9,15 +9,19 @@
 #include "planner/model.h"
 
 struct choose_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/choose.def"
 };
 
 struct choose_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/choose.def"
 };
 
 enum { CHOOSE_SYSTEMS_MAX = 32 };
+
+/* Fills the row-th row, best first; false when there is no such row. */
+bool choose_system(const struct data *data, const void *inputs, size_t row,
+                   struct choose_outputs *out);
+void choose_plan(const struct data *data, const struct choose_inputs *in,
+                 struct choose_outputs *out);

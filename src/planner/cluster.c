@@ -1,12 +1,9 @@
-/* The model of Shoal itself. */
+/* How Shoal places files: the same function that places them. */
 #include "planner/cluster.h"
 #include "layout/cluster_map.h"
 #include "layout/layout.h"
-#include <stdio.h>
+#include "planner/formula.h"
 #include <stdlib.h>
-
-static const char no_cost[] = "operations that cost nothing have no limit";
-static const char no_rate[] = "no part of a core is planned for";
 
 /* A file has the same number of chunks on each of its chains, so its chains stand for them. They
  * follow one another from its first on, so that a file is noted where it begins and behind its last
@@ -48,101 +45,23 @@ bool cluster_spread(uint32_t file_count, uint32_t stripe_count, uint32_t target_
     return true;
 }
 
-static void plan_operations(const struct cluster_inputs *in, struct cluster_outputs *out) {
-    double targets = floor(in->metadata_targets);
-    double cores = in->cores_per_metadata_target * in->utilisation;
-
-    out->slots_each = figure_of(whole_up(SLOT_COUNT / targets));
-    out->slot_spread = figure_of(out->slots_each.value * targets / SLOT_COUNT);
-    out->operation_cost = figure_of(in->rpc_cost + in->changes * in->create_cost +
-                                    (1 - in->changes) * in->lookup_cost);
-    out->target_rate = figure_ratio(cores, out->operation_cost.value, no_cost);
-    out->operation_rate =
-        FIGURE(targets * out->target_rate.value / out->slot_spread.value, &out->target_rate);
-    out->lookup_rate = figure_ratio(
-        targets * cores, (in->rpc_cost + in->lookup_cost) * out->slot_spread.value, no_cost);
-    out->create_rate = figure_ratio(
-        targets * cores, (in->rpc_cost + in->create_cost) * out->slot_spread.value, no_cost);
-    out->targets_for_20m = FIGURE(whole_up(20e6 / out->target_rate.value), &out->target_rate);
-    out->targets_for_150m = FIGURE(whole_up(150e6 / out->target_rate.value), &out->target_rate);
-    if (cores == 0) {
-        out->targets_for_20m = figure_cannot(no_rate);
-        out->targets_for_150m = figure_cannot(no_rate);
-    }
-}
-
-struct limits {
-    double drive, link, cpu;
-};
-
-static struct figure target_limit(const struct limits *limits, struct plan_words *words) {
-    double least = fmin(limits->drive, fmin(limits->link, limits->cpu));
-
-    snprintf(words->text, WORDS_BYTES, "%s",
-             least == limits->drive  ? "the drive"
-             : least == limits->link ? "the network"
-                                     : "the processor");
-    return figure_of(least);
-}
-
-static void plan_data(const struct cluster_inputs *in, struct cluster_outputs *out) {
-    double cores = in->cores_per_node / in->targets_per_node;
-    double link = in->link / in->targets_per_node;
-    double targets = floor(in->targets);
+static double spread_of(struct why *why, int place, const double counts[3], bool on_fullest) {
     double spread;
-    double on_fullest;
+    double share;
 
-    bool placed = cluster_spread((uint32_t)in->files, (uint32_t)in->stripe_count, (uint32_t)targets,
-                                 &spread, &on_fullest);
-    out->spread = placed ? figure_of(spread) : figure_cannot("memory ran out");
-    out->write_each = target_limit(
-        &(struct limits){in->drive_write, link,
-                         in->write_cost > 0 ? cores / in->write_cost : in->drive_write},
-        &out->write_limit);
-    out->read_each =
-        target_limit(&(struct limits){in->drive_read, link,
-                                      in->read_cost > 0 ? cores / in->read_cost : in->drive_read},
-                     &out->read_limit);
-    out->write_bandwidth =
-        FIGURE(targets * out->write_each.value / in->copies / out->spread.value, &out->spread);
-    out->read_bandwidth = FIGURE(targets * out->read_each.value / out->spread.value, &out->spread);
-    out->files_on_failed = placed ? figure_of(on_fullest) : out->spread;
-    out->files_lost =
-        FIGURE(in->copies < 2 ? out->files_on_failed.value : 0, &out->files_on_failed);
-    out->degraded_read =
-        FIGURE(out->read_bandwidth.value * (1 - 1 / targets), &out->read_bandwidth);
+    if (!cluster_spread((uint32_t)counts[0], (uint32_t)counts[1], (uint32_t)counts[2], &spread,
+                        &share)) {
+        return cannot(why, place, "memory ran out");
+    }
+    return on_fullest ? share : spread;
 }
 
-void cluster_plan(const struct cluster_inputs *in, struct cluster_outputs *out) {
-    double cores = in->clients * in->cores_per_client;
-
-    plan_operations(in, out);
-    plan_data(in, out);
-    out->client_reads = figure_ratio(cores, in->client_read, no_cost);
-    out->client_writes = figure_ratio(cores, in->client_write, no_cost);
-    out->small_reads = figure_ratio(cores, in->read_file + in->file_size * in->read_byte, no_cost);
-    out->small_writes =
-        figure_ratio(cores, in->write_file + in->file_size * in->write_byte, no_cost);
+double layout_spread(struct why *why, int place, double file_count, double stripe_count,
+                     double target_count) {
+    return spread_of(why, place, (double[]){file_count, stripe_count, target_count}, false);
 }
 
-PLAN_ONE_ROW(cluster_plan(inputs, ret_outputs))
-
-#define PLAN_INPUTS cluster_inputs
-#define PLAN_OUTPUTS cluster_outputs
-static const struct plan_input inputs[] = {
-#define INPUT PLAN_INPUT_ROW
-#include "planner/cluster.def"
-};
-static const struct plan_output outputs[] = {
-#define OUTPUT PLAN_OUTPUT_ROW
-#define WORDS PLAN_WORDS_ROW
-#include "planner/cluster.def"
-};
-
-const struct plan_model plan_cluster = {
-    .name = "cluster",
-    .summary = "What a Shoal cluster does, from measured costs and its own placement.",
-    .example = "--metadata-targets 16 --targets 128 --files 1024 --stripe-count 8",
-    PLAN_TABLES(inputs, outputs),
-    .row = row,
-};
+double layout_share_on_fullest(struct why *why, int place, double file_count, double stripe_count,
+                               double target_count) {
+    return spread_of(why, place, (double[]){file_count, stripe_count, target_count}, true);
+}

@@ -7,17 +7,18 @@
 #include "planner/model.h"
 
 struct cluster_inputs {
-#define INPUT PLAN_DOUBLE
+#include "planner/def_inputs.inc"
 #include "planner/cluster.def"
 };
 
 struct cluster_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/cluster.def"
 };
 
-void cluster_plan(const struct cluster_inputs *in, struct cluster_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void cluster_plan(const struct data *data, const struct cluster_inputs *in,
+                  struct cluster_outputs *out);
 
 /* How `file_count` files of that stripe count, with seeds 0, 1, ..., lie on `target_count` chains:
  * pieces on the fullest chain against the mean, and the share of files with a piece on that chain.

@@ -7,14 +7,15 @@
 #include "planner/model.h"
 
 struct compare_inputs {
-#define INPUT PLAN_DOUBLE
+#include "planner/def_inputs.inc"
 #include "planner/compare.def"
 };
 
 struct compare_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/compare.def"
 };
 
-void compare_plan(const struct compare_inputs *in, struct compare_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void compare_plan(const struct data *data, const struct compare_inputs *in,
+                  struct compare_outputs *out);

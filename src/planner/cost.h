@@ -8,18 +8,14 @@
 #include "planner/model.h"
 
 struct cost_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/cost.def"
 };
 
 struct cost_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/cost.def"
 };
 
-/* Values of the choices, in their order. */
-enum cost_storage { COST_OWN, COST_MANAGED };
-
-void cost_plan(const struct cost_inputs *in, struct cost_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void cost_plan(const struct data *data, const struct cost_inputs *in, struct cost_outputs *out);

@@ -10,20 +10,18 @@
 #include "planner/model.h"
 
 struct latency_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/latency.def"
 };
 
 struct latency_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/latency.def"
 };
 
-/* Data of a full packet: what the MTU leaves, or the largest power of two in that, up to most_bytes
- * if that is not 0. 0 when nothing is left. */
-double latency_payload(double mtu_bytes, double reserved_bytes, double most_bytes);
-/* False when there is no such row. */
-bool latency_plan(const struct data *data, const struct latency_inputs *in, size_t row,
+/* data may be NULL: what needs them cannot be computed then. */
+void latency_plan(const struct data *data, const struct latency_inputs *in,
                   struct latency_outputs *out);
+/* The words of a row that its figures begin from; false when there is no such row. */
+bool latency_way(const struct data *data, const struct latency_inputs *in, size_t row,
+                 struct latency_outputs *out);

@@ -126,7 +126,7 @@ static struct fit closest(const struct points *points, const int sets[][TERMS_MA
     return finish(points, &best);
 }
 
-struct fit least_squares_amdahl(const struct points *points) {
+struct fit least_squares_fit_amdahl(const struct points *points) {
     static const int sets[][TERMS_MAX] = {{0, 1}, {0}};
     static const int sizes[] = {2, 1};
 
@@ -141,7 +141,7 @@ struct fit least_squares_amdahl(const struct points *points) {
     return fit;
 }
 
-struct fit least_squares_usl(const struct points *points) {
+struct fit least_squares_fit_usl(const struct points *points) {
     static const int sets[][TERMS_MAX] = {{0, 1, 2}, {0, 1}, {0, 2}, {0}};
     static const int sizes[] = {3, 2, 2, 1};
 

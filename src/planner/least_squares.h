@@ -19,5 +19,5 @@ struct fit {
     double error;       /* root of the mean of (fitted X / X - 1)^2 */
 };
 
-struct fit least_squares_amdahl(const struct points *points);
-struct fit least_squares_usl(const struct points *points);
+struct fit least_squares_fit_amdahl(const struct points *points);
+struct fit least_squares_fit_usl(const struct points *points);

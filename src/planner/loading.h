@@ -17,19 +17,15 @@
 #include "planner/model.h"
 
 struct loading_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/loading.def"
 };
 
 struct loading_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/loading.def"
 };
 
-/* Values of the choice, in their order; those between are sections "preset.NAME" of the data. */
-enum loading_workload { LOADING_TOKENS, LOADING_CUSTOM = 5 };
-
+/* data may be NULL: what needs them cannot be computed then. */
 void loading_plan(const struct data *data, const struct loading_inputs *in,
                   struct loading_outputs *out);

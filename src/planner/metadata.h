@@ -23,18 +23,18 @@
 #include "planner/model.h"
 
 struct metadata_inputs {
-#define INPUT PLAN_DOUBLE
+#include "planner/def_inputs.inc"
 #include "planner/metadata.def"
 };
 
 struct metadata_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/metadata.def"
 };
 
-void metadata_plan(const struct metadata_inputs *in, struct metadata_outputs *out);
-
-/* The share of arrivals that wait in M/M/c: `servers` is a whole number from 1 on, `load` is the
- * arrival rate times the service time, below it. What is smaller than 1e-290 is 0. */
-double erlang_c(double servers, double load);
+/* data may be NULL: what needs them cannot be computed then. */
+void metadata_plan(const struct data *data, const struct metadata_inputs *in,
+                   struct metadata_outputs *out);
+/* The words `placement`. */
+void metadata_words(const struct data *data, const struct metadata_inputs *in,
+                    struct metadata_outputs *out);

@@ -2,19 +2,29 @@
  * names both, so that the command line, the JSON, the page and the tests need no code of their own
  * for it.
  *
- * A model NOUN is three files. NOUN.def has its inputs and outputs, each once:
+ * A model is its NOUN.def, of which formulas.py makes the function and the table at build time; a
+ * NOUN.c has only what is no expression. Its rows:
+ *     MODEL("noun", "what it tells", "options of an example")
+ *     HEAD("the three to six figures that are shown first")
  *     INPUT(name, UNIT, "value if none is given", least, most, "what it is")
+ *     WHOLE(name, "value if none is given", least, most, "what it is")     of whole things
  *     CHOICE(name, "first|second", "value if none is given", "what it is")
  *     POINTS(name, "example", "what it is")
+ *     USED("name name", "condition without which these inputs change nothing")
+ *     WHY("divisor, data() or figure", "what it means that it is 0, missing or too large")
  *     OUTPUT(name, UNIT, SOURCE, "what it is", "formula")
  *     WORDS(name, SOURCE, "what it is", "formula")
- * NOUN.h makes the structs of them and declares the function; NOUN.c has the function, the table
- * and a line for models.c. A default that begins with @ is a key of the data: "@prices.h200_spot".
+ *     VERDICT(level, "condition", "sentence")      the worst first; the first that holds is shown
+ *     ROWS_BY(function), WORDS_BY(function)        what is C, before and after the formulas
+ * A default that begins with @ is a key of the data: "@prices.h200_spot".
  *
- * A formula is an expression in the names of inputs and outputs of the model, in the syntax of a
- * Python expression with min, max, ceil, floor, sqrt, exp, log, log2 and the functions named in
- * docs/concepts/planner.md. A test evaluates it and compares; --explain shows it with the values of
- * the names in it. A figure is computed from inputs and figures above it. */
+ * A formula is an expression in the names of inputs and of outputs above it, in the syntax of a
+ * Python expression: + - * / % **, comparisons, `a if c else b`, {'choice': a, ...}[choice], min,
+ * max, ceil, floor, sqrt, exp, expm1, log, log2 and the functions in docs/concepts/planner.md.
+ * cannot('reason') has no value; lacks('name') asks whether a figure has none. In words {name} is
+ * a value as it is shown, {name+}, {name-} and {name=} as an option takes it, rounded up, down or
+ * to the nearest, {name?} why there is none. A test evaluates each formula a second time, as
+ * Python; --explain shows it with the values of the names in it. */
 #pragma once
 #include "planner/data.h"
 #include "planner/figure.h"
@@ -31,12 +41,15 @@ struct plan_input {
     double least, most;   /* both allowed */
     const char *help;
     const char *choices; /* "first|second"; the value is the index, an int */
+    const char *used;    /* the condition without which it changes nothing, or NULL */
+    bool whole;          /* no fractions */
 };
 
 struct plan_output {
     const char *name;
     size_t offset;
     bool is_words;
+    bool head; /* among the first that are shown */
     enum unit unit;
     enum plan_source source;
     const char *label;
@@ -56,6 +69,8 @@ struct plan_model {
     /* Fills the row-th row of outputs from inputs; false when there is no such row. Most models
      * have one. Inputs are within their ranges. */
     bool (*row)(const struct data *data, const void *inputs, size_t row, void *ret_outputs);
+    /* The input whose value leaves the named one without effect, or NULL. */
+    const char *(*moot)(const void *inputs, const char *name);
 };
 
 /* Every model, in the order of `shoal plan --help`. */
@@ -73,68 +88,11 @@ extern const struct plan_model plan_size;
 extern const struct plan_model plan_choose;
 extern const struct plan_model plan_compare;
 extern const struct plan_model plan_cluster;
+extern const struct plan_model plan_inference;
+extern const struct plan_model plan_mix;
+extern const struct plan_model plan_systems;
+/* The name of a choice by its number: "nand". */
+void plan_choice_name(const struct plan_model *model, const char *input, int number,
+                      char ret_name[DATA_NAME_BYTES]);
 /* NULL when there is none. */
 const struct plan_model *plan_model_find(const char *name);
-
-/* What NOUN.h and NOUN.c define INPUT and its sisters as, before they include NOUN.def, which ends
- * with their #undef. */
-#define PLAN_NOTHING(...)
-#define PLAN_DOUBLE(name, ...) double name;
-#define PLAN_INT(name, ...) int name;
-#define PLAN_POINTS_FIELD(name, ...) struct points name;
-#define PLAN_FIGURE(name, ...) struct figure name;
-#define PLAN_WORDS_FIELD(name, ...) struct plan_words name;
-
-/* The row function of a model that has one row, which the call makes of data and inputs. */
-#define PLAN_ONE_ROW(call)                                                                         \
-    static bool row(const struct data *data, const void *inputs, size_t row, void *ret_outputs) {  \
-        (void)data;                                                                                \
-        if (row == 0) {                                                                            \
-            call;                                                                                  \
-        }                                                                                          \
-        return row == 0;                                                                           \
-    }
-
-/* The members of struct plan_model that follow from the tables. */
-#define PLAN_TABLES(inputs_, outputs_)                                                             \
-    .inputs = inputs_, .input_count = ARRAY_SIZE(inputs_), .outputs = outputs_,                    \
-    .output_count = ARRAY_SIZE(outputs_), .input_bytes = sizeof(struct PLAN_INPUTS),               \
-    .output_bytes = sizeof(struct PLAN_OUTPUTS)
-
-/* Rows of the tables; PLAN_INPUTS and PLAN_OUTPUTS are the names of the model's structs. */
-#define PLAN_INPUT_ROW(field, unit_, fallback_, least_, most_, help_)                              \
-    {.name = #field,                                                                               \
-     .offset = offsetof(struct PLAN_INPUTS, field),                                                \
-     .kind = PLAN_NUMBER,                                                                          \
-     .unit = UNIT_##unit_,                                                                         \
-     .fallback = fallback_,                                                                        \
-     .least = least_,                                                                              \
-     .most = most_,                                                                                \
-     .help = help_},
-#define PLAN_CHOICE_ROW(field, choices_, fallback_, help_)                                         \
-    {.name = #field,                                                                               \
-     .offset = offsetof(struct PLAN_INPUTS, field),                                                \
-     .kind = PLAN_CHOICE,                                                                          \
-     .fallback = fallback_,                                                                        \
-     .help = help_,                                                                                \
-     .choices = choices_},
-#define PLAN_POINTS_ROW(field, fallback_, help_)                                                   \
-    {.name = #field,                                                                               \
-     .offset = offsetof(struct PLAN_INPUTS, field),                                                \
-     .kind = PLAN_POINTS,                                                                          \
-     .fallback = fallback_,                                                                        \
-     .help = help_},
-#define PLAN_OUTPUT_ROW(field, unit_, source_, label_, formula_)                                   \
-    {.name = #field,                                                                               \
-     .offset = offsetof(struct PLAN_OUTPUTS, field),                                               \
-     .unit = UNIT_##unit_,                                                                         \
-     .source = SOURCE_##source_,                                                                   \
-     .label = label_,                                                                              \
-     .formula = formula_},
-#define PLAN_WORDS_ROW(field, source_, label_, formula_)                                           \
-    {.name = #field,                                                                               \
-     .offset = offsetof(struct PLAN_OUTPUTS, field),                                               \
-     .is_words = true,                                                                             \
-     .source = SOURCE_##source_,                                                                   \
-     .label = label_,                                                                              \
-     .formula = formula_},

@@ -69,6 +69,11 @@ static void *input_at(const struct plan *plan, const struct plan_input *input) {
     return (char *)plan->inputs + input->offset;
 }
 
+/* Between a name and its value: "--target 60s", "[checkpoint] target = 60s". */
+static const char *equals_of(const char *shown) {
+    return shown[0] == '[' ? " = " : " ";
+}
+
 static bool in_range(const struct plan_input *input, double number) {
     return number >= input->least && number <= input->most;
 }
@@ -105,8 +110,17 @@ int plan_set_number(struct plan *plan, const struct plan_input *input, const cha
         unit_format(input->unit, input->least, least);
         unit_format(input->unit, input->most, most);
         unit_format(input->unit, number, given);
-        plan_complain(problem, "%s takes %s to %s, not %s: for example %s %s", shown, least, most,
-                      given, shown, example_of(input, example));
+        plan_complain(problem, "%s takes %s to %s, not %s: for example %s%s%s", shown, least, most,
+                      given, shown, equals_of(shown), example_of(input, example));
+        return -ERR_INVALID;
+    }
+    if (input->whole && number != floor(number)) {
+        char whole[UNIT_TEXT_BYTES];
+
+        unit_format(input->unit, number, given);
+        unit_format_exact(input->unit, ceil(number), whole);
+        plan_complain(problem, "%s takes a whole number, not %s: for example %s%s%s", shown, given,
+                      shown, equals_of(shown), whole);
         return -ERR_INVALID;
     }
     *(double *)input_at(plan, input) = number + 0.0; /* of -0 it makes 0 */
@@ -128,8 +142,8 @@ static int set_choice(struct plan *plan, const struct plan_input *input, const c
             return 0;
         }
         if (at[size] == '\0') {
-            plan_complain(problem, "%s takes one of %s, not \"%.60s\": for example %s %s", shown,
-                          input->choices, text, shown, input->fallback);
+            plan_complain(problem, "%s takes one of %s, not \"%.60s\": for example %s%s%s", shown,
+                          input->choices, text, shown, equals_of(shown), input->fallback);
             return -ERR_MALFORMED;
         }
         at += size + 1;
@@ -182,8 +196,9 @@ int plan_set(struct plan *plan, const struct plan_input *input, const char *show
     if (unit_parse(input->unit, text, &number) < 0) {
         char example[UNIT_TEXT_BYTES];
 
-        plan_complain(problem, "%s takes %s, not \"%.60s\": for example %s %s", shown,
-                      unit_words(input->unit), text, shown, example_of(input, example));
+        plan_complain(problem, "%s takes %s, not \"%.60s\": for example %s%s%s", shown,
+                      unit_words(input->unit), text, shown, equals_of(shown),
+                      example_of(input, example));
         return -ERR_MALFORMED;
     }
     int r = plan_set_number(plan, input, shown, number, problem);
@@ -228,6 +243,33 @@ const char *plan_input_about(const struct plan *plan, const struct plan_input *i
         return NULL;
     }
     return data_about(data, input->fallback + 1, what);
+}
+
+bool plan_unused(const struct plan *plan, const struct plan_input *input,
+                 struct plan_problem *ret_why) {
+    const char *moot = plan->given[input - plan->model->inputs]
+                           ? plan->model->moot(plan->inputs, input->name)
+                           : NULL;
+    char shown[PLAN_SHOWN_BYTES];
+
+    if (!moot) {
+        return false;
+    }
+    const struct plan_input *culprit = plan_input_find(plan->model, moot);
+    plan_show_input(plan, culprit, shown);
+    plan_complain(ret_why, "--%s (%s is %s)", input->name, moot, shown);
+    for (char *at = ret_why->text; *at && *at != ' '; at++) {
+        if (*at == '_') {
+            *at = '-';
+        }
+    }
+    return true;
+}
+
+enum plan_level plan_level(const struct plan *plan) {
+    const struct plan_output *verdict = plan_output_find(plan->model, "verdict");
+
+    return verdict ? level_of(plan_words(plan, verdict)) : LEVEL_NONE;
 }
 
 bool plan_row(struct plan *plan, const struct data *data, size_t row) {

@@ -3,6 +3,7 @@
  * Thread: the caller's.  Memory: freed by plan_deinit. */
 #pragma once
 #include "planner/model.h"
+#include "planner/words.h"
 
 /* One line for the user: what was wrong, with what, and an example. */
 struct plan_problem {
@@ -43,6 +44,13 @@ MUST_CHECK int plan_fill(struct plan *plan, const struct data *data, struct plan
  * input was given, its default is the model's own, or the data do not tell. */
 const char *plan_input_about(const struct plan *plan, const struct plan_input *input,
                              const struct data *data, const char *what);
+
+/* Why an input that was given changes nothing, "not used: --copies (protection is none)", behind
+ * the prefix; false when it does or was not given. */
+bool plan_unused(const struct plan *plan, const struct plan_input *input,
+                 struct plan_problem *ret_why);
+/* Of the verdict of the row that was computed last; LEVEL_NONE where the model has none. */
+enum plan_level plan_level(const struct plan *plan);
 
 /* Computes the row-th row; false behind the last. */
 bool plan_row(struct plan *plan, const struct data *data, size_t row);

@@ -10,17 +10,15 @@
 #include "planner/model.h"
 
 struct rebalance_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/rebalance.def"
 };
 
 struct rebalance_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/rebalance.def"
 };
 
-enum rebalance_via { REBALANCE_SERVERS, REBALANCE_CLIENTS };
-
-void rebalance_plan(const struct rebalance_inputs *in, struct rebalance_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void rebalance_plan(const struct data *data, const struct rebalance_inputs *in,
+                    struct rebalance_outputs *out);

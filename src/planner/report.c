@@ -41,8 +41,8 @@ void report_formula_names(const struct plan_model *model, const char *formula,
     }
 }
 
-static void show_output(const struct plan *plan, const struct plan_output *output,
-                        char text[PLAN_SHOWN_BYTES]) {
+void report_show(const struct plan *plan, const struct plan_output *output,
+                 char text[PLAN_SHOWN_BYTES]) {
     const struct figure *figure = plan_figure(plan, output);
 
     if (output->is_words) {
@@ -83,7 +83,7 @@ static void add_name(void *context, const struct plan_input *input,
     if (input) {
         plan_show_input(lines->plan, input, shown);
     } else {
-        show_output(lines->plan, output, shown);
+        report_show(lines->plan, output, shown);
     }
     text_add(lines->report->text, "          %s = %s\n", input ? input->name : output->name, shown);
     if (input) {
@@ -98,11 +98,14 @@ static void explain(const struct report *report, struct plan *plan,
     if (output->formula[0]) {
         struct name_lines lines = {report, plan};
 
-        text_add(report->text, "        %s = %s\n", output->name, output->formula);
+        text_add(report->text, "        %s = ", output->name);
+        text_add_wrapped(report->text, output->formula, strlen(output->name) + 11, 12);
         report_formula_names(plan->model, output->formula, add_name, &lines);
     }
-    text_add(report->text, "        source: %s%s%s\n", source->text, source->url[0] ? ", " : "",
-             source->url);
+    char told[512];
+    snprintf(told, sizeof told, "%s%s%s", source->text, source->url[0] ? ", " : "", source->url);
+    text_add(report->text, "        source: ");
+    text_add_wrapped(report->text, told, 16, 16);
 }
 
 static size_t name_width(const struct plan_model *model) {
@@ -136,7 +139,7 @@ static void add_outputs(const struct report *report, struct plan *plan, int widt
     for (uint32_t i = 0; i < plan->model->output_count; i++) {
         const struct plan_output *output = &plan->model->outputs[i];
 
-        show_output(plan, output, shown);
+        report_show(plan, output, shown);
         text_add(report->text, "    %-*s  %-14s  %s\n", width, output->name, shown, output->label);
         if (report->explain) {
             explain(report, plan, output);
@@ -144,7 +147,27 @@ static void add_outputs(const struct report *report, struct plan *plan, int widt
     }
 }
 
+/* --explain NAME. */
+static void explain_one(const struct report *report, struct plan *plan) {
+    const struct plan_output *output = plan_output_find(plan->model, report->explain_name);
+    char shown[PLAN_SHOWN_BYTES];
+
+    for (size_t row = 0; output && plan_row(plan, report->data, row); row++) {
+        report_show(plan, output, shown);
+        text_add(report->text, "%s: %s: %s\n", output->name, output->label, shown);
+        explain(report, plan, output);
+    }
+}
+
 void report_lines(const struct report *report, struct plan *plan) {
+    if (report->explain_name) {
+        explain_one(report, plan);
+        return;
+    }
+    if (!report->all && !report->explain) {
+        report_brief(report, plan);
+        return;
+    }
     int width = (int)name_width(plan->model);
     uint32_t step_count = report->sweep ? report->sweep->step_count : 1;
 
@@ -212,7 +235,7 @@ static void csv_row(const struct report *report, struct plan *plan) {
 
         text_add(report->text, ",");
         if (output->is_words || plan_figure(plan, output)->cannot) {
-            show_output(plan, output, shown);
+            report_show(plan, output, shown);
             text_add_csv(report->text, shown);
         } else {
             text_add_number(report->text, plan_figure(plan, output)->value);

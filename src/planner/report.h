@@ -18,13 +18,21 @@ struct report {
     struct text *text;
     const struct data *data;
     const struct sweep *sweep; /* NULL: none */
-    bool explain;
+    bool swept_given;          /* the swept input was given a value too */
+    bool all;                  /* every input and figure, not only the first ones */
+    bool explain;              /* each with its formula and source */
+    const char *explain_name;  /* that one only, or NULL */
 };
 
-/* The plan must be filled; they compute its rows. */
+/* The plan must be filled; they compute its rows. Lines are at most 100 columns but for --all. */
+void report_brief(const struct report *report, struct plan *plan);
 void report_lines(const struct report *report, struct plan *plan);
 void report_json(const struct report *report, struct plan *plan);
 void report_csv(const struct report *report, struct plan *plan);
+
+/* A figure or words as lines have them. */
+void report_show(const struct plan *plan, const struct plan_output *output,
+                 char ret_text[PLAN_SHOWN_BYTES]);
 
 /* Names of a formula: those of inputs and outputs that stand in it, each once, in its order.
  * Calls take(model, name, context). */

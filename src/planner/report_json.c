@@ -1,5 +1,6 @@
 /* Results and descriptions as JSON. */
 #include "planner/report.h"
+#include <stdio.h>
 #include <string.h>
 
 /* "name": "text", with what stands before it. */
@@ -19,6 +20,7 @@ static void add_range(struct text *text, const struct plan_input *input) {
     text_add_number(text, input->least);
     text_add(text, ", \"most\": ");
     text_add_number(text, input->most);
+    text_add(text, ", \"whole\": %s", input->whole ? "true" : "false");
 }
 
 static void add_input(const struct report *report, struct plan *plan, uint32_t index) {
@@ -44,6 +46,10 @@ static void add_input(const struct report *report, struct plan *plan, uint32_t i
     }
     text_add(report->text, ", \"given\": %s", plan->given[index] ? "true" : "false");
     add_pair(report->text, ", ", "help", input->help);
+    const char *moot = plan->model->moot(plan->inputs, input->name);
+    if (moot) {
+        add_pair(report->text, ", ", "moot", moot);
+    }
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         const char *told = plan_input_about(plan, input, report->data, parts[i]);
 
@@ -81,7 +87,7 @@ static void add_output(struct text *text, const struct plan_model *model, uint32
     report_formula_names(model, output->formula, add_name, &names);
     add_pair(text, "], ", "source", source->text);
     add_pair(text, ", ", "url", source->url);
-    text_add(text, "}");
+    text_add(text, ", \"head\": %s}", output->head ? "true" : "false");
 }
 
 static void add_figure(struct text *text, const struct plan *plan,
@@ -94,7 +100,10 @@ static void add_figure(struct text *text, const struct plan *plan,
         add_pair(text, ": {", "value", plan_words(plan, output));
         add_pair(text, ", ", "text", plan_words(plan, output));
     } else if (figure->cannot) {
-        text_add(text, ": {\"value\": null, \"text\": \"cannot be computed: %s\"", figure->cannot);
+        char why[WORDS_BYTES];
+
+        snprintf(why, sizeof why, "cannot be computed: %s", figure->cannot);
+        add_pair(text, ": {\"value\": null, ", "text", why);
     } else {
         unit_format(output->unit, figure->value, shown);
         text_add(text, ": {\"value\": ");

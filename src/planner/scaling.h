@@ -18,15 +18,18 @@
 #include "planner/model.h"
 
 struct scaling_inputs {
-#define INPUT PLAN_DOUBLE
-#define POINTS PLAN_POINTS_FIELD
+#include "planner/def_inputs.inc"
 #include "planner/scaling.def"
 };
 
 struct scaling_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/scaling.def"
 };
 
-void scaling_plan(const struct scaling_inputs *in, struct scaling_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void scaling_plan(const struct data *data, const struct scaling_inputs *in,
+                  struct scaling_outputs *out);
+/* The words that are commands. */
+void scaling_words(const struct data *data, const struct scaling_inputs *in,
+                   struct scaling_outputs *out);

@@ -9,18 +9,14 @@
 #include "planner/model.h"
 
 struct size_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/size.def"
 };
 
 struct size_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/size.def"
 };
 
-/* Values of the choices, in their order. */
-enum size_protection { SIZE_NONE, SIZE_COPIES, SIZE_ERASURE };
-
-void size_plan(const struct size_inputs *in, struct size_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void size_plan(const struct data *data, const struct size_inputs *in, struct size_outputs *out);

@@ -13,23 +13,18 @@
 #include "planner/model.h"
 
 struct stripe_inputs {
-#define INPUT PLAN_DOUBLE
-#define CHOICE PLAN_INT
+#include "planner/def_inputs.inc"
 #include "planner/stripe.def"
 };
 
 struct stripe_outputs {
-#define OUTPUT PLAN_FIGURE
-#define WORDS PLAN_WORDS_FIELD
+#include "planner/def_outputs.inc"
 #include "planner/stripe.def"
 };
 
-struct stripe_layout {
-    double size_bytes;
-    double count;
-};
-
-/* NULL, or the reason why no layout fits; then *ret_layout is untouched. */
-MUST_CHECK const char *stripe_best(double length_bytes, double target_count,
-                                   struct stripe_layout *ret_layout);
-void stripe_plan(const struct stripe_inputs *in, struct stripe_outputs *out);
+/* data may be NULL: what needs them cannot be computed then. */
+void stripe_plan(const struct data *data, const struct stripe_inputs *in,
+                 struct stripe_outputs *out);
+/* The words that are commands. */
+void stripe_words(const struct data *data, const struct stripe_inputs *in,
+                  struct stripe_outputs *out);

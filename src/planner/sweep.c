@@ -8,30 +8,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From the first default that can be doubled. */
-static void example_of(const struct plan_model *model, char text[256]) {
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const struct plan_input *input = &model->inputs[i];
-        char end[UNIT_TEXT_BYTES];
-        double number;
+/* From the default of the input that was meant, or of the first that can be doubled. */
+static bool example_with(const struct plan_input *input, char text[256]) {
+    char end[UNIT_TEXT_BYTES];
+    double number;
 
-        if (input->kind == PLAN_NUMBER && unit_parse(input->unit, input->fallback, &number) == 0 &&
-            number > 0 && 2 * number <= input->most) {
-            unit_format_exact(input->unit, 2 * number, end);
-            snprintf(text, 256, "--sweep %s=%s..%s:10", input->name, input->fallback, end);
-            return;
+    if (!input || input->kind != PLAN_NUMBER ||
+        unit_parse(input->unit, input->fallback, &number) < 0 || number <= 0) {
+        return false;
+    }
+    bool doubled = 2 * number <= input->most;
+    unit_format(input->unit, doubled ? 2 * number : number / 2, end);
+    if (unit_parse(input->unit, end, &number) < 0) {
+        unit_format_exact(input->unit, number, end);
+    }
+    for (char *at = end, *to = end;; at++) {
+        if (*at != ' ' && *at != ',') {
+            *to++ = *at;
+        }
+        if (*at == '\0') {
+            break;
         }
     }
-    snprintf(text, 256, "--sweep NAME=FROM..TO:10");
+    snprintf(text, 256, "--sweep %s=%s..%s:10", input->name, doubled ? input->fallback : end,
+             doubled ? end : input->fallback);
+    return true;
 }
 
-static int refuse(const struct plan_model *model, const char *text, const char *why,
-                  struct plan_problem *problem) {
+static void example_of(const struct plan_model *model, const struct plan_input *input,
+                       char text[256]) {
+    bool found = example_with(input, text);
+
+    for (uint32_t i = 0; !found && i < model->input_count; i++) {
+        found = example_with(&model->inputs[i], text);
+    }
+    if (!found) {
+        snprintf(text, 256, "--sweep NAME=FROM..TO:10");
+    }
+}
+
+static int refuse(const struct plan_model *model, const struct plan_input *input, const char *text,
+                  const char *why, struct plan_problem *problem) {
     char example[256];
 
-    example_of(model, example);
+    example_of(model, input, example);
     plan_complain(problem, "--sweep %.80s: %s: for example %s", text, why, example);
     return -ERR_MALFORMED;
+}
+
+static int refuse_end(const struct plan_model *model, const struct plan_input *input,
+                      const char *text, struct plan_problem *problem) {
+    char least[UNIT_TEXT_BYTES];
+    char most[UNIT_TEXT_BYTES];
+    char why[160];
+
+    unit_format(input->unit, input->least, least);
+    unit_format(input->unit, input->most, most);
+    snprintf(why, sizeof why, "an end is malformed or out of range, which is %s to %s", least,
+             most);
+    return refuse(model, input, text, why, problem);
 }
 
 static bool copy_part(char part[64], const char *from, size_t size) {
@@ -77,21 +112,21 @@ int sweep_parse(struct sweep *sweep, const struct plan_model *model, const char 
     if (!dots || !copy_part(name, text, (size_t)(equals - text)) ||
         !copy_part(from, equals + 1, (size_t)(dots - equals - 1)) ||
         !copy_part(to, dots + 2, strcspn(dots + 2, ":"))) {
-        return refuse(model, text, "it takes NAME=FROM..TO[:STEPS[log]]", problem);
+        return refuse(model, NULL, text, "it takes NAME=FROM..TO[:STEPS[log]]", problem);
     }
     sweep->input = plan_input_find(model, name);
     if (!sweep->input || sweep->input->kind != PLAN_NUMBER) {
-        return refuse(model, text, "there is no such number among the inputs", problem);
+        return refuse(model, NULL, text, "there is no such number among the inputs", problem);
     }
     if (!take_end(sweep, from, &sweep->from) || !take_end(sweep, to, &sweep->to)) {
-        return refuse(model, text, "an end is malformed or out of range", problem);
+        return refuse_end(model, sweep->input, text, problem);
     }
     if (!take_steps(sweep, dots + 2 + strcspn(dots + 2, ":"))) {
-        return refuse(model, text, "the number of steps is 2 to 10000, with log behind it or not",
-                      problem);
+        return refuse(model, sweep->input, text,
+                      "the number of steps is 2 to 10000, with log behind it or not", problem);
     }
     if (sweep->by_factors && (sweep->from <= 0 || sweep->to <= 0)) {
-        return refuse(model, text, "equal factors need ends above 0", problem);
+        return refuse(model, sweep->input, text, "equal factors need ends above 0", problem);
     }
     return 0;
 }
@@ -109,7 +144,8 @@ double sweep_value(const struct sweep *sweep, uint32_t step) {
     double value = sweep->by_factors ? pow(sweep->from, 1 - part) * pow(sweep->to, part)
                                      : sweep->from + (sweep->to - sweep->from) * part;
 
-    return fmin(high, fmax(low, value));
+    value = fmin(high, fmax(low, value));
+    return sweep->input->whole ? round(value) : value;
 }
 
 void sweep_apply(const struct sweep *sweep, struct plan *plan, uint32_t step) {

@@ -92,3 +92,25 @@ void text_add_number(struct text *text, double number) {
     }
     text_add(text, "%s", digits);
 }
+
+void text_add_wrapped(struct text *text, const char *words, size_t at, size_t indent) {
+    enum { COLUMNS = 100 };
+    bool begun = false;
+
+    for (words += strspn(words, " "); *words; words += strspn(words, " ")) {
+        size_t size = strcspn(words, " ");
+
+        if (begun && at + 1 + size > COLUMNS) {
+            text_add(text, "\n%*s", (int)indent, "");
+            at = indent;
+        } else if (begun) {
+            text_add(text, " ");
+            at++;
+        }
+        text_add(text, "%.*s", (int)size, words);
+        at += size;
+        words += size;
+        begun = true;
+    }
+    text_add(text, "\n");
+}

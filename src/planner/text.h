@@ -23,3 +23,6 @@ void text_add_json(struct text *text, const char *string);
 void text_add_csv(struct text *text, const char *string);
 /* A finite number with the digits that bring it back. */
 void text_add_number(struct text *text, double number);
+/* Words, their line broken before column 100, which begins at column `at`; further lines are
+ * indented. Ends with a line's end. */
+void text_add_wrapped(struct text *text, const char *words, size_t at, size_t indent);

@@ -164,9 +164,89 @@ def check_commands(shoal, tally):
                 words = shlex.split(line, comments=True)
                 done = subprocess.run([shoal] + words[1:], cwd=ROOT, capture_output=True,
                                       text=True, check=False)
-                tally.check(done.returncode == 0,
+                tally.check(done.returncode == 0 or done.returncode == 3 and words[2] == "run",
                             f"{os.path.relpath(path, ROOT)}: {line}: {done.stderr.strip()}")
     tally.check(count > 10, f"the pages have {count} commands only")
+
+
+ANSWER = re.compile(r"(```sh\n(shoal plan run [^\n]*)\n```\n\n```text\n)(.*?)(```)", re.DOTALL)
+OPTIONS_MOST = 8
+LINES_MOST = 25
+
+
+FEATURES = re.compile(r"(<!-- features -->\n).*?(<!-- end of features -->)", re.DOTALL)
+
+
+def features(shoal):
+    """The table of systems by feature, of those whose features a source was read for."""
+    names = ("best_scale", "metadata_logic", "small_file_speed", "operation")
+    rows = [row for row in plan.plan(shoal, ["systems"])["rows"]
+            if row["best_scale"]["value"] != "unknown"]
+    lines = ["| | " + " | ".join(row["title"]["value"] for row in rows) + " |",
+             "|---" * (len(rows) + 1) + "|"]
+    for name in names:
+        lines.append(f"| {name.replace('_', ' ')} | " +
+                     " | ".join(row[name]["value"] for row in rows) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def check_features(shoal, write, tally):
+    text = text_of(PAGE)
+    new = FEATURES.sub(lambda match: match[1] + features(shoal) + match[2], text)
+    tally.check(len(FEATURES.findall(text)) == 1, f"{PAGE}: no place for the table of features")
+    tally.check(write or new == text, f"{PAGE}: the table of features: docs.py SHOAL --write")
+    if write and new != text:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(new)
+
+
+def check_answers(shoal, write, tally):
+    """Each `shoal plan run` in the pages says what stands below it, in so many lines."""
+    text = text_of(PAGE)
+    answers = 0
+
+    def replaced(match):
+        nonlocal answers
+        answers += 1
+        words = shlex.split(match[2])
+        done = subprocess.run([shoal] + words[1:], cwd=ROOT, capture_output=True, text=True,
+                              check=False)
+        again = subprocess.run([shoal] + words[1:], cwd=ROOT, capture_output=True, text=True,
+                               check=False)
+        lines = done.stdout.splitlines()
+        tally.check(done.returncode in (0, 3), f"{match[2]}: {done.returncode} {done.stderr}")
+        tally.check(done.stdout == again.stdout, f"{match[2]}: says different things")
+        tally.check(0 < len(lines) <= LINES_MOST, f"{match[2]}: {len(lines)} lines")
+        tally.check(max(map(len, lines), default=0) <= 100, f"{match[2]}: a line is too long")
+        tally.check(sum(word.startswith("--") for word in words) <= OPTIONS_MOST,
+                    f"{match[2]}: too many options")
+        tally.check(write or done.stdout == match[3],
+                    f"{PAGE}: the answer to {match[2]} differs: docs.py SHOAL --write")
+        result = json.loads(subprocess.run([shoal] + words[1:] + ["--json"], cwd=ROOT, text=True,
+                                           capture_output=True, check=False).stdout)
+        flat = " ".join(done.stdout.split())
+        assumed = [one["text"] for one in result["figures"].values() if one["assumed"]]
+        tally.check(flat.count("(assumed)") == len(assumed) and
+                    all(f"{one} (assumed)" in flat for one in assumed),
+                    f"{match[2]}: assumed values are {assumed}")
+        tally.check(flat.startswith(result["level"] + ": "), f"{match[2]}: {result['level']}")
+        return match[1] + done.stdout + match[4]
+
+    new = ANSWER.sub(replaced, text)
+    if write and new != text:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(new)
+    tally.check(answers == 4, f"{PAGE}: {answers} answers, not 4")
+
+
+def check_sample(shoal, tally):
+    """What verbs.md shows of the first command is what it prints."""
+    path = os.path.join(ROOT, "docs", "reference", "verbs.md")
+    section = text_of(path).split("\n## shoal plan\n", 1)[1].split("\n## ", 1)[0]
+    command = re.search(r"^```sh\n(.*)$", section, re.MULTILINE)[1]
+    sample = re.search(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[1]
+    told = plan.call(shoal, shlex.split(command)[2:])
+    tally.check(told == sample, f"{path}: {command} prints:\n{told}")
 
 
 def check_files(shoal, tally):
@@ -222,7 +302,8 @@ def check_names(shoal, tally):
         # The rules of a system may have any name.
         keys = {re.sub("_(h100|a100|b200|mi355|low|high)$", "", key)
                 for section in reader.sections()
-                if not section.startswith(("about.", "chooser.")) for key in reader[section]}
+                if not section.startswith(("about.", "chooser.", "run.", "gpu.", "answer"))
+                for key in reader[section]}
         for key in sorted(keys):
             tally.check(f"`{key}" in told, f"{DATA_PAGE}: nothing of {key} in {name}")
 
@@ -231,8 +312,11 @@ def main(arguments):
     tally = Tally()
     shoal = os.path.abspath(arguments[0])
     check_figures(shoal, "--write" in arguments, tally)
+    check_answers(shoal, "--write" in arguments, tally)
+    check_features(shoal, "--write" in arguments, tally)
     check_commands(shoal, tally)
     check_files(shoal, tally)
+    check_sample(shoal, tally)
     check_options(shoal, tally)
     check_names(shoal, tally)
     print(f"{tally.passed} passed, {tally.failed} failed")

@@ -11,14 +11,34 @@ import os
 
 FUNCTIONS = {
     "min": min, "max": max, "floor": math.floor, "sqrt": math.sqrt,
-    "exp": math.exp, "log": math.log, "log2": math.log2, "round": round, "len": len, "sum": sum,
+    "log": math.log, "log2": math.log2,
 }
+
+
+def cannot(reason):
+    """What a formula is when it says that it has no value."""
+    raise ValueError(reason)
+
+
+FUNCTIONS["cannot"] = cannot
 
 
 def named(function):
     """Makes a function known to formulas."""
     FUNCTIONS[function.__name__] = function
     return function
+
+
+@named
+def exp(value):
+    """What is too large for a number is infinite, as in C."""
+    return math.exp(value) if value < 709 else math.inf
+
+
+@named
+def expm1(value):
+    """exp(value) - 1, precise near 0."""
+    return math.expm1(value) if value < 709 else math.inf
 
 
 @named
@@ -205,3 +225,46 @@ def packet_payload(mtu, reserved, most):
     while 2 * size <= min(left, most):
         size *= 2
     return size
+
+
+@named
+def jobs_count(jobs):
+    return len(jobs)
+
+
+@named
+def jobs_size(jobs):
+    return sum(size * 1e9 for size, _ in jobs)
+
+
+@named
+def jobs_mean(jobs):
+    return sum(size * 1e9 / (minutes * 60) for size, minutes in jobs)
+
+
+@named
+def jobs_p99(jobs, copies, target):
+    """Up to 64 jobs by convolution on the planner's lattice, else normal."""
+    if not jobs:
+        return 0
+    rows = [(size * 1e9 / target, min(1, target / (minutes * 60))) for size, minutes in jobs]
+    worst = copies * sum(bandwidth for bandwidth, _ in rows)
+    if len(rows) * copies > 64:
+        mean = copies * sum(bandwidth * share for bandwidth, share in rows)
+        variance = copies * sum(bandwidth ** 2 * share * (1 - share) for bandwidth, share in rows)
+        return min(worst, mean + 2.3263478740408408 * math.sqrt(variance))
+    chances = {0: 1.0}
+    for bandwidth, share in rows:
+        steps = ceil(bandwidth / worst * 65536)
+        for _ in range(int(copies)):
+            after = {}
+            for at, chance in chances.items():
+                after[at] = after.get(at, 0) + chance * (1 - share)
+                after[at + steps] = after.get(at + steps, 0) + chance * share
+            chances = after
+    total = 0
+    for at in sorted(chances):
+        total += chances[at]
+        if total >= 0.99:
+            return min(worst, at / 65536 * worst)
+    return worst

@@ -46,10 +46,13 @@ def evaluate(formula, names, data=None):
     # A comprehension sees globals only, so all names are given as such.
     scope = {"__builtins__": {}, **FUNCTIONS, **names}
     scope["data"] = data or shipped.data
+    scope["lacks"] = lambda name: name not in names
     try:
         value = eval(formula, scope)  # pylint: disable=eval-used
     except (ZeroDivisionError, OverflowError, NameError, ValueError):
         return None
+    if isinstance(value, str):
+        return value
     if isinstance(value, complex) or not math.isfinite(value):
         return None
     return value

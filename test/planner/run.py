@@ -6,6 +6,7 @@ Usage: run.py SHOAL [PART]...    (all of PARTS by default)
 Prints a line for each failure and `N passed, N failed` at the end; exit status 1 on a failure.
 """
 
+import configparser
 import csv
 import glob
 import importlib
@@ -21,7 +22,10 @@ import tempfile
 
 import plan
 from architectures import architectures
+from garbage import garbage
+from meaning import meaning
 from rules import rules
+from worked import worked
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SEED = 20261121
@@ -115,9 +119,9 @@ def draw(chance, entry):
     value = entry["value"] * 10 ** chance.uniform(-1, 1)
     if entry["value"] == 0:
         value = chance.choice([0, entry["least"], 10 ** chance.uniform(0, 3)])
-    if entry["integral"]:
-        value = round(value)
     value = min(entry["most"], max(entry["least"], value))
+    if entry["whole"]:
+        value = round(value)
     return ("$" if entry["unit"].startswith("$") else "") + f"{value!r}{unit}"
 
 
@@ -127,27 +131,42 @@ def check_formulas(result, wrong, words):
         names = plan.names_of(result, row)
         for output in result["outputs"]:
             figure = row[output["name"]]
-            if not output["formula"] or figure["value"] is None:
+            if not output["formula"]:
+                continue
+            if output["unit"] == "words":
+                wrong += check_words(output, figure, names, words)
                 continue
             value = plan.evaluate(output["formula"], names)
+            if figure["value"] is None:
+                # Both have none, or the number would be too large to be told.
+                large = plan.CANNOT + "the number" in figure["text"]
+                if value is not None and abs(value) < 1e290 and not large:
+                    wrong.append(f"{output['name']} is {figure['text']}, its formula {value}: "
+                                 f"shoal plan {shlex.join(words)}")
+                continue
             if value is None or not plan.near(value, figure["value"], 1e-9):
                 wrong.append(f"formula of {output['name']} gives {value}, the model "
                              f"{figure['value']} (row {index}): shoal plan {shlex.join(words)}")
 
 
-def mark_integral(result):
-    """Tells of each input whether its default is a whole number."""
-    for entry in result["inputs"]:
-        entry["integral"] = entry["kind"] == "number" and entry["unit"] == "1" and \
-            entry["value"] == int(entry["value"])
-    return result["inputs"]
+def check_words(output, figure, names, words):
+    """Words are what their formula says; figures in them are checked as outputs."""
+    template = plan.evaluate(output["formula"], names)
+    if template is None:
+        return []
+    pattern = "".join(".*" if part.startswith("{") else re.escape(part)
+                      for part in re.split(r"(\{\w+[+=?-]?\})", template))
+    if re.fullmatch(pattern, figure["value"]):
+        return []
+    return [f"{output['name']} is \"{figure['value']}\", not \"{template}\": "
+            f"shoal plan {shlex.join(words)}"]
 
 
 def formulas(shoal, tally):
     for model in model_names(shoal):
         chance = random.Random(SEED)
         result = plan.plan(shoal, [model])
-        entries = mark_integral(result)
+        entries = result["inputs"]
         wrong = []
         check_formulas(result, wrong, [model])
         for _ in range(DRAWS):
@@ -186,16 +205,19 @@ REFUSALS = [
     ("checkpoint --json --csv", ["--json or --csv"]),
     ("checkpoint --sweep nodes", ["--sweep nodes", "for example"]),
     ("checkpoint --sweep nodes=1..2:1", ["number of steps"]),
-    ("checkpoint --sweep nodes=0..2:5", ["out of range"]),
+    ("checkpoint --sweep nodes=0..2:5", ["out of range, which is 1 to 1,000,000",
+                                         "--sweep nodes=32..64:10"]),
+    ("--version", ["there is no option --version"]),
+    ("--from /dev/null", ["/dev/null sets nothing", "[common] params = 70B"]),
+    ("run --from /dev/null", ["run needs what it is to answer"]),
     ("checkpoint --data /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("checkpoint --calibration /nowhere", ["/nowhere cannot be read"]),
     ("cost --gpu-price 4.62", ["--gpu-price takes an amount in $", "$4.62/h"]),
     ("checkpont", ["no model \"checkpont\""]),
-    ("", ["say one of a model"]),
     ("--json", ["say one of a model"]),
     ("--from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--from /", ["cannot be read"]),
-    ("--from x --html y", ["say one of a model"]),
+    ("--from /nowhere.ini --html y", ["/nowhere.ini cannot be read"]),
     ("checkpoint --target=60", ["--target takes a time"]),
     ("checkpoint --from /nowhere.ini", ["/nowhere.ini cannot be read"]),
     ("--html /nowhere/x", ["/nowhere/x cannot be written"]),
@@ -205,13 +227,36 @@ REFUSALS = [
     ("--serve 127.0.0.1:99999", ["--serve takes ADDR:PORT"]),
     ("--serve 127.0.0.1:", ["--serve takes ADDR:PORT"]),
     ("--serve [::1", ["--serve takes ADDR:PORT"]),
-    ("--serve 192.0.2.1:80", ["192.0.2.1:80 cannot be listened at"]),
-    ("--serve 0 --target 60s", ["is for a model"]),
+    ("--serve 192.0.2.1:80", ["192.0.2.1:80 cannot be listened at: others could reach it",
+                             "--serve 127.0.0.1:8080"]),
+    ("--serve 192.0.2.1:80 --listen-anywhere", ["192.0.2.1:80 cannot be listened at: the address "
+                                               "is not of this machine", "127.0.0.1:8080"]),
+    ("checkpoint --nodes 1.5", ["--nodes takes a whole number, not 1.5: for example --nodes 2"]),
+    ("checkpoint --shards 0.3", ["--shards takes a whole number"]),
+    ("size --copies 2.5", ["--copies takes a whole number"]),
+    ("size --data-shards 8.5", ["--data-shards takes a whole number"]),
+    ("size --storage-nodes 10.5", ["--storage-nodes takes a whole number"]),
+    ("run", ["run needs what it is to answer", "--params 70B --gpus 256"]),
+    ("run --gpus 1.5", ["--gpus takes a whole number", "--gpus 256"]),
+    ("run --gpus x", ["--gpus takes a whole number"]),
+    ("run --nope 1", ["run has no option --nope", "--params 70B"]),
+    ("run --params many --gpus 8", ["--params takes a number", "70B"]),
+    ("run --gpus 8 --system nowhere", ["--system takes one of", "nowhere"]),
+    ("run --gpus 8 --sweep nodes=1..2:2", ["--sweep is for a model"]),
+    ("run --gpus 8 --explain nope", ["no model has a figure nope", "best_daly"]),
+    ("checkpoint --explain nope", ["checkpoint has no figure nope"]),
+    ("checkpoint --emit", ["--emit for run"]),
+    ("--serve 0 --target 60s", ["takes no further options"]),
 ]
 # Text of a scenario, and what the one line must say.
 SCENARIOS = [
     ("nodes = 8", ["stands in no section"]),
     ("[checkpoint]\nnodes 8", ["line 2"]),
+    ("[common]\nparams = 70B\n[checkpoint\nnodes = 8", ["line 3 begins a section", "[checkpoint]"]),
+    ("[]\nnodes = 8", ["line 1 begins a section"]),
+    ("[about.scenario]\ntitle = nothing", ["sets nothing"]),
+    ("[checkpoint]\nnodes =", ["for example [checkpoint] nodes = 32"]),
+    ("[checkpoint]\nnodes = 1.5", ["[checkpoint] nodes takes a whole number, not 1.5"]),
     ("[checkpoint]\nnodes = 8\nnodes = 9", ["twice"]),
     ("[checkpont]\nnodes = 8", ["no model \"checkpont\""]),
     ("[checkpoint]\nnoses = 8", ["no input \"noses\""]),
@@ -293,7 +338,7 @@ def outputs(shoal, tally):
                     f"{model}: a sweep from {got[0]} to {got[-1]}")
     piped = subprocess.run([shoal, "plan", "--from", "/dev/stdin"], capture_output=True, text=True,
                            input="[checkpoint]\nnodes = 77\n", check=False, timeout=60)
-    tally.check(" 77 " in piped.stdout, f"a scenario from a pipe: {piped.stderr}")
+    tally.check("nodes=77" in piped.stdout, f"a scenario from a pipe: {piped.stderr}")
 
 
 def exact(entry, key):
@@ -369,9 +414,96 @@ def scenarios(shoal, tally):
                 [[5.67e12, 256], [5.67e12, 512]], "options and a sweep over a scenario")
 
 
+KINDS = ("measured", "vendor", "user", "derived")
+
+
+def systems(shoal, tally):
+    """Each value of a system has its source, date and kind, or is unknown; then nothing is told."""
+    path = os.path.join(HERE, "..", "..", "share", "shoal", "systems.ini")
+    reader = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=(";",))
+    reader.optionxform = str
+    reader.read(path, encoding="utf-8")
+    names = [name for name in reader.sections() if name.startswith("system.")]
+    tally.check(len(names) >= 13, f"{len(names)} systems")
+    for name in names:
+        for key, value in reader[name].items():
+            if key == "name" or value == "unknown":
+                continue
+            about = f"about.{name}.{key}"
+            told = dict(reader[about]) if reader.has_section(about) else {}
+            good = told.get("source") and told.get("kind") in KINDS and \
+                re.fullmatch(r"\d{4}-\d\d-\d\d", told.get("date", "")) and \
+                (told.get("url") or key == "most")
+            tally.check(good, f"systems.ini: [{name}] {key} has {told}")
+    rows = {row["system"]["value"]: row for row in plan.plan(shoal, ["systems"])["rows"]}
+    tally.check(sorted(rows) == sorted(name[7:] for name in names), f"rows: {sorted(rows)}")
+    for name, row in rows.items():
+        known = reader["system." + name]["write"] != "unknown"
+        time = row["checkpoint_time"]
+        tally.check((time["value"] is not None) == known and
+                    (known or "no source was read" in time["text"]), f"{name}: {time}")
+    # Lustre's clients of 4.36 GiB/s, 32 of them, and 980 GB.
+    tally.check(plan.near(rows["lustre"]["checkpoint_time"]["value"],
+                          980e9 / (32 * 4.36 * 2 ** 30), 1e-9), "time of a checkpoint on Lustre")
+    answer = plan.call(shoal, ["run", "--gpus", "256", "--system", "weka"])
+    tally.check("system: WEKA" in answer, f"--system weka: {answer}")
+
+
+def emitted(shoal, tally):
+    """What --emit prints is taken by the verbs' own parsers: they fail at the paths only."""
+    lines = plan.call(shoal, ["run", "--params", "70B", "--gpus", "256", "--emit"]).splitlines()
+    tally.check(len(lines) == 2 and lines[0].startswith("shoal up "), f"--emit: {lines}")
+    for line in lines:
+        words = [word.replace("/var/lib/", "/proc/nowhere/").replace("/mnt/", "/proc/nowhere/")
+                 for word in shlex.split(line)]
+        run = subprocess.run([shoal] + words[1:], capture_output=True, text=True, check=False,
+                             timeout=60)
+        tally.check(run.returncode == 1 and "usage" not in run.stderr,
+                    f"--emit: {line}: {run.returncode} {run.stderr}")
+        broken = subprocess.run([shoal] + words[1:] + ["--nope"], capture_output=True, text=True,
+                                check=False, timeout=60)
+        tally.check(broken.returncode == 2, f"--emit: {line} --nope: {broken.returncode}")
+
+
+def answers(shoal, tally):
+    """Exit status, the same names in JSON, what is explained and what is not used."""
+    short = ["run", "--params", "405B", "--gpus", "256", "--storage-nodes", "4"]
+    run = subprocess.run([shoal, "plan"] + short, capture_output=True, text=True, check=False)
+    tally.check(run.returncode == 3 and run.stdout.startswith("short: "), f"short: {run}")
+    run = subprocess.run([shoal, "plan"] + short + ["--json"], capture_output=True, text=True,
+                         check=False)
+    result = json.loads(run.stdout)
+    tally.check(run.returncode == 3 and result["level"] == "short" and
+                result["figures"]["size.nodes_needed" if "size.nodes_needed" in result["figures"]
+                                  else "size.storage_nodes"]["value"] is not None,
+                f"short as JSON: {result['level']}")
+    told = plan.call(shoal, ["run", "--gpus", "256", "--copies", "3", "--protection", "none"])
+    tally.check("not used: --copies (protection is none)" in told, f"unused in run: {told}")
+    told = plan.call(shoal, ["run", "--gpus", "256", "--explain", "best_daly"])
+    tally.check(told.startswith("checkpoint.best_daly: ") and "source: Daly" in told,
+                f"explained: {told}")
+    # Options go over the file, also where it says something of one model, or in other words.
+    path = os.path.join(HERE, "..", "..", "share", "shoal", "scenarios", "production-128.ini")
+    told = json.loads(plan.call(shoal, ["run", "--from", path, "--file-count", "5M", "--gpus",
+                                        "512", "--json"]))["figures"]
+    tally.check(told["size.file_count"]["value"] == 5e6, f"files: {told['size.file_count']}")
+    told = plan.call(shoal, ["run", "--from", path, "--gpus", "512", "--explain", "gpus"])
+    tally.check("checkpoint.gpus: GPUs of the job: 512" in told, f"GPUs over a file: {told}")
+    # The best interval is the one whose own best it is, also where the drain is what binds.
+    told = plan.call(shoal, ["run", "--params", "405B", "--gpus", "1024", "--write-bandwidth",
+                             "4GB/s", "--read-bandwidth", "4GB/s", "--explain",
+                             "checkpoint.best_daly"])
+    tally.check("23.61 min" in told, f"a drain that binds: {told}")
+    one = plan.call(shoal, ["run", "--gpus", "256", "--all"])
+    for model in model_names(shoal):
+        tally.check(f"\n{model}: " in one, f"--all has no {model}")
+
+
 PARTS = {"examples": examples, "formulas": formulas, "outputs": outputs, "refusals": refusals,
          "calibration": calibration, "origins": origins, "scenarios": scenarios,
-         "architectures": architectures, "rules": rules}
+         "architectures": architectures, "rules": rules, "meaning": meaning,
+         "systems": systems,
+         "emitted": emitted, "answers": answers, "worked": worked, "garbage": garbage}
 
 
 def main(arguments):

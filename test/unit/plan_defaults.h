@@ -37,3 +37,22 @@ static inline void assert_cannot(struct figure figure, const char *why) {
     assert_non_null(figure.cannot);
     assert_string_equal(figure.cannot, why);
 }
+
+/* The number of a choice, as the .def has them in their order. */
+static inline int choice_of(const struct plan_model *model, const char *name, const char *value) {
+    const struct plan_input *input = plan_input_find(model, name);
+    int index = 0;
+
+    assert_non_null(input);
+    for (const char *at = input->choices;; index++) {
+        size_t size = strcspn(at, "|");
+
+        if (strlen(value) == size && memcmp(at, value, size) == 0) {
+            return index;
+        }
+        if (at[size] == '\0') {
+            fail_msg("%s has no choice %s", name, value);
+        }
+        at += size + 1;
+    }
+}

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "plan_defaults.h"
+
 #include "base/prng.h"
 #include "near.h"
 #include "planner/checkpoint.h"
@@ -22,6 +24,7 @@ static struct checkpoint_inputs usual(void) {
                                       .write_bandwidth = 20e9,
                                       .read_bandwidth = 20e9,
                                       .efficiency = 1,
+                                      .changed = 1,
                                       .target = 60,
                                       .interval = 1800,
                                       .buffer_bandwidth = 50e9,
@@ -70,7 +73,7 @@ static void test_async_stalls_for_the_copy(void **state) {
     (void)state;
     struct checkpoint_inputs in = usual();
 
-    in.mode = CHECKPOINT_ASYNC;
+    in.mode = choice_of(&plan_checkpoint, "mode", "async");
     struct checkpoint_outputs out = plan(&in);
     assert_near(out.stall.value, 980e9 / 32 / 50e9, 1e-12);
     /* A drain that outlasts the interval holds the next checkpoint up. */
@@ -79,7 +82,7 @@ static void test_async_stalls_for_the_copy(void **state) {
     assert_near(out.stall.value, out.copy.value + out.drain.value - out.copy.value - 1800, 1e-6);
     assert_non_null(strstr(out.verdict.text, "longer than the interval"));
     in = usual();
-    in.mode = CHECKPOINT_ASYNC;
+    in.mode = choice_of(&plan_checkpoint, "mode", "async");
     /* A buffer for a quarter of it: the other three drain at 20 GB/s before training goes on. */
     in.buffer_capacity = 980e9 / 32 / 4;
     out = plan(&in);

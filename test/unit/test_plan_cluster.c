@@ -37,7 +37,7 @@ static void check_spread(uint16_t stripe_count) {
         most = MAX(most, load[i]);
     }
     assert_true(cluster_spread(FILES, stripe_count, TARGETS, &spread, &on_fullest));
-    assert_near(spread, most / ((double)FILES * CHUNKS / TARGETS), 1e-12);
+    assert_near(spread, most / ((double)FILES * (double)CHUNKS / (double)TARGETS), 1e-12);
     assert_near(on_fullest, most / (double)(FILES * CHUNKS / width), 1e-12);
     free(pool);
 }
@@ -95,7 +95,7 @@ static void test_known_values(void **state) {
     struct cluster_inputs in = usual();
     struct cluster_outputs out = {0};
 
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_near(out.target_rate.value, 8 * 0.5 / 2e-6, 1e-3);
     assert_near(out.operation_rate.value, 16 * 2e6, 1e-3);
     assert_near(out.targets_for_20m.value, 10, 0);
@@ -106,12 +106,12 @@ static void test_known_values(void **state) {
     assert_near(out.small_reads.value, 2 / 40e-6, 1e-6);
     in.copies = 2;
     in.link = 1e9;
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_near(out.write_bandwidth.value, 16e9, 1);
     assert_string_equal(out.write_limit.text, "the network");
     assert_near(out.files_lost.value, 0, 0);
     in.write_cost = 100e-9;
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_string_equal(out.write_limit.text, "the processor");
 }
 
@@ -121,16 +121,16 @@ static void test_ends(void **state) {
     struct cluster_outputs out = {0};
 
     in.utilisation = 0;
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_non_null(out.targets_for_20m.cannot);
     in = usual();
     in.lookup_cost = in.rpc_cost = in.create_cost = 0;
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_non_null(out.operation_rate.cannot);
     in = usual();
     in.read_file = 0;
     in.read_byte = 0;
-    cluster_plan(&in, &out);
+    cluster_plan(NULL, &in, &out);
     assert_non_null(out.small_reads.cannot);
 }
 

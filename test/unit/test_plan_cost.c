@@ -7,6 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "plan_defaults.h"
+
 static const double hour = 3600;
 static const double month = 730 * 3600;
 
@@ -18,7 +20,7 @@ static struct cost_inputs plain_inputs(void) {
         .gpu_price = 1.924 / hour,
         .rented = 1,
         .idle_before = 0.08,
-        .storage = COST_OWN,
+        .storage = choice_of(&plan_cost, "storage", "own"),
         .capacity = 100e12,
         .extra_nodes = 2,
         .extra_price = 1 / hour,
@@ -39,14 +41,15 @@ static void break_even_is_a_share(void **state) {
     struct cost_inputs in = plain_inputs();
     struct cost_outputs out = {0};
 
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.gpu_cost, 61.568 / hour);
     close_to(&out.recovered, 0.08 * 61.568 / hour);
     close_to(&out.net, (0.08 * 61.568 - 2) / hour);
     close_to(&out.break_even, 2 / 61.568);
+    close_to(&out.overhead_all, out.overhead.value);
     /* Winning just that share leaves nothing. */
     in.idle_before = out.break_even.value;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_true(fabs(out.net.value * hour) < 1e-9);
 }
 
@@ -57,7 +60,7 @@ static void payback_earns_what_was_paid(void **state) {
 
     in.raw_per_usable = 1;
     in.drive_price = 333e-12;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.upfront, 33300);
     close_to(&out.own_month_all, 33300 / 36.0 + 730 * 2);
     close_to(&out.managed_more, out.managed_month.value - out.own_month_all.value);
@@ -66,8 +69,8 @@ static void payback_earns_what_was_paid(void **state) {
     close_to(&out.saved_3, 36 * 730 * 2.92544 - 33300);
     close_to(&out.unit_cost, (33300 + 36 * 730 * 2.0) / (36 * month) / 100e12);
     /* Rented storage is not bought. */
-    in.storage = COST_MANAGED;
-    cost_plan(&in, &out);
+    in.storage = choice_of(&plan_cost, "storage", "managed");
+    cost_plan(NULL, &in, &out);
     assert_true(out.upfront.value == 0);
 }
 
@@ -79,11 +82,11 @@ static void flash_follows_capacity(void **state) {
 
     in.raw_per_usable = 1.28;
     in.drive_price = 100e-12;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.bought, 128e12);
     double unit_cost = out.unit_cost.value - out.own_month.value / (month * in.capacity);
     in.capacity = 300e12;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.bought, 384e12);
     close_to(&out.bought_cost, 38400);
     double other = out.unit_cost.value - out.own_month.value / (month * in.capacity);
@@ -99,22 +102,22 @@ static void managed_capacity_follows_bandwidth(void **state) {
     in.capacity = 1;
     in.write_needed = 0;
     in.managed_step = 1200 * 1073741824.0;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.managed_month, 174);
     /* A month of fewer hours changes what is paid by the hour only. */
     in.hours_per_month = 720 * hour;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.managed_month, 174);
     close_to(&out.extra_month, 720 * 2);
     in.hours_per_month = month;
     /* 20 GB/s at 125 MB/s a TiB are 160 TiB, however little is stored. */
     in.write_needed = 20e9;
     in.managed_step = 0;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.managed_capacity, 160 * 1099511627776.0);
     close_to(&out.managed_bandwidth, 20e9);
     in.managed_step = 2400 * 1073741824.0;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     close_to(&out.managed_capacity, 69 * in.managed_step);
     assert_true(out.managed_bandwidth.value >= 20e9);
 }
@@ -129,10 +132,10 @@ static void the_cheapest_level(void **state) {
     in.fsx_500 = 0.34 / gibibyte_month;
     in.fsx_1000 = 0.6 / gibibyte_month;
     /* Capacity binds: the least price. Bandwidth binds: the most bandwidth for the money. */
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.managed_cheapest.text, "125, at $13,572 a month");
     in.write_needed = 400e9;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.managed_cheapest.text, "1000, at $246,240 a month");
 }
 
@@ -143,12 +146,12 @@ static void more_costs_never_help(void **state) {
     for (int i = 0; i < 6; i++) {
         struct cost_inputs in = plain_inputs();
 
-        cost_plan(&in, &less);
+        cost_plan(NULL, &in, &less);
         *(double *[]){&in.extra_nodes,   &in.extra_price,    &in.licence,
                       &in.running_costs, &in.raw_per_usable, &in.idle_after}[i] +=
             i == 2 ? 1e-17 : 0.01;
         in.drive_price = 1e-10;
-        cost_plan(&in, &more);
+        cost_plan(NULL, &in, &more);
         assert_true(more.saved_3.value < less.saved_3.value);
         assert_true(more.net.value <= less.net.value);
         assert_true(more.tco_5.value >= less.tco_5.value);
@@ -161,18 +164,18 @@ static void what_cannot_be(void **state) {
     struct cost_outputs out = {0};
 
     in.idle_after = in.idle_before;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.payback.cannot,
                         "it never pays back: storage costs what it wins, or more");
     assert_non_null(strstr(out.verdict.text, "does not pay"));
     in.gpu_price = 0;
     in.capacity = 0;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.break_even.cannot, "GPUs that cost nothing save nothing");
     assert_string_equal(out.unit_cost.cannot, "there is no capacity");
-    in.storage = COST_MANAGED;
+    in.storage = choice_of(&plan_cost, "storage", "managed");
     in.managed_level = 4;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.managed_capacity.cannot,
                         "capacity that brings no bandwidth never brings enough");
     assert_ptr_equal(out.tco_5.cannot, out.managed_capacity.cannot);
@@ -183,12 +186,12 @@ static void free_things_are_named(void **state) {
     struct cost_inputs in = plain_inputs();
     struct cost_outputs out = {0};
 
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(
         out.not_counted.text,
         "licence, running costs, flash, servers and work to set up, object store, egress");
     in.archive = in.egress = in.licence = in.running_costs = in.raw_per_usable = in.setup = 1;
-    cost_plan(&in, &out);
+    cost_plan(NULL, &in, &out);
     assert_string_equal(out.not_counted.text, "nothing");
 }
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "plan_desk.h"
+#include "planner/formula.h"
 #include "planner/latency.h"
 
 static const char *const rows[][3] = {
@@ -49,6 +50,8 @@ static void compute(struct desk *desk, size_t row, const char *options) {
     desk_assert_sound(desk);
 }
 
+static struct why why;
+
 /* Linux gives RoCE the largest of 256 to 4,096 that leaves 96 bytes of the MTU. */
 static void test_payload(void **state) {
     static const struct {
@@ -59,10 +62,10 @@ static void test_payload(void **state) {
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-        assert_true(latency_payload(known[i].mtu, 96, 4096) == known[i].payload);
+        assert_true(packet_payload(&why, 1, known[i].mtu, 96, 4096) == known[i].payload);
     }
-    assert_true(latency_payload(1500, 52, 0) == 1448);
-    assert_true(latency_payload(96, 96, 4096) == 0);
+    assert_true(packet_payload(&why, 1, 1500, 52, 0) == 1448);
+    assert_true(packet_payload(&why, 1, 96, 96, 4096) == 0);
 }
 
 /* A TCP packet of 1,500 is 1,448 bytes of data in 1,538 on the wire; RoCE's are 82 bytes longer. */
@@ -149,27 +152,27 @@ static void test_without_network(void **state) {
 /* A section of a user that lacks values says so, and does no harm to the others. */
 static void test_data_that_lack(void **state) {
     struct desk desk;
-    const char *why = "the data lack a value that is needed here";
+    const char *reason = "the data lack a value that is needed here";
 
     (void)state;
     begin(&desk);
     compute(&desk, BARE, "");
     assert_string_equal(desk_words(&desk, "path"), "bare");
-    assert_string_equal(desk_cannot(&desk, "total_low"), why);
-    assert_string_equal(desk_cannot(&desk, "goodput_1500"), why);
+    assert_string_equal(desk_cannot(&desk, "total_low"), reason);
+    assert_string_equal(desk_cannot(&desk, "goodput_1500"), reason);
     assert_string_equal(desk_words(&desk, "origin"), "the data don't say");
     assert_int_equal(data_set(&desk.data, "about.latency.bare", "source", "a guess"), 0);
     compute(&desk, BARE, "");
     assert_string_equal(desk_words(&desk, "origin"), "a guess");
     assert_false(desk_row(&desk, BARE + 1));
     compute(&desk, RDMA, "--medium cached-write");
-    assert_string_equal(desk_cannot(&desk, "total_high"), why);
+    assert_string_equal(desk_cannot(&desk, "total_high"), reason);
     assert_int_equal(data_set(&desk.data, "latency.rdma", "reserved", "70kB"), 0);
     compute(&desk, RDMA, "--medium nand");
     assert_string_equal(desk_cannot(&desk, "goodput"), "the MTU leaves no room for data");
     assert_int_equal(data_set(&desk.data, "latency.rdma", "round_trips", "-1"), 0);
     compute(&desk, RDMA, "");
-    assert_string_equal(desk_cannot(&desk, "propagation"), why);
+    assert_string_equal(desk_cannot(&desk, "propagation"), reason);
     desk_deinit(&desk);
 
     desk_init(&desk, "latency");

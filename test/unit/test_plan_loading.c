@@ -47,12 +47,17 @@ static void test_tokens(void **state) {
     loading_plan(&data, &in, &out);
     assert_figure(out.bandwidth_needed, 6e6, 1e-12);
     assert_figure(out.stalled, 0, 0);
-    assert_string_equal(out.verdict.text, "loading keeps up");
+    assert_non_null(strstr(out.verdict.text, "ok: loading keeps up"));
     /* More nodes for the same tokens ask for no more bytes. */
     in.nodes = 1000;
     loading_plan(&data, &in, &out);
     assert_figure(out.bandwidth_needed, 6e6, 1e-12);
+    /* 6 operations a parameter and token, of which the GPUs reach a share. */
     in.tokens = 0;
+    loading_plan(&data, &in, &out);
+    assert_figure(out.token_rate, 0.4 * 989e12 * 1000 * in.gpus_per_node / (6 * 70e9), 1e-12);
+    in.workload = choice_of(&plan_loading, "workload", "custom");
+    in.custom_rate = 0;
     loading_plan(&data, &in, &out);
     assert_figure(out.stalled, 0, 0);
     assert_cannot(out.epoch, "nothing is loaded");
@@ -68,7 +73,7 @@ static void test_preset(void **state) {
     assert_figure(out.bandwidth_needed, 16e9, 1e-12);
     assert_figure(out.files_per_second, 40, 1e-12);
     assert_figure(out.stalled, 0, 0);
-    assert_non_null(strstr(out.verdict.text, "gets it"));
+    assert_non_null(strstr(out.verdict.text, "keeps up"));
     assert_cannot(out.tokens_trained, "samples of this workload are no tokens");
 
     in.read_bandwidth = 8e9;
@@ -76,29 +81,28 @@ static void test_preset(void **state) {
     assert_figure(out.stalled, 0.5, 1e-12);
     assert_figure(out.loaded, 8e9, 1e-12);
     assert_non_null(strstr(out.verdict.text, "bound by the parallel file system"));
-    assert_non_null(strstr(out.verdict.text, "does not get it"));
-
-    const char *nothing = "a preset of this workload is not above 0";
-    assert_int_equal(data_set(&data, "preset.unet3d", "step_h100", "0s"), 0);
-    loading_plan(&data, &in, &out);
-    assert_cannot(out.sample_rate, nothing);
-    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "-3B"), 0);
-    loading_plan(&data, &in, &out);
-    assert_cannot(out.sample_size, nothing);
-    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "100MB"), 0);
+    assert_non_null(strstr(out.verdict.text, "does not accept it"));
 
     const char *unknown = "the presets say nothing of this workload on this accelerator";
+    assert_int_equal(data_set(&data, "preset.unet3d", "step_h100", "0s"), 0);
+    loading_plan(&data, &in, &out);
+    assert_cannot(out.sample_rate, unknown);
+    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "-3B"), 0);
+    loading_plan(&data, &in, &out);
+    assert_cannot(out.sample_size, unknown);
+    assert_int_equal(data_set(&data, "preset.unet3d", "sample_size", "100MB"), 0);
+
     in.accelerator = MI355;
     loading_plan(&data, &in, &out);
     assert_figure(out.sample_size, 100e6, 0);
     assert_cannot(out.bandwidth_needed, unknown);
     assert_cannot(out.useful, unknown);
-    assert_string_equal(out.verdict.text, unknown);
+    assert_non_null(strstr(out.verdict.text, unknown));
 }
 
 static void test_workers(void **state) {
     (void)state;
-    in.workload = LOADING_CUSTOM;
+    in.workload = choice_of(&plan_loading, "workload", "custom");
     in.custom_size = 1e6;
     in.custom_rate = 1000;
     in.nodes = 1;
@@ -113,8 +117,8 @@ static void test_workers(void **state) {
     assert_figure(out.worker_rate, 200, 1e-12);
     assert_figure(out.workers_needed, 5, 0);
     assert_figure(out.stalled, 0.8, 1e-12);
-    assert_string_equal(out.verdict.text,
-                        "too few reads in flight: 5 workers an accelerator would keep up");
+    assert_non_null(strstr(out.verdict.text, "short: too few reads in flight"));
+    assert_non_null(strstr(out.verdict.text, "--workers 5"));
     in.workers = 5;
     loading_plan(&data, &in, &out);
     assert_figure(out.stalled, 0, 0);

@@ -42,7 +42,7 @@ static void test_fit_finds_what_made_the_points(void **state) {
     for (size_t a = 0; a < ARRAY_SIZE(shares); a++) {
         for (size_t b = 0; b < ARRAY_SIZE(shares); b++) {
             struct points points = points_of(12.5, shares[a], shares[b] / 10);
-            struct fit fit = least_squares_usl(&points);
+            struct fit fit = least_squares_fit_usl(&points);
 
             assert_null(fit.cannot);
             assert_near(fit.alone, 12.5, 1e-9);
@@ -51,7 +51,7 @@ static void test_fit_finds_what_made_the_points(void **state) {
             assert_true(fit.error == 0);
         }
         struct points points = points_of(20, shares[a], 0);
-        struct fit fit = least_squares_amdahl(&points);
+        struct fit fit = least_squares_fit_amdahl(&points);
 
         assert_near(fit.alone, 20, 1e-9);
         assert_near(fit.contention, shares[a], 1e-9);
@@ -64,13 +64,13 @@ static void test_fit_of_negative_coefficients(void **state) {
     struct points points = {.count = 4, .x = {1, 2, 4, 8}, .y = {1, 2.1, 4.4, 9.2}};
 
     (void)state;
-    struct fit fit = least_squares_usl(&points);
+    struct fit fit = least_squares_fit_usl(&points);
     assert_true(fit.contention == 0 && fit.coherency == 0);
     assert_true(fit.alone > 1 && fit.alone < 1.15 && fit.error > 0.01);
 
     /* Linear first, then a fall: b alone remains. */
     struct points fall = {.count = 5, .x = {1, 2, 4, 8, 16}, .y = {1, 2.1, 4.2, 8, 10}};
-    fit = least_squares_usl(&fall);
+    fit = least_squares_fit_usl(&fall);
     assert_true(fit.contention == 0 && fit.coherency > 0);
 }
 
@@ -85,7 +85,7 @@ static void test_fit_is_least(void **state) {
         for (uint32_t i = 0; i < points.count; i++) {
             points.y[i] *= 0.9 + (double)prng_below(&prng, 1000) / 5000;
         }
-        struct fit fit = least_squares_usl(&points);
+        struct fit fit = least_squares_fit_usl(&points);
         double least = INFINITY;
         double found = 0;
 
@@ -112,16 +112,16 @@ static void test_fit_is_least(void **state) {
 static void test_too_few_points(void **state) {
     (void)state;
     in.points = (struct points){.count = 3, .x = {4, 8, 8}, .y = {4, 7, 7.5}};
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_null(out.amdahl.cannot);
     assert_cannot(out.usl, "that takes points of three numbers of clients");
     assert_cannot(out.usl_peak, "that takes points of three numbers of clients");
     in.points.x[0] = 8;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_cannot(out.amdahl, "that takes points of two numbers of clients");
     assert_cannot(out.amdahl_limit, "that takes points of two numbers of clients");
     in.points.count = 0;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_cannot(out.usl_error, "no points are given");
     assert_figure(out.usl_alone, in.link, 0);
 }
@@ -129,11 +129,11 @@ static void test_too_few_points(void **state) {
 static void test_no_serial_share_is_more_than_all(void **state) {
     (void)state;
     in.points = (struct points){.count = 3, .x = {1, 2, 4}, .y = {100, 60, 30}};
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_cannot(out.amdahl_serial, "it falls with more clients, which no serial share explains");
     assert_null(out.usl.cannot);
     in.points = (struct points){.count = 3, .x = {1, 2, 4}, .y = {100, 100, 100}};
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.amdahl_serial, 1, 1e-9);
 }
 
@@ -141,7 +141,7 @@ static void test_points_are_in_gigabytes(void **state) {
     (void)state;
     in.points = points_of(25, 0.01, 1e-4);
     in.clients = 64;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.usl_alone, 25e9, 1e-9);
     assert_figure(out.usl, usl(64, 25e9, 0.01, 1e-4), 1e-9);
     assert_figure(out.usl_peak_clients, sqrt(0.99 / 1e-4), 1e-9);
@@ -151,7 +151,7 @@ static void test_laws_at_their_ends(void **state) {
     (void)state;
     /* One client disturbs nobody. */
     in.clients = 1;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.amdahl, in.link, 0);
     assert_figure(out.usl, in.link, 0);
 
@@ -159,27 +159,27 @@ static void test_laws_at_their_ends(void **state) {
     in.clients = 1e7;
     in.serial = 0.01;
     in.metadata_targets = 4;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.amdahl_limit, in.link / 0.0025, 1e-12);
     assert_figure(out.amdahl, out.amdahl_limit.value, 1e-4);
     assert_figure(out.amdahl_gain, 4, 1e-12);
     in.serial = 0;
     in.contention = 0;
     in.usl_coherency = 0;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_cannot(out.amdahl_limit, "nothing is serial, so there is no limit");
     assert_cannot(out.quoted_limit, "without contention there is no limit");
     assert_cannot(out.usl_peak_clients, "without coherency there is no peak");
     assert_figure(out.amdahl, out.linear.value, 0);
     in.serial = 1;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_cannot(out.quoted_gain, "everything is serial");
 
     /* Nothing beats the USL's peak. */
     in.usl_contention = 0.05;
     in.usl_coherency = 0.001;
     for (in.clients = 1; in.clients < 200; in.clients++) {
-        scaling_plan(&in, &out);
+        scaling_plan(NULL, &in, &out);
         assert_true(out.usl.value <= out.usl_peak.value);
     }
 }
@@ -192,7 +192,7 @@ static void test_queue(void **state) {
     in.rpc_size = 1e6;
     in.target_bandwidth = 5e9;
     for (in.queue_depth = 1; in.queue_depth < 1e4; in.queue_depth *= 2) {
-        scaling_plan(&in, &out);
+        scaling_plan(NULL, &in, &out);
         assert_true(out.bound.value >= before && out.bound.value <= 5e9);
         /* Little: what is there is what passes, times how long it takes. */
         assert_figure(out.depth, out.bound.value / 1e6 * out.bound_time.value, 1e-12);
@@ -200,26 +200,26 @@ static void test_queue(void **state) {
     }
     assert_figure(out.knee, 5, 1e-12);
     in.queue_depth = 2;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.bound, 2e9, 1e-12);
-    assert_string_equal(out.verdict.text,
-                        "2 requests at a target leave it idle at times: 5 keep it busy");
+    assert_non_null(strstr(out.verdict.text,
+                           "short: 2 requests at a target leave it idle at times, 5 keep it busy"));
 
     in.queue_depth = 0;
     in.clients = 128;
     in.stripe_count = 0;
     in.targets = 128;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.streams, 16384, 0);
     assert_figure(out.depth, 1024, 0);
     in.stripe_count = 1000; /* there are 128 */
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.streams, 16384, 0);
 }
 
 static void test_rpcs(void **state) {
     (void)state;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.osc_advised, 8, 0);
     assert_non_null(strstr(out.osc.text, "default of 8"));
     assert_figure(out.mdc_advised, 8, 0);
@@ -228,7 +228,7 @@ static void test_rpcs(void **state) {
     in.request_time = 4e-3;
     in.rpc_size = 1e6;
     in.client_operations = 40e3;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.osc_alone, 100, 0);
     assert_string_equal(out.osc.text, "lctl set_param osc.*.max_rpcs_in_flight=100");
     assert_figure(out.mdc_advised, 20, 0);
@@ -236,7 +236,7 @@ static void test_rpcs(void **state) {
     /* The limits hold. */
     in.request_time = 1;
     in.operation_time = 1;
-    scaling_plan(&in, &out);
+    scaling_plan(NULL, &in, &out);
     assert_figure(out.osc_advised, 256, 0);
     assert_figure(out.mdc_advised, 512, 0);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "plan_desk.h"
+#include "planner/formula.h"
 #include "planner/stripe.h"
 
 static void test_locks(void **state) {
@@ -98,6 +99,8 @@ static void test_alignment(void **state) {
     desk_deinit(&desk);
 }
 
+static struct why why;
+
 static void test_best_layouts(void **state) {
     static const struct {
         double length;
@@ -111,11 +114,16 @@ static void test_best_layouts(void **state) {
         {1 << 30, 1e6, 4 << 20, 64},    {67 * 65536, 64, 17 * 65536, 4},
         {17179869184.0, 4, 4 << 20, 4},
     };
-    struct stripe_layout layout;
+    struct {
+        double size_bytes;
+        double count;
+    } layout;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        assert_null(stripe_best(rows[i].length, rows[i].targets, &layout));
+        layout.size_bytes = stripe_best_size(&why, 1, rows[i].length, rows[i].targets);
+        layout.count = stripe_best_count(&why, 1, rows[i].length, rows[i].targets);
+        assert_null(why.reason);
         if (layout.size_bytes != rows[i].size || layout.count != rows[i].count) {
             fail_msg("%.0f bytes over %.0f targets: %.0f of %.0f", rows[i].length, rows[i].targets,
                      layout.count, layout.size_bytes);
@@ -125,14 +133,19 @@ static void test_best_layouts(void **state) {
 
 /* Whatever is written: allowed, and no partial stripe wherever any allowed layout has none. */
 static void test_best_is_allowed_and_exact(void **state) {
-    struct stripe_layout layout;
+    struct {
+        double size_bytes;
+        double count;
+    } layout;
 
     (void)state;
     for (double units = 4; units < 700; units++) {
         double length = units * 65536;
         bool exact = false;
 
-        assert_null(stripe_best(length, 24, &layout));
+        layout.size_bytes = stripe_best_size(&why, 1, length, 24);
+        layout.count = stripe_best_count(&why, 1, length, 24);
+        assert_null(why.reason);
         assert_true(layout.count >= 4 && layout.count <= 24);
         assert_true(layout.size_bytes >= 65536 && layout.size_bytes <= 4 << 20);
         assert_true(fmod(layout.size_bytes, 65536) == 0);

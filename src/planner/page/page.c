@@ -1,6 +1,7 @@
 /* Requests of the page. */
 #include "planner/page/page.h"
 #include "base/err.h"
+#include "planner/answer.h"
 #include "planner/report.h"
 #include <string.h>
 
@@ -78,22 +79,32 @@ static int take_rows(const char *at, struct data *data, struct plan_problem *pro
     return r;
 }
 
+/* The scenario with the links and assumptions of `shoal plan run`. */
+static int run_linked(struct page *page, const struct data *asked, struct data *settings,
+                      struct scenario *scenario, struct plan_problem *problem) {
+    int r = answer_settings(&page->data, asked, settings, problem);
+
+    return r < 0 ? r : scenario_run(scenario, &page->data, settings, problem);
+}
+
 static void run_all(struct page *page, const char *at, struct text *answer) {
+    struct data asked = {0};
     struct data settings = {0};
     struct plan_problem problem;
     struct scenario scenario;
 
-    int r = take_rows(at, &settings, &problem);
-    if (r == 0) {
-        r = scenario_run(&scenario, &page->data, &settings, &problem);
-    }
+    int r = take_rows(at, &asked, &problem);
+    r = r < 0 ? r : run_linked(page, &asked, &settings, &scenario, &problem);
     if (r < 0) {
         answer_problem(answer, problem.text);
         data_deinit(&settings);
+        data_deinit(&asked);
         return;
     }
     const struct report report = {.text = answer, .data = &page->data};
-    text_add(answer, "{\"models\": [");
+    text_add(answer, "{\"answer\": ");
+    answer_json(&(struct answer){&page->data, &asked, &scenario}, answer);
+    text_add(answer, ",\n \"models\": [");
     for (size_t i = 0; i < plan_model_count; i++) {
         text_add(answer, i > 0 ? ",\n" : "\n");
         report_json(&report, &scenario.plans[i]);
@@ -101,12 +112,14 @@ static void run_all(struct page *page, const char *at, struct text *answer) {
     text_add(answer, "]}");
     scenario_deinit(&scenario);
     data_deinit(&settings);
+    data_deinit(&asked);
 }
 
 /* The scenario gives the other inputs, so that a curve passes through the point that is shown. */
-static int run_sweep(struct page *page, const struct line *line, const struct data *settings,
+static int run_sweep(struct page *page, const struct line *line, const struct data *asked,
                      struct text *answer, struct plan_problem *problem) {
     const struct plan_model *model = line->count == 2 ? plan_model_find(line->fields[0]) : NULL;
+    struct data settings = {0};
     struct scenario scenario;
     struct sweep sweep;
 
@@ -115,15 +128,15 @@ static int run_sweep(struct page *page, const struct line *line, const struct da
         return -ERR_NOT_FOUND;
     }
     int r = sweep_parse(&sweep, model, line->fields[1], problem);
-    if (r == 0) {
-        r = scenario_run(&scenario, &page->data, settings, problem);
-    }
+    r = r < 0 ? r : run_linked(page, asked, &settings, &scenario, problem);
     if (r < 0) {
+        data_deinit(&settings);
         return r;
     }
     const struct report report = {.text = answer, .data = &page->data, .sweep = &sweep};
     report_json(&report, scenario_plan(&scenario, model));
     scenario_deinit(&scenario);
+    data_deinit(&settings);
     return 0;
 }
 
