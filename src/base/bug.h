@@ -16,7 +16,19 @@
     X(EARLY_RECORD, "early-record")         /* a record on disk before its data */                 \
     X(EARLY_CHECKPOINT, "early-checkpoint") /* a checkpoint past the synced position */            \
     X(EARLY_FREE, "early-free")             /* an order to OSTs before its record is on disk */    \
-    X(NO_FLUSH, "no-flush")                 /* the log is not flushed */
+    X(NO_FLUSH, "no-flush")                 /* the log is not flushed */                           \
+    X(LATE_DONE, "late-done")               /* a stop is answered with an I/O in flight */         \
+    X(FILLER_HEAD, "filler-head")           /* the filler moves the ring's head by itself */       \
+    X(STALE_COUNT, "stale-count")           /* a seal leaves its count of operations behind */     \
+    X(FULL_LOG, "full-log")                 /* control and release never ask for log */            \
+    X(FULL_OUTCOMES, "full-outcomes")       /* room is asked for before the floor is raised */     \
+    X(CUT_FLOORS, "cut-floors")             /* outcomes below their floor are restored */          \
+    X(FREEZE_ROOM, "freeze-room")           /* no room is kept for the rows of outcomes */         \
+    X(UNASKED, "unasked")                   /* control is granted without being counted */         \
+    X(DATA_WRAP, "data-wrap")               /* admission ignores what is skipped of data */        \
+    X(TAIL_EARLY, "tail-early")             /* the log's tail moves without its superblock */      \
+    X(DROP_ROWS, "drop-rows")               /* a row that finds no room to be deleted stays */     \
+    X(OFFSET_32, "offset-32")               /* the ring's offsets have 32 bits */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -65,6 +65,16 @@ static inline struct list_node *list_next(const struct list *list, const struct 
     return node->next == &list->head ? NULL : node->next;
 }
 
+/* Walks it. */
+static inline size_t list_count(const struct list *list) {
+    size_t count = 0;
+
+    for (struct list_node *node = list_first(list); node; node = list_next(list, node)) {
+        count++;
+    }
+    return count;
+}
+
 /* Whether the node is in some list; a zeroed node is in none. */
 static inline bool list_contains(const struct list_node *node) {
     return node->next != NULL;

@@ -151,6 +151,15 @@ const struct cluster_map *client_map(const struct shoal_client *client) {
     return router_map(&client->router);
 }
 
+uint32_t client_late_closes(const struct shoal_client *client) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
+        count += atomic_load_explicit(&client->shards[i].late.count, memory_order_acquire);
+    }
+    return count;
+}
+
 void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters) {
     struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments)};
 
@@ -162,6 +171,7 @@ void client_counters_get(const struct shoal_client *client, struct client_counte
         sum.retries += atomic_load_explicit(&shard->retries, memory_order_relaxed);
         sum.reopened += atomic_load_explicit(&shard->reopened, memory_order_relaxed);
         sum.conversions += atomic_load_explicit(&shard->conversions, memory_order_relaxed);
+        sum.late_closes += atomic_load_explicit(&shard->late.ever, memory_order_relaxed);
         sum.piece_waits += atomic_load_explicit(&shard->pieces.wait_count, memory_order_relaxed);
     }
     *ret_counters = sum;

@@ -2,6 +2,7 @@
 #include "client/convert.h"
 #include "base/crc32c.h"
 #include "client/client_internal.h"
+#include <assert.h>
 
 enum convert_stage {
     CONVERT_BEGIN = CONVERT_STAGES,
@@ -27,6 +28,7 @@ static void convert_finish(struct operation *operation, int result) {
 static void convert_begin(struct operation *operation) {
     struct call *call;
 
+    assert(operation->file->alone == operation && operation->in_flight == 0);
     if (!operation->piece) {
         operation->piece = piece_get(&operation->shard->pieces, operation);
     }
@@ -49,6 +51,7 @@ static void convert_begin(struct operation *operation) {
 static void convert_commit(struct operation *operation, bool synced) {
     struct call *call = operation_prepare(operation);
 
+    assert(operation->piece && operation->file->alone == operation);
     operation->stage = CONVERT_COMMITTED;
     call->request.inline_convert = (struct inline_convert_request){
         .ino = operation->ino,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 void data_start(struct operation *operation, uint64_t start, uint64_t end) {
+    assert(operation->in_flight == 0 && start < end);
     operation->start = start;
     operation->next = start;
     operation->end = end;
@@ -104,6 +105,7 @@ static void data_send(struct operation *operation, struct errand *errand, const 
 
     operation->in_flight++;
     operation->next += part->size;
+    assert(operation->start < operation->next && operation->next <= operation->end);
     data_fill(operation, &errand->call, part);
     errand_start_chain(errand, writes ? OP_CHUNK_WRITE : OP_CHUNK_READ, ino_slot(operation->ino),
                        part->chain);
@@ -114,6 +116,7 @@ static bool data_take(struct operation *operation, struct errand *errand, bool *
     struct call *call = &errand->call;
     const struct chunk_read_request *read = &call->request.chunk_read;
 
+    assert(operation->in_flight > 0);
     operation->in_flight--;
     if (call->result == 0 && call->header.opcode == OP_CHUNK_READ) {
         if (!data_is_sound(call, read->offset)) {
@@ -129,6 +132,7 @@ static bool data_take(struct operation *operation, struct errand *errand, bool *
         const struct chunk_write_request *write = &call->request.chunk_write;
         uint64_t end = write->chunk * write->chunk_bytes + write->offset + write->size;
 
+        assert(end > operation->start && end <= operation->next);
         operation->reached = MAX(operation->reached, end);
     }
     if (operation->result == 0) {

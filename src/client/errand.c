@@ -2,6 +2,7 @@
 #include "client/errand.h"
 #include "client/client_internal.h"
 #include "client/loss.h"
+#include <assert.h>
 #include <string.h>
 
 static void errand_answered(struct call *call);
@@ -33,6 +34,7 @@ static void errand_send(struct errand *errand) {
     struct call_header *header = &errand->call.header;
     int r;
 
+    assert(!list_contains(&errand->node) && errand->call.origin == &errand->shard->actor);
     errand->map_version = router_map(&client->router)->version;
     r = errand_find_peer(errand, &client->router);
     if (r) {
@@ -48,6 +50,7 @@ static void errand_send(struct errand *errand) {
 }
 
 static void errand_finish(struct errand *errand) {
+    assert(!list_contains(&errand->node));
     call_abandon(&errand->call);
     errand->done(errand);
 }

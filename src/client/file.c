@@ -103,11 +103,15 @@ void file_handle_added(struct open_file *file, uint32_t flags) {
         file->overlaid = true;
         shard_overlay_begin(file->shard);
     }
+    assert(file->overlaid == (file->writer_count > 0));
+    assert(file->reader_count + file->writer_count <= file->pin_count);
 }
 
 void file_handle_removed(struct open_file *file, uint32_t flags) {
     struct attributes attributes = file->attributes;
 
+    assert((flags & SHOAL_OPEN_WRITE ? file->writer_count : file->reader_count) > 0);
+    assert(file->overlaid == (file->writer_count > 0));
     file->reader_count -= flags & SHOAL_OPEN_WRITE ? 0 : 1;
     file->writer_count -= flags & SHOAL_OPEN_WRITE ? 1 : 0;
     if (file->writer_count == 0 && file->overlaid) {
@@ -129,6 +133,10 @@ void file_reopen_fill(const struct open_file *file, struct reopen_request *reque
     };
 }
 
+static bool file_is_quiet(const struct open_file *file) {
+    return !file->alone && file->reads_in_flight == 0 && file->writes_in_flight == 0;
+}
+
 void file_pin(struct open_file *file) {
     file->pin_count++;
 }
@@ -136,6 +144,8 @@ void file_pin(struct open_file *file) {
 void file_unpin(struct open_file *file) {
     assert(file->pin_count > 0);
     if (--file->pin_count == 0) {
+        assert(file->reader_count + file->writer_count == 0 && !file->overlaid);
+        assert(file_is_quiet(file) && !file->renewing && file->fsyncs == 0);
         shard_forget(file->shard, file);
     }
 }
@@ -160,15 +170,18 @@ static bool file_allows(const struct open_file *file, uint32_t need) {
 static void file_count(struct open_file *file, struct operation *operation, uint32_t change) {
     switch ((enum file_need)operation->need) {
     case FILE_NEEDS_READ:
+        assert(change == 1 ? !file->alone : file->reads_in_flight > 0);
         file->reads_in_flight += change;
         break;
     case FILE_NEEDS_WRITE:
     case FILE_NEEDS_APPEND:
+        assert(change == 1 ? !file->alone : file->writes_in_flight > 0);
         file->writes_in_flight += change;
         break;
     case FILE_NEEDS_QUIET:
         break;
     case FILE_NEEDS_ALL:
+        assert(change == 1 ? file_is_quiet(file) : file->alone == operation);
         file->alone = change == 1 ? operation : NULL;
         break;
     }
@@ -218,6 +231,7 @@ static void file_renewed(struct open_file *file, struct operation *operation, in
     struct list stale;
     struct list_node *node;
 
+    assert(file->renewing && operation->file == file);
     file->renewing = false;
     list_init(&stale);
     while ((node = list_pop_front(&file->stale)) != NULL) {
@@ -281,6 +295,7 @@ void file_renew(struct open_file *file, struct operation *operation) {
         list_push_back(&file->stale, &operation->node);
         return;
     }
+    assert(list_is_empty(&file->stale));
     file->renewing = true;
     operation_errand_init(operation, errand, file_reopened);
     file_reopen_fill(file, &errand->call.request.reopen);

@@ -47,10 +47,11 @@ struct open_file {
 /* A handle. */
 struct shoal_file {
     struct open_file *file;
-    uint32_t flags;  /* enum shoal_open_flag */
-    bool synced;     /* by an fsync of this handle, or made through it */
-    uint64_t opened; /* the client's count of losses when it was opened */
-    uint64_t seen;   /* up to which it was told of losses */
+    struct list_node node; /* in its shard's late closes */
+    uint32_t flags;        /* enum shoal_open_flag */
+    bool synced;           /* by an fsync of this handle, or made through it */
+    uint64_t opened;       /* the client's count of losses when it was opened */
+    uint64_t seen;         /* up to which it was told of losses */
 };
 
 enum file_need {

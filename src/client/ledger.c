@@ -1,6 +1,7 @@
 /* Places, and what a new start means for them. */
 #include "client/ledger.h"
 #include "base/err.h"
+#include <assert.h>
 #include <stdlib.h>
 
 int ledger_init(struct ledger *ledger, _Atomic uint64_t *losses) {
@@ -104,5 +105,6 @@ void ledger_tell(struct ledger *ledger, struct ino ino, uint64_t count) {
     _Atomic uint64_t *lost = &place_of(ledger, ino)->lost;
     uint64_t told = count << 1;
 
+    assert(count > 0 && count <= atomic_load(ledger->losses));
     (void)atomic_compare_exchange_strong(lost, &told, count << 1 | 1);
 }

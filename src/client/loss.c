@@ -1,6 +1,7 @@
 /* Noting what changes, and telling what was lost. */
 #include "client/loss.h"
 #include "client/client_internal.h"
+#include <assert.h>
 
 static void note_pair(struct ledger *ledger, const struct call *call, struct ino one,
                       struct ino other) {
@@ -137,6 +138,7 @@ int loss_check(struct shoal_file *handle, bool tells) {
     bool lost =
         router_slot(router, ino_slot(file->ino), &peer) == 0 && check_peer(peer, handle, tells);
 
+    assert(handle->opened <= now && handle->seen <= now);
     for (uint32_t i = 0; i < count; i++) {
         peer = loss_chunk_peer(file, i);
         lost = (peer && check_peer(peer, handle, tells)) || lost;

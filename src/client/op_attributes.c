@@ -55,8 +55,7 @@ static void setattr_enter(struct operation *operation) {
         operation->file = file;
         operation->need = FILE_NEEDS_QUIET;
         operation->stage = SETATTR_SETTLED;
-        settle_fill(operation, operation_prepare(operation), 0);
-        operation_call(operation, OP_SETTLE, operation->ino);
+        operation_settle(operation, 0);
     } else {
         op_setattr_step(operation);
     }
@@ -67,7 +66,7 @@ static void setattr_settled(struct operation *operation) {
         operation_finish(operation, operation->result);
         return;
     }
-    settle_done(operation);
+    operation_settled(operation);
     operation->stage = SETATTR_SEND;
     op_setattr_step(operation);
 }

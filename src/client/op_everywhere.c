@@ -6,8 +6,10 @@
 #include "client/client_internal.h"
 #include "client/fan.h"
 #include "client/loss.h"
+#include <assert.h>
 
 void fan_start(struct operation *operation, uint32_t count) {
+    assert(operation->in_flight == 0 && !list_contains(&operation->node));
     operation->next = 0;
     operation->end = count;
     operation->in_flight = 0;
@@ -19,6 +21,7 @@ static void fan_done(struct errand *errand) {
     struct operation *operation = piece->operation;
     int r = errand->call.result;
 
+    assert(operation->in_flight > 0 && operation->in_flight <= operation->next);
     if (r == 0 && piece->take) {
         piece->take(operation, &errand->call);
     }

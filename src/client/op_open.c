@@ -12,13 +12,12 @@ _Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
 
 enum { OPEN_FLAGS_OF_SERVERS = 31, OPEN_FLAGS_THAT_STAY = OPEN_FLAGS_OF_SERVERS & ~OPEN_TRUNCATE };
 
-void settle_fill(struct operation *operation, struct call *call, uint32_t open_flags) {
-    const struct open_file *file = operation->file;
+uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags) {
+    uint32_t open_flags = handle_flags & OPEN_FLAGS_THAT_STAY;
     bool tells = open_flags == 0 || (open_flags & OPEN_WRITE) != 0;
 
     /* The size is as it was under the truncation that our attributes know; a capability may have
      * heard of a later one. */
-    operation->write_count = file->write_count;
     call->request.settle = (struct settle_request){
         .ino = file->ino,
         .truncate_seq = file->attributes.truncate_seq,
@@ -28,17 +27,28 @@ void settle_fill(struct operation *operation, struct call *call, uint32_t open_f
         .open_flags = open_flags ? open_flags : OPEN_WRITE,
         .wrote = tells && file->times_owed,
     };
+    return file->write_count;
 }
 
-void settle_done(struct operation *operation) {
-    const struct settle_request *told = &operation->errand.call.request.settle;
-    struct open_file *file = operation->file;
+void settle_done(struct open_file *file, const struct call *call, uint64_t write_count) {
+    const struct settle_request *told = &call->request.settle;
 
-    if (operation->write_count == file->write_count) {
+    if (write_count == file->write_count) {
         file->size_owed = file->size_owed && told->size != file->size;
         file->times_owed = file->times_owed && !told->wrote;
     }
-    file_see(file, &operation->errand.call.reply.settle.attributes);
+    file_see(file, &call->reply.settle.attributes);
+}
+
+void operation_settle(struct operation *operation, uint32_t handle_flags) {
+    struct call *call = operation_prepare(operation);
+
+    operation->write_count = settle_fill(operation->file, call, handle_flags);
+    operation_call(operation, OP_SETTLE, operation->file->ino);
+}
+
+void operation_settled(struct operation *operation) {
+    settle_done(operation->file, &operation->errand.call, operation->write_count);
 }
 
 /* Whether a regular file's chunks can be found by it. */
@@ -284,7 +294,7 @@ void op_open_step(struct operation *operation) {
 
 enum { RELEASE_SEND, RELEASE_ANSWERED };
 
-/* The handle goes whatever the server says: there is nobody to try again for. */
+/* The handle goes whatever the server says, but that it has no room. */
 static void release_finish(struct operation *operation, int result) {
     struct shoal_file *handle = operation_request(operation)->file;
     struct open_file *file = operation->file;
@@ -299,8 +309,7 @@ static void release_send(struct operation *operation) {
     const struct shoal_file *handle = operation_request(operation)->file;
 
     operation->stage = RELEASE_ANSWERED;
-    settle_fill(operation, operation_prepare(operation), handle->flags & OPEN_FLAGS_THAT_STAY);
-    operation_call(operation, OP_SETTLE, operation->ino);
+    operation_settle(operation, handle->flags);
 }
 
 void op_release_step(struct operation *operation) {
@@ -322,10 +331,17 @@ void op_release_step(struct operation *operation) {
         release_send(operation);
         return;
     }
-    if (operation->result == 0) {
-        settle_done(operation);
+    if (operation->file->gone) {
+        release_finish(operation, -ERR_STALE);
+    } else if (operation->result == -ERR_NO_SPACE) {
+        late_keep(operation->shard, handle);
+        operation_finish(operation, 0);
+    } else {
+        if (operation->result == 0) {
+            operation_settled(operation);
+        }
+        release_finish(operation, operation->result);
     }
-    release_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);
 }
 
 void op_flush_step(struct operation *operation) {
@@ -339,12 +355,11 @@ void op_flush_step(struct operation *operation) {
             return;
         }
         operation->stage = 1;
-        settle_fill(operation, operation_prepare(operation), 0);
-        operation_call(operation, OP_SETTLE, operation->ino);
+        operation_settle(operation, 0);
         return;
     }
     if (operation->result == 0) {
-        settle_done(operation);
+        operation_settled(operation);
         operation->result = loss_check(handle, false);
     }
     operation_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);

@@ -1,6 +1,7 @@
 /* Reading: the inode's bytes, or chunks; holes are zeros, and the size known here is the end. */
 #include "client/client_internal.h"
 #include "client/data.h"
+#include <assert.h>
 #include <string.h>
 
 enum { READ_ENTER, READ_START, READ_ASKED, READ_INLINE, READ_CHUNKS };
@@ -9,6 +10,7 @@ static void read_start(struct operation *operation);
 
 static void read_piece_put(struct operation *operation) {
     if (operation->piece) {
+        assert(operation->piece->operation == operation);
         piece_put(&operation->shard->pieces, operation->piece);
         operation->piece = NULL;
     }

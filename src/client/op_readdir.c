@@ -4,6 +4,7 @@
  * With plus, an entry whose file is written here is overlaid in the step of that file's shard: the
  * operation moves there and goes on from there. It ends where its buffer belongs. */
 #include "client/client_internal.h"
+#include <assert.h>
 #include <string.h>
 
 enum { READDIR_ENTER, READDIR_SEND, READDIR_ANSWERED, READDIR_EMIT, READDIR_END };
@@ -81,6 +82,7 @@ static int readdir_parse(const struct operation *operation, struct entry *ret_en
     struct entry entry = {.has_attributes = false};
     size_t used = sizeof entry.head;
 
+    assert(operation->position <= bulk->size);
     if (left < sizeof entry.head) {
         return -ERR_MALFORMED;
     }

@@ -14,6 +14,7 @@
 #include "client/fan.h"
 #include "client/loss.h"
 #include "client/settle.h"
+#include <assert.h>
 
 enum { FSYNC_ENTER, FSYNC_START, FSYNC_SETTLED, FSYNC_TARGETS };
 
@@ -24,6 +25,7 @@ static struct shoal_file *fsync_handle(struct operation *operation) {
 static void fsync_finish(struct operation *operation, int result) {
     struct shoal_file *handle = fsync_handle(operation);
 
+    assert(operation->file->fsyncs > 0 && operation->in_flight == 0);
     operation->file->fsyncs--;
     if (operation->file->gone) {
         result = -ERR_STALE;
@@ -79,8 +81,7 @@ static void fsync_start(struct operation *operation) {
         return;
     }
     operation->stage = FSYNC_SETTLED;
-    settle_fill(operation, operation_prepare(operation), 0);
-    operation_call(operation, OP_SETTLE, operation->ino);
+    operation_settle(operation, 0);
 }
 
 static void fsync_enter(struct operation *operation) {
@@ -107,7 +108,7 @@ void op_fsync_step(struct operation *operation) {
         if (operation->result) {
             fsync_finish(operation, operation->result);
         } else {
-            settle_done(operation);
+            operation_settled(operation);
             fsync_fan(operation);
         }
         break;

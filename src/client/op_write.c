@@ -6,6 +6,7 @@
 #include "client/client_internal.h"
 #include "client/convert.h"
 #include "client/data.h"
+#include <assert.h>
 
 enum {
     WRITE_ENTER,
@@ -126,6 +127,7 @@ static void write_trim(struct operation *operation) {
     struct open_file *file = operation->file;
     struct call *call;
 
+    assert(file->alone == operation && operation->in_flight == 0);
     if (operation->reached <= file->size) {
         write_finish(operation, operation->error);
         return;

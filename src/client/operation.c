@@ -3,6 +3,7 @@
 #include "client/client_internal.h"
 #include "client/thread.h"
 #include "env/errno_map.h"
+#include <assert.h>
 #include <string.h>
 
 /* Where an operation begins: straight from the caller, or in the step of its inode's shard. */
@@ -76,6 +77,7 @@ uint64_t operation_began_ns(const struct operation *operation) {
 }
 
 void operation_post(struct operation *operation, struct shard *shard) {
+    assert(!list_contains(&operation->node) && operation->in_flight == 0);
     operation->shard = shard;
     operation->message.kind = SHARD_OPERATION;
     operation->message.message_class = MESSAGE_REQUEST;
@@ -167,6 +169,8 @@ void shoal_submit(struct shoal_client *client, struct shoal_request *request) {
 void operation_finish(struct operation *operation, int64_t result) {
     struct shoal_request *request = operation_request(operation);
 
+    assert(operation->in_flight == 0 && !operation->piece && !list_contains(&operation->node));
+    assert(!operation->file || operation->file->alone != operation);
     if (operation->file) {
         file_unpin(operation->file);
     }

@@ -1,6 +1,7 @@
 /* The pool of pieces. */
 #include "client/piece.h"
 #include "client/operation.h"
+#include <assert.h>
 #include <stdlib.h>
 
 int piece_pool_init(struct piece_pool *pool, uint32_t count) {
@@ -14,6 +15,8 @@ int piece_pool_init(struct piece_pool *pool, uint32_t count) {
         pool->memory[i].next_free = pool->free;
         pool->free = &pool->memory[i];
     }
+    pool->count = count;
+    pool->free_count = count;
     return 0;
 }
 
@@ -26,18 +29,23 @@ struct piece *piece_get(struct piece_pool *pool, struct operation *operation) {
     struct piece *piece = pool->free;
     bool first = list_is_empty(&pool->waiting) || pool->turn == operation;
 
+    assert((pool->free_count == 0) == !piece && !list_contains(&operation->node));
     if (!first || !piece) {
         list_push_back(&pool->waiting, &operation->node);
         atomic_fetch_add_explicit(&pool->wait_count, 1, memory_order_relaxed);
         return NULL;
     }
+    assert(!piece->operation);
     pool->free = piece->next_free;
+    pool->free_count--;
     piece->operation = operation;
     piece->retried = false;
     return piece;
 }
 
 void piece_put(struct piece_pool *pool, struct piece *piece) {
+    assert(piece->operation && pool->free_count < pool->count);
+    pool->free_count++;
     piece->operation = NULL;
     piece->next_free = pool->free;
     pool->free = piece;
@@ -48,6 +56,7 @@ void piece_wake(struct piece_pool *pool) {
     struct list_node *last = pool->waiting.head.previous;
     struct list_node *node = NULL;
 
+    assert(!pool->turn);
     while (node != last && pool->free && (node = list_pop_front(&pool->waiting)) != NULL) {
         struct operation *operation = CONTAINER_OF(node, struct operation, node);
 

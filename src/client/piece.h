@@ -27,6 +27,7 @@ struct piece {
 struct piece_pool {
     struct piece *memory;
     struct piece *free;
+    uint32_t count, free_count;
     struct list waiting;    /* operations */
     struct operation *turn; /* the one that may take a piece before those that wait */
     _Atomic uint64_t wait_count;

@@ -40,6 +40,7 @@ static void attach_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, call);
     struct session *session = call->context;
 
+    assert(peer->stage == PEER_ATTACHING && !peer->attached);
     if (call->result == -ERR_STALE_TERM) {
         /* It has started anew since it was told of our opens. */
         peer->mended_term = atomic_load(&peer->term);
@@ -64,6 +65,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
     const struct client_options *options = &session->client->options;
     struct call *call = &peer->call;
 
+    assert(peer->stage != PEER_ATTACHING && !peer->attached && session->presenting != peer);
     peer->stage = PEER_ATTACHING;
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
@@ -154,6 +156,7 @@ static void peer_present(struct session *session, struct peer *peer) {
     if (session->presenting) {
         return;
     }
+    assert(peer->shards_left == 0 && peer->stage == PEER_REOPENING);
     session->presenting = peer;
     atomic_store_explicit(&peer->over_term, peer->mended_term, memory_order_release);
     peer->present_term = 0;
@@ -185,6 +188,8 @@ void peer_presented(struct session *session, struct message *message) {
     struct router *router = &session->client->router;
     struct peer *peer = reopening->peer;
 
+    assert(session->presenting == peer && peer->stage == PEER_REOPENING);
+    assert(peer->shards_left > 0 && !reopening->file);
     if (reopening->result && peer->present_result == 0) {
         peer->present_result = reopening->result;
     }

@@ -35,7 +35,10 @@ uint32_t router_enter(struct router *router, struct router_readers *readers) {
 }
 
 void router_leave(struct router_readers *readers, uint32_t parity) {
-    atomic_fetch_sub_explicit(&readers->counts[parity], 1, memory_order_release);
+    uint32_t before = atomic_fetch_sub_explicit(&readers->counts[parity], 1, memory_order_release);
+
+    assert(before > 0);
+    (void)before;
 }
 
 static bool router_is_drained(struct router *router, uint32_t parity) {
@@ -58,6 +61,7 @@ void router_reclaim(struct router *router) {
     }
     atomic_store(&router->epoch, epoch + 1);
     for (uint32_t i = 0; i < router->retired_count; i++) {
+        assert(router->retired[i].epoch <= epoch);
         if (epoch + 1 - router->retired[i].epoch >= 2) {
             free(router->retired[i].map);
         } else {

@@ -129,6 +129,7 @@ static void map_answered(struct call *call) {
     struct session *session = call->context;
     int r = call->result ? call->result : map_take(session);
 
+    assert(session->mapping);
     session->mapping = false;
     if (session->stage == SESSION_MAPPING && (r || !router_map(&session->client->router))) {
         session->stage = SESSION_OVER;
@@ -188,6 +189,7 @@ static void session_begin(struct session *session) {
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
     if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session)) {
+        assert(!session->presenting);
         session->ended = false;
         session->stage = SESSION_OVER;
         session_done(session, session->end_result);
@@ -197,6 +199,7 @@ void session_over(struct session *session) {
 static void end_answered(struct call *call) {
     struct session *session = call->context;
 
+    assert(session->stage == SESSION_ENDING && !session->ended && !session->renewing);
     session->ended = true;
     session->end_result = call->result;
     session_over(session);
@@ -221,16 +224,24 @@ static void session_end(struct session *session) {
     session_call(session, &session->renewal, OP_SESSION_END, end_answered);
 }
 
+/* Late closes are tried once more; those that find no room again are closed by the end. */
+static void session_stop(struct session *session) {
+    if (session->stage != SESSION_RUNNING || late_wake(session->client) == 0) {
+        session_end(session);
+    }
+}
+
 static void renewal_answered(struct call *call) {
     struct session *session = call->context;
     const struct cluster_map *map = router_map(&session->client->router);
 
+    assert(session->renewing);
     session->renewing = false;
     if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
         client_session_fence(session);
     }
     if (session->stopping) {
-        session_end(session);
+        session_stop(session);
     } else if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
         map_ask(session);
     }
@@ -261,9 +272,17 @@ static void map_expire(struct session *session, uint64_t now_ns, int result) {
     }
 }
 
+/* What ends errands that are stalled: before a stop is to go on, no request is in flight. */
+static int stalled_end(const struct session *session, uint64_t now_ns) {
+    if (atomic_load(&session->fenced)) {
+        return -ERR_FENCED;
+    }
+    return session->stopping && now_ns - session->stop_ns >= LATE_STOP_NS ? -ERR_INTERRUPTED : 0;
+}
+
 static void session_tick(struct session *session) {
     uint64_t now_ns = session_now_ns(session);
-    int result = atomic_load(&session->fenced) ? -ERR_FENCED : 0;
+    int result = stalled_end(session, now_ns);
 
     atomic_store_explicit(&session->tick_posted, false, memory_order_release);
     if (session->stage != SESSION_RUNNING) {
@@ -275,6 +294,14 @@ static void session_tick(struct session *session) {
     if (!list_is_empty(&session->map_waiting)) {
         map_ask(session);
     }
+    if (session->stopping) {
+        session_stop(session);
+        return;
+    }
+    if (now_ns - session->late_ns >= NS_PER_S) {
+        session->late_ns = now_ns;
+        (void)late_wake(session->client);
+    }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {
         session_renew(session, now_ns);
@@ -282,6 +309,7 @@ static void session_tick(struct session *session) {
 }
 
 static void errand_stalled(struct session *session, struct errand *errand) {
+    assert(!list_contains(&errand->node));
     if (err_action(errand->call.result) == ERR_ACTION_REFRESH) {
         list_push_back(&session->map_waiting, &errand->node);
         map_ask(session);
@@ -303,7 +331,8 @@ static void session_handle(struct session *session, struct message *message) {
         break;
     case SESSION_STOP:
         session->stopping = true;
-        session_end(session);
+        atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
+        session_stop(session);
         break;
     case SESSION_STALLED:
         errand_stalled(session, CONTAINER_OF(message, struct errand, message));

@@ -40,13 +40,15 @@ struct session {
     struct message stop;
     atomic_bool tick_posted;
     bool stopping;
-    bool ended; /* at the manager, with this result */
+    _Atomic uint64_t stop_ns; /* when the stop began; 0: it did not */
+    bool ended;               /* at the manager, with this result */
     int end_result;
     void (*done)(void *context, int result); /* of the start, then of the stop */
     void *done_context;
 
     bool renewing; /* the first call is under way */
     uint64_t renewed_ns;
+    uint64_t late_ns;    /* when late closes were last tried */
     struct call renewal; /* also begins and ends the session */
     bool mapping;
     struct call mapping_call;

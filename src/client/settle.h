@@ -2,7 +2,11 @@
 #pragma once
 #include "client/file.h"
 
-/* Fills a settle of the operation's file; open_flags are those of a handle that goes, 0: none. */
-void settle_fill(struct operation *operation, struct call *call, uint32_t open_flags);
-/* Takes the answer. */
-void settle_done(struct operation *operation);
+/* Fills a settle of the file; handle_flags are those of a handle that goes, 0: none. Answers the
+ * file's count of writes, for settle_done. */
+uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags);
+/* Takes the answer of the call. */
+void settle_done(struct open_file *file, const struct call *call, uint64_t write_count);
+/* The same of an operation's own file and call. */
+void operation_settle(struct operation *operation, uint32_t handle_flags);
+void operation_settled(struct operation *operation);

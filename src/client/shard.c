@@ -30,6 +30,9 @@ static void shard_handle(struct shard *shard, struct message *message) {
     case SHARD_REOPEN:
         shard_reopen(shard);
         break;
+    case SHARD_LATE:
+        late_step(shard);
+        break;
     default:
         assert(false);
     }
@@ -78,6 +81,7 @@ int shard_init(struct shard *shard, struct shoal_client *client,
     actor_init(&shard->actor, "client shard", shard_step);
     shard->client = client;
     list_init(&shard->readdir_waiting);
+    late_init(&shard->late);
     r = shard_files_init(shard, shard_share(options->open_files_max));
     r = r ? r : piece_pool_init(&shard->pieces, shard_share(options->chunk_calls_max));
     return r ? r : shard_readdir_init(shard, shard_share(options->readdir_buffers_max));

@@ -15,13 +15,14 @@
 #include "client/client.h"
 #include "client/errand.h"
 #include "client/file.h"
+#include "client/late.h"
 #include "client/operation.h"
 #include "client/piece.h"
 #include "client/router.h"
 
 enum { SHARD_CLOSED_MAX = 16 };
 
-enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN };
+enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN, SHARD_LATE };
 
 struct closed_file {
     struct attributes attributes;
@@ -63,6 +64,7 @@ struct shard {
     struct list readdir_waiting;
 
     struct reopening reopening;
+    struct late_closes late;
     struct closed_file closed[SHARD_CLOSED_MAX];
     uint32_t closed_next;
     uint64_t forgotten_stamp; /* of the newest that made way in `closed` */

@@ -17,12 +17,15 @@ struct up_words {
     unsigned long long ost_count;
     unsigned long long data_bytes;
     bool foreground;
+    bool accept_loss;
 };
 
 static int parse_up(const struct verb *verb, int argc, char **argv, struct up_words *words) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--foreground") == 0) {
             words->foreground = true;
+        } else if (strcmp(argv[i], "--accept-loss") == 0) {
+            words->accept_loss = true;
         } else if (strcmp(argv[i], "--mount") == 0 && i + 1 < argc) {
             words->mount_point = argv[++i];
         } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
@@ -147,7 +150,8 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
         struct daemon_options options = {.directory = directory,
                                          .mount_point = words.mount_point,
                                          .ost_count = (uint32_t)words.ost_count,
-                                         .data_bytes_max = words.data_bytes};
+                                         .data_bytes_max = words.data_bytes,
+                                         .accept_loss = words.accept_loss};
 
         status = run_daemon(verb, &options, words.foreground);
     }
@@ -222,11 +226,13 @@ static int run_version(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_up = {
     "up",
-    "DIR [--mount MNT] [--osts N] [--size BYTES] [--foreground]",
+    "DIR [--mount MNT] [--osts N] [--size BYTES] [--accept-loss] [--foreground]",
     "Starts a cluster on this machine with its data in DIR, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
+    "  --accept-loss  go on where memory that a killed daemon left is damaged: what was\n"
+    "                 acknowledged in it is lost\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal up /var/lib/shoal --mount /mnt/shoal",
     run_up,

@@ -39,13 +39,56 @@ bool control_has_word(size_t argument_count, char **arguments, const char *word)
     return false;
 }
 
-bool control_is_mounted(const struct control *control) {
-    return control->mount && fuse_mount_is_there(control->mount);
+/* Counted before it is looked for: so take, which looks in the other order, sees the user, or the
+ * user finds nothing. */
+struct fuse_mount *control_mount_get(struct control *control) {
+    atomic_fetch_add(&control->mount_users, 1);
+    struct fuse_mount *mount = atomic_load(&control->mount);
+    if (!mount) {
+        control_mount_put(control);
+    }
+    return mount;
+}
+
+/* The first thread outlives all others, so its loop is there. */
+void control_mount_put(struct control *control) {
+    bool is_last = atomic_fetch_sub(&control->mount_users, 1) == 1;
+    struct env_loop *taker = atomic_load(&control->mount_taker);
+
+    if (is_last && taker) {
+        env_loop_wake(taker);
+    }
+}
+
+struct fuse_mount *control_mount_take(struct control *control) {
+    struct fuse_mount *mount = atomic_exchange(&control->mount, NULL);
+
+    atomic_store(&control->mount_taker, env_thread_loop(local_cluster_env(control->cluster)));
+    while (atomic_load(&control->mount_users) > 0) {
+        local_cluster_rest(control->cluster);
+    }
+    return mount;
+}
+
+bool control_is_mounted(struct control *control) {
+    struct fuse_mount *mount = control_mount_get(control);
+    bool is_there = mount && fuse_mount_is_there(mount);
+
+    if (mount) {
+        control_mount_put(control);
+    }
+    return is_there;
 }
 
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
 static int detach(struct control *control, struct env_control_connection *connection) {
-    int r = fuse_mount_detach(control->mount);
+    struct fuse_mount *mount = control_mount_get(control);
+    int r = 0;
+
+    if (mount) {
+        r = fuse_mount_detach(mount);
+        control_mount_put(control);
+    }
     if (r < 0 && r != -ERR_IN_USE) {
         control_print(connection, "%s cannot be unmounted: %s\n", control->mount_point,
                       err_text(r));
@@ -115,7 +158,7 @@ static int control_down(struct control *control, struct env_control_connection *
                         size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
-    if (control->mount && detach(control, connection) != EXIT_OK) {
+    if (detach(control, connection) != EXIT_OK) {
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);

@@ -11,7 +11,9 @@ enum control_mount_stage { MOUNT_NONE, MOUNT_WANTED, MOUNT_BEGUN, MOUNT_MADE, MO
 
 struct control {
     struct local_cluster *cluster;
-    struct fuse_mount *_Atomic mount; /* NULL: never mounted; it may have been taken away */
+    struct fuse_mount *_Atomic mount; /* the first thread's; others get and put it. NULL: none */
+    atomic_uint mount_users; /* who have got it, or are about to look whether it is there */
+    struct env_loop *_Atomic mount_taker; /* to be woken by the last of them */
     const char *directory;
     const char *_Atomic mount_point; /* never freed, as bench reads it at any time */
     atomic_uint mount_stage;         /* enum control_mount_stage */
@@ -25,7 +27,13 @@ struct control {
     int stop_result;
 };
 
-bool control_is_mounted(const struct control *control);
+/* The mount, which lives until put: NULL when there is none, and then there is nothing to put. It
+ * may be gone from its mount point. Any thread; put before waiting for the first one. */
+struct fuse_mount *control_mount_get(struct control *control);
+void control_mount_put(struct control *control);
+/* For the first thread, to stop it: nobody gets it any more, and who had has put it. */
+struct fuse_mount *control_mount_take(struct control *control);
+bool control_is_mounted(struct control *control);
 MUST_CHECK int control_start(struct control *control, char problem[512]);
 void control_stop(struct control *control);
 /* What went wrong with a stop, and what to do. */

@@ -21,7 +21,8 @@ static const char *inside(const struct control *control, const char *absolute) {
     const char *mount_point = control->mount_point;
     size_t size = mount_point ? strlen(mount_point) : 0;
 
-    if (!control->mount || !mount_point || strncmp(absolute, mount_point, size) != 0 ||
+    if (!atomic_load(&control->mount) || !mount_point ||
+        strncmp(absolute, mount_point, size) != 0 ||
         (absolute[size] != '/' && absolute[size] != '\0')) {
         return NULL;
     }

@@ -43,9 +43,14 @@ static void counter_add(struct answer *answer, const char *target, const char *n
                                                       name, "value", (json_int_t)value));
 }
 
-static void add_mount(struct answer *answer, struct fuse_mount *mount) {
+static void add_mount(struct answer *answer, struct control *control) {
     struct fuse_operation_statistics *rows = calloc(FUSE_OPERATIONS_MAX, sizeof *rows);
+    struct fuse_mount *mount = control_mount_get(control);
     unsigned count = rows && mount ? fuse_mount_statistics(mount, rows) : 0;
+
+    if (mount) {
+        control_mount_put(control);
+    }
 
     for (unsigned i = 0; i < count; i++) {
         operation_add(answer,
@@ -88,6 +93,8 @@ static void add_kv(struct answer *answer, const char *target, const struct kv_co
     KV_COUNTER(ring_used_bytes);
     KV_COUNTER(disk_log_used_bytes);
 #undef KV_COUNTER
+    counter_add(answer, target, "outcomes_permille", kv->levels.outcomes);
+    counter_add(answer, target, "full_s", kv->levels.full_ns / NS_PER_S);
 }
 
 static void add_group(struct answer *answer, struct local_cluster *cluster,
@@ -145,6 +152,7 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
     OST_COUNTER(cuts);
     OST_COUNTER(deletes);
     OST_COUNTER(corrupt_blocks);
+    OST_COUNTER(cuts_through_damage);
     OST_COUNTER(cache_hits);
     OST_COUNTER(cache_misses);
     OST_COUNTER(disk_reads);
@@ -174,6 +182,7 @@ static void add_client(struct answer *answer, struct shoal_client *client) {
     CLIENT_COUNTER(reopened);
     CLIENT_COUNTER(conversions);
     CLIENT_COUNTER(piece_waits);
+    CLIENT_COUNTER(late_closes);
 #undef CLIENT_COUNTER
 }
 
@@ -220,7 +229,7 @@ static int operations_and_counters(struct control *control,
         control_print(connection, "%-8s %-16s %12s %8s %9s %9s %9s %9s\n", "target", "operation",
                       "count", "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
     }
-    add_mount(&answer, control->mount);
+    add_mount(&answer, control);
     add_group(&answer, control->cluster, operations);
     for (uint32_t i = 0; i < local_cluster_config(control->cluster)->ost_count; i++) {
         add_ost(&answer, control->cluster, i, operations);

@@ -16,21 +16,36 @@ struct target_row {
     char name[16];
     const char *kind;
     const char *state;
-    uint64_t bytes_limit; /* it may grow so far */
-    uint64_t bytes_total; /* of its file, as it is now */
+    struct kv_levels levels;
+    uint64_t waiting_count; /* requests that wait for a row, for room, or for another target */
+    uint64_t bytes_limit;   /* it may grow so far, or has already */
+    uint64_t bytes_total;   /* of its file, as it is now */
     uint64_t bytes_free;
 };
 
 static json_t *target_json(const struct target_row *row) {
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I}", "id", row->name, "kind", row->kind,
-                     "state", row->state, "node", 1, "bytes_total", (json_int_t)row->bytes_total,
-                     "bytes_free", (json_int_t)row->bytes_free, "bytes_limit",
-                     (json_int_t)row->bytes_limit);
+    const struct kv_levels *levels = &row->levels;
+    json_t *fill = json_pack("{s:f, s:f, s:f, s:f, s:f}", "ring", levels->ring / 10.0, "data",
+                             levels->data / 10.0, "memory", levels->memory / 10.0, "log",
+                             levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
+
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I}", "id", row->name, "kind",
+                     row->kind, "state", row->state, "node", 1, "bytes_total",
+                     (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
+                     "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
+                     (json_int_t)row->waiting_count, "full_seconds",
+                     (json_int_t)(levels->full_ns / NS_PER_S));
 }
 
 static struct target_row mdt_row(struct control *control) {
-    return (struct target_row){
-        .name = "mdt0", .kind = "mdt", .state = state_of(control, LOCAL_MDT_ID)};
+    struct group_stats stats = {.operations = NULL};
+
+    local_cluster_group_stats(control->cluster, &stats);
+    return (struct target_row){.name = "mdt0",
+                               .kind = "mdt",
+                               .state = state_of(control, LOCAL_MDT_ID),
+                               .levels = stats.kv.levels,
+                               .waiting_count = stats.waiting_count};
 }
 
 static struct target_row ost_row(struct control *control, uint32_t index) {
@@ -39,9 +54,11 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
 
     local_cluster_ost_stats(control->cluster, index, &stats);
     snprintf(row.name, sizeof row.name, "ost%" PRIu32, index);
-    row.bytes_limit = local_cluster_config(control->cluster)->data_bytes_max;
     row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
+    row.bytes_limit = MAX(local_cluster_config(control->cluster)->data_bytes_max, row.bytes_total);
     row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
+    row.levels = stats.kv.levels;
+    row.waiting_count = stats.ost.waiting_count;
     return row;
 }
 
@@ -91,12 +108,41 @@ static void print_table(struct control *control, struct env_control_connection *
     }
 }
 
+/* How full the parts of each target's log are, and who waits. */
+static void print_levels(struct env_control_connection *connection, const struct target_row *row) {
+    const struct kv_levels *levels = &row->levels;
+    uint64_t full_s = levels->full_ns / NS_PER_S;
+
+    control_print(connection, "%-10s %5u%% %5u%% %5u%% %5u%% %8u%% %8" PRIu64 "  ", row->name,
+                  levels->ring / 10U, levels->data / 10U, levels->memory / 10U, levels->log / 10U,
+                  levels->outcomes / 10U, row->waiting_count);
+    if (levels->full_ns > 0) {
+        control_print(connection, "full: ENOSPC since %" PRIu64 " s\n", full_s);
+    } else {
+        control_print(connection, "-\n");
+    }
+}
+
+static void print_fill(struct control *control, struct env_control_connection *connection) {
+    const struct config *config = local_cluster_config(control->cluster);
+    struct target_row row = mdt_row(control);
+
+    control_print(connection, "\n%-10s %6s %6s %6s %6s %9s %8s  %s\n", "target", "ring", "data",
+                  "memory", "log", "outcomes", "waiting", "space below");
+    print_levels(connection, &row);
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        row = ost_row(control, i);
+        print_levels(connection, &row);
+    }
+}
+
 int control_status(struct control *control, struct env_control_connection *connection,
                    size_t argument_count, char **arguments) {
     if (control_has_word(argument_count, arguments, "--json")) {
         control_print_json(connection, status_json(control));
     } else {
         print_table(control, connection);
+        print_fill(control, connection);
     }
     return EXIT_OK;
 }

@@ -47,6 +47,7 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
         .directory = options->directory,
         .ost_count = options->ost_count,
         .data_bytes_max = options->data_bytes_max,
+        .accept_loss = options->accept_loss,
         .origin = options->directory,
         .log = log_line,
     };
@@ -165,7 +166,7 @@ static int start_mount(struct control *control, const char *mount_point, char pr
         return r;
     }
     control->mount_point = mount_point;
-    control->mount = mount;
+    atomic_store(&control->mount, mount);
     return 0;
 }
 
@@ -178,7 +179,7 @@ static void mount_again(struct control *control) {
     if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
         return;
     }
-    fuse_mount_stop(atomic_exchange(&control->mount, NULL));
+    fuse_mount_stop(control_mount_take(control));
     mount_point = strdup(control->mount_wanted);
     if (mount_point) {
         r = start_mount(control, mount_point, control->mount_problem);
@@ -307,7 +308,7 @@ static void serve(struct control *control) {
 }
 
 static int stop(const struct daemon_options *options, struct control *control) {
-    fuse_mount_stop(atomic_exchange(&control->mount, NULL));
+    fuse_mount_stop(control_mount_take(control));
     env_control_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
@@ -341,7 +342,7 @@ int daemon_run(const struct daemon_options *options) {
         r = control_start(&control, problem);
     }
     if (r < 0) {
-        fuse_mount_stop(control.mount);
+        fuse_mount_stop(control_mount_take(&control));
         (void)!local_cluster_stop(control.cluster);
         local_cluster_close(control.cluster);
         return give_up(options, problem);

@@ -314,15 +314,29 @@ static int window_check(struct window *window) {
     return r < 0 ? r : suspects_report(window);
 }
 
+/* How many blocks the data file may have; it may be larger than the setting allows by now. */
+static int file_blocks_ask(struct fsck *fsck, uint32_t ost, uint64_t *ret_blocks) {
+    fsck->call = (struct call){.header = {.opcode = OP_STATFS, .target = fsck_ost(ost)}};
+    int r = local_cluster_ask(fsck->cluster, &fsck->call);
+
+    if (r == 0) {
+        *ret_blocks = fsck->call.reply.statfs.bytes_total / BLOCK_BYTES;
+    }
+    return r;
+}
+
 int fsck_blocks(struct fsck *fsck, uint32_t ost) {
-    const struct config *config = local_cluster_config(fsck->cluster);
-    uint64_t blocks = (config->data_bytes_max / BLOCK_BYTES + STORE_BITMAP_BITS - 1) /
-                      STORE_BITMAP_BITS * STORE_BITMAP_BITS;
-    struct window window = {
-        .fsck = fsck, .ost = ost, .file_blocks = config->data_bytes_max / BLOCK_BYTES};
+    struct window window = {.fsck = fsck, .ost = ost};
+    int r = file_blocks_ask(fsck, ost, &window.file_blocks);
+    if (r < 0) {
+        return r;
+    }
+    uint64_t blocks =
+        (window.file_blocks + STORE_BITMAP_BITS - 1) / STORE_BITMAP_BITS * STORE_BITMAP_BITS;
     size_t bytes = MIN(blocks / 8, (uint64_t)FSCK_BITS_BYTES / BITMAPS);
     uint8_t *memory = malloc(bytes * BITMAPS);
-    int r = -ERR_NO_MEMORY;
+
+    r = -ERR_NO_MEMORY;
 
     window.suspects = calloc(FSCK_SUSPECTS_MAX, sizeof *window.suspects);
     if (memory && window.suspects) {

@@ -39,7 +39,9 @@ struct local_cluster {
     struct env_tick tick;
     uint32_t ticks;
     bool ticking;
+    bool accept_loss;
     bool serving;
+    bool stopped; /* each of its parts has ended by itself */
     bool entered; /* the opener's thread */
     struct local_mark mark;
     bool died;                                 /* the daemon before */
@@ -172,6 +174,7 @@ static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t t
         .directory = name,
         .shared_name = ring_name,
         .ring_expected = cluster->mark.rings_left,
+        .accept_loss = cluster->accept_loss,
         .base = &kv_lmdb_ops,
         .root = cluster->root,
         .disk_log_bytes = config->disk_log_bytes,
@@ -410,6 +413,7 @@ int local_cluster_open(const struct local_cluster_options *options,
     }
     env_fault_watch();
     cluster->log = options->log;
+    cluster->accept_loss = options->accept_loss;
     actor_init(&cluster->asker, "asker", asker_step);
     cluster->root = strdup(options->directory);
     int r = cluster->root ? open_all(cluster, options, problem) : -ERR_NO_MEMORY;
@@ -443,14 +447,15 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     *result = *result < 0 ? *result : r;
 }
 
-/* The end of the session is told to all targets, however long that takes; one that has failed is
- * told at the next start. */
+/* The end of the session is told to all targets, however long that takes; one that has failed, or
+ * has no room for it, is told at the next start. */
 static int stop_client(struct local_cluster *cluster) {
     struct waiting *waiting = &cluster->session_end;
 
     waiting->loop = env_thread_loop(cluster->env);
     client_stop(cluster->client, waiting_done, waiting);
-    return wait_unless_failed(cluster, waiting);
+    int r = wait_unless_failed(cluster, waiting);
+    return r == -ERR_NO_SPACE ? 0 : r;
 }
 
 int local_cluster_stop(struct local_cluster *cluster) {
@@ -461,6 +466,7 @@ int local_cluster_stop(struct local_cluster *cluster) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);
     }
     stop_one(cluster, stop_manager, cluster->manager, &result);
+    cluster->stopped = true;
     if (result == 0) {
         local_mark_end(cluster->env, &cluster->mark);
     }
@@ -510,10 +516,10 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     client_free(cluster->client);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
-        ost_close(cluster->osts[i]);
+        (cluster->stopped ? ost_close : ost_abandon)(cluster->osts[i]);
     }
-    group_close(cluster->group);
-    manager_close(cluster->manager);
+    (cluster->stopped ? group_close : group_abandon)(cluster->group);
+    (cluster->stopped ? manager_close : manager_abandon)(cluster->manager);
     rpc_free(cluster->asker_rpc);
     rpc_free(cluster->client_rpc);
     rpc_free(cluster->group_rpc);

@@ -60,6 +60,10 @@ int env_thread_enter(struct env *env) {
     return 0;
 }
 
+/* The kernel gives the addresses of a ring that is gone to one that another thread makes next. That
+ * order goes through the kernel only: counting says it to what looks for data races, too. */
+static atomic_uint rings_gone;
+
 /* The ring is made by the thread that uses it, as SINGLE_ISSUER asks. */
 static bool loop_has_ring(struct env_loop *loop) {
     if (loop->ring_state != RING_NONE) {
@@ -74,6 +78,7 @@ static bool loop_has_ring(struct env_loop *loop) {
     loop->ring_state = RING_REFUSED;
     if (loop->env->uring && (io_uring_queue_init_params(entries, &loop->ring, &fast) == 0 ||
                              io_uring_queue_init_params(entries, &loop->ring, &plain) == 0)) {
+        (void)atomic_load_explicit(&rings_gone, memory_order_acquire);
         /* Room stays for the wake-up, the poll and their cancellations. */
         unsigned cq_entries = *loop->ring.cq.kring_entries;
 
@@ -496,6 +501,7 @@ static void ring_exit(struct env_loop *loop) {
         (void)io_uring_submit_and_wait_timeout(&loop->ring, &entry, 1, NULL, NULL);
         ring_reap(loop);
     }
+    atomic_fetch_add_explicit(&rings_gone, 1, memory_order_release);
     io_uring_queue_exit(&loop->ring);
 }
 

@@ -14,6 +14,8 @@
 struct changes {
     struct changes_arena arena;
     size_t row_count;
+    size_t leaf_count;
+    size_t inner_count;
     changes_ref root;
     unsigned levels; /* of inner nodes above the leaves */
 };
@@ -46,6 +48,7 @@ static changes_ref leaf_new(struct changes *changes, struct leaf **ret_leaf) {
     leaf->inserted = INSERTED_NONE;
     leaf->next = CHANGES_REF_NONE;
     leaf->previous = CHANGES_REF_NONE;
+    changes->leaf_count++;
     *ret_leaf = leaf;
     return ref;
 }
@@ -57,6 +60,7 @@ static changes_ref inner_new(struct changes *changes, struct inner **ret_inner) 
     inner->count = 0;
     keys_clear(inner->keys, 0, INNER_KEYS_MAX);
     inner->inserted = INSERTED_NONE;
+    changes->inner_count++;
     *ret_inner = inner;
     return ref;
 }
@@ -97,12 +101,68 @@ static size_t value_space_grown(size_t size_bytes) {
     return value_space(MIN(size_bytes + size_bytes / 2, (size_t)CHANGES_VALUE_BYTES_MAX));
 }
 
-int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes) {
-    /* At the worst each row splits its leaf and every node above it, and adds a root. */
-    size_t nodes = rows * (changes->levels + 2);
-    size_t values = value_bytes + value_bytes / 2 + rows * CHANGES_REF_UNIT;
+/* A split leaves the half of a node on its left at the least, and may leave one row on its right,
+ * when the run of keys that ascended ends there: eight rows a leaf, and eight children an inner
+ * node. */
+static size_t leaves_at_most(size_t rows) {
+    return rows / 8 + 2;
+}
 
-    return changes_arena_reserve(&changes->arena, nodes * CHANGES_NODE_BYTES + values);
+static size_t inners_at_most(size_t leaves, unsigned levels) {
+    return leaves / 7 + levels + 3;
+}
+
+/* At the worst each row splits its leaf and every node above it. A full root grows another level,
+ * which the rows behind it may split as well; the new root has one key, so it takes a full node's
+ * rows until the next. Whatever rows come first, what they take and what is then said of the rest
+ * is no more than was said of all. */
+static size_t nodes_at_most(unsigned levels, unsigned root_count, size_t rows) {
+    size_t full = levels == 0 ? LEAF_ROWS_MAX : INNER_KEYS_MAX;
+    size_t nodes = rows * (levels + 2);
+
+    for (size_t until = full + 1 - root_count; until < rows; until += INNER_KEYS_MAX) {
+        nodes += rows - until;
+    }
+    return nodes;
+}
+
+static size_t values_at_most(size_t rows, size_t value_bytes) {
+    return value_bytes + value_bytes / 2 + rows * CHANGES_REF_UNIT;
+}
+
+size_t changes_cost(const struct changes *changes, size_t rows, size_t value_bytes) {
+    const struct inner *root = node_at(changes, changes->root);
+    size_t leaves = leaves_at_most(changes->row_count + rows);
+    size_t inners = inners_at_most(leaves, changes->levels);
+    size_t by_rows = nodes_at_most(changes->levels, root->count, rows);
+    size_t by_count = leaves + inners - changes->leaf_count - changes->inner_count;
+
+    static_assert(offsetof(struct inner, count) == offsetof(struct leaf, count), "any root");
+    return MIN(by_rows, by_count) * CHANGES_NODE_BYTES + values_at_most(rows, value_bytes);
+}
+
+size_t changes_cost_of_new(size_t rows, size_t value_bytes) {
+    size_t leaves = leaves_at_most(rows);
+    size_t nodes = MIN(nodes_at_most(0, 0, rows), leaves + inners_at_most(leaves, 0));
+
+    return CHANGES_HEAD_BYTES + (nodes + 1) * CHANGES_NODE_BYTES +
+           values_at_most(rows, value_bytes);
+}
+
+size_t changes_room(const struct changes *changes, size_t chunks_left_out) {
+    return changes_arena_room(&changes->arena, chunks_left_out);
+}
+
+int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes) {
+    return changes_arena_reserve(&changes->arena, changes_cost(changes, rows, value_bytes));
+}
+
+size_t changes_spare_bytes(const struct changes *changes) {
+    return changes->arena.spare_count * changes->arena.pool->chunk_bytes;
+}
+
+void changes_trim(struct changes *changes) {
+    changes_arena_trim(&changes->arena);
 }
 
 static struct leaf *tree_descend(const struct changes *changes, const struct key_words *key) {
@@ -266,6 +326,8 @@ static void tree_insert(struct changes *changes, struct leaf *leaf, const struct
         return;
     }
     split = leaf_split(changes, leaf, place, key, value);
+    assert(changes->leaf_count <= leaves_at_most(changes->row_count));
+    assert(changes->inner_count <= inners_at_most(changes->leaf_count, changes->levels));
     for (unsigned level = changes->levels; level > 0; level--) {
         struct inner *inner = path->nodes[level - 1];
 

@@ -24,6 +24,14 @@ MUST_CHECK int changes_pool_new(size_t size_bytes, struct changes_pool **ret_poo
 void changes_pool_free(struct changes_pool *pool);
 size_t changes_pool_used_bytes(const struct changes_pool *pool);
 
+size_t changes_pool_bytes(const struct changes_pool *pool);
+/* (start) Makes it twice as large, elsewhere: each pointer into it, those to generations too, is
+ * off by *ret_moved_bytes then. -ERR_NO_MEMORY, also beyond 32 GiB. */
+MUST_CHECK int changes_pool_grow(struct changes_pool *pool, ptrdiff_t *ret_moved_bytes);
+static inline struct changes *changes_moved(struct changes *changes, ptrdiff_t moved_bytes) {
+    return (struct changes *)(void *)((uint8_t *)changes + moved_bytes);
+}
+
 /* Free chunks, so less than what a generation may still put into its own. */
 size_t changes_pool_free_bytes(const struct changes_pool *pool);
 
@@ -32,10 +40,20 @@ MUST_CHECK int changes_new(struct changes_pool *pool, struct changes **ret_chang
 /* All its chunks go back. Takes NULL. */
 void changes_free(struct changes *changes);
 
-/* Sets aside what `rows` puts or deletes of value_bytes in all may need at the worst, so that they
- * cannot fail: -ERR_NO_SPACE now rather than in the middle. Counts from the call, not on top of
- * an earlier call. */
+/* Bytes of the pool that `rows` puts or deletes of value_bytes in all take at the worst, with every
+ * split of the tree as it is now; and what can be had, so many free chunks left out. */
+size_t changes_cost(const struct changes *changes, size_t rows, size_t value_bytes);
+size_t changes_cost_of_new(size_t rows, size_t value_bytes); /* of an empty generation */
+size_t changes_room(const struct changes *changes, size_t chunks_left_out);
+/* Of a pool without any generation: what changes_room can answer at the most. */
+size_t changes_pool_room(const struct changes_pool *pool);
+size_t changes_pool_chunk_room(const struct changes_pool *pool); /* a chunk's part of it */
+/* Sets aside what they cost, so that they cannot fail: -ERR_NO_SPACE now rather than in the middle.
+ * Counts from the call, not on top of an earlier call. */
 MUST_CHECK int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes);
+/* Chunks that are set aside and empty; gives them back, when nothing more is put. */
+size_t changes_spare_bytes(const struct changes *changes);
+void changes_trim(struct changes *changes);
 
 /* Copies value, which may lie within the row's old one. Answers the copy's place through ret_value
  * when it is not NULL. On -ERR_NO_SPACE (only beyond what was reserved) nothing has changed. */

@@ -22,6 +22,11 @@ enum { ITEM_BYTES_MAX = CHANGES_VALUE_BYTES_MAX };
 static_assert((int)ITEM_BYTES_MAX >= (int)CHANGES_NODE_BYTES, "nodes are items as well");
 static_assert(CHUNK_BYTES_SMALL > 8 * ITEM_BYTES_MAX, "gaps stay small");
 
+static uint8_t *pool_memory(size_t chunk_bytes, size_t chunk_count) {
+    return aligned_alloc(chunk_bytes == CHUNK_BYTES_LARGE ? POOL_ALIGN_BYTES : chunk_bytes,
+                         chunk_count * chunk_bytes);
+}
+
 int changes_pool_new(size_t size_bytes, struct changes_pool **ret_pool) {
     size_t chunk_bytes = size_bytes < POOL_BYTES_LARGE ? CHUNK_BYTES_SMALL : CHUNK_BYTES_LARGE;
     size_t chunk_count = size_bytes / chunk_bytes;
@@ -37,8 +42,7 @@ int changes_pool_new(size_t size_bytes, struct changes_pool **ret_pool) {
     pool->chunk_bytes = chunk_bytes;
     pool->chunk_count = (uint32_t)chunk_count;
     pool->free_count = (uint32_t)chunk_count;
-    pool->memory = aligned_alloc(chunk_bytes == CHUNK_BYTES_LARGE ? POOL_ALIGN_BYTES : chunk_bytes,
-                                 chunk_count * chunk_bytes);
+    pool->memory = pool_memory(chunk_bytes, chunk_count);
     pool->next_chunk = malloc(chunk_count * sizeof *pool->next_chunk);
     if (!pool->memory || !pool->next_chunk) {
         changes_pool_free(pool);
@@ -57,6 +61,38 @@ void changes_pool_free(struct changes_pool *pool) {
         free(pool->memory);
         free(pool);
     }
+}
+
+size_t changes_pool_bytes(const struct changes_pool *pool) {
+    return pool->chunk_count * pool->chunk_bytes;
+}
+
+int changes_pool_grow(struct changes_pool *pool, ptrdiff_t *ret_moved_bytes) {
+    size_t bytes = changes_pool_bytes(pool);
+    uint32_t count = pool->chunk_count;
+    uint8_t *memory = NULL;
+    uint32_t *next_chunk = NULL;
+
+    if (2 * bytes <= POOL_BYTES_MAX) {
+        memory = pool_memory(pool->chunk_bytes, 2 * (size_t)count);
+        next_chunk = realloc(pool->next_chunk, 2 * (size_t)count * sizeof *next_chunk);
+    }
+    pool->next_chunk = next_chunk ? next_chunk : pool->next_chunk;
+    if (!memory || !next_chunk) {
+        free(memory);
+        return -ERR_NO_MEMORY;
+    }
+    memcpy(memory, pool->memory, bytes);
+    *ret_moved_bytes = (ptrdiff_t)((uintptr_t)memory - (uintptr_t)pool->memory);
+    free(pool->memory);
+    pool->memory = memory;
+    pool->chunk_count = 2 * count;
+    for (uint32_t chunk = count; chunk < 2 * count; chunk++) {
+        next_chunk[chunk] = pool->free_first;
+        pool->free_first = chunk;
+        pool->free_count++;
+    }
+    return 0;
 }
 
 size_t changes_pool_used_bytes(const struct changes_pool *pool) {
@@ -115,23 +151,53 @@ int changes_arena_init(struct changes_arena *arena, struct changes_pool *pool) {
     return 0;
 }
 
+void changes_arena_trim(struct changes_arena *arena) {
+    pool_give_back(arena->pool, arena->spare_first);
+    arena->spare_first = CHANGES_CHUNK_NONE;
+    arena->spare_count = 0;
+}
+
 void changes_arena_deinit(struct changes_arena *arena) {
     pool_give_back(arena->pool, arena->first);
-    pool_give_back(arena->pool, arena->spare_first);
+    changes_arena_trim(arena);
+}
+
+static size_t sure_per_chunk(const struct changes_pool *pool) {
+    return pool->chunk_bytes - ITEM_BYTES_MAX;
+}
+
+/* What is sure without another chunk. */
+static size_t arena_sure(const struct changes_arena *arena) {
+    size_t left = arena->back - arena->front;
+
+    return (left > ITEM_BYTES_MAX ? left - ITEM_BYTES_MAX : 0) +
+           arena->spare_count * sure_per_chunk(arena->pool);
+}
+
+size_t changes_pool_chunk_room(const struct changes_pool *pool) {
+    return sure_per_chunk(pool);
+}
+
+size_t changes_pool_room(const struct changes_pool *pool) {
+    return pool->chunk_count * sure_per_chunk(pool);
+}
+
+size_t changes_arena_room(const struct changes_arena *arena, size_t chunks_left_out) {
+    size_t free_count = arena->pool->free_count;
+    size_t chunks = free_count > chunks_left_out ? free_count - chunks_left_out : 0;
+
+    return arena_sure(arena) + chunks * sure_per_chunk(arena->pool);
 }
 
 int changes_arena_reserve(struct changes_arena *arena, size_t size_bytes) {
     struct changes_pool *pool = arena->pool;
-    size_t sure_per_chunk = pool->chunk_bytes - ITEM_BYTES_MAX;
-    size_t left = arena->back - arena->front;
-    size_t sure = left > ITEM_BYTES_MAX ? left - ITEM_BYTES_MAX : 0;
+    size_t sure = arena_sure(arena);
     size_t chunks;
 
-    sure += arena->spare_count * sure_per_chunk;
     if (size_bytes <= sure) {
         return 0;
     }
-    chunks = (size_bytes - sure + sure_per_chunk - 1) / sure_per_chunk;
+    chunks = (size_bytes - sure + sure_per_chunk(pool) - 1) / sure_per_chunk(pool);
     if (chunks > pool->free_count) {
         return -ERR_NO_SPACE;
     }

@@ -43,6 +43,9 @@ static inline void *changes_pool_at(const struct changes_pool *pool, changes_ref
 /* -ERR_NO_SPACE when the pool has no chunk left. */
 MUST_CHECK int changes_arena_init(struct changes_arena *arena, struct changes_pool *pool);
 void changes_arena_deinit(struct changes_arena *arena);
+void changes_arena_trim(struct changes_arena *arena); /* gives back what was only set aside */
+/* What changes_arena_reserve grants at the most, with so many free chunks left out. */
+size_t changes_arena_room(const struct changes_arena *arena, size_t chunks_left_out);
 /* From here on items of size_bytes in all, each at most CHANGES_VALUE_BYTES_MAX, cannot fail.
  * -ERR_NO_SPACE: nothing was set aside that was not before. */
 MUST_CHECK int changes_arena_reserve(struct changes_arena *arena, size_t size_bytes);

@@ -24,7 +24,7 @@ static uint32_t superblock_crc(const struct log_superblock *superblock) {
     struct log_superblock copy = *superblock;
 
     copy.crc = 0;
-    return crc32c(0, &copy, sizeof copy);
+    return crc32c(0, &copy, copy.format == 1 ? LOG_SUPERBLOCK_BYTES_OF_1 : sizeof copy);
 }
 
 void disk_log_prepare_superblock(struct disk_log *log) {
@@ -43,12 +43,20 @@ int disk_log_write_superblock(struct disk_log *log) {
     disk_log_prepare_superblock(log);
     int r = log->env->ops->io_run(log->env, &log->io);
 
-    return r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
+    r = r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
+    log->tail = r < 0 ? log->tail : log->superblock.tail_offset;
+    return r;
+}
+
+void disk_log_move_tail(struct disk_log *log) {
+    log->superblock.tail_offset = log->head;
+    log->superblock.tail_position = log->last_position + 1;
+    log->superblock.tail_previous_crc = log->last_crc;
 }
 
 /* The region's beginning is written through, so that flushes of the first batches do not wait for
  * the file system to note that blocks have become written. */
-static int format(struct disk_log *log, const struct disk_log_options *options) {
+static int log_format(struct disk_log *log, const struct disk_log_options *options) {
     int r = run(log, ENV_IO_ALLOCATE, 0, options->file_bytes);
 
     memset(log->stage, 0, log->stage_bytes);
@@ -63,6 +71,7 @@ static int format(struct disk_log *log, const struct disk_log_options *options) 
                                               .format = LOG_FORMAT,
                                               .region_bytes = log->region_bytes,
                                               .tail_position = 1,
+                                              .counted_from = 1,
                                               .written_bytes = end - DISK_LOG_REGION_START};
     memcpy(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES);
     log->env->ops->random(log->env, log->superblock.log_id, LOG_ID_BYTES);
@@ -70,7 +79,29 @@ static int format(struct disk_log *log, const struct disk_log_options *options) 
     return r < 0 ? r : disk_log_write_superblock(log);
 }
 
-/* An unfinished format left superblocks that are not whole: the file is empty still. */
+/* What an unfinished format has left, if anything: a file that is all zeros. */
+static int check_is_zero(struct disk_log *log, const struct disk_log_options *options,
+                         char problem[256]) {
+    uint64_t size = 0;
+    int r = log->env->ops->file_size(log->file, &size);
+
+    for (uint64_t at = 0; r == 0 && at < size; at += log->stage_bytes) {
+        size_t piece = (size_t)MIN(log->stage_bytes, size - at) / BLOCK_BYTES * BLOCK_BYTES;
+
+        r = run(log, ENV_IO_READ, at, piece);
+        for (size_t i = 0; r == 0 && i < piece; i += sizeof(uint64_t)) {
+            r = load_le64(log->stage + i) == 0 ? 0 : -ERR_CORRUPT;
+        }
+    }
+    if (r == -ERR_CORRUPT) {
+        snprintf(problem, 256,
+                 "%s is no disk log, or its beginning was overwritten: it is left as it is; "
+                 "restore DIR from a backup, or move the file away if nothing in it is needed",
+                 options->path);
+    }
+    return r;
+}
+
 static int read_superblocks(struct disk_log *log, const char *path, bool *ret_found,
                             char problem[256]) {
     bool found = false;
@@ -83,8 +114,11 @@ static int read_superblocks(struct disk_log *log, const char *path, bool *ret_fo
             return r;
         }
         memcpy(&superblock, log->stage, sizeof superblock);
-        if (superblock.magic != LOG_SUPERBLOCK_MAGIC) {
+        if (superblock.magic != LOG_SUPERBLOCK_MAGIC || superblock.format == 0) {
             continue;
+        }
+        if (superblock.format == 1) {
+            superblock.counted_from = UINT64_MAX;
         }
         if (superblock.format > LOG_FORMAT) {
             snprintf(problem, 256, "%s has format %u, this version reads up to %d: use a newer one",
@@ -129,6 +163,8 @@ static int look(struct disk_log *log, const struct disk_log_options *options, un
     log->stage_bytes = MIN((uint64_t)DISK_LOG_STAGE_BYTES_MAX, log->region_bytes / 8);
     log->stage_bytes = log->stage_bytes / BLOCK_BYTES * BLOCK_BYTES;
     log->payload_bytes_max = log->stage_bytes - sizeof(struct log_batch);
+    log->payload_bytes_min = log->payload_bytes_max - options->record_bytes_max;
+    assert(options->record_bytes_max <= log->payload_bytes_max / 2 + BLOCK_BYTES);
     log->stage = aligned_alloc(BLOCK_BYTES, log->stage_bytes + BLOCK_BYTES);
     if (!log->stage) {
         return -ERR_NO_MEMORY;
@@ -181,11 +217,15 @@ int disk_log_open(struct disk_log *log, const struct disk_log_options *options, 
     bool found;
     int r = look(log, options, ENV_FILE_CREATE, &found, problem);
 
-    if (r == 0) {
-        r = found ? check_superblock(log, options, problem) : format(log, options);
+    if (r == 0 && found) {
+        r = check_superblock(log, options, problem);
+    } else if (r == 0) {
+        r = check_is_zero(log, options, problem);
+        r = r < 0 ? r : log_format(log, options);
     }
     r = looked(log, options, r, problem);
     if (r == 0) {
+        log->tail = log->superblock.tail_offset;
         log->head = log->superblock.tail_offset;
         log->last_position = log->superblock.tail_position - 1;
         log->last_crc = log->superblock.tail_previous_crc;
@@ -203,7 +243,7 @@ void disk_log_close(struct disk_log *log) {
 }
 
 uint64_t disk_log_used_bytes(const struct disk_log *log) {
-    return log->head - log->superblock.tail_offset;
+    return log->head + log->batch_bytes - log->tail;
 }
 
 static uint64_t batch_place(const struct disk_log *log, uint64_t payload_bytes) {
@@ -213,14 +253,25 @@ static uint64_t batch_place(const struct disk_log *log, uint64_t payload_bytes) 
     return left < size ? log->head + left : log->head;
 }
 
-bool disk_log_fits(const struct disk_log *log, uint64_t payload_bytes) {
-    /* Records are cut into batches at their borders, so batches are half full at the least (but
-     * one); each wastes less than a block and a header, and one gap may be at the end. */
-    uint64_t batches = payload_bytes / (log->payload_bytes_max / 2) + 1;
-    uint64_t gap = MIN(payload_bytes, log->payload_bytes_max) + 2 * BLOCK_BYTES;
-    uint64_t size = payload_bytes + batches * 2 * BLOCK_BYTES + gap;
+/* Records are cut into batches at their borders, so each batch but the last has payload_bytes_min
+ * at least; it wastes less than its header and a block. */
+static uint64_t batches_cost(const struct disk_log *log, uint64_t payload_bytes) {
+    uint64_t batches = payload_bytes / log->payload_bytes_min + 1;
 
-    return disk_log_used_bytes(log) + size <= log->region_bytes;
+    return payload_bytes == 0 ? 0
+                              : round_up(payload_bytes, BLOCK_BYTES) + batches * 2 * BLOCK_BYTES;
+}
+
+/* A batch that does not fit before the region's end leaves a gap there, once: what is written is
+ * shorter than the region. After a kill the rest and what is behind it are one sync point, so the
+ * longest batch is counted as of both. */
+uint64_t disk_log_cost(const struct disk_log *log, uint64_t rest_bytes, uint64_t next_bytes) {
+    uint64_t cost = batches_cost(log, rest_bytes) + batches_cost(log, next_bytes);
+    uint64_t head = log->head + log->batch_bytes;
+    uint64_t left = log->region_bytes - head % log->region_bytes;
+    uint64_t longest = MIN(rest_bytes + next_bytes, log->payload_bytes_max) + 2 * BLOCK_BYTES;
+
+    return cost <= left ? cost : cost + MIN(left, longest);
 }
 
 uint8_t *disk_log_payload(struct disk_log *log) {
@@ -250,6 +301,8 @@ void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span) {
                                 .payload_bytes = span->payload_bytes,
                                 .previous_crc = log->last_crc};
     batch->crc = batch_crc(batch);
+    log->batch_bytes = padded;
+    assert(disk_log_used_bytes(log) <= log->region_bytes);
     memset(log->stage + whole, 0, padded - whole);
     log->io = (struct env_io){.kind = ENV_IO_WRITE,
                               .file = log->file,
@@ -259,7 +312,9 @@ void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span) {
 }
 
 void disk_log_advance(struct disk_log *log, const struct disk_log_span *span) {
-    log->head += round_up(sizeof(struct log_batch) + span->payload_bytes, BLOCK_BYTES);
+    assert(log->batch_bytes > 0 && span->first_position == log->last_position + 1);
+    log->head += log->batch_bytes;
+    log->batch_bytes = 0;
     log->last_position = span->last_position;
     log->last_crc = span->last_crc;
 }
@@ -298,7 +353,7 @@ static int find_batch(struct disk_log *log, uint64_t *ret_offset) {
         const struct log_batch *batch = (const void *)log->stage;
 
         if ((i == 1 && lap == log->head) ||
-            places[i] + BLOCK_BYTES > log->superblock.tail_offset + log->region_bytes) {
+            places[i] + BLOCK_BYTES > log->tail + log->region_bytes) {
             break;
         }
         int r = read_batch(log, places[i]);
@@ -353,7 +408,7 @@ static int check_piece(struct disk_log *log, uint64_t at, size_t size, char prob
  * durable already means that what is missing here was lost by the medium, not by a crash. One sync
  * point writes at most a ring of records, so the next one's batches begin within that. */
 static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256]) {
-    uint64_t limit = log->superblock.tail_offset + log->region_bytes;
+    uint64_t limit = log->tail + log->region_bytes;
     uint64_t behind = round_up(ring_bytes / 4 * 5, BLOCK_BYTES) + 2 * log->stage_bytes;
     uint64_t end = MIN(log->head + behind, limit);
     int r = 0;
@@ -411,6 +466,9 @@ int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
                          (unsigned long long)log->last_position + 1, err_text(r));
             }
             return r;
+        }
+        if (log->last_position <= log->applied) {
+            disk_log_move_tail(log);
         }
     }
     return r == -ERR_NOT_FOUND ? check_end(log, ring_bytes, problem) : r;

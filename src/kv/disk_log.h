@@ -15,7 +15,8 @@ enum { DISK_LOG_STAGE_BYTES_MAX = 1024 * 1024 };
 struct disk_log_options {
     struct env *env;
     const char *path;
-    uint64_t file_bytes; /* a multiple of 4096 */
+    uint64_t file_bytes;     /* a multiple of 4096 */
+    size_t record_bytes_max; /* longest record, padded; half of a batch at the most */
     uint8_t owner_id[LOG_OWNER_BYTES];
 };
 
@@ -25,17 +26,21 @@ struct disk_log {
     uint64_t region_bytes;
     uint64_t owner;
     uint64_t payload_bytes_max; /* of a batch */
+    uint64_t payload_bytes_min; /* of one that is followed by another */
     uint64_t stage_bytes;       /* the longest batch, with its header */
     struct log_superblock superblock;
+    uint64_t tail;          /* of the superblock that is on disk: what is before may be reused */
     uint64_t head;          /* where the next batch goes */
+    uint64_t batch_bytes;   /* of the batch that is being written at head; 0: none */
+    uint64_t applied;       /* set before a replay: the base has records up to this */
     uint64_t last_position; /* newest record in it */
     uint32_t last_crc;      /* of that record */
     uint8_t *stage;         /* stage_bytes and a block, aligned */
     struct env_io io;
 };
 
-/* (start) Formats an empty or missing file. -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_CORRUPT,
- * -ERR_NO_SPACE with a line in problem. */
+/* (start) Formats a missing file, or one that is all zeros. -ERR_NOT_OURS, -ERR_NEWER_FORMAT,
+ * -ERR_CORRUPT, -ERR_NO_SPACE with a line in problem. */
 MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
                              char problem[256]);
 /* (start) Whether the file is a log that disk_log_open takes as it is; changes nothing. The same
@@ -43,16 +48,18 @@ MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options
 MUST_CHECK int disk_log_check(const struct disk_log_options *options, char problem[256]);
 void disk_log_close(struct disk_log *log);
 
-/* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last.
+/* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last, and
+ * the superblock's tail, which is not written, behind the batches up to record log->applied.
  * -ERR_CORRUPT when a batch is bad that a later one says was durable. ring_bytes bounds how far
  * behind a bad batch a later one can be. */
 MUST_CHECK int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
                                int (*each)(void *context, const struct log_record *record),
                                void *context, char problem[256]);
 
+/* With the batch that is being written. */
 uint64_t disk_log_used_bytes(const struct disk_log *log);
-/* Whether payload_bytes more can be written without touching what is needed. */
-bool disk_log_fits(const struct disk_log *log, uint64_t payload_bytes);
+/* What is taken at most by the rest of a sync point and one more behind it, of so many bytes. */
+uint64_t disk_log_cost(const struct disk_log *log, uint64_t rest_bytes, uint64_t next_bytes);
 
 /* Lays a batch's header before payload_bytes that the caller has put at disk_log_payload; the
  * filled io is to be submitted by the caller, who then calls disk_log_advance. */
@@ -67,6 +74,8 @@ struct disk_log_span {
 void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span);
 void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);
 
+/* The superblock's tail is where the log ends now: nothing in it is needed. */
+void disk_log_move_tail(struct disk_log *log);
 /* Lays the next superblock out in the stage and the io that writes it. */
 void disk_log_prepare_superblock(struct disk_log *log);
 /* (start) Writes and flushes it now. */

@@ -1,5 +1,6 @@
-/* The engine's face: opening, reading, walking, admission, progress. */
+/* The engine's face: opening, reading, walking, progress, stopping. */
 #include "kv/kv_internal.h"
+#include "base/bug.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 static void options_round(struct kv_options *options) {
     options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->outcomes_max = options->outcomes_max > 0 ? options->outcomes_max : KV_OUTCOMES_MAX;
+    options->sessions_max = options->sessions_max > 0 ? options->sessions_max : KV_SESSIONS_MAX;
     options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->ring_bytes_name = options->ring_bytes_name ? options->ring_bytes_name : "ring_bytes";
     options->ring_data_bytes_name =
@@ -30,7 +32,7 @@ static int take_memory(struct kv *kv) {
         r = changes_new(kv->pool, &kv->changes);
     }
     if (r == 0) {
-        r = outcomes_new(kv->options.outcomes_max, KV_SESSIONS_MAX, &kv->outcomes);
+        r = outcomes_new(kv->options.outcomes_max, kv->options.sessions_max, &kv->outcomes);
     }
     /* No more rows than the memory for changes holds. */
     kv->checkpoint.rows_max =
@@ -71,7 +73,7 @@ int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_probl
     return 0;
 }
 
-void kv_close(struct kv *kv) {
+void kv_abandon(struct kv *kv) {
     if (!kv) {
         return;
     }
@@ -87,6 +89,11 @@ void kv_close(struct kv *kv) {
     free(kv->checkpoint.rows);
     free(kv->scratch);
     free(kv);
+}
+
+void kv_close(struct kv *kv) {
+    assert(!kv || kv_is_idle(kv));
+    kv_abandon(kv);
 }
 
 void kv_wake(struct kv *kv) {
@@ -119,12 +126,7 @@ void kv_fail(struct kv *kv, const char *what, int result) {
 
         waiter->done(waiter, kv->failed);
     }
-    if (kv->stop_done) {
-        void (*done)(void *context, int result) = kv->stop_done;
-
-        kv->stop_done = NULL;
-        done(kv->stop_context, kv->failed);
-    }
+    kv_wake(kv); /* for a stop that waits */
 }
 
 static void warm_run(struct env_job *job) {
@@ -380,69 +382,12 @@ int kv_failure(const struct kv *kv) {
     return kv->failed;
 }
 
-/* Requests may use three quarters, releases seven eighths; what is above belongs to control and
- * background, which help the others to move. */
-static size_t share_of(enum kv_class message_class, size_t total) {
-    switch (message_class) {
-    case KV_CLASS_REQUEST:
-        return total / 4 * 3;
-    case KV_CLASS_RELEASE:
-        return total / 8 * 7;
-    default:
-        return total;
-    }
-}
-
-static bool ring_fits_in(const struct kv *kv, enum kv_class message_class, size_t record_bytes) {
-    /* Up to a record's length may be lost to the filler at the ring's end. */
-    size_t need = ring_used_bytes(&kv->ring) + record_bytes + kv->ring.record_bytes_max;
-
-    return need <= share_of(message_class, kv->ring.record_bytes);
-}
-
-static bool changes_fit_in(const struct kv *kv, enum kv_class message_class, size_t record_bytes) {
-    return changes_pool_used_bytes(kv->pool) + 8 * record_bytes + 64 * KIB <=
-           share_of(message_class, kv->options.changes_bytes_max);
-}
-
-bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes) {
-    size_t ring_bytes = kv->ring.record_bytes;
-    bool ring_fits = ring_fits_in(kv, message_class, record_bytes);
-    bool data_fits =
-        data_bytes == 0 || data_bytes + (kv->ring.data_bytes - ring_data_free_bytes(&kv->ring)) <=
-                               share_of(message_class, kv->ring.data_bytes);
-    bool changes_fit = changes_fit_in(kv, message_class, record_bytes);
-    bool log_fits = disk_log_fits(&kv->log, 2 * ring_bytes) || message_class < KV_CLASS_REQUEST;
-
-    if (kv->failed < 0) {
-        return true; /* the operation itself gets the error */
-    }
-    if (!ring_fits || !data_fits) {
-        kv_sync_want(kv);
-    }
-    if (!changes_fit || !log_fits) {
-        kv_checkpoint_want(kv);
-    }
-    bool fits = ring_fits && data_fits && changes_fit && log_fits;
-    kv->counters.stalls += !fits;
-    kv->wants_checkpoint = !changes_fit || !log_fits;
-    return fits;
-}
-
-bool kv_is_out_of_space(const struct kv *kv) {
-    return kv->checkpoint.no_space && kv->wants_checkpoint;
-}
-
-bool kv_admit_last(const struct kv *kv, size_t record_bytes) {
-    return ring_fits_in(kv, KV_CLASS_REQUEST, record_bytes) &&
-           changes_fit_in(kv, KV_CLASS_RELEASE, record_bytes) &&
-           disk_log_fits(&kv->log, kv->ring.record_bytes / 2 * 3);
-}
-
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset) {
-    return ring_data_allocate(&kv->ring, size_bytes, ret_offset)
-               ? ring_data_at(&kv->ring, *ret_offset)
-               : NULL;
+    const struct kv_transaction *transaction = &kv->transaction;
+    bool allocated = ring_data_allocate(&kv->ring, size_bytes, ret_offset);
+
+    assert(transaction->open && allocated && kv->ring.data_head <= transaction->data_end_max);
+    return allocated ? ring_data_at(&kv->ring, *ret_offset) : NULL;
 }
 
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes) {
@@ -477,6 +422,10 @@ static bool checkpoint_is_due(const struct kv *kv, uint64_t now_ns) {
 
 static void maintain(struct kv *kv) {
     uint64_t now = env_now_ns(kv->env);
+
+    if (!outcomes_are_clean(kv->outcomes)) {
+        outcomes_clean(kv->outcomes, kv_outcome_row_delete, kv);
+    }
     bool unsynced = kv->synced < kv->ring.position || kv->ring.open_bytes > 0;
     bool due = now - kv->sync.last_ns >= kv->options.sync_interval_ns;
 
@@ -484,7 +433,7 @@ static void maintain(struct kv *kv) {
                      ring_data_free_bytes(&kv->ring) < kv->ring.data_bytes / 2)) {
         kv_sync_want(kv);
     }
-    if (changes_pool_used_bytes(kv->pool) >= kv->options.changes_bytes_max / 2 ||
+    if (kv_changes_used_bytes(kv) >= kv->options.changes_bytes_max / 2 ||
         disk_log_used_bytes(&kv->log) >= kv->log.region_bytes / 8 * 3 ||
         checkpoint_is_due(kv, now)) {
         kv_checkpoint_want(kv);
@@ -494,18 +443,43 @@ static void maintain(struct kv *kv) {
 /* Without space for a checkpoint the disk log has it all: the next start replays it. */
 static bool is_stoppable(const struct kv *kv) {
     bool synced = kv->synced >= kv->ring.position && kv->ring.open_bytes == 0;
-    bool applied = kv->applied >= kv->ring.position && !kv->frozen;
+    bool applied = kv->applied >= kv->ring.position && kv->checkpoint.stage == CHECKPOINT_IDLE;
     bool gives_up = kv->checkpoint.no_space && !kv->checkpoint.committing;
 
     return synced && (applied || gives_up) && kv_sync_is_idle(kv);
 }
 
-static void stop_finish(struct kv *kv) {
+static void stop_answer(struct kv *kv, int result) {
     void (*done)(void *context, int result) = kv->stop_done;
-    int r = kv->env->ops->shared_remove(kv->env, kv->options.shared_name);
 
     kv->stop_done = NULL;
-    done(kv->stop_context, r);
+    done(kv->stop_context, result);
+}
+
+/* Takes in what has ended, and nobody waits for any more. */
+static void reap(struct kv *kv) {
+    kv->io_busy = kv->io_busy && !atomic_load(&kv->io_finished);
+    kv->checkpoint.committing =
+        kv->checkpoint.committing && !atomic_load(&kv->checkpoint.commit_finished);
+}
+
+bool kv_is_idle(const struct kv *kv) {
+    bool io_busy = kv->io_busy && !atomic_load(&kv->io_finished);
+    bool committing = kv->checkpoint.committing && !atomic_load(&kv->checkpoint.commit_finished);
+
+    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
+        if (kv->warms[i].busy && !atomic_load(&kv->warms[i].finished)) {
+            return false;
+        }
+    }
+    return !io_busy && !committing;
+}
+
+static void stop_write(struct kv *kv) {
+    kv->stop_stage = STOP_WRITE;
+    kv->log.superblock.stopped = 1;
+    disk_log_prepare_superblock(&kv->log);
+    kv_log_submit(kv);
 }
 
 /* The superblock says that nothing is missing before the ring goes. */
@@ -513,61 +487,70 @@ static void stop_step(struct kv *kv) {
     if (!kv->stop_done) {
         return;
     }
-    if (kv->stop_stage == STOP_WAIT && is_stoppable(kv) && !kv->io_busy) {
-        kv->stop_stage = STOP_WRITE;
-        kv->log.superblock.stopped = 1;
-        disk_log_prepare_superblock(&kv->log);
-        kv_log_submit(kv);
+    if (kv->stop_stage == STOP_WAIT && is_stoppable(kv) && !kv->io_busy && kv_is_idle(kv)) {
+        stop_write(kv);
     }
     while (kv->stop_stage != STOP_WAIT && kv->stop_done && kv->io_busy &&
            atomic_load(&kv->io_finished)) {
         kv->io_busy = false;
         if (kv->io_result < 0) {
             kv_fail(kv, "writing the log", kv->io_result);
-        } else if (kv->stop_stage == STOP_WRITE) {
+            return;
+        }
+        if (kv->stop_stage == STOP_WRITE) {
             kv->stop_stage = STOP_FLUSH;
             kv->log.io = (struct env_io){.kind = ENV_IO_SYNC, .file = kv->log.file};
             kv_log_submit(kv);
         } else {
-            stop_finish(kv);
+            stop_answer(kv, kv->env->ops->shared_remove(kv->env, kv->options.shared_name));
         }
     }
 }
 
+/* What is in flight ends before a stop is answered: its memory is the engine's. */
+static void failed_step(struct kv *kv) {
+    reap(kv);
+    if (kv->stop_done && (kv_is_idle(kv) || BUG(LATE_DONE))) {
+        stop_answer(kv, kv->failed);
+    }
+}
+
 void kv_step(struct kv *kv) {
+    kv->grant_number++;
     if (kv->base_read) {
         kv->options.base->read_end(kv->base);
         kv->base_read = false;
     }
     kv_warm_step(kv);
-    if (kv->failed < 0) {
-        return;
+    if (kv->failed == 0) {
+        maintain(kv);
+        kv_sync_step(kv);
+        kv_checkpoint_step(kv);
+        /* One may have begun that waits for a sync point, or ended one's wait for space. */
+        kv_sync_step(kv);
+        stop_step(kv);
     }
-    maintain(kv);
-    kv_sync_step(kv);
-    kv_checkpoint_step(kv);
-    /* A checkpoint may have begun that waits for a sync point, or ended one's wait for space. */
-    kv_sync_step(kv);
-    stop_step(kv);
+    if (kv->failed < 0) {
+        failed_step(kv);
+    }
 }
 
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context) {
-    if (kv->failed < 0) {
-        done(context, kv->failed);
-        return;
-    }
     kv->stop_done = done;
     kv->stop_context = context;
     kv->stopping = true;
-    (void)kv_seal(kv);
-    kv_checkpoint_want(kv);
-    kv_sync_want(kv);
+    if (kv->failed == 0) {
+        (void)kv_seal(kv);
+        kv_checkpoint_want(kv);
+        kv_sync_want(kv);
+    }
     kv_step(kv);
 }
 
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters) {
     *ret_counters = kv->counters;
-    ret_counters->changes_bytes = changes_pool_used_bytes(kv->pool);
+    ret_counters->changes_bytes = kv_changes_used_bytes(kv);
     ret_counters->ring_used_bytes = ring_used_bytes(&kv->ring);
     ret_counters->disk_log_used_bytes = disk_log_used_bytes(&kv->log);
+    ret_counters->levels = kv_levels_of(kv);
 }

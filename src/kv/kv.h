@@ -15,12 +15,17 @@
  * kv_abort, kv_seal or kv_step. */
 #pragma once
 #include "base/list.h"
-#include "env/env.h"
+#include "kv/kv_admit.h"
 #include "kv/kv_key.h"
+#include "kv/kv_options.h"
 
-enum { KV_VALUE_BYTES_MAX = 1946, KV_REPLY_BYTES_MAX = 384, KV_NOTE_BYTES_MAX = 64 };
-struct kv;
-struct kv_base_ops;
+enum {
+    KV_VALUE_BYTES_MAX = 1946,
+    KV_REPLY_BYTES_MAX = 384,
+    KV_NOTE_BYTES_MAX = 64,
+    KV_ROW_RECORD_BYTES = 34, /* that a row takes in a record, besides its value or patch */
+    KV_NOTE_RECORD_BYTES = 8  /* that a note does, besides its bytes */
+};
 /* An outcome: what a mutation answered, kept until its session no longer awaits it. */
 struct kv_outcome {
     struct slot slot;
@@ -31,37 +36,6 @@ struct kv_outcome {
     struct bytes reply;
 };
 
-struct kv_hooks { /* each may be NULL but wake */
-    void (*wake)(void *context);
-    /* A sync point begins: make durable all data that records up to cut name, then call
-     * kv_data_synced once (now or later, from the step). */
-    void (*data_sync)(void *context, uint64_t cut);
-    void (*synced)(void *context, uint64_t synced);
-    /* During kv_open: a note of a record; in_ring: its data may be in the ring's data area only. */
-    int (*replay_note)(void *context, struct bytes note, uint64_t position, bool in_ring);
-};
-struct kv_options {
-    struct env *env;
-    const char *directory;   /* for disk log and base, relative to the env's root */
-    const char *shared_name; /* of the ring; no other log's on this machine */
-    bool ring_expected;      /* no ring is a loss, told by a line */
-    const struct kv_base_ops *base;
-    void *base_store;       /* kv_mem: its struct kv_mem_store */
-    const char *root;       /* file system path of the env's root; LMDB only */
-    uint8_t owner_id[16];   /* the target's id: a ring of another target is not replayed */
-    size_t ring_bytes;      /* records; 32 MiB by default, at least 64 KiB */
-    size_t ring_data_bytes; /* small writes; 0 for none */
-    const char *ring_bytes_name, *ring_data_bytes_name; /* as settings, for messages; or NULL */
-    uint64_t disk_log_bytes;    /* 512 MiB by default, at least 8 x ring_bytes */
-    size_t changes_bytes_max;   /* hard limit of changes in memory; soft at half */
-    uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
-    uint64_t sync_interval_ns;  /* 1 s by default */
-    uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
-    uint32_t outcomes_max;      /* kept at a time; 0: 65,536 */
-    void (*log)(void *context, const char *line); /* or NULL */
-    void *log_context, *hook_context;
-    struct kv_hooks hooks;
-};
 /* Recovers: base, disk log, ring; flushes the new term. Before it serves, the owner takes a sync
  * point (kv_sync to kv_position), which makes what the ring held durable. (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
@@ -69,7 +43,12 @@ struct kv_options {
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
 /* Takes a sync point and, with space, a checkpoint; removes the ring. No mutation follows. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
-void kv_close(struct kv *kv); /* durable or not; takes NULL */
+/* Nothing is in flight: before its start, after stop's done, or after kv_idle. Takes NULL. */
+void kv_close(struct kv *kv);
+/* Whether no I/O and no job of the engine's is in flight; wake follows each one's end. */
+bool kv_is_idle(const struct kv *kv);
+/* For the simulator, whose processes die: takes memory back, whatever is in flight. */
+void kv_abandon(struct kv *kv);
 
 /* 0, -ERR_NOT_FOUND, -ERR_PENDING (wake follows when the row is there), -ERR_CORRUPT, -ERR_IO. Sees
  * what the open transaction has staged. */
@@ -89,9 +68,8 @@ MUST_CHECK int kv_last(struct kv *kv, const struct kv_key *from, const struct kv
                        struct kv_key *ret_key, struct bytes *ret_value);
 
 /* A transaction: all of it becomes part of the open record at kv_commit, nothing at kv_abort.
- * The staging calls answer -ERR_NO_SPACE when record or ring cannot take more; the owner then
- * aborts. Values are copied. */
-void kv_begin(struct kv *kv);
+ * Staging beyond what was granted is the owner's mistake. Values are copied. */
+void kv_begin(struct kv *kv, const struct kv_grant *grant);
 MUST_CHECK int kv_put(struct kv *kv, const struct kv_key *key, struct bytes value);
 /* Overwrites value[offset, offset + patch.size), growing the row with zeros as needed (also from
  * nothing). The row must have been read in this step. */
@@ -110,14 +88,6 @@ MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
-/* Message classes share log space: requests get to 3/4 of the ring, release to 7/8, the rest is
- * control's and background's. True when record_bytes more (and data_bytes of data) fit. When
- * false, a sync point or checkpoint is under way and wake follows. */
-enum kv_class { KV_CLASS_CONTROL, KV_CLASS_RELEASE, KV_CLASS_REQUEST, KV_CLASS_BACKGROUND };
-bool kv_admit(struct kv *kv, enum kv_class message_class, size_t record_bytes, size_t data_bytes);
-/* kv_admit said no: the checkpoint that would help meets a full disk. Some may ask _last then. */
-bool kv_is_out_of_space(const struct kv *kv);
-bool kv_admit_last(const struct kv *kv, size_t record_bytes);
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */
@@ -136,8 +106,8 @@ struct kv_waiter {
 };
 void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position);
 
-/* Space in the ring's data area, freed by the sync point that covers the open record; NULL: full.
- * *ret_offset names it in a note; kv_data_at finds it after recovery. */
+/* Within a transaction: space in the ring's data area, in one piece, freed by the sync point that
+ * covers its record. *ret_offset names it in a note; kv_data_at finds it after recovery. */
 void *kv_data_allocate(struct kv *kv, size_t size_bytes, uint64_t *ret_offset);
 void *kv_data_at(struct kv *kv, uint64_t offset, size_t size_bytes);
 void kv_data_synced(struct kv *kv, int result);
@@ -146,5 +116,9 @@ struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;
     uint64_t changes_bytes, ring_used_bytes, disk_log_used_bytes;
+    struct kv_levels levels;
 };
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters);
+/* For tests: walks over everything; false, and what is wrong, where something does not hold that
+ * always must between two steps. */
+MUST_CHECK bool kv_check(const struct kv *kv, char ret_problem[256]);

@@ -66,6 +66,8 @@ struct kv_base_ops {
     /* Brings into memory what a get, next or previous of key reads, and some rows behind it. */
     void (*warm)(struct kv_base *base, const struct kv_key *key);
     void (*commit)(struct kv_base *base, struct kv_base_commit *commit);
+    /* (start) The same, here and now: answers the result, done is not called. */
+    int (*commit_now)(struct kv_base *base, struct kv_base_commit *commit);
     uint64_t (*file_bytes)(struct kv_base *base);
     /* No commit is in flight. Takes NULL. */
     void (*close)(struct kv_base *base);

@@ -3,17 +3,18 @@
  * so a checkpoint that was cut in the middle is replayed over: records are absolute. */
 #include "kv/kv_internal.h"
 #include "base/bug.h"
+#include <assert.h>
 #include <stdio.h>
 
 enum { COMMIT_VALUE_BYTES = 8 * 1024 * 1024 };
-#define SPACE_RETRY_NS (5 * NS_PER_S)
+#define SPACE_RETRY_NS NS_PER_S
 
 void kv_checkpoint_want(struct kv *kv) {
     kv->checkpoint.wanted = true;
 }
 
 /* In the tree, outcomes and floors are rows like others. */
-static int store_outcome(void *context, const struct kv_outcome *outcome) {
+static void store_outcome(void *context, const struct kv_outcome *outcome) {
     struct kv *kv = context;
     uint8_t value[sizeof(struct log_outcome) + KV_REPLY_BYTES_MAX];
     struct log_outcome fixed = {.session = outcome->session.value,
@@ -27,34 +28,55 @@ static int store_outcome(void *context, const struct kv_outcome *outcome) {
     if (outcome->reply.size > 0) {
         memcpy(value + sizeof fixed, outcome->reply.data, outcome->reply.size);
     }
-    return changes_put(kv->changes, &key, (struct bytes){value, sizeof fixed + outcome->reply.size},
-                       NULL);
+    int r = changes_put(kv->changes, &key,
+                        (struct bytes){value, sizeof fixed + outcome->reply.size}, NULL);
+
+    assert(r == 0);
+    (void)r;
 }
 
-static int store_applied(struct kv *kv) {
-    uint8_t value[24];
+static void store_applied(struct kv *kv, uint64_t position) {
+    uint8_t value[KV_APPLIED_BYTES];
     struct kv_key key = kv_applied_key();
 
     store_le64(value, LOG_FORMAT);
     store_le64(value + 8, kv->term);
-    store_le64(value + 16, kv->ring.position);
-    return changes_put(kv->changes, &key, (struct bytes){value, sizeof value}, NULL);
+    store_le64(value + 16, position);
+    int r = changes_put(kv->changes, &key, (struct bytes){value, sizeof value}, NULL);
+
+    assert(r == 0);
+    (void)r;
+}
+
+/* Adds the engine's own rows, whose room was kept, and begins a new generation. */
+static void generation_end(struct kv *kv, uint64_t position) {
+    struct changes *fresh;
+
+    assert(!kv->frozen);
+    kv_changes_set_aside(kv, 0, 0);
+    outcomes_store(kv->outcomes, store_outcome, kv);
+    store_applied(kv, position);
+    changes_trim(kv->changes);
+    int r = changes_new(kv->pool, &fresh);
+    assert(r == 0);
+    (void)r;
+    kv->frozen = kv->changes;
+    kv->changes = fresh;
+}
+
+static void walk_begin(struct kv_checkpoint_state *checkpoint) {
+    checkpoint->walk = (struct kv_key){{0}};
+    checkpoint->walk_inclusive = true;
+    checkpoint->last_commit = false;
 }
 
 /* The log's tail will be where its head is now. Batches that follow may hold records up to the
- * frozen position; replay skips those. Without room for the engine's own rows or for a new
- * generation it is tried again at a later step: kv_admit leaves enough for both. */
+ * frozen position; replay skips those. */
 static void freeze(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
-    struct changes *fresh;
 
     (void)kv_seal(kv);
-    if (outcomes_store(kv->outcomes, store_outcome, kv) < 0 || store_applied(kv) < 0 ||
-        changes_new(kv->pool, &fresh) < 0) {
-        return;
-    }
-    kv->frozen = kv->changes;
-    kv->changes = fresh;
+    generation_end(kv, kv->ring.position);
     kv->counters.checkpoints_begun++;
     checkpoint->wanted = false;
     checkpoint->last_ns = env_now_ns(kv->env);
@@ -63,12 +85,22 @@ static void freeze(struct kv *kv) {
     checkpoint->tail_offset = kv->log.head;
     checkpoint->tail_position = kv->log.last_position + 1;
     checkpoint->tail_crc = kv->log.last_crc;
-    checkpoint->walk = (struct kv_key){{0}};
-    checkpoint->walk_inclusive = true;
-    checkpoint->last_commit = false;
+    walk_begin(checkpoint);
     if (kv->synced < checkpoint->position) {
         kv_sync_want(kv);
     }
+}
+
+/* The base has all: what the last checkpoint's own sync point wrote is needed no more. */
+static void move_tail(struct kv *kv) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+
+    checkpoint->wanted = false;
+    checkpoint->stage = CHECKPOINT_SUPERBLOCK;
+    checkpoint->position = kv->applied;
+    checkpoint->tail_offset = kv->log.head;
+    checkpoint->tail_position = kv->log.last_position + 1;
+    checkpoint->tail_crc = kv->log.last_crc;
 }
 
 static void commit_done(struct kv_base_commit *commit) {
@@ -91,12 +123,11 @@ static bool piece_is_full(const struct kv_checkpoint_state *checkpoint) {
            checkpoint->row_bytes >= COMMIT_VALUE_BYTES;
 }
 
-/* The next rows of the frozen tree, up to a bounded number and size: some in each step, so that
- * others are not kept waiting. */
-static void commit_piece(struct kv *kv) {
+/* The next rows of the frozen tree, up to a bounded number and size. */
+static void piece_add(struct kv *kv, size_t rows_max) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
 
-    for (int i = 0; i < KV_STEP_ROWS && !piece_is_full(checkpoint); i++) {
+    for (size_t i = 0; i < rows_max && !piece_is_full(checkpoint); i++) {
         struct kv_base_row *row = &checkpoint->rows[checkpoint->row_count];
         enum changes_state state = changes_next(kv->frozen, &checkpoint->walk,
                                                 checkpoint->walk_inclusive, &row->key, &row->value);
@@ -112,16 +143,27 @@ static void commit_piece(struct kv *kv) {
         checkpoint->row_count++;
         kv->counters.checkpoint_rows++;
     }
-    if (!piece_is_full(checkpoint) && !checkpoint->last_commit) {
-        kv_wake(kv);
-        return;
-    }
+}
+
+static void piece_close(struct kv *kv) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+
     checkpoint->commit = (struct kv_base_commit){.rows = checkpoint->rows,
                                                  .row_count = checkpoint->row_count,
                                                  .done = commit_done,
                                                  .context = kv};
     checkpoint->row_count = 0;
     checkpoint->row_bytes = 0;
+}
+
+/* Some rows in each step, so that others are not kept waiting. */
+static void commit_piece(struct kv *kv) {
+    piece_add(kv, KV_STEP_ROWS);
+    if (!piece_is_full(&kv->checkpoint) && !kv->checkpoint.last_commit) {
+        kv_wake(kv);
+        return;
+    }
+    piece_close(kv);
     commit_submit(kv);
 }
 
@@ -133,6 +175,7 @@ static void space_note(struct kv *kv, bool no_space) {
         return;
     }
     kv->checkpoint.no_space = no_space;
+    kv->checkpoint.no_space_ns = env_now_ns(kv->env);
     if (kv->options.log) {
         snprintf(line, sizeof line,
                  no_space ? "%s: the file system below is full: a checkpoint waits for space, and "
@@ -184,6 +227,16 @@ static void commit_step(struct kv *kv) {
     checkpoint->stage = CHECKPOINT_SUPERBLOCK;
 }
 
+static void finish(struct kv *kv) {
+    kv->applied = kv->checkpoint.position;
+    kv->log.tail = kv->log.superblock.tail_offset;
+    changes_free(kv->frozen);
+    kv->frozen = NULL;
+    kv->checkpoint.stage = CHECKPOINT_IDLE;
+    kv->counters.checkpoints++;
+    kv_wake(kv);
+}
+
 static void superblock_step(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
     struct log_superblock *superblock = &kv->log.superblock;
@@ -194,22 +247,17 @@ static void superblock_step(struct kv *kv) {
     superblock->tail_offset = checkpoint->tail_offset;
     superblock->tail_position = checkpoint->tail_position;
     superblock->tail_previous_crc = checkpoint->tail_crc;
+    if (BUG(TAIL_EARLY)) {
+        finish(kv);
+        return;
+    }
     disk_log_prepare_superblock(&kv->log);
     checkpoint->stage = CHECKPOINT_SUPERBLOCK_FLUSH;
-    checkpoint->committing = false;
+    checkpoint->flushing = false;
     kv_log_submit(kv);
 }
 
-static void finish(struct kv *kv) {
-    kv->applied = kv->checkpoint.position;
-    changes_free(kv->frozen);
-    kv->frozen = NULL;
-    kv->checkpoint.stage = CHECKPOINT_IDLE;
-    kv->counters.checkpoints++;
-    kv_wake(kv);
-}
-
-/* Write, then flush, with the log's one I/O; `committing` tells which of the two is in flight. */
+/* Write, then flush, with the log's one I/O. */
 static void superblock_flush_step(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
 
@@ -219,8 +267,8 @@ static void superblock_flush_step(struct kv *kv) {
     kv->io_busy = false;
     if (kv->io_result < 0) {
         kv_fail(kv, "writing the log", kv->io_result);
-    } else if (!checkpoint->committing) {
-        checkpoint->committing = true;
+    } else if (!checkpoint->flushing) {
+        checkpoint->flushing = true;
         kv->log.io = (struct env_io){.kind = ENV_IO_SYNC, .file = kv->log.file};
         kv_log_submit(kv);
     } else {
@@ -235,14 +283,18 @@ static bool may_commit(const struct kv *kv) {
 void kv_checkpoint_step(struct kv *kv) {
     struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
 
-    if (kv->failed < 0) {
+    if (kv->failed < 0 || kv->stop_stage != STOP_WAIT) {
         return;
     }
     if (checkpoint->stage == CHECKPOINT_IDLE && checkpoint->wanted) {
-        if (changes_row_count(kv->changes) == 0 && kv->applied == kv->ring.position &&
-            kv->ring.open_bytes == 0) {
+        bool applied = changes_row_count(kv->changes) == 0 && kv->applied == kv->ring.position &&
+                       kv->ring.open_bytes == 0;
+
+        if (applied && kv->log.tail == kv->log.head) {
             checkpoint->wanted = false;
-        } else {
+        } else if (applied && kv->synced == kv->applied) {
+            move_tail(kv);
+        } else if (!applied) {
             freeze(kv);
         }
     }
@@ -260,5 +312,56 @@ void kv_checkpoint_step(struct kv *kv) {
         superblock_step(kv);
     } else if (checkpoint->stage == CHECKPOINT_SUPERBLOCK_FLUSH) {
         superblock_flush_step(kv);
+    }
+}
+
+static int commit_all_now(struct kv *kv) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+    int r = 0;
+
+    while (r == 0 && !checkpoint->last_commit) {
+        piece_add(kv, SIZE_MAX);
+        piece_close(kv);
+        kv->options.base->read_end(kv->base);
+        kv->base_read = false;
+        r = kv->options.base->commit_now(kv->base, &checkpoint->commit);
+    }
+    return r;
+}
+
+/* What is read from the log may not be on disk yet: its process was killed before the flush. Where
+ * there is no space the rest is left to steps; the log's tail stays where it is then. */
+int kv_checkpoint_now(struct kv *kv, uint64_t position) {
+    struct env_io flush = {.kind = ENV_IO_SYNC, .file = kv->log.file};
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+    const struct log_superblock *superblock = &kv->log.superblock;
+    int r = kv->env->ops->io_run(kv->env, &flush);
+
+    if (r < 0) {
+        return r;
+    }
+    generation_end(kv, position);
+    checkpoint->position = position;
+    walk_begin(checkpoint);
+    r = commit_all_now(kv);
+    if (r == 0) {
+        kv->applied = position;
+        changes_free(kv->frozen);
+        kv->frozen = NULL;
+    } else if (r == -ERR_NO_SPACE) {
+        checkpoint->stage = CHECKPOINT_COMMIT;
+        checkpoint->tail_offset = superblock->tail_offset;
+        checkpoint->tail_position = superblock->tail_position;
+        checkpoint->tail_crc = superblock->tail_previous_crc;
+        space_note(kv, true);
+    }
+    return r;
+}
+
+void kv_checkpoint_moved(struct kv *kv, ptrdiff_t moved_bytes) {
+    struct kv_checkpoint_state *checkpoint = &kv->checkpoint;
+
+    for (size_t i = 0; kv->frozen && i < checkpoint->commit.row_count; i++) {
+        checkpoint->rows[i].value.data += checkpoint->rows[i].deleted ? 0 : moved_bytes;
     }
 }

@@ -1,125 +1,6 @@
-/* Inside of the engine, shared by kv*.c only. */
+/* Inside of the engine, shared by kv*.c only: what its parts do for each other. */
 #pragma once
-#include "kv/changes.h"
-#include "kv/disk_log.h"
-#include "kv/kv.h"
-#include "kv/kv_base.h"
-#include "kv/outcomes.h"
-#include "kv/record.h"
-#include "kv/ring.h"
-#include <stdatomic.h>
-
-enum {
-    KV_SPACE_ENGINE = 2, /* the engine's own rows, behind all others */
-    KV_ROW_APPLIED = 'A',
-    KV_ROW_FLOOR = 'F',
-    KV_ROW_OUTCOME = 'O',
-    KV_WARMS_MAX = 32,
-    KV_WARM_KEYS = 256,
-    KV_COMMIT_ROWS = 16384,
-    KV_STEP_ROWS = 512, /* of them are put together in a step */
-    KV_SCRATCH_VALUES = 16,
-    KV_OUTCOMES_MAX = 65536,
-    KV_SESSIONS_MAX = 4096,
-};
-
-/* A key whose rows a job reads into the page cache, so that the step may then read them. */
-struct kv_warm {
-    struct env_job job;
-    struct kv *kv;
-    struct kv_key key;
-    bool busy;
-    atomic_bool finished;
-};
-
-/* The transaction: its operations lie at the end of the open record. */
-struct kv_transaction {
-    bool open;
-    size_t record_bytes;        /* of the open record when it began */
-    uint32_t record_operations; /* likewise */
-    uint32_t operations;
-    size_t rows;
-    size_t value_bytes;
-    uint32_t scratch_count;
-};
-
-enum sync_stage { SYNC_IDLE, SYNC_DATA, SYNC_RECORDS, SYNC_FLUSH };
-
-struct kv_sync_state {
-    enum sync_stage stage;
-    bool wanted; /* one more when this one is done, or now */
-    bool data_done;
-    int data_result;
-    struct ring_start cut; /* where the ring starts once this is done */
-    uint64_t walk;         /* ring offset of the next record to write */
-    struct disk_log_span span;
-    uint64_t last_ns;
-};
-
-enum checkpoint_stage {
-    CHECKPOINT_IDLE,
-    CHECKPOINT_SYNC,
-    CHECKPOINT_COMMIT,
-    CHECKPOINT_SUPERBLOCK,
-    CHECKPOINT_SUPERBLOCK_FLUSH
-};
-
-struct kv_checkpoint_state {
-    enum checkpoint_stage stage;
-    bool wanted;
-    bool committing;
-    atomic_bool commit_finished;
-    uint64_t position;
-    uint64_t tail_offset; /* of the log once this is done */
-    uint64_t tail_position;
-    uint32_t tail_crc;
-    struct kv_key walk;
-    bool walk_inclusive;
-    bool last_commit;
-    struct kv_base_commit commit;
-    struct kv_base_row *rows;
-    size_t rows_max;
-    size_t row_count, row_bytes; /* of the piece that is being put together; of its values */
-    uint64_t last_ns;            /* when one began last */
-    bool no_space;               /* the base's file could not grow; tried again from retry_ns on */
-    uint64_t retry_ns;
-};
-
-struct kv {
-    struct kv_options options;
-    struct env *env;
-    struct ring ring;
-    struct disk_log log;
-    struct changes_pool *pool;
-    struct changes *changes;
-    struct changes *frozen; /* NULL: no checkpoint */
-    struct outcomes *outcomes;
-    struct kv_base *base;
-    uint64_t term;
-    uint64_t synced;
-    uint64_t applied;
-    atomic_int failed; /* the error that stopped the log, or 0 */
-    struct kv_transaction transaction;
-    struct kv_sync_state sync;
-    struct kv_checkpoint_state checkpoint;
-    struct queue waiters;
-    struct env_io io; /* of the log: one at a time */
-    bool io_busy;
-    atomic_bool io_finished;
-    int io_result;
-    bool base_read; /* the base's read transaction may be open */
-    struct kv_warm warms[KV_WARMS_MAX];
-    struct kv_key warm_keys[KV_WARM_KEYS];
-    bool warm_valid[KV_WARM_KEYS];
-    uint32_t warm_next;
-    uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
-    bool wants_checkpoint; /* what was refused last, it was for want of one */
-    bool stopping;
-    enum { STOP_WAIT, STOP_WRITE, STOP_FLUSH } stop_stage;
-    void (*stop_done)(void *context, int result);
-    void *stop_context;
-    struct kv_counters counters;
-};
+#include "kv/kv_state.h"
 
 /* kv.c; what: what could not be done, as a line of the log has it. */
 void kv_fail(struct kv *kv, const char *what, int result);
@@ -132,8 +13,22 @@ void kv_warm_step(struct kv *kv);
 /* Submits kv->log.io; kv->io_finished is set and the owner woken when it is done. */
 void kv_log_submit(struct kv *kv);
 
-/* kv_transaction.c: applies one operation to changes and outcomes. Room was reserved. */
-MUST_CHECK int kv_apply(struct kv *kv, const struct record_operation *operation, bool may_fail);
+/* kv_transaction.c: closes the open record, if any. */
+void kv_seal_open(struct kv *kv);
+/* Applies one operation to changes and outcomes. Room was set aside. */
+MUST_CHECK int kv_apply(struct kv *kv, const struct record_operation *operation);
+/* Deletes the row of a superfluous outcome where that leaves what is promised. */
+bool kv_outcome_row_delete(void *context, struct session_id session, uint64_t sequence);
+
+/* kv_admit.c: the account. Whether the log has room for what the ring holds up to ring_end, as what
+ * is left of the running sync point and one more, and then for this much. */
+bool kv_log_has_room(const struct kv *kv, uint64_t ring_end, uint64_t more_bytes);
+/* Whether rows can be taken into changes and leave room for what the engine itself must add: rows
+ * of outcomes at the next freeze, and the chunk of the generation behind it. */
+bool kv_changes_have_room(const struct kv *kv, size_t rows, size_t value_bytes, size_t keep_bytes);
+void kv_changes_set_aside(struct kv *kv, size_t rows, size_t value_bytes);
+size_t kv_changes_used_bytes(const struct kv *kv);
+struct kv_levels kv_levels_of(const struct kv *kv);
 
 /* kv_sync.c */
 void kv_sync_want(struct kv *kv);
@@ -143,8 +38,18 @@ bool kv_sync_is_idle(const struct kv *kv);
 /* kv_checkpoint.c */
 void kv_checkpoint_want(struct kv *kv);
 void kv_checkpoint_step(struct kv *kv);
+/* (start) Flushes the log and brings all changes, which it holds up to `position`, to the base. The
+ * log's tail stays. -ERR_NO_SPACE: as much of it as there was room for; steps go on with it. */
+MUST_CHECK int kv_checkpoint_now(struct kv *kv, uint64_t position);
+/* (start) The pool's memory has moved. */
+void kv_checkpoint_moved(struct kv *kv, ptrdiff_t moved_bytes);
 
 /* kv_recover.c */
 MUST_CHECK int kv_recover(struct kv *kv, char problem[256]);
+/* A guess: whether the rows of so many bytes of records find room in memory. */
+bool kv_replay_will_fit(const struct kv *kv, uint64_t record_bytes);
+MUST_CHECK int kv_replay_record(void *replay, const struct log_record *record);
+/* kv_recover_ring.c: the ring's part of it. */
+MUST_CHECK int kv_recover_ring(struct kv *kv, struct kv_replay *replay);
 struct kv_key kv_applied_key(void);
 struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence);

@@ -517,6 +517,12 @@ static void lmdb_commit_done(struct env_job *job) {
     commit->done(commit);
 }
 
+static int lmdb_commit_now(struct kv_base *base, struct kv_base_commit *commit) {
+    commit->base = base;
+    lmdb_commit_run(&commit->job);
+    return commit->result;
+}
+
 static void lmdb_commit(struct kv_base *base, struct kv_base_commit *commit) {
     assert(commit->row_count <= KV_BASE_COMMIT_ROWS_MAX);
     commit->base = base;
@@ -537,6 +543,7 @@ const struct kv_base_ops kv_lmdb_ops = {
     .read_end = lmdb_read_end,
     .warm = lmdb_warm,
     .commit = lmdb_commit,
+    .commit_now = lmdb_commit_now,
     .file_bytes = lmdb_file_bytes,
     .close = lmdb_close,
 };

@@ -342,6 +342,12 @@ static void mem_commit_done(struct env_job *job) {
     commit->done(commit);
 }
 
+static int mem_commit_now(struct kv_base *base, struct kv_base_commit *commit) {
+    commit->base = base;
+    mem_commit_run(&commit->job);
+    return commit->result;
+}
+
 static void mem_commit(struct kv_base *base, struct kv_base_commit *commit) {
     assert(commit->row_count <= KV_BASE_COMMIT_ROWS_MAX);
     commit->base = base;
@@ -374,6 +380,7 @@ const struct kv_base_ops kv_mem_ops = {
     .read_end = mem_read_end,
     .warm = mem_warm,
     .commit = mem_commit,
+    .commit_now = mem_commit_now,
     .file_bytes = mem_file_bytes,
     .close = mem_close,
 };

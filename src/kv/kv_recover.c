@@ -1,4 +1,4 @@
-/* Opening: base, disk log, ring, new term. Blocks; serves nobody yet.
+/* Opening: base, disk log, ring (kv_recover_ring.c), new term. Blocks; serves nobody yet.
  *
  * Records up to the base's applied position are walked (their chain is checked) and skipped. What
  * the ring holds beyond the disk log is applied and stays in the ring: the next sync point writes
@@ -23,15 +23,102 @@ struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence) {
                                               .index = sequence});
 }
 
-enum { RING_PATH_BYTES = 96 };
+/* How many operations a record has. */
+static int operation_count(const struct log_record *record) {
+    struct bytes body = record_body(record);
+    struct record_operation operation;
+    int count = 0;
+    int r;
 
-struct replay {
-    struct kv *kv;
-    char *problem;
-    bool in_ring;
-};
+    while ((r = record_next(&body, &operation)) == 0) {
+        count++;
+    }
+    return r == -ERR_NOT_FOUND ? count : r;
+}
 
-static int replay_operation(struct replay *replay, const struct log_record *record,
+static int pool_grow(struct kv *kv) {
+    ptrdiff_t moved_bytes;
+    char line[256];
+    int r = changes_pool_grow(kv->pool, &moved_bytes);
+
+    if (r < 0) {
+        return r;
+    }
+    kv->changes = changes_moved(kv->changes, moved_bytes);
+    kv->frozen = kv->frozen ? changes_moved(kv->frozen, moved_bytes) : NULL;
+    kv_checkpoint_moved(kv, moved_bytes);
+    if (kv->options.log) {
+        snprintf(line, sizeof line,
+                 "%s: what was not in a checkpoint yet needs more memory than the %zu KiB that are "
+                 "set: until the next start it may take %zu KiB",
+                 kv->options.directory, kv->options.changes_bytes_max / KIB,
+                 changes_pool_bytes(kv->pool) / KIB);
+        kv->options.log(kv->options.log_context, line);
+    }
+    return 0;
+}
+
+static int record_pass(void *context, const struct log_record *record) {
+    (void)context;
+    (void)record;
+    return 0;
+}
+
+/* A start that is refused for a damaged log has changed nothing: it sees all before it writes. */
+static int log_look(struct kv_replay *replay) {
+    struct disk_log log;
+    int r = disk_log_open(&log, replay->log_options, replay->problem);
+
+    if (r == 0) {
+        r = disk_log_replay(&log, replay->kv->options.ring_bytes, record_pass, NULL,
+                            replay->problem);
+        disk_log_close(&log);
+    }
+    replay->log_is_whole = r == 0;
+    return r;
+}
+
+/* Before the record: what the disk log holds may go to the base, if that has room; what only the
+ * ring holds may not. */
+static int checkpoint_if_full(struct kv_replay *replay, const struct log_record *record) {
+    struct kv *kv = replay->kv;
+    uint64_t position = record->position - 1;
+    bool half = kv_changes_used_bytes(kv) >= kv->options.changes_bytes_max / 2;
+
+    if (replay->in_ring || kv->frozen || position <= kv->applied ||
+        (!half && kv_replay_will_fit(kv, record->length))) {
+        return 0;
+    }
+    int r = replay->log_is_whole ? 0 : log_look(replay);
+    r = r < 0 ? r : kv_checkpoint_now(kv, position);
+    return r == -ERR_NO_SPACE ? 0 : r;
+}
+
+/* Most rows are small, and few leaves are split; where that guess is too low the memory grows. */
+bool kv_replay_will_fit(const struct kv *kv, uint64_t record_bytes) {
+    enum { MEMORY_PER_BYTE = 4 };
+
+    return kv_changes_have_room(kv, 0, 0, MEMORY_PER_BYTE * (size_t)record_bytes);
+}
+
+static int make_room(struct kv *kv, const struct record_operation *operation) {
+    size_t rows = operation->kind <= LOG_PATCH ? 1 : operation->kind == LOG_NOTE ? 0 : 3;
+    size_t value_bytes = operation->kind == LOG_PUT     ? operation->value.size
+                         : operation->kind == LOG_PATCH ? KV_VALUE_BYTES_MAX
+                         : rows == 3                    ? 2 * (size_t)KV_OUTCOME_VALUE_BYTES
+                                                        : 0;
+    int r = outcomes_make_room(kv->outcomes);
+
+    while (r == 0 && !kv_changes_have_room(kv, rows, value_bytes, 0)) {
+        r = pool_grow(kv);
+    }
+    if (r == 0) {
+        kv_changes_set_aside(kv, rows, value_bytes);
+    }
+    return r;
+}
+
+static int replay_operation(struct kv_replay *replay, const struct log_record *record,
                             const struct record_operation *operation) {
     struct kv *kv = replay->kv;
 
@@ -44,15 +131,29 @@ static int replay_operation(struct replay *replay, const struct log_record *reco
     if (BUG(LOST_OUTCOME) && operation->kind == LOG_OUTCOME) {
         return 0;
     }
-    return kv_apply(kv, operation, true);
+    int r = make_room(kv, operation);
+    return r < 0 ? r : kv_apply(kv, operation);
 }
 
-static int replay_record(void *context, const struct log_record *record) {
-    struct replay *replay = context;
-    struct kv *kv = replay->kv;
+static int replay_body(struct kv_replay *replay, const struct log_record *record) {
+    bool counted = record->position >= replay->kv->log.superblock.counted_from;
     struct bytes body = record_body(record);
     struct record_operation operation;
-    int r = 0;
+    int r = operation_count(record);
+
+    if (r >= 0 && counted && (r == 0 || (uint32_t)r != record->operation_count)) {
+        r = -ERR_MALFORMED;
+    }
+    r = r < 0 ? r : checkpoint_if_full(replay, record);
+    while (r == 0 && (r = record_next(&body, &operation)) == 0) {
+        r = replay_operation(replay, record, &operation);
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int kv_replay_record(void *context, const struct log_record *record) {
+    struct kv_replay *replay = context;
+    struct kv *kv = replay->kv;
 
     if (record->term < kv->term) {
         snprintf(replay->problem, 256, "record %" PRIu64 " is of term %" PRIu64 ", behind %" PRIu64,
@@ -65,25 +166,22 @@ static int replay_record(void *context, const struct log_record *record) {
     }
     kv->counters.replayed_records++;
     kv->counters.replayed_ring_records += replay->in_ring;
-    while (r == 0 && (r = record_next(&body, &operation)) == 0) {
-        r = replay_operation(replay, record, &operation);
-    }
-    if (r != -ERR_NOT_FOUND || body.size > 0) {
+    int r = replay_body(replay, record);
+    if (r < 0 && !replay->problem[0]) {
         snprintf(replay->problem, 256, "record %" PRIu64 " cannot be replayed: %s",
                  record->position, err_text(r));
-        return r;
     }
-    return 0;
+    return r;
 }
 
-static int restore_row(struct kv *kv, struct bytes value) {
+static int row_read(struct bytes value, struct kv_outcome *ret_outcome) {
     struct log_outcome fixed;
 
     if (value.size < sizeof fixed || value.size - sizeof fixed > KV_REPLY_BYTES_MAX) {
         return -ERR_CORRUPT;
     }
     memcpy(&fixed, value.data, sizeof fixed);
-    struct kv_outcome outcome = {
+    *ret_outcome = (struct kv_outcome){
         .slot = {fixed.slot},
         .session = {fixed.session},
         .sequence = fixed.sequence,
@@ -91,7 +189,21 @@ static int restore_row(struct kv *kv, struct bytes value) {
         .result = fixed.result,
         .reply = {value.data + sizeof fixed, value.size - sizeof fixed},
     };
-    return outcomes_restore(kv->outcomes, &outcome);
+    return 0;
+}
+
+/* The row of a superfluous outcome goes: its floor has passed it, or was the last to be deleted.
+ * One that finds no room stays: the next start finds it as superfluous. */
+static int restore_row(struct kv *kv, const struct kv_key *key, struct bytes value) {
+    struct kv_outcome outcome;
+    int r = row_read(value, &outcome);
+
+    r = r < 0 ? r : outcomes_make_room(kv->outcomes);
+    if (r == 0 && !outcomes_restore(kv->outcomes, &outcome) &&
+        kv_changes_have_room(kv, 1, 0, changes_pool_room(kv->pool) / 2)) {
+        r = changes_delete(kv->changes, key);
+    }
+    return r;
 }
 
 static int restore_rows(struct kv *kv, uint8_t type) {
@@ -106,7 +218,7 @@ static int restore_rows(struct kv *kv, uint8_t type) {
         if (fields.space != KV_SPACE_ENGINE || fields.slot != 0 || fields.type != type) {
             break;
         }
-        r = restore_row(kv, value);
+        r = restore_row(kv, &key, value);
         if (r < 0) {
             return r;
         }
@@ -130,19 +242,28 @@ static int open_base(struct kv *kv, char problem[256]) {
     }
     kv->base_read = true;
     r = kv->options.base->get(kv->base, &key, &value);
-    if (r == 0 && value.size == 24) {
+    if (r == 0 && value.size != KV_APPLIED_BYTES) {
+        return -ERR_CORRUPT;
+    }
+    if (r == 0) {
         kv->term = load_le64(value.data + 8);
         kv->applied = load_le64(value.data + 16);
-        r = restore_rows(kv, KV_ROW_FLOOR);
-        return r < 0 ? r : restore_rows(kv, KV_ROW_OUTCOME);
     }
-    return r == -ERR_NOT_FOUND ? 0 : r < 0 ? r : -ERR_CORRUPT;
+    /* Without that row the first checkpoint may have been cut among those of outcomes. */
+    if (r == 0 || r == -ERR_NOT_FOUND) {
+        r = restore_rows(kv, KV_ROW_FLOOR);
+        r = r < 0 ? r : restore_rows(kv, KV_ROW_OUTCOME);
+    }
+    return r;
 }
 
-static int open_log(struct kv *kv, struct replay *replay) {
+static int open_log(struct kv *kv, struct kv_replay *replay) {
     char path[512];
-    struct disk_log_options options = {
-        .env = kv->env, .path = path, .file_bytes = kv->options.disk_log_bytes};
+    struct disk_log_options options = {.env = kv->env,
+                                       .path = path,
+                                       .file_bytes = kv->options.disk_log_bytes,
+                                       .record_bytes_max =
+                                           ring_record_bytes_max(kv->options.ring_bytes)};
 
     memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
     snprintf(path, sizeof path, "%s/log", kv->options.directory);
@@ -158,8 +279,12 @@ static int open_log(struct kv *kv, struct replay *replay) {
         return -ERR_CORRUPT;
     }
     uint64_t applied_term = kv->term;
+    replay->log_options = &options;
     kv->term = 0;
-    r = disk_log_replay(&kv->log, kv->options.ring_bytes, replay_record, replay, replay->problem);
+    /* A checkpoint may have been cut between its last commit and its superblock. */
+    kv->log.applied = kv->applied;
+    r = disk_log_replay(&kv->log, kv->options.ring_bytes, kv_replay_record, replay,
+                        replay->problem);
     kv->term = MAX(kv->term, applied_term);
     kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
@@ -168,184 +293,14 @@ static int open_log(struct kv *kv, struct replay *replay) {
                  kv->options.directory, kv->log.last_position, kv->applied);
         r = -ERR_CORRUPT;
     }
-    return r;
-}
-
-/* What a line calls the ring. */
-static void ring_path(struct kv *kv, char path[RING_PATH_BYTES]) {
-    kv->env->ops->shared_path(kv->env, kv->options.shared_name, RING_PATH_BYTES, path);
-}
-
-/* The log of another life: that of a copy which was put back, or one that a disk forgot. */
-static int refuse_ring(struct replay *replay, uint64_t position) {
-    char path[RING_PATH_BYTES];
-
-    ring_path(replay->kv, path);
-    snprintf(replay->problem, 256,
-             "the ring %s and the disk log disagree from record %" PRIu64
-             " on: if DIR was put back from a copy, remove this file; else the disk lost data",
-             path, position);
-    return -ERR_CORRUPT;
-}
-
-static void say_of_ring(struct kv *kv, const char *what) {
-    char path[RING_PATH_BYTES];
-    char line[320];
-
-    if (kv->options.log) {
-        ring_path(kv, path);
-        snprintf(line, sizeof line, "%s: the ring %s %s", kv->options.directory, path, what);
-        kv->options.log(kv->options.log_context, line);
-    }
-}
-
-/* Records that both have must be the same ones; the rest is applied. */
-static int walk_ring(struct kv *kv, struct replay *replay) {
-    struct ring *ring = &kv->ring;
-    uint64_t position = ring->start.position;
-    uint64_t offset = ring->start.offset;
-    uint32_t crc = ring->start.previous_crc;
-    struct ring_start release = ring->start;
-    const struct log_record *record;
-
-    if (position > kv->log.last_position + 1) {
-        return refuse_ring(replay, kv->log.last_position + 1);
-    }
-    ring->data_head = ring->start.data_start;
-    replay->in_ring = true;
-    while ((record = ring_walk(ring, &offset, position, crc))) {
-        if (position == kv->log.last_position && record->crc != kv->log.last_crc) {
-            return refuse_ring(replay, position);
-        }
-        if (position > kv->log.last_position) {
-            uint64_t term = kv->term;
-
-            kv->term = 0;
-            int r = replay_record(replay, record);
-            kv->term = MAX(kv->term, term);
-            if (r < 0) {
-                return r;
-            }
-        }
-        ring->data_head = record->data_end;
-        crc = record->crc;
-        position++;
-        if (position == kv->log.last_position + 1) {
-            /* We died between the log's flush and the release of what it holds. */
-            release = (struct ring_start){.offset = offset,
-                                          .position = position,
-                                          .data_start = record->data_end,
-                                          .previous_crc = crc};
-        }
-    }
-    ring->head = offset;
-    ring->position = position - 1;
-    ring->last_crc = crc;
-    if (release.position != ring->start.position) {
-        ring_release(ring, &release);
-    }
-    return 0;
-}
-
-/* A ring whose size was changed while it holds what the disk log lacks is neither walked, as what
- * follows must fit the new size, nor thrown away. */
-static int refuse_other_size(struct kv *kv, struct replay *replay) {
-    const struct ring *ring = &kv->ring;
-    const struct kv_options *options = &kv->options;
-    bool data = options->ring_data_bytes != ring->data_bytes;
-    uint64_t position = ring->start.position;
-    uint64_t offset = ring->start.offset;
-    uint32_t crc = ring->start.previous_crc;
-    const struct log_record *record;
-
-    while ((record = ring_walk(ring, &offset, position, crc))) {
-        crc = record->crc;
-        position++;
-    }
-    if (position <= kv->log.last_position + 1) {
-        return 0;
-    }
-    snprintf(replay->problem, 256,
-             "memory still holds acknowledged operations that the disk lacks: set %s back to %zu, "
-             "start and stop once, then change it",
-             data ? options->ring_data_bytes_name : options->ring_bytes_name,
-             data ? ring->data_bytes : ring->record_bytes);
-    return -ERR_IN_USE;
-}
-
-/* Before the ring is made, which from then on would seem to be the one that was lost. */
-static int note_loss(struct kv *kv) {
-    struct log_superblock *superblock = &kv->log.superblock;
-
-    if (superblock->term == 0 || superblock->stopped) {
-        return 0;
-    }
-    superblock->losses++;
-    return disk_log_write_superblock(&kv->log);
-}
-
-static int refuse_unmapped(struct replay *replay, int error) {
-    const struct kv *kv = replay->kv;
-    const char *why = err_text(error);
-    char path[RING_PATH_BYTES];
-    char full[80];
-
-    if (error == -ERR_NO_SPACE) {
-        size_t bytes = ring_region_bytes(kv->options.ring_bytes, kv->options.ring_data_bytes);
-
-        snprintf(full, sizeof full, "its file system is full, it needs %zu KiB: make room there",
-                 bytes / KIB);
-        why = full;
-    } else if (error == -ERR_ACCESS) {
-        why = "another user started the cluster last: start it as that one, or remove the ring and "
-              "lose what was acknowledged in the last second";
-    }
-    ring_path(replay->kv, path);
-    snprintf(replay->problem, 256, "the ring %s cannot be mapped: %s", path, why);
-    return error;
-}
-
-static int open_ring(struct kv *kv, struct replay *replay) {
-    struct ring_options options = {.env = kv->env,
-                                   .name = kv->options.shared_name,
-                                   .record_bytes = kv->options.ring_bytes,
-                                   .data_bytes = kv->options.ring_data_bytes};
-    enum ring_found found;
-
-    memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
-    memcpy(options.log_id, kv->log.superblock.log_id, sizeof options.log_id);
-    int r = ring_open(&kv->ring, &options, &found);
-    if (r == 0 && found == RING_OTHER_SIZE) {
-        int refused = refuse_other_size(kv, replay);
-
-        ring_close(&kv->ring);
-        if (refused < 0) {
-            return refused;
-        }
-        r = ring_open_new(&kv->ring, &options);
-    }
-    if (r < 0) {
-        return refuse_unmapped(replay, r);
-    }
-    r = found == RING_USABLE ? walk_ring(kv, replay) : 0;
-    if (found == RING_FOREIGN) {
-        say_of_ring(kv, "is of another log or an earlier boot, and is ignored");
-    } else if (found == RING_NEW && kv->options.ring_expected) {
-        say_of_ring(kv, "is gone, though the machine still runs since the daemon was killed: what "
-                        "was acknowledged in the last second before is lost");
-    }
-    if (r == 0 && (found == RING_NEW || found == RING_FOREIGN)) {
-        r = note_loss(kv);
-    }
-    if (r == 0 && (found != RING_USABLE || kv->ring.position < kv->log.last_position)) {
-        /* Nothing in it that the disk log lacks. */
-        ring_reset(&kv->ring, kv->log.last_position, kv->log.last_crc);
-    }
+    replay->log_is_whole = r == 0;
+    replay->log_options = NULL;
     return r;
 }
 
 int kv_recover(struct kv *kv, char problem[256]) {
-    struct replay replay = {.kv = kv, .problem = problem};
+    struct kv_replay replay = {.kv = kv, .problem = problem};
+    struct log_superblock *superblock = &kv->log.superblock;
     int r = kv->env->ops->directory_make(kv->env, kv->options.directory);
 
     if (r == 0) {
@@ -355,7 +310,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
         r = open_log(kv, &replay);
     }
     if (r == 0) {
-        r = open_ring(kv, &replay);
+        r = kv_recover_ring(kv, &replay);
     }
     if (r < 0) {
         if (!problem[0]) {
@@ -365,9 +320,15 @@ int kv_recover(struct kv *kv, char problem[256]) {
     }
     kv->synced = kv->log.last_position;
     kv->term++;
-    kv->log.superblock.term = kv->term;
-    kv->log.superblock.stopped = 0;
-    kv->log.superblock.starts[kv->term % LOG_STARTS] =
+    if (superblock->format < LOG_FORMAT) {
+        superblock->format = LOG_FORMAT;
+        superblock->counted_from = kv->ring.position + 1;
+    }
+    superblock->term = kv->term;
+    superblock->stopped = 0;
+    superblock->starts[kv->term % LOG_STARTS] =
         (struct log_start){.term = kv->term, .position = kv->ring.position};
-    return disk_log_write_superblock(&kv->log);
+    r = disk_log_write_superblock(&kv->log);
+    assert(r < 0 || kv_log_has_room(kv, kv->ring.head, 0));
+    return r;
 }

@@ -55,6 +55,16 @@ static void sync_finish(struct kv *kv) {
     sync_answer(kv);
 }
 
+/* What is cut must be in the ring as it is: then the log takes it, and the walk over it ends where
+ * the newest record does. */
+static void cut_check(const struct kv *kv) {
+    const struct ring *ring = &kv->ring;
+
+    assert(ring->open_bytes == 0 && ring->start.position == kv->log.last_position + 1);
+    assert((ring->head == ring->start.offset) == (ring->position == kv->log.last_position));
+    assert(kv_log_has_room(kv, ring->head, 0));
+}
+
 /* The cut lies behind the newest record. The data hook runs even when no record is new: data whose
  * record is synced may be waited for. */
 static void sync_begin(struct kv *kv) {
@@ -62,6 +72,7 @@ static void sync_begin(struct kv *kv) {
     struct ring *ring = &kv->ring;
 
     (void)kv_seal(kv);
+    cut_check(kv);
     sync->wanted = false;
     sync->data_done = false;
     sync->stage = SYNC_DATA;
@@ -78,7 +89,7 @@ static void sync_begin(struct kv *kv) {
 }
 
 void kv_data_synced(struct kv *kv, int result) {
-    assert(kv->sync.stage == SYNC_DATA || kv->failed < 0);
+    assert((kv->sync.stage == SYNC_DATA && !kv->sync.data_done) || kv->failed < 0);
     kv->sync.data_result = result;
     kv->sync.data_done = true;
 }
@@ -116,6 +127,8 @@ static bool sync_write_batch(struct kv *kv) {
         sync->walk = next;
     }
     if (span.payload_bytes == 0) {
+        assert(sync->walk == sync->cut.offset && span.last_position + 1 == sync->cut.position);
+        assert(span.last_crc == sync->cut.previous_crc);
         return false;
     }
     sync->span = span;
@@ -169,10 +182,7 @@ void kv_sync_step(struct kv *kv) {
             kv_fail(kv, "writing data", sync->data_result);
             return;
         }
-        /* Space comes with the end of a checkpoint, whose own sync point was given room before. */
-        if (!disk_log_fits(&kv->log, sync->cut.offset - sync->walk)) {
-            kv_checkpoint_want(kv);
-        } else if (log_is_ours(kv) && !kv->io_busy) {
+        if (log_is_ours(kv) && !kv->io_busy) {
             sync->stage = SYNC_RECORDS;
             sync_records(kv);
         }

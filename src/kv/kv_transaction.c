@@ -1,39 +1,26 @@
 /* Transactions: operations are written straight to the end of the open record, and applied to the
- * changes from there at commit. An abort moves the record's end back. */
+ * changes from there at commit. An abort moves the record's end back, and that of the data area. */
 #include "kv/kv_internal.h"
 #include <assert.h>
 
-void kv_begin(struct kv *kv) {
-    assert(!kv->transaction.open);
-    /* So that a transaction finds at least half of the longest record free. */
-    if (kv->ring.open_bytes > kv->ring.record_bytes_max / 2) {
-        (void)kv_seal(kv);
-    }
-    kv->transaction = (struct kv_transaction){
-        .open = true,
-        .record_bytes = kv->ring.open_bytes,
-        .record_operations = kv->ring.open_operations,
-    };
-}
-
-/* Makes sure of space in the record and, for rows, in the changes. */
-static int stage_room(struct kv *kv, size_t bytes, size_t rows, size_t value_bytes) {
+/* What is staged lies within what was granted. A row staged several times in a row is one. */
+static int stage(struct kv *kv, size_t bytes, const struct kv_key *key) {
     struct kv_transaction *transaction = &kv->transaction;
 
     assert(transaction->open);
     if (kv->failed < 0) {
         return kv->failed;
     }
-    if (ring_open_record(&kv->ring) < bytes) {
-        return -ERR_NO_SPACE;
+    transaction->staged_bytes += bytes;
+    if (key && (transaction->rows == 0 || kv_key_compare(key, &transaction->last_key) != 0)) {
+        transaction->rows++;
+        transaction->last_key = *key;
     }
-    if (rows > 0 && changes_reserve(kv->changes, transaction->rows + rows,
-                                    transaction->value_bytes + value_bytes) < 0) {
-        return -ERR_NO_SPACE;
+    assert(transaction->staged_bytes <= transaction->grant.need.record_bytes);
+    assert(transaction->rows <= transaction->grant.need.rows);
+    if (kv->ring.open_bytes == 0) {
+        ring_open_record(&kv->ring);
     }
-    transaction->rows += rows;
-    transaction->value_bytes += value_bytes;
-    transaction->operations++;
     return 0;
 }
 
@@ -41,7 +28,7 @@ int kv_put(struct kv *kv, const struct kv_key *key, struct bytes value) {
     if (value.size > KV_VALUE_BYTES_MAX) {
         return -ERR_INVALID;
     }
-    int r = stage_room(kv, record_put_bytes(value.size), 1, value.size);
+    int r = stage(kv, record_put_bytes(value.size), key);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_put(ring_at_open(&kv->ring), key, value), 1);
@@ -53,8 +40,7 @@ int kv_patch(struct kv *kv, const struct kv_key *key, size_t offset, struct byte
     if (offset > KV_VALUE_BYTES_MAX || patch.size > KV_VALUE_BYTES_MAX - offset) {
         return -ERR_INVALID;
     }
-    /* The row may have to be copied up from below before it can be patched. */
-    int r = stage_room(kv, record_patch_bytes(patch.size), 1, KV_VALUE_BYTES_MAX);
+    int r = stage(kv, record_patch_bytes(patch.size), key);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_patch(ring_at_open(&kv->ring), key, offset, patch),
@@ -64,7 +50,7 @@ int kv_patch(struct kv *kv, const struct kv_key *key, size_t offset, struct byte
 }
 
 int kv_delete(struct kv *kv, const struct kv_key *key) {
-    int r = stage_room(kv, record_delete_bytes(), 1, 0);
+    int r = stage(kv, record_delete_bytes(), key);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_delete(ring_at_open(&kv->ring), key), 1);
@@ -76,7 +62,7 @@ int kv_note(struct kv *kv, struct bytes note) {
     if (note.size > KV_NOTE_BYTES_MAX) {
         return -ERR_INVALID;
     }
-    int r = stage_room(kv, record_note_bytes(note.size), 0, 0);
+    int r = stage(kv, record_note_bytes(note.size), NULL);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_note(ring_at_open(&kv->ring), note), 1);
@@ -89,11 +75,11 @@ int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome) {
         outcome->sequence == 0) {
         return -ERR_INVALID;
     }
-    if (!outcomes_has_room(kv->outcomes, outcome->session)) {
-        return -ERR_BUSY;
-    }
-    /* A raised floor deletes the stored rows of what it passes; each takes a row of changes. */
-    int r = stage_room(kv, record_outcome_bytes(outcome->reply.size), 4, 0);
+    const struct kv_need *need = &kv->transaction.grant.need;
+    int r = stage(kv, 0, NULL);
+
+    assert(need->session.value == outcome->session.value && !need->drops);
+    assert(need->floor <= outcome->floor);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_outcome(ring_at_open(&kv->ring), outcome), 1);
@@ -102,7 +88,10 @@ int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome) {
 }
 
 int kv_outcome_drop(struct kv *kv, struct session_id session) {
-    int r = stage_room(kv, record_drop_bytes(), 4, 0);
+    const struct kv_need *need = &kv->transaction.grant.need;
+    int r = stage(kv, 0, NULL);
+
+    assert(need->session.value == session.value && need->drops);
 
     if (r == 0) {
         ring_grow_open(&kv->ring, record_write_drop(ring_at_open(&kv->ring), session), 1);
@@ -115,19 +104,15 @@ void kv_abort(struct kv *kv) {
 
     assert(transaction->open);
     transaction->open = false;
-    if (kv->ring.open_bytes > 0) {
-        /* A record that this transaction opened stays open, and empty. */
-        ring_shrink_open(&kv->ring, MAX(transaction->record_bytes, sizeof(struct log_record)),
-                         transaction->record_operations);
-    }
+    ring_shrink_open(&kv->ring, transaction->record_bytes, transaction->record_operations);
+    kv->ring.data_head = transaction->data_head;
 }
 
 static struct bytes staged_operations(struct kv *kv) {
     size_t start = MAX(kv->transaction.record_bytes, sizeof(struct log_record));
-    uint8_t *end = ring_at_open(&kv->ring);
-    size_t size = kv->ring.open_bytes - start;
+    size_t size = kv->ring.open_bytes > 0 ? kv->ring.open_bytes - start : 0;
 
-    return (struct bytes){end - size, size};
+    return size > 0 ? (struct bytes){ring_at_open(&kv->ring) - size, size} : (struct bytes){0};
 }
 
 /* Patches a value in memory of capacity KV_VALUE_BYTES_MAX; answers its new size. */
@@ -206,14 +191,22 @@ int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value) {
     return kv_read(kv, key, true, ret_value);
 }
 
-static void outcome_forgotten(void *context, struct session_id session, uint64_t sequence,
-                              bool whole_session) {
+bool kv_outcome_row_delete(void *context, struct session_id session, uint64_t sequence) {
     struct kv *kv = context;
-    struct kv_key key = kv_outcome_key(session, whole_session ? 0 : sequence);
+    struct kv_key key = kv_outcome_key(session, sequence);
 
-    /* A tombstone that finds no room leaves a row below the floor in the base: harmless, since the
-     * floor refuses it; recovery drops it. */
-    (void)!changes_delete(kv->changes, &key);
+    if (!kv_changes_have_room(kv, 1, 0, 0)) {
+        return false;
+    }
+    return changes_delete(kv->changes, &key) == 0;
+}
+
+/* The room for this one was granted with the outcome. */
+static bool granted_row_delete(void *context, struct session_id session, uint64_t sequence) {
+    struct kv *kv = context;
+    struct kv_key key = kv_outcome_key(session, sequence);
+
+    return changes_delete(kv->changes, &key) == 0;
 }
 
 static int apply_patch(struct kv *kv, const struct record_operation *operation) {
@@ -239,14 +232,16 @@ static int apply_patch(struct kv *kv, const struct record_operation *operation) 
         memcpy(whole, value.data, size);
     }
     size = patch_value(whole, size, operation);
+    kv->transaction.value_bytes += size;
     return changes_put(kv->changes, &operation->key, (struct bytes){whole, size}, NULL);
 }
 
-int kv_apply(struct kv *kv, const struct record_operation *operation, bool may_fail) {
+int kv_apply(struct kv *kv, const struct record_operation *operation) {
     int r = 0;
 
     switch (operation->kind) {
     case LOG_PUT:
+        kv->transaction.value_bytes += operation->value.size;
         r = changes_put(kv->changes, &operation->key, operation->value, NULL);
         break;
     case LOG_DELETE:
@@ -256,13 +251,10 @@ int kv_apply(struct kv *kv, const struct record_operation *operation, bool may_f
         r = apply_patch(kv, operation);
         break;
     case LOG_OUTCOME:
-        if (may_fail && !outcomes_has_room(kv->outcomes, operation->outcome.session)) {
-            return -ERR_BUSY;
-        }
-        outcomes_put(kv->outcomes, &operation->outcome, outcome_forgotten, kv);
+        outcomes_put(kv->outcomes, &operation->outcome, granted_row_delete, kv);
         break;
     case LOG_OUTCOME_DROP:
-        outcomes_drop(kv->outcomes, operation->outcome.session, outcome_forgotten, kv);
+        outcomes_drop(kv->outcomes, operation->outcome.session);
         break;
     default:
         break;
@@ -270,38 +262,45 @@ int kv_apply(struct kv *kv, const struct record_operation *operation, bool may_f
     return r;
 }
 
+/* Room was set aside, so only a damaged base can be in the way of a patch: then the record may not
+ * get into the ring. */
 uint64_t kv_commit(struct kv *kv) {
+    struct bytes body = staged_operations(kv);
+    struct record_operation operation;
+    int r = 0;
+
     assert(kv->transaction.open);
-    if (kv->transaction.operations > 0) {
-        struct bytes body = staged_operations(kv);
-        struct record_operation operation;
-
-        while (record_next(&body, &operation) == 0) {
-            int r = kv_apply(kv, &operation, false);
-
-            if (r < 0) {
-                /* Room was reserved, so only a damaged base can be in the way of a patch: the
-                 * record may not get into the ring. */
-                kv_abort(kv);
-                kv_fail(kv, "reading a row of base.mdb", r);
-                return kv->ring.position;
-            }
-        }
+    while (r == 0 && record_next(&body, &operation) == 0) {
+        r = kv_apply(kv, &operation);
     }
+    if (r < 0) {
+        kv_abort(kv);
+        kv_fail(kv, "reading a row of base.mdb", r);
+        return kv->ring.position;
+    }
+    assert(kv->transaction.value_bytes <= kv->transaction.grant.need.value_bytes);
     kv->transaction.open = false;
+    kv->grant_number++;
     return kv->ring.position + 1;
 }
 
 uint64_t kv_seal(struct kv *kv) {
     assert(!kv->transaction.open);
     if (kv->ring.open_bytes > 0) {
-        if (kv->ring.open_operations == 0 || kv->failed < 0) {
-            kv->ring.open_bytes = 0;
-        } else {
-            kv->counters.records++;
-            kv->counters.record_bytes += kv->ring.open_bytes;
-            ring_seal(&kv->ring, kv->term, kv->synced);
-        }
+        kv->grant_number++;
+        kv_seal_open(kv);
     }
     return kv->ring.position;
+}
+
+void kv_seal_open(struct kv *kv) {
+    struct ring *ring = &kv->ring;
+
+    if (kv->failed < 0) {
+        ring_shrink_open(ring, 0, 0);
+    } else if (ring->open_bytes > 0) {
+        kv->counters.records++;
+        kv->counters.record_bytes += ring->open_bytes;
+        ring_seal(ring, kv->term, kv->synced);
+    }
 }

@@ -5,7 +5,8 @@
 #include "base/types.h"
 
 enum {
-    LOG_FORMAT = 1,
+    LOG_FORMAT = 2,                /* 1: operation_count may be wrong, see counted_from */
+    LOG_RING_FORMAT = 1,           /* one of an earlier version has no ring_newest: zeros there */
     LOG_RECORD_MAGIC = 0x43455253, /* "SREC" */
     LOG_FILLER_MAGIC = 0x4c494653, /* "SFIL": the next record is at the ring's beginning */
     LOG_BATCH_MAGIC = 0x54414253,  /* "SBAT" */
@@ -69,6 +70,16 @@ struct ring_start {
 };
 _Static_assert(sizeof(struct ring_start) == 40, "no padding");
 
+/* What the newest sealed record was, stored after each seal: recovery finds that much, or the ring
+ * is damaged. The one of the highest position among two that are whole counts. */
+struct ring_newest {
+    uint64_t position;
+    uint64_t end;   /* running offset behind it */
+    uint32_t check; /* CRC-32C of both, seeded with LOG_RECORD_MAGIC */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct ring_newest) == 24, "no padding");
+
 struct ring_header {
     uint64_t magic;
     uint32_t format;
@@ -79,6 +90,7 @@ struct ring_header {
     uint64_t record_bytes;
     uint64_t data_bytes;
     struct ring_start starts[2];
+    struct ring_newest newest[2];
 };
 _Static_assert(sizeof(struct ring_header) <= BLOCK_BYTES, "the header has a page");
 
@@ -106,8 +118,10 @@ struct log_superblock {
     uint8_t reserved;
     struct log_start starts[LOG_STARTS]; /* that of a term is at term % LOG_STARTS */
     uint8_t log_id[LOG_ID_BYTES];
+    uint64_t counted_from; /* position from which on each record's operation_count is exact */
 };
-_Static_assert(sizeof(struct log_superblock) == 88 + 16 * LOG_STARTS + LOG_ID_BYTES, "no padding");
+enum { LOG_SUPERBLOCK_BYTES_OF_1 = 88 + 16 * LOG_STARTS + LOG_ID_BYTES }; /* of format 1 */
+_Static_assert(sizeof(struct log_superblock) == LOG_SUPERBLOCK_BYTES_OF_1 + 8, "no padding");
 
 /* offset is the batch's own place as a running total, so that one of an earlier lap is known. */
 struct log_batch {

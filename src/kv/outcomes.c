@@ -1,118 +1,12 @@
 /* Outcomes in two open-addressing tables: sessions by id, entries by (session, sequence).
  *
- * Both tables are half empty at the most, so that linear probing stays short; removal moves later
- * entries of a run back (no tombstones). Entries are indices into a pool with a free list, and the
- * entries of a session form a list, since floors rise in order of sequence only roughly. */
-#include "kv/outcomes.h"
+ * Both tables are half empty at the least, so that linear probing stays short; removal moves later
+ * entries of a run back (no tombstones). Entries are indices into a pool with a free list. Those of
+ * a session form a list, since floors rise in order of sequence only roughly; superfluous ones with
+ * a row are in no table and form one list of all sessions. */
+#include "kv/outcomes_internal.h"
+#include "base/bug.h"
 #include <assert.h>
-#include <stdlib.h>
-
-enum { NONE = 0 };
-
-struct outcome_entry {
-    uint64_t session;
-    uint64_t sequence;
-    uint32_t next_of_session; /* also the free list */
-    uint32_t previous_of_session;
-    int32_t result;
-    uint16_t slot;
-    uint16_t reply_bytes;
-    bool stored;
-    uint8_t reply[KV_REPLY_BYTES_MAX];
-};
-
-struct session_entry {
-    uint64_t session; /* 0: free */
-    uint64_t floor;
-    uint32_t first; /* entry index + 0; NONE: none */
-    bool floor_stored;
-};
-
-struct outcomes {
-    struct outcome_entry *entries; /* [0] is not used */
-    uint32_t *places;              /* hash table of entry indices */
-    struct session_entry *sessions;
-    uint32_t entries_max;
-    uint32_t place_mask;
-    uint32_t sessions_max;
-    uint32_t session_mask;
-    uint32_t free_first;
-    uint32_t fresh; /* entries from here on were never used */
-    uint32_t count;
-    uint32_t session_count;
-};
-
-static uint32_t mask_for(uint32_t count) {
-    uint32_t size = 4;
-
-    while (size < 2 * count) {
-        size *= 2;
-    }
-    return size - 1;
-}
-
-static uint32_t hash_of(uint64_t session, uint64_t sequence) {
-    uint64_t value = session * UINT64_C(0x9e3779b97f4a7c15) + sequence;
-
-    value ^= value >> 31;
-    value *= UINT64_C(0xbf58476d1ce4e5b9);
-    return (uint32_t)(value >> 32);
-}
-
-int outcomes_new(uint32_t entries_max, uint32_t sessions_max, struct outcomes **ret_outcomes) {
-    struct outcomes *outcomes = calloc(1, sizeof *outcomes);
-
-    if (!outcomes) {
-        return -ERR_NO_MEMORY;
-    }
-    outcomes->entries_max = entries_max;
-    outcomes->sessions_max = sessions_max;
-    outcomes->place_mask = mask_for(entries_max);
-    outcomes->session_mask = mask_for(sessions_max);
-    outcomes->fresh = 1;
-    outcomes->entries = malloc(((size_t)entries_max + 1) * sizeof *outcomes->entries);
-    outcomes->places = calloc((size_t)outcomes->place_mask + 1, sizeof *outcomes->places);
-    outcomes->sessions = calloc((size_t)outcomes->session_mask + 1, sizeof *outcomes->sessions);
-    if (!outcomes->entries || !outcomes->places || !outcomes->sessions) {
-        outcomes_free(outcomes);
-        return -ERR_NO_MEMORY;
-    }
-    *ret_outcomes = outcomes;
-    return 0;
-}
-
-void outcomes_free(struct outcomes *outcomes) {
-    if (outcomes) {
-        free(outcomes->entries);
-        free(outcomes->places);
-        free(outcomes->sessions);
-        free(outcomes);
-    }
-}
-
-/* The session's place, or the free one where it would go. */
-static uint32_t session_place(const struct outcomes *outcomes, uint64_t session) {
-    uint32_t place = hash_of(session, 0) & outcomes->session_mask;
-
-    while (outcomes->sessions[place].session != 0 && outcomes->sessions[place].session != session) {
-        place = (place + 1) & outcomes->session_mask;
-    }
-    return place;
-}
-
-static uint32_t entry_place(const struct outcomes *outcomes, uint64_t session, uint64_t sequence) {
-    uint32_t place = hash_of(session, sequence) & outcomes->place_mask;
-
-    while (outcomes->places[place] != NONE) {
-        const struct outcome_entry *entry = &outcomes->entries[outcomes->places[place]];
-
-        if (entry->session == session && entry->sequence == sequence) {
-            break;
-        }
-        place = (place + 1) & outcomes->place_mask;
-    }
-    return place;
-}
 
 /* Moves back what a hole at `place` would hide from its probe. */
 static void close_hole(struct outcomes *outcomes, uint32_t place) {
@@ -121,7 +15,7 @@ static void close_hole(struct outcomes *outcomes, uint32_t place) {
 
     for (uint32_t at = (place + 1) & mask; outcomes->places[at] != NONE; at = (at + 1) & mask) {
         const struct outcome_entry *entry = &outcomes->entries[outcomes->places[at]];
-        uint32_t home = hash_of(entry->session, entry->sequence) & mask;
+        uint32_t home = outcome_hash(entry->session, entry->sequence) & mask;
 
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             outcomes->places[hole] = outcomes->places[at];
@@ -137,7 +31,7 @@ static void close_session_hole(struct outcomes *outcomes, uint32_t place) {
 
     for (uint32_t at = (place + 1) & mask; outcomes->sessions[at].session != 0;
          at = (at + 1) & mask) {
-        uint32_t home = hash_of(outcomes->sessions[at].session, 0) & mask;
+        uint32_t home = outcome_hash(outcomes->sessions[at].session, 0) & mask;
 
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             outcomes->sessions[hole] = outcomes->sessions[at];
@@ -147,10 +41,17 @@ static void close_session_hole(struct outcomes *outcomes, uint32_t place) {
     outcomes->sessions[hole] = (struct session_entry){0};
 }
 
+static void entry_give_back(struct outcomes *outcomes, uint32_t index) {
+    outcomes->entries[index].next_of_session = outcomes->free_first;
+    outcomes->free_first = index;
+    outcomes->count--;
+}
+
+/* It is no longer kept: gone, or waiting for its row to be deleted. */
 static void entry_remove(struct outcomes *outcomes, struct session_entry *session, uint32_t index) {
     struct outcome_entry *entry = &outcomes->entries[index];
 
-    close_hole(outcomes, entry_place(outcomes, entry->session, entry->sequence));
+    close_hole(outcomes, outcome_entry_place(outcomes, entry->session, entry->sequence));
     if (entry->previous_of_session != NONE) {
         outcomes->entries[entry->previous_of_session].next_of_session = entry->next_of_session;
     } else {
@@ -159,14 +60,24 @@ static void entry_remove(struct outcomes *outcomes, struct session_entry *sessio
     if (entry->next_of_session != NONE) {
         outcomes->entries[entry->next_of_session].previous_of_session = entry->previous_of_session;
     }
-    entry->next_of_session = outcomes->free_first;
-    outcomes->free_first = index;
-    outcomes->count--;
+    session->kept_count--;
+    if (!entry->stored) {
+        outcomes->unstored_rows--;
+        outcomes->unstored_bytes -= entry->reply_bytes;
+    }
+    if (entry->has_row) {
+        entry->next_of_session = outcomes->superfluous_first;
+        outcomes->superfluous_first = index;
+        session->superfluous_count++;
+    } else {
+        entry_give_back(outcomes, index);
+    }
 }
 
 int outcomes_find(const struct outcomes *outcomes, struct session_id session, uint64_t sequence,
                   struct kv_outcome *ret_outcome) {
-    const struct session_entry *of = &outcomes->sessions[session_place(outcomes, session.value)];
+    const struct session_entry *of =
+        &outcomes->sessions[outcome_session_place(outcomes, session.value)];
 
     if (of->session == 0) {
         return -ERR_NOT_FOUND;
@@ -174,7 +85,7 @@ int outcomes_find(const struct outcomes *outcomes, struct session_id session, ui
     if (sequence < of->floor) {
         return -ERR_OUTDATED;
     }
-    uint32_t index = outcomes->places[entry_place(outcomes, session.value, sequence)];
+    uint32_t index = outcomes->places[outcome_entry_place(outcomes, session.value, sequence)];
     if (index == NONE) {
         return -ERR_NOT_FOUND;
     }
@@ -188,47 +99,83 @@ int outcomes_find(const struct outcomes *outcomes, struct session_id session, ui
     return 0;
 }
 
-bool outcomes_has_room(const struct outcomes *outcomes, struct session_id session) {
-    return outcomes->count < outcomes->entries_max &&
-           (outcomes->session_count < outcomes->sessions_max ||
-            outcomes->sessions[session_place(outcomes, session.value)].session != 0);
+/* How many the session would keep behind a floor. */
+static uint32_t kept_behind(const struct outcomes *outcomes, const struct session_entry *of,
+                            uint64_t floor) {
+    uint32_t count = 0;
+
+    for (uint32_t at = of->first; at != NONE; at = outcomes->entries[at].next_of_session) {
+        count += outcomes->entries[at].sequence >= floor;
+    }
+    return count;
+}
+
+int outcomes_admit(const struct outcomes *outcomes, struct session_id session, uint64_t floor) {
+    const struct session_entry *of =
+        &outcomes->sessions[outcome_session_place(outcomes, session.value)];
+    uint32_t limit = MAX(outcomes->entries_max / SESSION_SHARE, (uint32_t)SESSION_KEEPS_MIN);
+    uint32_t kept = of->session == 0 ? 0 : of->kept_count;
+
+    if (of->session == 0 && outcomes->session_count >= outcomes->sessions_max) {
+        return -ERR_BUSY;
+    }
+    if (of->session != 0 && of->floor == UINT64_MAX) {
+        return -ERR_BUSY;
+    }
+    if (outcomes->count < outcomes->entries_max && kept < limit) {
+        return 0;
+    }
+    /* The floor comes first: what it makes superfluous leaves its place to the newcomer, also in a
+     * table that is longer than it may be now. */
+    uint32_t behind = kept > 0 ? kept_behind(outcomes, of, floor) : 0;
+
+    if (BUG(FULL_OUTCOMES)) {
+        return -ERR_BUSY;
+    }
+    return behind < kept || (behind < limit && outcomes->count < outcomes->entries_max) ? 0
+                                                                                        : -ERR_BUSY;
 }
 
 static struct session_entry *session_get(struct outcomes *outcomes, uint64_t session) {
-    struct session_entry *of = &outcomes->sessions[session_place(outcomes, session)];
+    struct session_entry *of = &outcomes->sessions[outcome_session_place(outcomes, session)];
 
     if (of->session == 0) {
-        assert(outcomes->session_count < outcomes->sessions_max && session != 0);
+        assert(outcomes->session_count < outcomes->sessions_had && session != 0);
         *of = (struct session_entry){.session = session};
         outcomes->session_count++;
+        outcomes->unstored_rows++;
     }
     return of;
 }
 
-static void raise_floor(struct outcomes *outcomes, struct session_entry *of, uint64_t floor,
-                        outcomes_forgotten_fn *forgotten, void *context) {
+static void floor_set(struct outcomes *outcomes, struct session_entry *of, uint64_t floor) {
+    of->floor = floor;
+    outcomes->unstored_rows += of->floor_stored;
+    of->floor_stored = false;
+}
+
+static void raise_floor(struct outcomes *outcomes, struct session_entry *of, uint64_t floor) {
     if (floor <= of->floor) {
         return;
     }
-    of->floor = floor;
-    of->floor_stored = false;
+    floor_set(outcomes, of, floor);
     for (uint32_t index = of->first; index != NONE;) {
-        struct outcome_entry *entry = &outcomes->entries[index];
-        uint32_t next = entry->next_of_session;
+        uint32_t next = outcomes->entries[index].next_of_session;
 
-        if (entry->sequence < floor) {
-            if (entry->stored && forgotten) {
-                forgotten(context, (struct session_id){of->session}, entry->sequence, false);
-            }
+        if (outcomes->entries[index].sequence < floor) {
             entry_remove(outcomes, of, index);
         }
         index = next;
     }
 }
 
+static bool has_free_entry(const struct outcomes *outcomes) {
+    return outcomes->free_first != NONE || outcomes->fresh <= outcomes->entries_had;
+}
+
 static struct outcome_entry *entry_insert(struct outcomes *outcomes, struct session_entry *of,
                                           uint64_t sequence) {
-    uint32_t place = entry_place(outcomes, of->session, sequence);
+    uint32_t place = outcome_entry_place(outcomes, of->session, sequence);
     uint32_t index = outcomes->places[place];
 
     if (index == NONE) {
@@ -236,14 +183,19 @@ static struct outcome_entry *entry_insert(struct outcomes *outcomes, struct sess
         if (index != NONE) {
             outcomes->free_first = outcomes->entries[index].next_of_session;
         } else {
-            assert(outcomes->fresh <= outcomes->entries_max);
+            assert(outcomes->fresh <= outcomes->entries_had);
             index = outcomes->fresh++;
         }
         outcomes->places[place] = index;
         outcomes->count++;
+        of->kept_count++;
+        outcomes->unstored_rows++;
         struct outcome_entry *entry = &outcomes->entries[index];
         entry->session = of->session;
         entry->sequence = sequence;
+        entry->stored = false;
+        entry->has_row = false;
+        entry->reply_bytes = 0;
         entry->previous_of_session = NONE;
         entry->next_of_session = of->first;
         if (of->first != NONE) {
@@ -254,63 +206,122 @@ static struct outcome_entry *entry_insert(struct outcomes *outcomes, struct sess
     return &outcomes->entries[index];
 }
 
-static void entry_fill(struct outcome_entry *entry, const struct kv_outcome *outcome, bool stored) {
+static void entry_fill(struct outcomes *outcomes, struct outcome_entry *entry,
+                       const struct kv_outcome *outcome, bool stored) {
     assert(outcome->reply.size <= sizeof entry->reply);
+    if (!entry->stored) {
+        outcomes->unstored_rows--;
+        outcomes->unstored_bytes -= entry->reply_bytes;
+    }
     entry->result = outcome->result;
     entry->slot = outcome->slot.value;
     entry->reply_bytes = (uint16_t)outcome->reply.size;
     entry->stored = stored;
+    if (!stored) {
+        outcomes->unstored_rows++;
+        outcomes->unstored_bytes += entry->reply_bytes;
+    }
     if (outcome->reply.size > 0) {
         memcpy(entry->reply, outcome->reply.data, outcome->reply.size);
     }
 }
 
-void outcomes_put(struct outcomes *outcomes, const struct kv_outcome *outcome,
-                  outcomes_forgotten_fn *forgotten, void *context) {
-    struct session_entry *of = session_get(outcomes, outcome->session.value);
-
-    raise_floor(outcomes, of, outcome->floor, forgotten, context);
-    if (outcome->sequence >= of->floor && outcome->sequence != 0) {
-        entry_fill(entry_insert(outcomes, of, outcome->sequence), outcome, false);
-    }
+static void session_remove(struct outcomes *outcomes, struct session_entry *of) {
+    assert(of->first == NONE && of->superfluous_count == 0);
+    outcomes->unstored_rows -= !of->floor_stored;
+    outcomes->ended_count -= of->floor == UINT64_MAX;
+    outcomes->session_count--;
+    close_session_hole(outcomes, (uint32_t)(of - outcomes->sessions));
 }
 
-void outcomes_drop(struct outcomes *outcomes, struct session_id session,
-                   outcomes_forgotten_fn *forgotten, void *context) {
-    uint32_t place = session_place(outcomes, session.value);
-    struct session_entry *of = &outcomes->sessions[place];
+/* Deletes the row of the first superfluous one. */
+static bool clean_entry(struct outcomes *outcomes, outcomes_delete_fn *delete_row, void *context) {
+    uint32_t index = outcomes->superfluous_first;
+    struct outcome_entry *entry = &outcomes->entries[index];
+    struct session_entry *of = &outcomes->sessions[outcome_session_place(outcomes, entry->session)];
 
-    if (of->session == 0) {
+    assert(of->session == entry->session && of->superfluous_count > 0);
+    if (!delete_row(context, (struct session_id){entry->session}, entry->sequence) &&
+        !BUG(DROP_ROWS)) {
+        return false;
+    }
+    outcomes->superfluous_first = entry->next_of_session;
+    of->superfluous_count--;
+    entry_give_back(outcomes, index);
+    return true;
+}
+
+void outcomes_put(struct outcomes *outcomes, const struct kv_outcome *outcome,
+                  outcomes_delete_fn *delete_row, void *context) {
+    struct session_entry *of = session_get(outcomes, outcome->session.value);
+
+    /* The highest number says that a session has ended, whatever a client sends. */
+    raise_floor(outcomes, of, MIN(outcome->floor, UINT64_MAX - 1));
+    if (outcome->sequence < of->floor || outcome->sequence == 0) {
+        return;
+    }
+    if (!has_free_entry(outcomes)) {
+        bool cleaned = clean_entry(outcomes, delete_row, context);
+
+        assert(cleaned);
+        (void)cleaned;
+    }
+    entry_fill(outcomes, entry_insert(outcomes, of, outcome->sequence), outcome, false);
+}
+
+void outcomes_drop(struct outcomes *outcomes, struct session_id session) {
+    struct session_entry *of = &outcomes->sessions[outcome_session_place(outcomes, session.value)];
+
+    if (of->session == 0 || of->floor == UINT64_MAX) {
         return;
     }
     while (of->first != NONE) {
-        struct outcome_entry *entry = &outcomes->entries[of->first];
-
-        if (entry->stored && forgotten) {
-            forgotten(context, session, entry->sequence, false);
-        }
         entry_remove(outcomes, of, of->first);
     }
-    if (forgotten) {
-        forgotten(context, session, 0, true);
+    if (of->has_row) {
+        floor_set(outcomes, of, UINT64_MAX);
+        outcomes->ended_count++;
+    } else {
+        assert(of->superfluous_count == 0);
+        session_remove(outcomes, of);
     }
-    close_session_hole(outcomes, place);
-    outcomes->session_count--;
 }
 
-static int store_session(struct outcomes *outcomes, struct session_entry *of,
-                         int (*store)(void *context, const struct kv_outcome *outcome),
-                         void *context) {
+bool outcomes_are_clean(const struct outcomes *outcomes) {
+    return outcomes->superfluous_first == NONE && outcomes->ended_count == 0;
+}
+
+void outcomes_clean(struct outcomes *outcomes, outcomes_delete_fn *delete_row, void *context) {
+    while (outcomes->superfluous_first != NONE) {
+        if (!clean_entry(outcomes, delete_row, context)) {
+            return;
+        }
+    }
+    for (uint32_t place = 0; outcomes->ended_count > 0 && place <= outcomes->session_mask;) {
+        struct session_entry *of = &outcomes->sessions[place];
+
+        if (of->session == 0 || of->floor != UINT64_MAX) {
+            place++;
+        } else if (delete_row(context, (struct session_id){of->session}, 0)) {
+            session_remove(outcomes, of); /* another one may have moved here */
+        } else {
+            return;
+        }
+    }
+}
+
+static void store_session(struct outcomes *outcomes, struct session_entry *of,
+                          void (*store)(void *context, const struct kv_outcome *outcome),
+                          void *context) {
     struct session_id session = {of->session};
 
     if (!of->floor_stored) {
         struct kv_outcome floor = {.session = session, .floor = of->floor};
-        int r = store(context, &floor);
 
-        if (r < 0) {
-            return r;
-        }
+        store(context, &floor);
         of->floor_stored = true;
+        of->has_row = true;
+        outcomes->unstored_rows--;
     }
     for (uint32_t index = of->first; index != NONE;) {
         struct outcome_entry *entry = &outcomes->entries[index];
@@ -322,43 +333,62 @@ static int store_session(struct outcomes *outcomes, struct session_entry *of,
                                          .floor = of->floor,
                                          .result = entry->result,
                                          .reply = {entry->reply, entry->reply_bytes}};
-            int r = store(context, &outcome);
 
-            if (r < 0) {
-                return r;
-            }
+            store(context, &outcome);
             entry->stored = true;
+            entry->has_row = true;
+            outcomes->unstored_rows--;
+            outcomes->unstored_bytes -= entry->reply_bytes;
         }
         index = entry->next_of_session;
     }
-    return 0;
 }
 
-int outcomes_store(struct outcomes *outcomes,
-                   int (*store)(void *context, const struct kv_outcome *outcome), void *context) {
+void outcomes_store(struct outcomes *outcomes,
+                    void (*store)(void *context, const struct kv_outcome *outcome), void *context) {
     for (uint32_t place = 0; place <= outcomes->session_mask; place++) {
         struct session_entry *of = &outcomes->sessions[place];
-        int r = of->session == 0 ? 0 : store_session(outcomes, of, store, context);
 
-        if (r < 0) {
-            return r;
+        if (of->session != 0) {
+            store_session(outcomes, of, store, context);
         }
     }
-    return 0;
+    assert(outcomes->unstored_rows == 0 && outcomes->unstored_bytes == 0);
 }
 
-int outcomes_restore(struct outcomes *outcomes, const struct kv_outcome *outcome) {
-    if (!outcomes_has_room(outcomes, outcome->session) || outcome->session.value == 0) {
-        return -ERR_BUSY;
+uint32_t outcomes_unstored_rows(const struct outcomes *outcomes) {
+    return outcomes->unstored_rows;
+}
+
+size_t outcomes_unstored_bytes(const struct outcomes *outcomes) {
+    return outcomes->unstored_bytes;
+}
+
+bool outcomes_restore(struct outcomes *outcomes, const struct kv_outcome *outcome) {
+    struct session_entry *of =
+        &outcomes->sessions[outcome_session_place(outcomes, outcome->session.value)];
+
+    if (outcome->session.value == 0 || (outcome->sequence == 0 && outcome->floor == UINT64_MAX)) {
+        return false;
     }
-    struct session_entry *of = session_get(outcomes, outcome->session.value);
     if (outcome->sequence == 0) {
+        of = session_get(outcomes, outcome->session.value);
         of->floor = outcome->floor;
+        outcomes->unstored_rows -= !of->floor_stored;
         of->floor_stored = true;
-    } else {
-        entry_fill(entry_insert(outcomes, of, outcome->sequence), outcome, true);
+        of->has_row = true;
+        return true;
     }
-    return 0;
+    if (BUG(CUT_FLOORS) && of->session == 0) {
+        of = session_get(outcomes, outcome->session.value);
+    }
+    if (of->session == 0 || (outcome->sequence < of->floor && !BUG(CUT_FLOORS))) {
+        return false;
+    }
+    struct outcome_entry *entry = entry_insert(outcomes, of, outcome->sequence);
+    entry_fill(outcomes, entry, outcome, true);
+    entry->has_row = true;
+    return true;
 }
 
 uint32_t outcomes_count(const struct outcomes *outcomes) {

@@ -1,5 +1,12 @@
 /* What mutations answered, by session and sequence, until the session no longer awaits it.
  *
+ *     put --> kept --(stored: a row of the base)--> superfluous --> its row deleted --> gone
+ *                \--(not stored)-----------------------------------------------------/
+ *
+ * A floor, or the end of a session, makes outcomes superfluous. Those that have a row keep their
+ * place until the row is deleted; the row of the session's floor goes last, so that recovery knows
+ * a superfluous outcome by its floor, or by there being none.
+ *
  * Thread: the kv's owner.  Memory: entries and sessions are taken at start; a full table refuses
  * the mutation (-ERR_BUSY), never the outcome of one that ran. */
 #pragma once
@@ -14,23 +21,36 @@ void outcomes_free(struct outcomes *outcomes);
 /* -ERR_NOT_FOUND, or -ERR_OUTDATED below the session's floor. */
 MUST_CHECK int outcomes_find(const struct outcomes *outcomes, struct session_id session,
                              uint64_t sequence, struct kv_outcome *ret_outcome);
-/* True when one more outcome of this session can be kept. */
-bool outcomes_has_room(const struct outcomes *outcomes, struct session_id session);
+/* 0 when one more outcome of this session, that raises its floor to `floor`, can be kept, once one
+ * row may be deleted. -ERR_BUSY: the session keeps a 32nd of all (and eight), or all are taken. */
+MUST_CHECK int outcomes_admit(const struct outcomes *outcomes, struct session_id session,
+                              uint64_t floor);
+/* (start) The same, by more memory: what there was before must be taken in, whatever the limits. */
+MUST_CHECK int outcomes_make_room(struct outcomes *outcomes);
 
-/* Called for what a raised floor, or the end of a session, makes superfluous and is_stored. */
-typedef void outcomes_forgotten_fn(void *context, struct session_id session, uint64_t sequence,
-                                   bool whole_session);
-/* Keeps the outcome and raises the floor; there is room. */
+/* Deletes the row of a superfluous outcome, of sequence 0 the row of a session's floor. False: not
+ * now. */
+typedef bool outcomes_delete_fn(void *context, struct session_id session, uint64_t sequence);
+/* Keeps the outcome and raises the floor; there is room, if need be by deleting one row. */
 void outcomes_put(struct outcomes *outcomes, const struct kv_outcome *outcome,
-                  outcomes_forgotten_fn *forgotten, void *context);
-void outcomes_drop(struct outcomes *outcomes, struct session_id session,
-                   outcomes_forgotten_fn *forgotten, void *context);
+                  outcomes_delete_fn *delete_row, void *context);
+/* The session has ended. */
+void outcomes_drop(struct outcomes *outcomes, struct session_id session);
+/* Deletes rows of what is superfluous until delete_row answers false. */
+void outcomes_clean(struct outcomes *outcomes, outcomes_delete_fn *delete_row, void *context);
+bool outcomes_are_clean(const struct outcomes *outcomes);
 
-/* Gives each session's floor (sequence 0) and each outcome that the last walk has not given yet, or
- * that has changed since, and counts it as stored when `store` answers 0. Stops at an error. */
-MUST_CHECK int outcomes_store(struct outcomes *outcomes,
-                              int (*store)(void *context, const struct kv_outcome *outcome),
-                              void *context);
-/* Takes back one that was stored: of sequence 0, a floor. -ERR_BUSY when there is no room. */
-MUST_CHECK int outcomes_restore(struct outcomes *outcomes, const struct kv_outcome *outcome);
+/* Gives each session's floor (sequence 0; UINT64_MAX: it has ended) and each outcome that the last
+ * walk has not given yet, or that has changed since, and counts it as stored. Floors of a session
+ * come before its outcomes. */
+void outcomes_store(struct outcomes *outcomes,
+                    void (*store)(void *context, const struct kv_outcome *outcome), void *context);
+/* Rows that outcomes_store would give, and the bytes of their replies. */
+uint32_t outcomes_unstored_rows(const struct outcomes *outcomes);
+size_t outcomes_unstored_bytes(const struct outcomes *outcomes);
+/* (start) Takes back one that was stored: first all floors, then all others. False: superfluous,
+ * its row may go. There is room. */
+bool outcomes_restore(struct outcomes *outcomes, const struct kv_outcome *outcome);
 uint32_t outcomes_count(const struct outcomes *outcomes);
+/* That all counters and lists are what the entries say; else what is not, in words. */
+const char *outcomes_check(const struct outcomes *outcomes);

@@ -1,6 +1,7 @@
 /* Building and reading records. */
 #include "kv/record.h"
 #include "base/crc32c.h"
+#include "kv/ring_store.h"
 
 enum { OPERATION = sizeof(struct log_operation), PATCH_OFFSET_BYTES = 2 };
 
@@ -28,62 +29,64 @@ size_t record_drop_bytes(void) {
     return OPERATION + sizeof(uint64_t);
 }
 
-static uint8_t *write_header(uint8_t *at, uint8_t kind, size_t size) {
+static const uint8_t *write_header(const uint8_t *at, uint8_t kind, size_t size) {
     struct log_operation header = {.kind = kind, .size = (uint32_t)size};
 
-    memcpy(at, &header, sizeof header);
+    ring_store(at, &header, sizeof header);
     return at + sizeof header;
 }
 
-static uint8_t *write_bytes(uint8_t *at, const void *data, size_t size) {
+static const uint8_t *write_bytes(const uint8_t *at, const void *data, size_t size) {
     if (size > 0) {
-        memcpy(at, data, size);
+        ring_store(at, data, size);
     }
     return at + size;
 }
 
-size_t record_write_put(uint8_t *at, const struct kv_key *key, struct bytes value) {
-    uint8_t *to = write_header(at, LOG_PUT, KV_KEY_BYTES + value.size);
+size_t record_write_put(const uint8_t *at, const struct kv_key *key, struct bytes value) {
+    const uint8_t *to = write_header(at, LOG_PUT, KV_KEY_BYTES + value.size);
 
     to = write_bytes(to, key->bytes, KV_KEY_BYTES);
     return (size_t)(write_bytes(to, value.data, value.size) - at);
 }
 
-size_t record_write_delete(uint8_t *at, const struct kv_key *key) {
-    uint8_t *to = write_header(at, LOG_DELETE, KV_KEY_BYTES);
+size_t record_write_delete(const uint8_t *at, const struct kv_key *key) {
+    const uint8_t *to = write_header(at, LOG_DELETE, KV_KEY_BYTES);
 
     return (size_t)(write_bytes(to, key->bytes, KV_KEY_BYTES) - at);
 }
 
-size_t record_write_patch(uint8_t *at, const struct kv_key *key, size_t offset,
+size_t record_write_patch(const uint8_t *at, const struct kv_key *key, size_t offset,
                           struct bytes patch) {
-    uint8_t *to = write_header(at, LOG_PATCH, KV_KEY_BYTES + PATCH_OFFSET_BYTES + patch.size);
+    const uint8_t *to = write_header(at, LOG_PATCH, KV_KEY_BYTES + PATCH_OFFSET_BYTES + patch.size);
+    uint8_t from[PATCH_OFFSET_BYTES];
 
     to = write_bytes(to, key->bytes, KV_KEY_BYTES);
-    store_le16(to, (uint16_t)offset);
-    return (size_t)(write_bytes(to + PATCH_OFFSET_BYTES, patch.data, patch.size) - at);
+    store_le16(from, (uint16_t)offset);
+    to = write_bytes(to, from, sizeof from);
+    return (size_t)(write_bytes(to, patch.data, patch.size) - at);
 }
 
-size_t record_write_note(uint8_t *at, struct bytes note) {
-    uint8_t *to = write_header(at, LOG_NOTE, note.size);
+size_t record_write_note(const uint8_t *at, struct bytes note) {
+    const uint8_t *to = write_header(at, LOG_NOTE, note.size);
 
     return (size_t)(write_bytes(to, note.data, note.size) - at);
 }
 
-size_t record_write_outcome(uint8_t *at, const struct kv_outcome *outcome) {
+size_t record_write_outcome(const uint8_t *at, const struct kv_outcome *outcome) {
     struct log_outcome fixed = {.session = outcome->session.value,
                                 .sequence = outcome->sequence,
                                 .floor = outcome->floor,
                                 .result = outcome->result,
                                 .slot = outcome->slot.value};
-    uint8_t *to = write_header(at, LOG_OUTCOME, sizeof fixed + outcome->reply.size);
+    const uint8_t *to = write_header(at, LOG_OUTCOME, sizeof fixed + outcome->reply.size);
 
     to = write_bytes(to, &fixed, sizeof fixed);
     return (size_t)(write_bytes(to, outcome->reply.data, outcome->reply.size) - at);
 }
 
-size_t record_write_drop(uint8_t *at, struct session_id session) {
-    uint8_t *to = write_header(at, LOG_OUTCOME_DROP, sizeof session.value);
+size_t record_write_drop(const uint8_t *at, struct session_id session) {
+    const uint8_t *to = write_header(at, LOG_OUTCOME_DROP, sizeof session.value);
 
     return (size_t)(write_bytes(to, &session.value, sizeof session.value) - at);
 }
@@ -176,16 +179,12 @@ int record_next(struct bytes *body, struct record_operation *ret_operation) {
     return 0;
 }
 
-static uint32_t record_crc(const struct log_record *record, uint32_t previous_crc) {
-    struct log_record header = *record;
+uint32_t record_crc(const struct log_record *header, const void *body, uint32_t previous_crc) {
+    struct log_record copy = *header;
 
-    header.crc = 0;
-    uint32_t crc = crc32c(previous_crc, &header, sizeof header);
-    return crc32c(crc, record + 1, record->length - sizeof header);
-}
-
-void record_close(struct log_record *record, uint32_t previous_crc) {
-    record->crc = record_crc(record, previous_crc);
+    copy.crc = 0;
+    uint32_t crc = crc32c(previous_crc, &copy, sizeof copy);
+    return crc32c(crc, body, header->length - sizeof copy);
 }
 
 int record_check(const struct log_record *record, size_t available, uint32_t previous_crc) {
@@ -193,7 +192,7 @@ int record_check(const struct log_record *record, size_t available, uint32_t pre
         record->length < sizeof *record || record->length > available) {
         return -ERR_MALFORMED;
     }
-    return record->crc == record_crc(record, previous_crc) ? 0 : -ERR_CORRUPT;
+    return record->crc == record_crc(record, record + 1, previous_crc) ? 0 : -ERR_CORRUPT;
 }
 
 struct bytes record_body(const struct log_record *record) {

@@ -21,20 +21,21 @@ size_t record_note_bytes(size_t note_bytes);
 size_t record_outcome_bytes(size_t reply_bytes);
 size_t record_drop_bytes(void);
 
-/* Each writes at `at`, where that many bytes are free, and answers how many. */
-size_t record_write_put(uint8_t *at, const struct kv_key *key, struct bytes value);
-size_t record_write_delete(uint8_t *at, const struct kv_key *key);
-size_t record_write_patch(uint8_t *at, const struct kv_key *key, size_t offset, struct bytes patch);
-size_t record_write_note(uint8_t *at, struct bytes note);
-size_t record_write_outcome(uint8_t *at, const struct kv_outcome *outcome);
-size_t record_write_drop(uint8_t *at, struct session_id session);
+/* Each stores at `at` in the ring, where that many bytes are free, and answers how many. */
+size_t record_write_put(const uint8_t *at, const struct kv_key *key, struct bytes value);
+size_t record_write_delete(const uint8_t *at, const struct kv_key *key);
+size_t record_write_patch(const uint8_t *at, const struct kv_key *key, size_t offset,
+                          struct bytes patch);
+size_t record_write_note(const uint8_t *at, struct bytes note);
+size_t record_write_outcome(const uint8_t *at, const struct kv_outcome *outcome);
+size_t record_write_drop(const uint8_t *at, struct session_id session);
 
 /* The operation at the front of *body, which moves on behind it. -ERR_NOT_FOUND at the end,
  * -ERR_MALFORMED for what is no operation. */
 MUST_CHECK int record_next(struct bytes *body, struct record_operation *ret_operation);
 
-/* Closes a record whose body is written behind the header: fills the crc. */
-void record_close(struct log_record *record, uint32_t previous_crc);
+/* Of a record whose header, but for its crc, is here, and whose body is there. */
+uint32_t record_crc(const struct log_record *header, const void *body, uint32_t previous_crc);
 /* 0 when `available` bytes at `record` begin with a whole record whose crc fits. */
 MUST_CHECK int record_check(const struct log_record *record, size_t available,
                             uint32_t previous_crc);

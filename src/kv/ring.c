@@ -1,5 +1,6 @@
 /* The ring of records in shared memory. */
 #include "kv/ring.h"
+#include "base/bug.h"
 #include "base/crc32c.h"
 #include "kv/record.h"
 #include <assert.h>
@@ -28,17 +29,38 @@ static const struct ring_start *newest_start(const struct ring_header *header) {
     return newest;
 }
 
-/* Whether a ring is of this log and this boot, of whatever size. */
-static bool header_is_ours(const struct ring_header *header, const struct ring_options *options) {
+static uint32_t newest_check(const struct ring_newest *newest) {
+    return crc32c(LOG_RECORD_MAGIC, newest, offsetof(struct ring_newest, check));
+}
+
+bool ring_newest(const struct ring *ring, struct ring_newest *ret_newest) {
+    bool found = false;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ring->header->newest); i++) {
+        const struct ring_newest *newest = &ring->header->newest[i];
+
+        if (newest->check == newest_check(newest) &&
+            (!found || newest->position > ret_newest->position)) {
+            *ret_newest = *newest;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* A whole ring of this boot, of whatever log and size. */
+static bool header_is_whole(const struct ring_header *header, const struct ring_options *options) {
     uint8_t boot_id[sizeof header->boot_id];
 
     options->env->ops->boot_id(options->env, boot_id);
-    return header->magic == LOG_RING_MAGIC && header->format == LOG_FORMAT &&
+    return header->magic == LOG_RING_MAGIC && header->format == LOG_RING_FORMAT &&
            header->crc == header_crc(header) &&
-           memcmp(header->owner_id, options->owner_id, sizeof header->owner_id) == 0 &&
-           memcmp(header->boot_id, boot_id, sizeof boot_id) == 0 &&
-           memcmp(header->log_id, options->log_id, sizeof header->log_id) == 0 &&
-           newest_start(header) != NULL;
+           memcmp(header->boot_id, boot_id, sizeof boot_id) == 0 && newest_start(header) != NULL;
+}
+
+static bool header_is_ours(const struct ring_header *header, const struct ring_options *options) {
+    return memcmp(header->owner_id, options->owner_id, sizeof header->owner_id) == 0 &&
+           memcmp(header->log_id, options->log_id, sizeof header->log_id) == 0;
 }
 
 static bool sizes_are(const struct ring_header *header, uint64_t record_bytes,
@@ -48,28 +70,35 @@ static bool sizes_are(const struct ring_header *header, uint64_t record_bytes,
 
 static void ring_lay_out(struct ring *ring, size_t record_bytes, size_t data_bytes) {
     ring->header = ring->env->ops->shared_data(ring->shared);
-    ring->records = (uint8_t *)ring->header + BLOCK_BYTES;
+    ring->records = (const uint8_t *)ring->header + BLOCK_BYTES;
     ring->data = ring->records + record_bytes;
     ring->record_bytes = record_bytes;
     ring->data_bytes = data_bytes;
-    ring->record_bytes_max = MIN(record_bytes / 4, (size_t)MIB / 2);
+    ring->record_bytes_max = ring_record_bytes_max(record_bytes);
+}
+
+size_t ring_record_bytes_max(size_t record_bytes) {
+    return MIN(record_bytes / 4, (size_t)MIB / 2);
 }
 
 size_t ring_region_bytes(size_t record_bytes, size_t data_bytes) {
     return BLOCK_BYTES + record_bytes + data_bytes;
 }
 
+/* What was there before is no ring from the first store on. ring_reset makes one of it. */
 static void header_write(struct ring *ring, const struct ring_options *options) {
-    struct ring_header *header = ring->header;
+    struct ring_header header = {.magic = LOG_RING_MAGIC,
+                                 .format = LOG_RING_FORMAT,
+                                 .record_bytes = options->record_bytes,
+                                 .data_bytes = options->data_bytes};
 
-    *header = (struct ring_header){.magic = LOG_RING_MAGIC,
-                                   .format = LOG_FORMAT,
-                                   .record_bytes = options->record_bytes,
-                                   .data_bytes = options->data_bytes};
-    memcpy(header->owner_id, options->owner_id, sizeof header->owner_id);
-    memcpy(header->log_id, options->log_id, sizeof header->log_id);
-    options->env->ops->boot_id(options->env, header->boot_id);
-    header->crc = header_crc(header);
+    memcpy(header.owner_id, options->owner_id, sizeof header.owner_id);
+    memcpy(header.log_id, options->log_id, sizeof header.log_id);
+    options->env->ops->boot_id(options->env, header.boot_id);
+    ring_store(&ring->header->starts, &header.starts,
+               sizeof header - offsetof(struct ring_header, starts));
+    header.crc = header_crc(&header);
+    ring_store(ring->header, &header, offsetof(struct ring_header, starts));
 }
 
 int ring_open_new(struct ring *ring, const struct ring_options *options) {
@@ -99,17 +128,18 @@ static int ring_open_found(struct ring *ring, const struct ring_options *options
         return r;
     }
     const struct ring_header *header = options->env->ops->shared_data(ring->shared);
-    bool ours = !created && header_is_ours(header, options);
-    bool wanted = ours && sizes_are(header, options->record_bytes, options->data_bytes);
-    bool whole = ours && header->record_bytes > 0 &&
+    bool whole = !created && header_is_whole(header, options) && header->record_bytes > 0 &&
                  header->record_bytes <= size_bytes - BLOCK_BYTES &&
                  header->data_bytes == size_bytes - BLOCK_BYTES - header->record_bytes;
+    bool ours = whole && header_is_ours(header, options);
+    bool wanted = ours && sizes_are(header, options->record_bytes, options->data_bytes);
 
-    *ret_found = wanted && whole                               ? RING_USABLE
-                 : whole                                       ? RING_OTHER_SIZE
-                 : !created && header->magic == LOG_RING_MAGIC ? RING_FOREIGN
+    *ret_found = wanted                                        ? RING_USABLE
+                 : ours                                        ? RING_OTHER_SIZE
+                 : whole                                       ? RING_FOREIGN
+                 : !created && header->magic == LOG_RING_MAGIC ? RING_STALE
                                                                : RING_NEW;
-    if (whole) {
+    if (ours) {
         ring_lay_out(ring, (size_t)header->record_bytes, (size_t)header->data_bytes);
         ring->start = *newest_start(header);
     } else {
@@ -132,7 +162,7 @@ int ring_open(struct ring *ring, const struct ring_options *options, enum ring_f
             return r;
         }
     }
-    if (found == RING_NEW || found == RING_FOREIGN) {
+    if (found == RING_NEW || found == RING_STALE) {
         r = ring_open_new(ring, options);
         if (r < 0) {
             return r;
@@ -149,104 +179,169 @@ void ring_close(struct ring *ring) {
     }
 }
 
+static void newest_store(struct ring *ring) {
+    struct ring_newest newest = {.position = ring->position, .end = ring->head};
+
+    newest.check = newest_check(&newest);
+    ring_store(&ring->header->newest[newest.position % ARRAY_SIZE(ring->header->newest)], &newest,
+               sizeof newest);
+}
+
+static void newest_forget(struct ring *ring) {
+    static const struct ring_newest none[ARRAY_SIZE(ring->header->newest)];
+
+    ring_store(&ring->header->newest, none, sizeof none);
+}
+
+/* Nothing of an earlier life may be taken for the next record, nor be missed: both places that say
+ * what the newest one was go first. */
 void ring_reset(struct ring *ring, uint64_t position, uint32_t crc) {
+    static const struct log_record no_record;
     struct ring_start start = {.position = position + 1, .previous_crc = crc};
 
-    ring->head = 0;
+    newest_forget(ring);
+    ring_store(ring->records, &no_record, sizeof no_record);
     ring->data_head = 0;
+    ring->open_bytes = 0;
+    ring->open_operations = 0;
+    ring->head = 0;
     ring->position = position;
     ring->last_crc = crc;
-    ring->open_bytes = 0;
-    /* What an earlier life left at the beginning may not be taken for the next record. */
-    memset(ring->records, 0, sizeof(struct log_record));
     ring_release(ring, &start);
+}
+
+void ring_continue(struct ring *ring, uint64_t head, uint64_t position, uint32_t crc) {
+    assert(head >= ring->start.offset && head - ring->start.offset <= ring->record_bytes);
+    assert(position + 1 >= ring->start.position);
+    assert((head == ring->start.offset) == (position + 1 == ring->start.position));
+    ring->head = head;
+    ring->position = position;
+    ring->last_crc = crc;
+    struct ring_newest newest;
+    if (ring_newest(ring, &newest) && newest.position > position) {
+        newest_forget(ring); /* what was behind is given up */
+    }
+    newest_store(ring); /* it may have been killed before it said so */
+}
+
+static size_t left_behind(const struct ring *ring, uint64_t offset) {
+    if (BUG(OFFSET_32)) {
+        offset = (uint32_t)offset;
+    }
+    return ring->record_bytes - (size_t)(offset % ring->record_bytes);
 }
 
 const struct log_record *ring_walk(const struct ring *ring, uint64_t *offset, uint64_t position,
                                    uint32_t previous_crc) {
-    for (int lap = 0; lap < 2; lap++) {
-        size_t place = *offset % ring->record_bytes;
-        const struct log_record *record = (const void *)(ring->records + place);
-        size_t left = ring->record_bytes - place;
+    uint64_t at = *offset;
+    const struct log_record *record = (const void *)(ring->records + at % ring->record_bytes);
 
-        if (left >= sizeof record->magic && record->magic == LOG_FILLER_MAGIC) {
-            *offset += left;
-            continue;
-        }
-        if (record_check(record, left, previous_crc) < 0 || record->position != position) {
-            return NULL;
-        }
-        *offset += record_padded(record->length);
-        return record;
+    if (record->magic == LOG_FILLER_MAGIC) {
+        at += left_behind(ring, at);
+        record = (const void *)ring->records;
     }
-    return NULL;
+    if (record_check(record, left_behind(ring, at), previous_crc) < 0 ||
+        record->position != position) {
+        return NULL;
+    }
+    *offset = at + record_padded(record->length);
+    return record;
+}
+
+/* Where a record behind `offset` begins: the longest one fits there. */
+static uint64_t record_place(const struct ring *ring, uint64_t offset) {
+    size_t left = left_behind(ring, offset);
+
+    return left < ring->record_bytes_max ? offset + left : offset;
+}
+
+static uint64_t end_of_open(const struct ring *ring) {
+    return ring->open_bytes > 0 ? ring->open_at + record_padded(ring->open_bytes) : ring->head;
 }
 
 size_t ring_used_bytes(const struct ring *ring) {
-    return (size_t)(ring->head - ring->start.offset) + record_padded(ring->open_bytes);
+    return (size_t)(end_of_open(ring) - ring->start.offset);
 }
 
-size_t ring_open_record(struct ring *ring) {
-    if (ring->open_bytes == 0) {
-        size_t left = ring->record_bytes - ring->head % ring->record_bytes;
-        size_t filler = left < ring->record_bytes_max ? left : 0;
+bool ring_must_seal(const struct ring *ring, size_t bytes) {
+    return ring->open_bytes > 0 && bytes > ring->record_bytes_max - ring->open_bytes;
+}
 
-        if (ring_used_bytes(ring) + filler + ring->record_bytes_max > ring->record_bytes) {
-            return 0;
-        }
-        if (filler > 0) {
-            uint32_t magic = LOG_FILLER_MAGIC;
-
-            memcpy(ring->records + ring->head % ring->record_bytes, &magic, sizeof magic);
-            ring->head += filler;
-        }
-        ring->open_bytes = sizeof(struct log_record);
-        ring->open_operations = 0;
+uint64_t ring_end_with(const struct ring *ring, size_t bytes) {
+    assert(bytes <= ring->record_bytes_max - sizeof(struct log_record));
+    if (ring->open_bytes > 0 && !ring_must_seal(ring, bytes)) {
+        return ring->open_at + record_padded(ring->open_bytes + bytes);
     }
-    return ring->record_bytes_max - ring->open_bytes;
+    return record_place(ring, end_of_open(ring)) + record_padded(sizeof(struct log_record) + bytes);
 }
 
-uint8_t *ring_at_open(struct ring *ring) {
+void ring_open_record(struct ring *ring) {
+    assert(ring->open_bytes == 0);
+    ring->open_at = record_place(ring, ring->head);
+    if (BUG(FILLER_HEAD) && ring->open_at != ring->head) {
+        static const uint32_t filler = LOG_FILLER_MAGIC;
+
+        ring_store(ring->records + ring->head % ring->record_bytes, &filler, sizeof filler);
+        ring->head = ring->open_at;
+    }
+    ring->open_bytes = sizeof(struct log_record);
+    ring->open_operations = 0;
+}
+
+const uint8_t *ring_at_open(const struct ring *ring) {
     assert(ring->open_bytes > 0);
-    return ring->records + ring->head % ring->record_bytes + ring->open_bytes;
+    return ring->records + ring->open_at % ring->record_bytes + ring->open_bytes;
 }
 
 void ring_grow_open(struct ring *ring, size_t bytes, uint32_t operations) {
     assert(bytes <= ring->record_bytes_max - ring->open_bytes);
     ring->open_bytes += bytes;
     ring->open_operations += operations;
+    assert(ring_used_bytes(ring) <= ring->record_bytes);
 }
 
 void ring_shrink_open(struct ring *ring, size_t open_bytes, uint32_t open_operations) {
     assert(open_bytes <= ring->open_bytes);
+    assert((open_bytes == 0) == (open_operations == 0) || BUG(STALE_COUNT));
     ring->open_bytes = open_bytes;
     ring->open_operations = open_operations;
 }
 
 void ring_seal(struct ring *ring, uint64_t term, uint64_t durable_upto) {
-    struct log_record *record = (void *)(ring->records + ring->head % ring->record_bytes);
+    static const uint32_t filler = LOG_FILLER_MAGIC;
+    const struct log_record *record =
+        (const void *)(ring->records + ring->open_at % ring->record_bytes);
+    struct log_record header = {.magic = LOG_RECORD_MAGIC,
+                                .length = (uint32_t)ring->open_bytes,
+                                .position = ring->position + 1,
+                                .term = term,
+                                .durable_upto = durable_upto,
+                                .data_end = ring->data_head,
+                                .operation_count = ring->open_operations};
 
-    assert(ring->open_bytes >= sizeof *record);
-    *record = (struct log_record){.magic = LOG_RECORD_MAGIC,
-                                  .length = (uint32_t)ring->open_bytes,
-                                  .position = ring->position + 1,
-                                  .term = term,
-                                  .durable_upto = durable_upto,
-                                  .data_end = ring->data_head,
-                                  .operation_count = ring->open_operations};
-    record_close(record, ring->last_crc);
-    ring->last_crc = record->crc;
+    assert(ring->open_bytes > sizeof header && ring->open_operations > 0);
+    assert(durable_upto <= ring->position);
+    header.crc = record_crc(&header, record + 1, ring->last_crc);
+    if (ring->open_at != ring->head) {
+        ring_store(ring->records + ring->head % ring->record_bytes, &filler, sizeof filler);
+    }
+    ring_store(record, &header, sizeof header);
+    ring->last_crc = header.crc;
     ring->position++;
-    ring->head += record_padded(ring->open_bytes);
+    ring->head = end_of_open(ring);
     ring->open_bytes = 0;
+    ring->open_operations = BUG(STALE_COUNT) ? ring->open_operations : 0;
+    newest_store(ring);
 }
 
 void ring_release(struct ring *ring, const struct ring_start *start) {
     struct ring_start next = *start;
 
+    assert(start->offset <= ring->head && start->data_start <= ring->data_head);
     next.sequence = ring->start.sequence + 1;
     next.crc = start_crc(&next);
-    ring->header->starts[next.sequence % ARRAY_SIZE(ring->header->starts)] = next;
+    ring_store(&ring->header->starts[next.sequence % ARRAY_SIZE(ring->header->starts)], &next,
+               sizeof next);
     ring->start = next;
 }
 
@@ -254,12 +349,21 @@ size_t ring_data_free_bytes(const struct ring *ring) {
     return ring->data_bytes - (size_t)(ring->data_head - ring->start.data_start);
 }
 
+static size_t data_left(const struct ring *ring) {
+    return ring->data_bytes - (size_t)(ring->data_head % ring->data_bytes);
+}
+
+size_t ring_data_cost(const struct ring *ring, size_t bytes) {
+    bool skips = bytes > 0 && data_left(ring) < bytes && !BUG(DATA_WRAP);
+
+    return skips ? data_left(ring) + bytes : bytes;
+}
+
 bool ring_data_allocate(struct ring *ring, size_t bytes, uint64_t *ret_offset) {
     if (ring->data_bytes == 0 || bytes > ring->data_bytes) {
         return false;
     }
-    size_t left = ring->data_bytes - (size_t)(ring->data_head % ring->data_bytes);
-    size_t skip = left < bytes ? left : 0;
+    size_t skip = data_left(ring) < bytes ? data_left(ring) : 0;
 
     if (skip + bytes > ring_data_free_bytes(ring)) {
         return false;

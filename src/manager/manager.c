@@ -1,5 +1,6 @@
 /* The manager's actor: opening, dispatch, ticks, the end. */
 #include "manager/manager_internal.h"
+#include <assert.h>
 #include <stdlib.h>
 
 static void wake(void *context) {
@@ -100,6 +101,7 @@ static void take_message(struct manager *manager, struct message *message) {
     case MANAGER_TICK:
         atomic_store(&manager->tick_posted, false);
         rpc_tick(manager->options.rpc);
+        manager_give_up(manager);
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
         }
@@ -127,11 +129,7 @@ static void stop_step(struct manager *manager) {
         return;
     }
     manager->stop_started = true;
-    if (manager->failure < 0) {
-        stopped(manager, manager->failure);
-    } else {
-        kv_stop_start(manager->kv, stopped, manager);
-    }
+    kv_stop_start(manager->kv, stopped, manager);
 }
 
 static void step(struct actor *actor, struct message *first) {
@@ -194,7 +192,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
         r = kv_open(&kv, &manager->kv, ret_problem);
     }
     if (r < 0) {
-        manager_close(manager);
+        manager_abandon(manager);
         return r;
     }
     *ret_manager = manager;
@@ -202,8 +200,13 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
 }
 
 void manager_close(struct manager *manager) {
+    assert(!manager || !manager->kv || kv_is_idle(manager->kv));
+    manager_abandon(manager);
+}
+
+void manager_abandon(struct manager *manager) {
     if (manager) {
-        kv_close(manager->kv);
+        kv_abandon(manager->kv);
         free(manager->sessions);
         free(manager->map);
         free(manager);

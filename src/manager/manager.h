@@ -42,6 +42,8 @@ void manager_stop_start(struct manager *manager, void (*done)(void *context, int
                         void *context);
 /* Frees memory, stopped or not; takes NULL. */
 void manager_close(struct manager *manager);
+/* Of a process that dies, or that could not start: whatever is in flight. Takes NULL. */
+void manager_abandon(struct manager *manager);
 /* As it was at open. */
 const struct cluster_map *manager_map(const struct manager *manager);
 /* Sessions that are live or being evicted; for the actor's step, or when it is idle. */

@@ -76,6 +76,9 @@ bool manager_is_telling(const struct manager *manager);
 /* Both: -ERR_PENDING when a row is on its way; call again. */
 MUST_CHECK int manager_sessions_load(struct manager *manager);
 
+/* give_up.c, each tick */
+void manager_give_up(struct manager *manager);
+
 /* manager_map.c */
 MUST_CHECK int manager_map_load(struct manager *manager);
 void manager_map_get(struct manager *manager, struct call *call);

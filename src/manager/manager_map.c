@@ -5,9 +5,18 @@
 enum { MAP_BYTES_MAX = 1024 * 1024 };
 
 static int map_store(struct manager *manager, struct bytes bytes) {
-    int r = 0;
+    uint32_t pieces = (uint32_t)((bytes.size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
+    const struct kv_need need = {.rows = pieces,
+                                 .value_bytes = (uint32_t)bytes.size,
+                                 .record_bytes =
+                                     (uint32_t)bytes.size + pieces * KV_ROW_RECORD_BYTES};
+    struct kv_grant grant;
+    int r = kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
 
-    kv_begin(manager->kv);
+    if (r < 0) {
+        return r;
+    }
+    kv_begin(manager->kv, &grant);
     for (size_t at = 0; at < bytes.size && r == 0; at += MANAGER_PIECE_BYTES) {
         struct kv_key key = manager_key(MANAGER_ROW_MAP, 0, at / MANAGER_PIECE_BYTES);
         size_t size = MIN(bytes.size - at, (size_t)MANAGER_PIECE_BYTES);

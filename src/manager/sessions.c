@@ -1,7 +1,9 @@
 /* Sessions: their rows and the way from one stage to the next. */
 #include "manager/manager_internal.h"
 
-enum { RECORD_BYTES = 4096, TELL_PATIENCE_S = 5 };
+enum { TELL_PATIENCE_S = 5 };
+/* A session's row with its origin, and the counter. */
+static const struct kv_need session_need = {.rows = 2, .value_bytes = 1024, .record_bytes = 1024};
 
 static struct manager_session *session_find(struct manager *manager, uint64_t id) {
     for (uint32_t i = 0; i < manager->sessions_max && id != 0; i++) {
@@ -63,11 +65,12 @@ static void session_free(struct manager_session *session) {
 }
 
 /* 0 when the record is written and being flushed. */
-static int write_begin(struct manager *manager, struct manager_session *session) {
+static int write_begin(struct manager *manager, struct manager_session *session,
+                       const struct kv_grant *grant) {
     uint8_t counter[8];
     struct kv_key key = manager_key(MANAGER_ROW_COUNTER, 0, 0);
 
-    kv_begin(manager->kv);
+    kv_begin(manager->kv, grant);
     store_le64(counter, manager->next_session + 1);
     int r = kv_put(manager->kv, &key, (struct bytes){counter, sizeof counter});
     r = r < 0 ? r : put_row(manager, session, MANAGER_SESSION_LIVE);
@@ -82,11 +85,13 @@ static int write_begin(struct manager *manager, struct manager_session *session)
 
 static void evict(struct manager_session *session) {
     struct manager *manager = session->manager;
+    struct kv_grant grant;
 
-    if (session->stage != STAGE_LIVE || !kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
+    if (session->stage != STAGE_LIVE ||
+        kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
         return;
     }
-    kv_begin(manager->kv);
+    kv_begin(manager->kv, &grant);
     if (put_row(manager, session, MANAGER_SESSION_EVICTING) < 0) {
         kv_abort(manager->kv);
         return;
@@ -100,10 +105,12 @@ static void forget(struct manager_session *session) {
     struct manager *manager = session->manager;
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
 
-    if (!kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
+    struct kv_grant grant;
+
+    if (kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
         return;
     }
-    kv_begin(manager->kv);
+    kv_begin(manager->kv, &grant);
     if (kv_delete(manager->kv, &key) < 0) {
         kv_abort(manager->kv);
         return;
@@ -112,7 +119,16 @@ static void forget(struct manager_session *session) {
     commit_and_wait(session);
 }
 
-/* A target that knows nothing of the session has nothing to let go. */
+static void refuse_all(struct list *calls, int result) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(calls))) {
+        call_reply(CONTAINER_OF(node, struct call, server_node), result);
+    }
+}
+
+/* A target that knows nothing of the session has nothing to let go. One that has no room is asked
+ * again; who ends a session does not wait for that. */
 static void told(struct call *call) {
     struct manager_session *session = call->context;
 
@@ -122,6 +138,9 @@ static void told(struct call *call) {
         session->told_count++;
     } else {
         session->resting = true;
+        if (call->result == -ERR_NO_SPACE) {
+            refuse_all(&session->end_calls, call->result);
+        }
     }
 }
 
@@ -243,17 +262,18 @@ void manager_begin(struct manager *manager, struct call *call) {
     if (begin_known(manager, call)) {
         return;
     }
-    if (!kv_admit(manager->kv, KV_CLASS_CONTROL, RECORD_BYTES, 0)) {
-        list_push_back(&manager->begin_calls, &call->server_node);
-        return;
-    }
     struct manager_session *session = session_take(manager);
     if (!session) {
         call_reply(call, -ERR_BUSY);
         return;
     }
+    struct kv_grant grant;
+    if (kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
+        list_push_back(&manager->begin_calls, &call->server_node);
+        return;
+    }
     session_fill(manager, session, request);
-    int r = write_begin(manager, session);
+    int r = write_begin(manager, session, &grant);
     if (r < 0) {
         call_reply(call, r);
         return;
@@ -326,14 +346,6 @@ void manager_expire(struct manager *manager) {
             now - session->heard_ns > manager->options.session_timeout_ns) {
             evict(session);
         }
-    }
-}
-
-static void refuse_all(struct list *calls, int result) {
-    struct list_node *node;
-
-    while ((node = list_pop_front(calls))) {
-        call_reply(CONTAINER_OF(node, struct call, server_node), result);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/names.h"
+#include <assert.h>
 #include <string.h>
 
 int directory_get(struct transaction *transaction, struct ino ino,
@@ -116,6 +117,7 @@ static int dentry_flags_get(struct transaction *transaction, struct ino director
 
 int dentry_add(struct transaction *transaction, struct ino directory, struct bytes name,
                const struct dentry *dentry) {
+    assert(!dentry->flag_below || dentry->index % NAME_RANKS_MAX > 0);
     if (dentry->flag_below) {
         uint8_t flags = 0;
         int r = dentry_flags_get(transaction, directory, dentry->index - 1, &flags);

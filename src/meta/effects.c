@@ -1,8 +1,10 @@
 /* Effects. */
 #include "meta/effects.h"
 #include "meta/group_internal.h"
+#include <assert.h>
 
 static void apply_open(struct group *group, struct session *session, const struct effect *effect) {
+    assert(session->state == SESSION_LIVE);
     struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
 
     if (effect->flags & OPEN_WRITE) {
@@ -31,12 +33,20 @@ static void apply_close(struct group *group, struct session *session, const stru
 
 static void apply_reopen(struct group *group, struct session *session,
                          const struct effect *effect) {
+    assert(session->state == SESSION_LIVE && !session->attached);
     struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
 
     entry->read_count = effect->counts[0];
     entry->write_count = effect->counts[1];
     entry->has_row = entry->has_row || entry->write_count > 0;
     opens_trim(&group->opens, entry);
+}
+
+static void apply_moves(struct group *group, struct session *session, const struct effect *effect) {
+    struct open_entry *entry = opens_find(&group->opens, effect->ino, session);
+
+    assert(entry && (entry->has_row || effect->counts[0] == 0));
+    entry->move_count = effect->counts[0];
 }
 
 /* A new session's row was written in this transaction, an old one's is there. */
@@ -51,6 +61,7 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
             .state = SESSION_LIVE, .node = request->node, .incarnation = request->incarnation};
         session = sessions_add(&group->sessions, id, &row);
     }
+    assert(session && session->state == SESSION_LIVE);
     session_attached(&group->sessions, session);
 }
 
@@ -59,6 +70,7 @@ static void apply_evict(struct transaction *transaction, const struct effect *ef
     struct sessions *sessions = &transaction->group->sessions;
     struct session *session = sessions_find(sessions, (struct session_id){effect->ino.value});
 
+    assert(session && transaction->held && !list_contains(&transaction->call->server_node));
     if (session->state != SESSION_EVICTING) {
         session->state = SESSION_EVICTING;
         session->evict_position = position;
@@ -96,8 +108,7 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
         group->sessions.gone_count++;
         break;
     case EFFECT_MOVES:
-        opens_find(&group->opens, effect->ino, transaction->session)->move_count =
-            effect->counts[0];
+        apply_moves(group, transaction->session, effect);
         break;
     }
 }

@@ -3,8 +3,11 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/move.h"
+#include <assert.h>
 
-enum { EVICTION_RECORD_BYTES = 1100, EVICTION_CLOSES_A_STEP = 32 };
+enum { EVICTION_CLOSES_A_STEP = 32 };
+/* The writer's row, its moves as orders, and the file if that was its last. */
+static const struct kv_need close_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 bool eviction_holds(const struct group *group, struct ino ino) {
     const struct list *known = &group->sessions.known;
@@ -48,6 +51,7 @@ int eviction_close_stage(struct transaction *transaction, struct session *sessio
 void eviction_close_apply(struct group *group, struct session *session, struct ino ino) {
     struct open_entry *entry = opens_find(&group->opens, ino, session);
 
+    assert(session->state == SESSION_EVICTING);
     if (entry) {
         entry->read_count = 0;
         entry->write_count = 0;
@@ -66,10 +70,9 @@ static int close_one(struct group *group, struct session *session, struct open_e
     if (settle_is_running(group, ino)) {
         return -ERR_PENDING;
     }
-    if (!kv_admit(group->kv, KV_CLASS_CONTROL, EVICTION_RECORD_BYTES, 0)) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need) < 0) {
         return -ERR_PENDING;
     }
-    transaction_begin(&transaction, group, true);
     int r = inode_get(&transaction, ino, &row);
     /* A damaged inode must not keep the session; its rows stay, for fsck to name. */
     r = r == -ERR_STALE || r == -ERR_CORRUPT ? 0 : r;
@@ -142,16 +145,19 @@ static void session_end(struct group *group, struct session *session) {
     struct transaction transaction;
     struct list_node *node;
     uint64_t floor = group->numbers.session_floor;
+    const struct kv_need need = {
+        .rows = 2, .record_bytes = 300, .session = session->id, .drops = true};
 
-    if (!kv_admit(group->kv, KV_CLASS_CONTROL, EVICTION_RECORD_BYTES, 0)) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need) < 0) {
         return;
     }
-    transaction_begin(&transaction, group, true);
     int r = end_stage(&transaction, session, &floor);
     if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
+    assert(session->evict_position <= kv_synced_position(group->kv));
+    assert(floor >= group->numbers.session_floor);
     (void)transaction_commit(&transaction);
     group->sessions.gone_count += floor == group->numbers.session_floor;
     group->numbers.session_floor = floor;
@@ -187,17 +193,44 @@ static void session_step(struct group *group, struct session *session) {
     }
 }
 
+/* Here, or where a storage target is to be asked. */
+static bool has_no_room(struct group *group) {
+    struct transaction transaction;
+    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need);
+
+    if (r == 0) {
+        transaction_abort(&transaction);
+    }
+    return r == -ERR_NO_SPACE || group->settle.no_space;
+}
+
+/* On a full disk the eviction goes on when there is room; who has asked for it is told, and asks
+ * again. */
+static void calls_refuse(struct group *group, struct session *session) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(&session->evict_calls))) {
+        group_answer(group, CONTAINER_OF(node, struct call, server_node), -ERR_NO_SPACE);
+    }
+}
+
 void eviction_step(struct group *group) {
     const struct list *known = &group->sessions.known;
-    struct list_node *node = group->sessions.evicting_count > 0 ? list_first(known) : NULL;
+    uint32_t left = group->sessions.evicting_count;
+    struct list_node *node = left > 0 ? list_first(known) : NULL;
 
     while (node) {
         struct list_node *next = list_next(known, node);
         struct session *session = CONTAINER_OF(node, struct session, node);
 
         if (session->state == SESSION_EVICTING) {
+            left--;
+            if (!list_is_empty(&session->evict_calls) && has_no_room(group)) {
+                calls_refuse(group, session);
+            }
             session_step(group, session);
         }
         node = next;
     }
+    assert(left == 0); /* The count is of those in the list. */
 }

@@ -11,19 +11,14 @@ void group_sync_want(struct group *group, uint64_t position) {
 }
 
 void group_answer(struct group *group, struct call *call, int result) {
+    assert(!list_contains(&call->server_node));
     call->result = result;
     list_push_back(&group->answered, &call->server_node);
 }
 
 void group_seal(struct group *group) {
-    int r = numbers_stage(&group->numbers, group->kv);
-
+    numbers_stage(&group->numbers, group->kv);
     (void)(BUG(EARLY_REPLY) ? 0 : kv_seal(group->kv));
-    if (r == -ERR_NO_SPACE) {
-        /* The record was full: the row follows in the next one, or with the next step's. */
-        r = numbers_stage(&group->numbers, group->kv);
-        (void)kv_seal(group->kv);
-    }
 }
 
 static void signal_post(struct group *group, struct signal *signal) {
@@ -76,6 +71,7 @@ static void group_fail(struct group *group, int result) {
 static void sync_done(struct kv_waiter *waiter, int result) {
     struct group *group = CONTAINER_OF(waiter, struct group, sync_waiter);
 
+    assert(group->sync_waiting);
     group->sync_waiting = false;
     group->synced_moved = true;
     if (result < 0) {
@@ -196,6 +192,10 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->open_count = group->opens.count;
     stats->order_count = group->orders.busy_count;
     stats->parked_count = group->parking.count;
+    stats->waiting_count = group->parking.count;
+    for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
+        stats->waiting_count += list_count(&group->arrived[i]);
+    }
     stats->totals = group->counters.totals;
     if (stats->operations) {
         for (size_t i = 0; i < OPCODE_COUNT; i++) {
@@ -209,7 +209,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
 static void kv_stopped(void *context, int result) {
     struct group *group = context;
 
-    group->stop_done(group->stop_context, result);
+    group->stop_done(group->stop_context, group->stage == GROUP_FAILED ? group->failure : result);
 }
 
 /* The log may end once nobody waits for a position in it and no call of ours is out. */
@@ -220,12 +220,9 @@ static void stop_step(struct group *group) {
         queue_calls_out(&group->orders) + settle_calls_out(&group->settle) > 0) {
         return;
     }
+    assert(list_is_empty(&group->answered) && list_is_empty(&group->answered_after_sync));
     group->stop_started = true;
-    if (group->stage == GROUP_FAILED) {
-        group->stop_done(group->stop_context, group->failure);
-    } else {
-        kv_stop_start(group->kv, kv_stopped, group);
-    }
+    kv_stop_start(group->kv, kv_stopped, group);
 }
 
 static void stop_begin(struct group *group) {
@@ -281,6 +278,7 @@ static void jobs_step(struct group *group) {
         if (r < 0 && r != -ERR_PENDING) {
             group_fail(group, r);
         } else if (r == 0) {
+            assert(group->load_stage == LOAD_DONE && group->parking.count == 0);
             group->stage = GROUP_SERVING;
         }
     }
@@ -334,7 +332,9 @@ static void group_step(struct actor *actor, struct message *first) {
         sync_ask(group);
         stop_step(group);
         kv_step(group->kv);
-    } while (group->moved || group->synced_moved);
+        /* A start that waits for a row clears nothing: that is seen to when it is there. */
+    } while ((group->moved && group->stage != GROUP_LOADING) || group->synced_moved);
+    assert(list_is_empty(&group->answered) && list_is_empty(&group->answered_after_sync));
 }
 
 static void signal_init(struct signal *signal, enum group_message kind) {
@@ -392,7 +392,7 @@ int group_open(const struct group_options *options, struct group **ret_group,
     r = r < 0 ? r : kv_open(&group->options.kv, &group->kv, ret_problem);
     r = r < 0 ? r : start_read(group, ret_problem);
     if (r < 0) {
-        group_close(group);
+        group_abandon(group);
         return r;
     }
     *ret_group = group;
@@ -424,10 +424,17 @@ void group_stop_start(struct group *group, void (*done)(void *context, int resul
 }
 
 void group_close(struct group *group) {
+    assert(!group || !group->kv || kv_is_idle(group->kv));
+    assert(!group || !group->kv ||
+           queue_calls_out(&group->orders) + settle_calls_out(&group->settle) == 0);
+    group_abandon(group);
+}
+
+void group_abandon(struct group *group) {
     if (!group) {
         return;
     }
-    kv_close(group->kv);
+    kv_abandon(group->kv);
     settle_deinit(&group->settle);
     queue_deinit(&group->orders);
     opens_deinit(&group->opens);

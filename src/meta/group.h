@@ -48,8 +48,10 @@ void group_tick(struct group *group);
 /* Takes a sync point and a checkpoint and removes the ring; calls that come from now on get
  * -ERR_CLOSED. done runs in the group's step. */
 void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context);
-/* Frees memory, stopped or not; takes NULL. What waits in it is not answered. */
+/* Once it has stopped. Takes NULL. */
 void group_close(struct group *group);
+/* Of a process that dies, or that could not start: whatever is in flight. Takes NULL. */
+void group_abandon(struct group *group);
 
 /* A copy of the group's numbers, made in its step. The caller owns it until done. */
 struct group_stats {
@@ -65,6 +67,7 @@ struct group_stats {
     uint32_t open_count;
     uint64_t order_count; /* orders to OSTs that are being carried out */
     uint64_t parked_count;
+    uint64_t waiting_count;                /* those, and calls that wait for room in the log */
     struct operation_counters *operations; /* OPCODE_COUNT of them, the caller's; or NULL */
     struct group_totals totals;
     struct session_counters_list clients; /* rows are the caller's; added to */

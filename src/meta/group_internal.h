@@ -74,6 +74,7 @@ struct group {
     struct settle settle;
     struct counters counters;
     struct slow_log slow;
+    uint64_t damage_quiet_ns; /* until then no line tells of rows that contradict one another */
 
     struct signal tick;
     struct signal wake;

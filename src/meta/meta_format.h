@@ -26,7 +26,12 @@
 #include "layout/layout.h"
 #include <assert.h>
 
-enum { META_FORMAT = 1, INLINE_PIECE_BYTES = 1920, INLINE_PIECES_MAX = 3 };
+enum {
+    META_FORMAT = 1,
+    INLINE_PIECE_BYTES = 1920,
+    INLINE_PIECES_MAX = 3,
+    ROW_BYTES_MAX = 320 /* of all rows but inline data: a dentry with the longest name */
+};
 
 enum row_type {
     ROW_PARTITION = 'P',

@@ -2,6 +2,7 @@
 #include "meta/move.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include <assert.h>
 
 static struct kv_key key_move(struct ino ino, uint32_t generation, const struct session *session) {
     return key_owner(ROW_MOVE, ino.value, generation, session->id.value);
@@ -66,6 +67,7 @@ int move_begin(struct transaction *transaction, struct ino ino, const struct ino
     uint32_t count = entry->move_count + 1;
     int r = 0;
 
+    assert(entry->write_count > 0 && entry->has_row);
     if (count > MOVES_MAX) {
         r = rows_lose(transaction, entry, 1);
         count = MOVES_MAX;

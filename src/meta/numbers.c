@@ -1,6 +1,7 @@
 /* Reserving ahead: a new block is asked for when half of the last one is used. */
 #include "meta/numbers.h"
 #include "meta/rows.h"
+#include <assert.h>
 #include <string.h>
 
 #define INO_COUNTER_END ((UINT64_C(1) << INO_COUNTER_BITS) - 1)
@@ -48,6 +49,8 @@ static bool is_low(const struct number_range *range) {
 void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generation_count) {
     numbers->inos.next += ino_count;
     numbers->generations.next += generation_count;
+    assert(ino_count == 0 || numbers->inos.next <= numbers->inos.usable);
+    assert(generation_count == 0 || numbers->generations.next <= numbers->generations.usable);
     if (is_low(&numbers->inos) || is_low(&numbers->generations)) {
         numbers->stage_reserve = numbers->stage_reserve || numbers->reserve_position == 0;
     }
@@ -58,9 +61,16 @@ uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns) {
     return numbers->epoch;
 }
 
-int numbers_stage(struct numbers *numbers, struct kv *kv) {
-    if (!numbers->changed && !numbers->stage_reserve) {
-        return 0;
+void numbers_stage(struct numbers *numbers, struct kv *kv) {
+    static const struct kv_need need = {.rows = NUMBERS_ROWS,
+                                        .value_bytes = NUMBERS_RECORD_BYTES,
+                                        .record_bytes = NUMBERS_RECORD_BYTES};
+    struct kv_grant grant;
+
+    assert(!numbers->stage_reserve || numbers->reserve_position == 0);
+    if ((!numbers->changed && !numbers->stage_reserve) ||
+        kv_admit(kv, KV_CLASS_CONTROL, &need, &grant) < 0) {
+        return;
     }
     uint64_t ahead = numbers->stage_reserve ? NUMBERS_BLOCK : 0;
     struct counters_row row = {
@@ -76,13 +86,13 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
     };
     memcpy(row.ino_next, &numbers->inos.next, sizeof row.ino_next);
     struct kv_key key = key_owner(ROW_COUNTERS, 0, 0, 0);
-    kv_begin(kv);
-    int r = kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
-    if (r < 0) {
+    kv_begin(kv, &grant);
+    if (kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row}) < 0) {
         kv_abort(kv);
-        return r;
+        return;
     }
     uint64_t position = kv_commit(kv);
+    assert(row.ino_reserved >= numbers->inos.reserved);
     if (numbers->stage_reserve) {
         numbers->inos.reserved = row.ino_reserved;
         numbers->generations.reserved = row.generation_reserved;
@@ -90,7 +100,6 @@ int numbers_stage(struct numbers *numbers, struct kv *kv) {
     }
     numbers->stage_reserve = false;
     numbers->changed = false;
-    return 0;
 }
 
 bool numbers_synced(struct numbers *numbers, uint64_t synced) {

@@ -44,9 +44,11 @@ void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generati
 /* Above all epochs before, and not behind the clock. */
 uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns);
 
-/* Puts the row into the open record, in a transaction of its own, when it changed. Answers
- * -ERR_NO_SPACE when the record is full: to be tried in the next one. */
-MUST_CHECK int numbers_stage(struct numbers *numbers, struct kv *kv);
+/* What the row takes: each transaction that changes numbers leaves room for it behind. */
+enum { NUMBERS_ROWS = 1, NUMBERS_RECORD_BYTES = 200 };
+/* Puts the row into the open record, in a transaction of its own, when it changed. Without room,
+ * which a transaction before it has left, it stays changed. */
+void numbers_stage(struct numbers *numbers, struct kv *kv);
 /* The synced position moved: true when numbers became usable. */
 bool numbers_synced(struct numbers *numbers, uint64_t synced);
 /* Used up: somebody waits for reserve_position. */

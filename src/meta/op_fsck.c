@@ -6,6 +6,7 @@
 #include "base/endian.h"
 #include "meta/group_internal.h"
 #include "meta/operations.h"
+#include <assert.h>
 #include <string.h>
 
 enum { FSCK_STEPS_MAX = 4096 };
@@ -39,6 +40,7 @@ static bool row_give(struct buffer *out, size_t limit, const struct kv_key *key,
     size_t stored = value.size == FSCK_ROW_IS_BAD ? 0 : value.size;
     size_t total = sizeof(uint16_t) + KV_KEY_BYTES + stored;
 
+    assert(out->size <= limit);
     if (total > limit - out->size) {
         return false;
     }

@@ -8,6 +8,7 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/operations.h"
+#include <assert.h>
 #include <string.h>
 
 enum { LISTING_PREFETCH = 31 };
@@ -37,6 +38,7 @@ static int listing_add(struct listing *listing, const struct listed *entry) {
     const struct inode_row *row;
     int r = 0;
 
+    assert(out->size <= listing->limit);
     if (total > listing->limit - out->size) {
         return -ERR_TOO_SMALL;
     }
@@ -62,6 +64,7 @@ static int listing_add(struct listing *listing, const struct listed *entry) {
     if (dirent.attribute_bytes) {
         wire_encode_attributes(&attributes, &tail);
     }
+    assert(tail.size <= total - head);
     memset(to + head + tail.size, 0, total - head - tail.size);
     out->size += total;
     listing->last_cookie = entry->cookie;

@@ -35,9 +35,18 @@ static int end_find(struct transaction *transaction, struct rename_end *end) {
     return 0;
 }
 
-/* Whether ancestor is on the way from the directory to the root, both ends included. */
+/* Whether ancestor is on the way from the directory to the root, both ends included.
+ *
+ * Parents come from disk, where they may lead round in a circle. Brent's search ends the way once
+ * it has gone round: it compares each inode with one on the way that it has kept, and keeps another
+ * after 1, 2, 4, ... steps, so that it sooner or later keeps one of the circle for long enough. By
+ * then it has met all of the circle, so an ancestor that lies on it has been found. */
 static int is_within(struct transaction *transaction, struct ino directory, struct ino ancestor,
                      bool *ret_within) {
+    struct ino kept = directory;
+    uint64_t step_count = 0;
+    uint64_t step_limit = 1;
+
     *ret_within = false;
     for (;;) {
         const struct inode_row *row;
@@ -50,10 +59,23 @@ static int is_within(struct transaction *transaction, struct ino directory, stru
             return 0;
         }
         int r = inode_get(transaction, directory, &row);
+        if (r == -ERR_STALE) {
+            return transaction_damage(transaction, directory,
+                                      "directories lie within what is gone");
+        }
         if (r < 0) {
-            return r == -ERR_STALE ? -ERR_CORRUPT : r;
+            return r;
         }
         directory.value = row->parent;
+        if (directory.value == kept.value) {
+            return transaction_damage(transaction, directory,
+                                      "the chain of its parents is a circle");
+        }
+        if (++step_count == step_limit) {
+            kept = directory;
+            step_count = 0;
+            step_limit *= 2;
+        }
     }
 }
 

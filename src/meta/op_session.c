@@ -132,7 +132,7 @@ static int unsure_end_ask(struct transaction *transaction, struct ino ino,
  * anew: afterwards opens and closes are counted, and a late copy must not set them back. */
 int op_reopen(struct transaction *transaction, struct call *call) {
     const struct reopen_request *request = &call->request.reopen;
-    const struct opens *opens = &transaction->group->opens;
+    struct opens *opens = &transaction->group->opens;
     uint32_t write_count = MAX(request->write_count, request->open_flags & OPEN_WRITE ? 1U : 0U);
     uint32_t read_count =
         MAX(request->read_count, request->open_flags & OPEN_READ && write_count == 0 ? 1U : 0U);
@@ -148,8 +148,9 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     }
     call->reply.reopen.epoch = row->epoch;
     if (!transaction->session->attached) {
-        if (opens_is_full(opens) && !opens_find(opens, request->ino, transaction->session)) {
-            return -ERR_TOO_MANY_OPEN;
+        r = opens_find(opens, request->ino, transaction->session) ? 0 : opens_reserve(opens);
+        if (r < 0) {
+            return r;
         }
         transaction_effect(transaction, (struct effect){.kind = EFFECT_REOPEN,
                                                         .ino = request->ino,

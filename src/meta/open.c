@@ -2,6 +2,7 @@
 #include "meta/open.h"
 #include "meta/group_internal.h"
 #include "meta/move.h"
+#include <assert.h>
 
 int open_check(const struct inode_row *row, const struct credentials *who, uint32_t open_flags) {
     bool write = open_flags & (OPEN_WRITE | OPEN_TRUNCATE);
@@ -66,6 +67,7 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     if (!entry) {
         return 0;
     }
+    assert(entry->write_count == 0 || entry->has_row);
     transaction_effect(transaction, *effect);
     if ((effect->flags & OPEN_WRITE) && entry->write_count == 1) {
         struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);

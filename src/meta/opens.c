@@ -5,31 +5,63 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Memory for some entries. */
+struct open_block {
+    struct open_block *next;
+    struct open_entry entries[];
+};
+
+static int entries_add(struct opens *opens, uint32_t count) {
+    struct open_block *block = calloc(1, sizeof *block + count * sizeof block->entries[0]);
+
+    if (!block) {
+        return -ERR_NO_MEMORY;
+    }
+    block->next = opens->blocks;
+    opens->blocks = block;
+    for (uint32_t i = count; i > 0; i--) {
+        block->entries[i - 1].next = opens->free;
+        opens->free = &block->entries[i - 1];
+    }
+    opens->entry_count += count;
+    return 0;
+}
+
 int opens_init(struct opens *opens, uint32_t opens_max) {
     uint32_t bucket_count = 16;
 
     while (bucket_count < opens_max) {
         bucket_count *= 2;
     }
-    opens->entries = calloc(opens_max, sizeof *opens->entries);
     opens->buckets = calloc(bucket_count, sizeof(struct open_entry *));
-    if (!opens->entries || !opens->buckets) {
+    opens->bucket_mask = bucket_count - 1;
+    opens->count_max = opens_max;
+    if (!opens->buckets || entries_add(opens, opens_max) < 0) {
         opens_deinit(opens);
         return -ERR_NO_MEMORY;
-    }
-    opens->bucket_mask = bucket_count - 1;
-    opens->count = 0;
-    for (uint32_t i = opens_max; i > 0; i--) {
-        opens->entries[i - 1].next = opens->free;
-        opens->free = &opens->entries[i - 1];
     }
     return 0;
 }
 
 void opens_deinit(struct opens *opens) {
-    free(opens->entries);
+    while (opens->blocks) {
+        struct open_block *block = opens->blocks;
+
+        opens->blocks = block->next;
+        free(block);
+    }
     free(opens->buckets);
     *opens = (struct opens){0};
+}
+
+int opens_reserve(struct opens *opens) {
+    if (opens->free) {
+        return 0;
+    }
+    if (opens->entry_count >= OPENS_MOST) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    return entries_add(opens, MIN(opens->entry_count, OPENS_MOST - opens->entry_count));
 }
 
 static struct open_entry **bucket_of(const struct opens *opens, struct ino ino) {
@@ -74,7 +106,7 @@ bool opens_any_writer(const struct opens *opens, struct ino ino, const struct se
 }
 
 bool opens_is_full(const struct opens *opens) {
-    return !opens->free;
+    return opens->count >= opens->count_max;
 }
 
 struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session) {
@@ -84,7 +116,7 @@ struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session
         return entry;
     }
     entry = opens->free;
-    assert(entry);
+    assert(entry && opens->count < opens->entry_count);
     opens->free = entry->next;
     opens->count++;
     struct open_entry **bucket = bucket_of(opens, ino);
@@ -95,6 +127,8 @@ struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session
 }
 
 void opens_trim(struct opens *opens, struct open_entry *entry) {
+    assert(opens->count > 0 && list_contains(&entry->by_session));
+    assert(entry->has_row || (entry->write_count == 0 && entry->move_count == 0));
     if (entry->read_count > 0 || entry->write_count > 0 || entry->has_row) {
         return;
     }

@@ -2,7 +2,11 @@
  * restart. What must outlive the sessions' clients are the W rows: opens for writing, whose size
  * may have to be asked of the OSTs.
  *
- * Thread: the group's.  Memory: opens_max entries, taken by opens_init. */
+ * The limit is for new opens. Those that were there before a restart are taken in also when they
+ * are more than the limit allows by now; until enough of them have gone the table counts as full.
+ *
+ * Thread: the group's.  Memory: opens_max entries, taken by opens_init, and more when what was open
+ * before a restart does not fit. */
 #pragma once
 #include "base/list.h"
 #include "base/types.h"
@@ -21,13 +25,20 @@ struct open_entry {
     bool has_row;
 };
 
+struct open_block;
+
 struct opens {
-    struct open_entry *entries;
+    struct open_block *blocks;
     struct open_entry **buckets;
     struct open_entry *free;
     uint32_t bucket_mask;
     uint32_t count;
+    uint32_t count_max;
+    uint32_t entry_count; /* of all blocks, count_max at least */
 };
+
+/* Twice the most that open_files_max can be. */
+enum { OPENS_MOST = 2 * 1024 * 1024 };
 
 MUST_CHECK int opens_init(struct opens *opens, uint32_t opens_max);
 void opens_deinit(struct opens *opens);
@@ -40,8 +51,12 @@ bool opens_any(const struct opens *opens, struct ino ino);
 bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except);
 /* Another session than except (NULL: any) may write to it. */
 bool opens_any_writer(const struct opens *opens, struct ino ino, const struct session *except);
+/* No new open may come. */
 bool opens_is_full(const struct opens *opens);
-/* The entry, made when missing; there must be room. */
+/* Sees to an entry for an open that was there before a restart. -ERR_NO_MEMORY,
+ * -ERR_TOO_MANY_OPEN beyond OPENS_MOST. */
+MUST_CHECK int opens_reserve(struct opens *opens);
+/* The entry, made when missing; the table is not full, or one is reserved. */
 struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session);
 /* Drops the entry if nothing is left in it. */
 void opens_trim(struct opens *opens, struct open_entry *entry);

@@ -2,7 +2,8 @@
 #include "meta/operations.h"
 
 static const struct operation operations[OPCODE_COUNT] = {
-#define O(name, NAME, record_bytes, flags) [OP_##NAME] = {op_##name, record_bytes, flags},
+#define O(name, NAME, rows, record_bytes, flags)                                                   \
+    [OP_##NAME] = {op_##name, rows, record_bytes, flags},
     OPERATIONS(O)
 #undef O
 };

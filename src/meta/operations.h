@@ -17,7 +17,8 @@ enum operation_flag {
 
 struct operation {
     operation_fn *run;
-    uint16_t record_bytes; /* about the most that it adds to the log */
+    uint8_t rows;          /* that it puts, patches or deletes at the most */
+    uint16_t record_bytes; /* that it adds to the log at the most, but for its outcome */
     uint8_t flags;
 };
 
@@ -25,34 +26,34 @@ struct operation {
 const struct operation *operation_of(uint16_t opcode);
 
 #define OPERATIONS(O)                                                                              \
-    O(session_attach, SESSION_ATTACH, 200, OPERATION_CHANGES | OPERATION_NO_SESSION)               \
-    O(session_evict, SESSION_EVICT, 200, OPERATION_CHANGES | OPERATION_NO_SESSION)                 \
-    O(lookup, LOOKUP, 0, 0)                                                                        \
-    O(getattr, GETATTR, 0, 0)                                                                      \
-    O(setattr, SETATTR, 2600, OPERATION_CHANGES)                                                   \
-    O(create, CREATE, 1400, OPERATION_CHANGES)                                                     \
-    O(mknod, MKNOD, 1000, OPERATION_CHANGES)                                                       \
-    O(mkdir, MKDIR, 1100, OPERATION_CHANGES)                                                       \
-    O(symlink, SYMLINK, 5200, OPERATION_CHANGES)                                                   \
-    O(readlink, READLINK, 0, 0)                                                                    \
-    O(link, LINK, 1000, OPERATION_CHANGES)                                                         \
-    O(unlink, UNLINK, 800, OPERATION_CHANGES)                                                      \
-    O(rmdir, RMDIR, 800, OPERATION_CHANGES)                                                        \
-    O(rename, RENAME, 1800, OPERATION_CHANGES)                                                     \
-    O(open, OPEN, 1000, OPERATION_CHANGES)                                                         \
-    O(reopen, REOPEN, 200, OPERATION_CHANGES | OPERATION_REOPENS)                                  \
-    O(settle, SETTLE, 1300, OPERATION_CHANGES)                                                     \
-    O(readdir, READDIR, 0, 0)                                                                      \
-    O(inline_read, INLINE_READ, 0, 0)                                                              \
-    O(inline_write, INLINE_WRITE, 5200, OPERATION_CHANGES)                                         \
-    O(inline_convert, INLINE_CONVERT, 1000, OPERATION_CHANGES)                                     \
-    O(layout_set, LAYOUT_SET, 500, OPERATION_CHANGES)                                              \
-    O(layout_get, LAYOUT_GET, 0, 0)                                                                \
-    O(access, ACCESS, 0, 0)                                                                        \
-    O(sync, SYNC, 0, OPERATION_NO_SESSION)                                                         \
-    O(statfs, STATFS, 0, OPERATION_NO_SESSION)                                                     \
-    O(fsck_list, FSCK_LIST, 0, OPERATION_NO_SESSION)
+    O(session_attach, SESSION_ATTACH, 6, 600, OPERATION_CHANGES | OPERATION_NO_SESSION)            \
+    O(session_evict, SESSION_EVICT, 6, 600, OPERATION_CHANGES | OPERATION_NO_SESSION)              \
+    O(lookup, LOOKUP, 0, 0, 0)                                                                     \
+    O(getattr, GETATTR, 0, 0, 0)                                                                   \
+    O(setattr, SETATTR, 20, 7000, OPERATION_CHANGES)                                               \
+    O(create, CREATE, 16, 3000, OPERATION_CHANGES)                                                 \
+    O(mknod, MKNOD, 12, 2500, OPERATION_CHANGES)                                                   \
+    O(mkdir, MKDIR, 12, 2500, OPERATION_CHANGES)                                                   \
+    O(symlink, SYMLINK, 16, 8000, OPERATION_CHANGES)                                               \
+    O(readlink, READLINK, 0, 0, 0)                                                                 \
+    O(link, LINK, 12, 2500, OPERATION_CHANGES)                                                     \
+    O(unlink, UNLINK, 20, 3000, OPERATION_CHANGES)                                                 \
+    O(rmdir, RMDIR, 16, 3000, OPERATION_CHANGES)                                                   \
+    O(rename, RENAME, 32, 5000, OPERATION_CHANGES)                                                 \
+    O(open, OPEN, 24, 3500, OPERATION_CHANGES)                                                     \
+    O(reopen, REOPEN, 12, 2000, OPERATION_CHANGES | OPERATION_REOPENS)                             \
+    O(settle, SETTLE, 28, 4000, OPERATION_CHANGES)                                                 \
+    O(readdir, READDIR, 0, 0, 0)                                                                   \
+    O(inline_read, INLINE_READ, 0, 0, 0)                                                           \
+    O(inline_write, INLINE_WRITE, 16, 8000, OPERATION_CHANGES)                                     \
+    O(inline_convert, INLINE_CONVERT, 24, 4000, OPERATION_CHANGES)                                 \
+    O(layout_set, LAYOUT_SET, 6, 1200, OPERATION_CHANGES)                                          \
+    O(layout_get, LAYOUT_GET, 0, 0, 0)                                                             \
+    O(access, ACCESS, 0, 0, 0)                                                                     \
+    O(sync, SYNC, 0, 0, OPERATION_NO_SESSION)                                                      \
+    O(statfs, STATFS, 0, 0, OPERATION_NO_SESSION)                                                  \
+    O(fsck_list, FSCK_LIST, 0, 0, OPERATION_NO_SESSION)
 
-#define O(name, NAME, record_bytes, flags) operation_fn op_##name;
+#define O(name, NAME, rows, record_bytes, flags) operation_fn op_##name;
 OPERATIONS(O)
 #undef O

@@ -17,6 +17,7 @@ void parking_init(struct parking *parking) {
 }
 
 void parking_put(struct parking *parking, struct list *list, struct call *call) {
+    assert(!list_contains(&call->server_node));
     list_push_back(list, &call->server_node);
     parking->count++;
     parking->marks[mark_of(call)]++;
@@ -27,6 +28,7 @@ struct call *parking_take(struct parking *parking, struct list *list) {
     struct call *call = node ? CONTAINER_OF(node, struct call, server_node) : NULL;
 
     if (call) {
+        assert(parking->count > 0 && parking->marks[mark_of(call)] > 0);
         parking->count--;
         parking->marks[mark_of(call)]--;
     }

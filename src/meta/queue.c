@@ -3,9 +3,11 @@
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include <assert.h>
 #include <stdlib.h>
 
-enum { ORDER_RECORD_BYTES = 200, ORDERS_ENDED_A_STEP = 64 };
+enum { ORDERS_ENDED_A_STEP = 64 };
+static const struct kv_need order_need = {.rows = 2, .record_bytes = 400};
 
 int queue_init(struct order_queue *queue, struct group *group) {
     struct kv_key from = key_owner(ROW_ORDER, 0, 0, 0);
@@ -38,16 +40,14 @@ static bool order_may_leave(const struct group *group, uint64_t position) {
     return position <= kv_synced_position(group->kv) || BUG(EARLY_FREE);
 }
 
-/* The place of the OST at the head of the order's i-th chain; MAP_TARGETS_MAX when the map has none
- * any more. */
-static uint32_t target_index_of(const struct group *group, const struct order_job *job) {
+/* The OST at the head of the order's i-th chain; NULL when the map has none any more. */
+static const struct map_target *target_of(const struct group *group, const struct order_job *job) {
     const struct cluster_map *map = group->map;
     struct layout layout = order_layout(&job->row);
     uint32_t chain_id = layout_chain_at(&layout, &map->pool, job->chain_index);
     const struct map_chain *chain = cluster_map_chain(map, chain_id);
-    const struct map_target *target = chain ? cluster_map_target(map, chain->members[0]) : NULL;
 
-    return target ? (uint32_t)(target - map->targets) : MAP_TARGETS_MAX;
+    return chain ? cluster_map_target(map, chain->members[0]) : NULL;
 }
 
 static uint32_t width_of(const struct group *group, const struct order_job *job) {
@@ -88,12 +88,20 @@ static void job_answered(struct call *call) {
         cut ? call->reply.chunk_cut.resume_chunk : call->reply.chunk_delete.resume_chunk;
     uint64_t position = cut ? call->reply.chunk_cut.position : call->reply.chunk_delete.position;
 
+    assert(job->stage == ORDER_ASKING && queue->busy_count > 0);
     job->stage = ORDER_SEND;
     if (call->result < 0) {
         return;
     }
     uint64_t term = cut ? call->reply.chunk_cut.term : call->reply.chunk_delete.term;
-    struct order_target *target = &queue->targets[target_index_of(queue->group, job)];
+    const struct cluster_map *map = queue->group->map;
+    /* Who was asked, whomever the map names by now. */
+    const struct map_target *asked = cluster_map_target(map, call->header.target);
+    if (!asked) {
+        call->result = -ERR_STALE_MAP; /* Nobody could be asked for a sync of it. */
+        return;
+    }
+    struct order_target *target = &queue->targets[asked - map->targets];
     if (target->term != 0 && target->term != term) {
         job->stage = ORDER_ASKING;
         orders_again(queue, target);
@@ -115,6 +123,7 @@ static void job_answered(struct call *call) {
 static void job_send(struct group *group, struct order_job *job, struct target_id target) {
     struct call *call = &job->call;
 
+    assert(job->stage == ORDER_SEND && !job->again);
     call->header.target = target;
     call->header.slot = ino_slot(job->ino);
     call->origin = &group->actor;
@@ -154,10 +163,10 @@ static void job_step(struct group *group, struct order_job *job) {
             job->round = queue->rounds_begun + 1;
             return;
         }
-        uint32_t index = target_index_of(group, job);
-        if (index < MAP_TARGETS_MAX) {
+        const struct map_target *target = target_of(group, job);
+        if (target) {
             job->call.result = 0;
-            job_send(group, job, group->map->targets[index].id);
+            job_send(group, job, target->id);
         } else {
             job_next_target(job);
         }
@@ -195,6 +204,7 @@ static void rows_take(struct group *group) {
         }
         while (queue->jobs[place].stage != ORDER_IDLE) {
             place++;
+            assert(place < ORDER_JOBS); /* busy_count says that one is idle. */
         }
         struct order_job *job = &queue->jobs[place];
         job->queue = queue;
@@ -227,16 +237,16 @@ static int cut_done(struct transaction *transaction, const struct order_job *job
 static void job_end(struct group *group, struct order_job *job) {
     struct transaction transaction;
 
-    if (!kv_admit(group->kv, KV_CLASS_BACKGROUND, ORDER_RECORD_BYTES, 0)) {
+    if (transaction_begin(&transaction, group, KV_CLASS_BACKGROUND, &order_need) < 0) {
         return;
     }
-    transaction_begin(&transaction, group, true);
     int r = job->row.kind == ORDER_CUT ? cut_done(&transaction, job) : 0;
     r = r < 0 ? r : transaction_delete(&transaction, &job->key);
     if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
+    assert(job->stage == ORDER_ENDING && job->round <= group->orders.rounds_ended);
     (void)transaction_commit(&transaction);
     job->stage = ORDER_IDLE;
     group->orders.busy_count--;
@@ -257,6 +267,7 @@ static void round_look(struct order_queue *queue) {
 static void sync_answered(struct call *call) {
     struct order_sync *sync = call->context;
 
+    assert(sync->busy && sync->queue->targets[sync->target_index].in_round);
     sync->busy = false;
     if (call->result == -ERR_STALE_TERM) {
         orders_again(sync->queue, &sync->queue->targets[sync->target_index]);
@@ -311,6 +322,7 @@ static void round_step(struct group *group, uint32_t waiting_count) {
     bool running = queue->rounds_begun != queue->rounds_ended;
     bool crowded = waiting_count > 0 && waiting_count == queue->busy_count;
 
+    assert(queue->rounds_begun - queue->rounds_ended <= 1);
     if (!running && waiting_count > 0 &&
         (queue->ticked || queue->urgent || (crowded && queue->busy_count == ORDER_JOBS))) {
         queue->rounds_begun++;
@@ -332,6 +344,7 @@ static void round_step(struct group *group, uint32_t waiting_count) {
 void queue_step(struct group *group) {
     struct order_queue *queue = &group->orders;
     uint32_t waiting_count = 0;
+    uint32_t busy_count = 0;
 
     if (!group->rpc) {
         return;
@@ -353,7 +366,9 @@ void queue_step(struct group *group) {
             job_end(group, job);
         }
         waiting_count += job->stage == ORDER_WAITING;
+        busy_count += job->stage != ORDER_IDLE;
     }
+    assert(busy_count == queue->busy_count);
     round_step(group, waiting_count);
     queue->ticked = false;
 }

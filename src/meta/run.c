@@ -4,15 +4,21 @@
 #include "meta/open.h"
 #include "meta/operations.h"
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room. */
 enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL };
 
-enum { RUN_PENDING_MAX = 64 };
+enum { RUN_PENDING_MAX = 64, RENEW_ROWS = 24, RENEW_RECORD_BYTES = 3000 };
 
-static enum kv_class kv_class_of(uint8_t message_class) {
-    switch (message_class) {
+/* What presents an open is a part of attaching, and waits for room as that does. */
+static enum kv_class kv_class_of(const struct call *call) {
+    if (call->header.opcode == OP_REOPEN) {
+        return KV_CLASS_CONTROL;
+    }
+    switch (call->header.message_class) {
     case MESSAGE_CONTROL:
         return KV_CLASS_CONTROL;
     case MESSAGE_RELEASE:
@@ -36,7 +42,7 @@ void run_arrived(struct group *group, struct call *call) {
 }
 
 static int outcome_renew_stage(struct transaction *transaction, const struct outcome_head *head) {
-    const struct opens *opens = &transaction->group->opens;
+    struct opens *opens = &transaction->group->opens;
     bool closes = head->open_flags & OUTCOME_CLOSES;
     struct effect effect = {.kind = closes ? EFFECT_CLOSE : EFFECT_OPEN,
                             .ino = {head->ino},
@@ -51,11 +57,11 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
     if (closes) {
         return close_stage(transaction, row, &effect, &freed);
     }
-    if (opens_is_full(opens) && !opens_find(opens, effect.ino, transaction->session)) {
-        return -ERR_TOO_MANY_OPEN;
+    r = opens_find(opens, effect.ino, transaction->session) ? 0 : opens_reserve(opens);
+    if (r == 0) {
+        transaction_effect(transaction, effect);
     }
-    transaction_effect(transaction, effect);
-    return 0;
+    return r;
 }
 
 /* An open that a call from before the restart gave, or a close: memory has lost it, and the client
@@ -63,6 +69,10 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
 static int outcome_renew(struct group *group, struct session *session, struct call *call,
                          const struct kv_outcome *outcome) {
     const struct outcome_head *head = (const void *)outcome->reply.data;
+    const struct kv_need need = {.rows = RENEW_ROWS,
+                                 .record_bytes = RENEW_RECORD_BYTES,
+                                 .session = session->id,
+                                 .floor = outcome->floor};
     uint8_t copy[KV_REPLY_BYTES_MAX];
     struct transaction transaction;
     struct kv_outcome renewed = *outcome;
@@ -73,14 +83,17 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
     memcpy(copy, outcome->reply.data, outcome->reply.size);
     ((struct outcome_head *)(void *)copy)->term = group->term;
     renewed.reply.data = copy;
-    transaction_begin(&transaction, group, true);
+    int r = transaction_begin(&transaction, group, kv_class_of(call), &need);
+    if (r < 0) {
+        return -ERR_BUSY; /* not looked at: it comes again */
+    }
     transaction.session = session;
     transaction.call = call;
-    int r = outcome_renew_stage(&transaction, head);
+    r = outcome_renew_stage(&transaction, head);
     r = r < 0 ? r : transaction_outcome(&transaction, &renewed);
     if (r < 0) {
         transaction_abort(&transaction);
-        return r == -ERR_NO_SPACE ? -ERR_BUSY : r;
+        return r;
     }
     (void)transaction_commit(&transaction);
     return 0;
@@ -188,11 +201,12 @@ static enum run_result fail(struct group *group, struct session *session, struct
 
     if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode) &&
         !passing && !session_failure_keep(session, call->header.sequence, result)) {
+        const struct kv_need need = {.session = session->id, .floor = session->floor};
         struct transaction transaction;
 
-        transaction_begin(&transaction, group, true);
+        int r = transaction_begin(&transaction, group, kv_class_of(call), &need);
         transaction.session = session;
-        int r = outcome_stage(&transaction, call, result);
+        r = r < 0 ? r : outcome_stage(&transaction, call, result);
         if (r < 0) {
             transaction_abort(&transaction);
             result = -ERR_BUSY;
@@ -204,16 +218,87 @@ static enum run_result fail(struct group *group, struct session *session, struct
     return RUN_OVER;
 }
 
+/* Once the operation has ended with it; the runs before, which met PENDING, have not got so far.
+ * One line a second at most: a program may try again and again. */
+static void damage_log(const struct transaction *transaction, const struct call *call) {
+    struct group *group = transaction->group;
+    const struct kv_options *options = &group->options.kv;
+    char line[256];
+
+    if (!transaction->damage || !options->log || group->now_ns < group->damage_quiet_ns) {
+        return;
+    }
+    group->damage_quiet_ns = group->now_ns + NS_PER_S;
+    (void)snprintf(line, sizeof line,
+                   "target %u: %s failed: inode %" PRIu64 " is damaged, %s: run `shoal fsck DIR`, "
+                   "it names all that is",
+                   (unsigned)group->options.target.value, wire_name(call->header.opcode),
+                   transaction->damaged.value, transaction->damage);
+    options->log(options->log_context, line);
+}
+
+/* On a full disk what frees space has a little of its own. */
+static bool frees_space(const struct call *call) {
+    uint16_t opcode = call->header.opcode;
+
+    return opcode == OP_UNLINK || opcode == OP_RMDIR || opcode == OP_OPEN ||
+           (opcode == OP_SETATTR && (call->request.setattr.valid & SETATTR_SIZE));
+}
+
+static int operation_begin(struct transaction *transaction, struct group *group,
+                           const struct operation *operation, struct session *session,
+                           struct call *call) {
+    struct kv_need need = {.rows = operation->rows, .record_bytes = operation->record_bytes};
+
+    if (!(operation->flags & OPERATION_CHANGES)) {
+        transaction_begin_read(transaction, group);
+        return 0;
+    }
+    if (call->header.opcode == OP_SETATTR || call->header.opcode == OP_INLINE_WRITE) {
+        need.value_bytes = INLINE_PIECES_MAX * INLINE_PIECE_BYTES;
+    }
+    if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode)) {
+        need.session = session->id;
+        need.floor = session->floor;
+    }
+    int r = transaction_begin(transaction, group, kv_class_of(call), &need);
+    if (r == -ERR_NO_SPACE && frees_space(call)) {
+        r = transaction_begin(transaction, group, KV_CLASS_FREEING, &need);
+    }
+    return r;
+}
+
+/* On a full disk clients are told at once: a close is sent again later, and stands in nobody's way.
+ * So is who evicts, as a client may wait for that. What attaches, and the group's own, waits. */
+static bool is_told_of_space(const struct call *call) {
+    uint8_t message_class = call->header.message_class;
+
+    return message_class == MESSAGE_REQUEST || call->header.opcode == OP_SESSION_EVICT ||
+           (message_class == MESSAGE_RELEASE && wire_is_mutation(call->header.opcode));
+}
+
+/* It has no room: it waits for that, or is told. */
+static enum run_result run_refused(struct group *group, struct session *session, struct call *call,
+                                   int result) {
+    if (result == -ERR_BUSY || (result == -ERR_NO_SPACE && is_told_of_space(call))) {
+        group->counters.totals.refused++;
+        return fail(group, session, call, result);
+    }
+    return RUN_FULL;
+}
+
 static enum run_result run_operation(struct group *group, const struct operation *operation,
                                      struct session *session, struct call *call) {
     struct transaction transaction;
-    bool changes = operation->flags & OPERATION_CHANGES;
+    int r = operation_begin(&transaction, group, operation, session, call);
 
-    transaction_begin(&transaction, group, changes);
+    if (r < 0) {
+        return run_refused(group, session, call, r);
+    }
     transaction.call = call;
     transaction.session = session;
     memset(&call->reply, 0, sizeof call->reply);
-    int r = operation->run(&transaction, call);
+    r = operation->run(&transaction, call);
     if (r == 0 && session && call->header.sequence != 0 && !transaction.repeatable &&
         wire_is_mutation(call->header.opcode)) {
         r = outcome_stage(&transaction, call, transaction.answer);
@@ -222,10 +307,8 @@ static enum run_result run_operation(struct group *group, const struct operation
         return commit(&transaction, call);
     }
     transaction_abort(&transaction);
-    if (transaction.full) {
-        return RUN_FULL;
-    }
     if (r != -ERR_PENDING) {
+        damage_log(&transaction, call);
         return fail(group, session, call, r);
     }
     return transaction.stalled ? RUN_STALLED : RUN_PARKED;
@@ -263,8 +346,7 @@ static int session_part(struct group *group, const struct operation *operation, 
     return r;
 }
 
-/* Without room: refuses it, unless it is another copy of a call that was run. */
-static enum run_result run_call(struct group *group, struct call *call, bool room) {
+static enum run_result run_call(struct group *group, struct call *call) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
     int r = 0;
@@ -287,43 +369,14 @@ static enum run_result run_call(struct group *group, struct call *call, bool roo
         group_answer(group, call, r);
         return RUN_OVER;
     }
-    if (!room) {
-        group->counters.totals.refused++;
-        return fail(group, session, call, -ERR_NO_SPACE);
-    }
-    enum run_result result = run_operation(group, operation, session, call);
-    if (result == RUN_FULL) {
-        /* The record was full; an empty one takes any operation, if the ring has room. */
-        group_seal(group);
-        result = run_operation(group, operation, session, call);
-    }
-    return result;
-}
-
-static bool has_room(struct group *group, const struct call *call) {
-    const struct operation *operation = operation_of(call->header.opcode);
-    bool writes = operation && operation->record_bytes > 0 && group->stage == GROUP_SERVING;
-
-    if (!writes ||
-        kv_admit(group->kv, kv_class_of(call->header.message_class), operation->record_bytes, 0)) {
-        return true;
-    }
-    /* A full disk below leaves ls, cat and rm alone for a while yet. */
-    bool helps = call->header.opcode == OP_OPEN || call->header.opcode == OP_UNLINK;
-    return helps && kv_is_out_of_space(group->kv) &&
-           kv_admit_last(group->kv, operation->record_bytes);
+    return run_operation(group, operation, session, call);
 }
 
 /* Runs a call if the log has room for it, and parks it when it has to wait for something else. */
 static enum run_result run_one(struct group *group, struct call *call, struct list *rows) {
     uint8_t message_class = call->header.message_class;
-    enum run_result result = RUN_FULL;
+    enum run_result result = run_call(group, call);
 
-    if (has_room(group, call)) {
-        result = run_call(group, call, true);
-    } else if (kv_is_out_of_space(group->kv) && message_class == MESSAGE_REQUEST) {
-        result = run_call(group, call, false);
-    }
     if (result == RUN_PARKED || result == RUN_STALLED) {
         struct list *list = result == RUN_PARKED ? rows : &group->parking.group[message_class];
 

@@ -68,13 +68,17 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
     sessions->count++;
     sessions->unattached_count++;
     sessions->evicting_count += row->state == SESSION_EVICTING;
+    assert(sessions->unattached_count <= sessions->count);
+    assert(sessions->evicting_count <= sessions->count);
     return session;
 }
 
 void sessions_drop(struct sessions *sessions, struct session *session) {
     struct session **link = bucket_of(sessions, session->id);
 
-    assert(list_is_empty(&session->opens));
+    assert(list_is_empty(&session->opens) && list_is_empty(&session->evict_calls));
+    assert(session->attached || sessions->unattached_count > 0);
+    assert(session->state != SESSION_EVICTING || sessions->evicting_count > 0);
     while (*link != session) {
         link = &(*link)->next;
     }
@@ -89,6 +93,7 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
 }
 
 void session_attached(struct sessions *sessions, struct session *session) {
+    assert(session->attached || sessions->unattached_count > 0);
     sessions->unattached_count -= !session->attached;
     session->attached = true;
 }

@@ -3,9 +3,12 @@
 #include "meta/eviction.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include "meta/move.h"
+#include <assert.h>
 #include <stdlib.h>
 
-enum { SETTLE_RECORD_BYTES = 900 };
+/* With a close: the writer's row, its moves as orders, and the file if that was its last. */
+static const struct kv_need settle_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 int settle_init(struct settle *settle, struct group *group) {
     settle->group = group;
@@ -52,6 +55,8 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
         job->again = true;
         return;
     }
+    assert(settle->busy_count < SETTLE_JOBS);
+    assert(!session || session->state == SESSION_EVICTING);
     job = settle->jobs;
     while (job->stage != SETTLE_IDLE) {
         job++;
@@ -68,7 +73,7 @@ static int job_read(struct group *group, struct settle_job *job) {
     struct transaction transaction;
     const struct inode_row *row;
 
-    transaction_begin(&transaction, group, false);
+    transaction_begin_read(&transaction, group);
     int r = inode_get(&transaction, job->ino, &row);
     if (r < 0) {
         return r;
@@ -91,18 +96,23 @@ static void ask_answered(struct call *call) {
     struct settle_ask *ask = call->context;
     struct settle_job *job = ask->job;
 
+    assert(ask->busy && !ask->failed && job->stage == SETTLE_ASK);
+    job->settle->no_space = call->result == -ERR_NO_SPACE;
     if (call->result < 0) {
         ask->failed = true;
         return;
     }
     ask->busy = false;
     job->answer_count++;
+    assert(job->answer_count <= job->chain_next);
     job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
 }
 
 static void ask_send(struct group *group, struct settle_job *job, struct settle_ask *ask) {
     struct call *call = &ask->call;
 
+    assert(!ask->busy || (ask->failed && ask->job == job));
+    assert(!job->session || job->session->state == SESSION_EVICTING);
     call->header.opcode = OP_CHUNK_LENGTH;
     call->header.slot = ino_slot(job->ino);
     call->origin = &group->actor;
@@ -183,6 +193,7 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
 }
 
 static void job_over(struct group *group, struct settle_job *job) {
+    assert(job->stage == SETTLE_END && group->settle.busy_count > 0);
     if (job->session) {
         eviction_close_apply(group, job->session, job->ino);
     }
@@ -195,10 +206,9 @@ static void job_over(struct group *group, struct settle_job *job) {
 static void job_end(struct group *group, struct settle_job *job) {
     struct transaction transaction;
 
-    if (!kv_admit(group->kv, KV_CLASS_CONTROL, SETTLE_RECORD_BYTES, 0)) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &settle_need) < 0) {
         return;
     }
-    transaction_begin(&transaction, group, true);
     int r = job_record(&transaction, job);
     if (r < 0) {
         transaction_abort(&transaction);

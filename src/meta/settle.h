@@ -45,6 +45,7 @@ struct settle {
     struct settle_job *jobs;
     uint32_t busy_count;
     bool ticked;
+    bool no_space; /* what a storage target answered last */
 };
 
 MUST_CHECK int settle_init(struct settle *settle, struct group *group);

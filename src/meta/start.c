@@ -2,8 +2,11 @@
  * serves: sessions, and who had what open for writing. Reading may have to wait for the disk. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+static const struct kv_need start_need = {.rows = 3, .value_bytes = 1000, .record_bytes = 1000};
 
 static int problem_say(char problem[256], int result, const char *text) {
     (void)snprintf(problem, 256, "%s", text);
@@ -72,8 +75,8 @@ static int format(struct group *group) {
     }
     memcpy(row.cluster_id, map->cluster_id, sizeof row.cluster_id);
     numbers_load(&group->numbers, &counters);
-    transaction_begin(&transaction, group, true);
-    int r = transaction_put(&transaction, &key, &row, sizeof row);
+    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &start_need);
+    r = r < 0 ? r : transaction_put(&transaction, &key, &row, sizeof row);
     if (r == 0 && map->slot_groups[0] == group->map_group) {
         r = format_root(&transaction);
     }
@@ -119,11 +122,16 @@ static int lost_note(struct group *group, const struct counters_row *counters) {
         return r;
     }
     memcpy(&row.counter_from, counters->ino_next, sizeof counters->ino_next);
-    kv_begin(group->kv);
+    struct kv_grant grant;
+    r = kv_admit(group->kv, KV_CLASS_CONTROL, &start_need, &grant);
+    if (r < 0) {
+        return -ERR_PENDING;
+    }
+    kv_begin(group->kv, &grant);
     r = kv_put(group->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
     if (r < 0) {
         kv_abort(group->kv);
-        return r == -ERR_NO_SPACE ? -ERR_PENDING : r;
+        return r;
     }
     (void)kv_commit(group->kv);
     return 0;
@@ -206,8 +214,9 @@ static int load_writer(struct group *group, const struct kv_key *key, struct byt
     if (r < 0 || !session) {
         return r < 0 ? r : -ERR_CORRUPT;
     }
-    if (opens_is_full(&group->opens)) {
-        return -ERR_NO_MEMORY;
+    r = opens_reserve(&group->opens);
+    if (r < 0) {
+        return r;
     }
     opens_get(&group->opens, (struct ino){fields.id}, session)->has_row = true;
     return 0;
@@ -286,6 +295,7 @@ int load_step(struct group *group) {
             group_sync_want(group, kv_position(group->kv));
             return -ERR_PENDING;
         }
+        assert(group->sessions.unattached_count == group->sessions.count);
         group->load_stage = LOAD_DONE;
         break;
     case LOAD_DONE:

@@ -2,8 +2,10 @@
  * every session that was known has attached anew, and so presented its opens, or has ended. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include <assert.h>
 
-enum { SWEEP_RECORD_BYTES = 600, SWEEP_A_STEP = 32 };
+enum { SWEEP_A_STEP = 32 };
+static const struct kv_need orphan_need = {.rows = 12, .record_bytes = 1200};
 
 static int orphan_free(struct group *group, struct ino ino) {
     struct transaction transaction;
@@ -12,10 +14,9 @@ static int orphan_free(struct group *group, struct ino ino) {
     if (opens_any(&group->opens, ino)) {
         return 0;
     }
-    if (!kv_admit(group->kv, KV_CLASS_BACKGROUND, SWEEP_RECORD_BYTES, 0)) {
+    if (transaction_begin(&transaction, group, KV_CLASS_BACKGROUND, &orphan_need) < 0) {
         return -ERR_PENDING;
     }
-    transaction_begin(&transaction, group, true);
     int r = inode_get(&transaction, ino, &row);
     if (r == 0) {
         r = row->nlink == 0 ? inode_free(&transaction, ino, row) : -ERR_CORRUPT;
@@ -45,13 +46,14 @@ void sweep_step(struct group *group) {
         struct kv_cursor cursor = group->sweep_cursor;
         struct bytes value;
 
+        assert(group->sessions.unattached_count == 0);
         int r = kv_next(group->kv, &cursor, &value);
         if (r == -ERR_NOT_FOUND) {
             group->sweep_stage = SWEEP_DONE;
             return;
         }
         r = r < 0 ? r : orphan_free(group, (struct ino){kv_key_split(&cursor.key).id});
-        if (r == -ERR_PENDING || r == -ERR_NO_SPACE) {
+        if (r == -ERR_PENDING) {
             return;
         }
         /* A damaged row stays where it is, for fsck to name. */

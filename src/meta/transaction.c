@@ -4,23 +4,47 @@
 #include "meta/group_internal.h"
 #include <assert.h>
 
-void transaction_begin(struct transaction *transaction, struct group *group, bool changes) {
-    *transaction = (struct transaction){
-        .group = group,
-        .now_ns = (int64_t)group->wall_ns,
-        .staging = changes,
-    };
-    if (changes) {
-        transaction->epoch = numbers_epoch(&group->numbers, group->wall_ns);
-        kv_begin(group->kv);
+void transaction_begin_read(struct transaction *transaction, struct group *group) {
+    *transaction = (struct transaction){.group = group, .now_ns = (int64_t)group->wall_ns};
+}
+
+int transaction_begin(struct transaction *transaction, struct group *group,
+                      enum kv_class message_class, const struct kv_need *need) {
+    /* What is put stands in the record; what is patched are rows of fixed size, and inline data. */
+    const struct kv_need whole = {.rows = need->rows + NUMBERS_ROWS,
+                                  .value_bytes = need->value_bytes + need->record_bytes +
+                                                 need->rows * ROW_BYTES_MAX + NUMBERS_RECORD_BYTES,
+                                  .record_bytes = need->record_bytes + NUMBERS_RECORD_BYTES,
+                                  .drops = need->drops,
+                                  .session = need->session,
+                                  .floor = need->floor};
+    struct kv_grant grant;
+    int r = kv_admit(group->kv, message_class, &whole, &grant);
+
+    /* A record is sealed with the row of numbers only, which tells what all in it has used. */
+    if (r == 0 && kv_must_seal(group->kv, &whole)) {
+        group_seal(group);
+        r = kv_admit(group->kv, message_class, &whole, &grant);
     }
+    transaction_begin_read(transaction, group);
+    if (r == 0) {
+        transaction->staging = true;
+        transaction->epoch = numbers_epoch(&group->numbers, group->wall_ns);
+        kv_begin(group->kv, &grant);
+    }
+    return r;
 }
 
 uint64_t transaction_commit(struct transaction *transaction) {
     struct group *group = transaction->group;
 
     assert(transaction->staging);
+    assert(transaction->epoch == group->numbers.epoch);
+    uint64_t next = kv_position(group->kv) + 1;
     uint64_t position = kv_commit(group->kv);
+    /* Orders and truncations name the record that they stand in. */
+    assert(position == next || !transaction->changed);
+    (void)next;
     transaction->staging = false;
     /* Also of a run that staged nothing: its answer may name them. */
     numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
@@ -51,39 +75,34 @@ int transaction_next(struct transaction *transaction, struct kv_cursor *cursor,
     return kv_next(transaction->group->kv, cursor, ret_value);
 }
 
-/* What staging answered. */
-static int staged(struct transaction *transaction, int result) {
-    transaction->changed = true;
-    if (result == -ERR_NO_SPACE) {
-        transaction->full = true;
-    }
-    return result;
-}
-
 int transaction_put(struct transaction *transaction, const struct kv_key *key, const void *row,
                     size_t size_bytes) {
     assert(transaction->staging);
-    return staged(transaction,
-                  kv_put(transaction->group->kv, key, (struct bytes){row, size_bytes}));
+    transaction->changed = true;
+    return kv_put(transaction->group->kv, key, (struct bytes){row, size_bytes});
 }
 
 int transaction_patch(struct transaction *transaction, const struct kv_key *key, size_t offset,
                       struct bytes patch) {
     assert(transaction->staging);
-    return staged(transaction, kv_patch(transaction->group->kv, key, offset, patch));
+    transaction->changed = true;
+    return kv_patch(transaction->group->kv, key, offset, patch);
 }
 
 int transaction_delete(struct transaction *transaction, const struct kv_key *key) {
     assert(transaction->staging);
-    return staged(transaction, kv_delete(transaction->group->kv, key));
+    transaction->changed = true;
+    return kv_delete(transaction->group->kv, key);
 }
 
 int transaction_outcome(struct transaction *transaction, const struct kv_outcome *outcome) {
     assert(transaction->staging);
-    return staged(transaction, kv_outcome_put(transaction->group->kv, outcome));
+    transaction->changed = true;
+    return kv_outcome_put(transaction->group->kv, outcome);
 }
 
 void transaction_effect(struct transaction *transaction, struct effect effect) {
+    assert(transaction->staging); /* It takes effect at a commit, or is lost. */
     assert(transaction->effect_count < EFFECTS_MAX);
     transaction->effects[transaction->effect_count++] = effect;
 }
@@ -92,6 +111,7 @@ int transaction_ino(struct transaction *transaction, struct slot slot, struct in
     struct numbers *numbers = &transaction->group->numbers;
     uint64_t counter = 0;
 
+    assert(transaction->staging);
     int r = numbers_ino(numbers, transaction->inos_used, &counter);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);
@@ -105,6 +125,7 @@ int transaction_ino(struct transaction *transaction, struct slot slot, struct in
 int transaction_generation(struct transaction *transaction, uint32_t *ret_generation) {
     struct numbers *numbers = &transaction->group->numbers;
 
+    assert(transaction->staging);
     int r = numbers_generation(numbers, transaction->generations_used, ret_generation);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);

@@ -3,8 +3,7 @@
  *
  * A read answers -ERR_PENDING when the row is not in memory; the operation passes that on and runs
  * again from its beginning. A row that was read stays valid until commit or abort, also across
- * staging. Functions pass errors of staging on too; whoever runs the operation knows from
- * transaction->full that the record could not take it, and tries again in the next one.
+ * staging, whose room was set aside at the beginning: it fails only with the log itself.
  *
  * Thread: the group's.  Memory: on the stack of the group's step. */
 #pragma once
@@ -47,13 +46,14 @@ struct transaction {
     int64_t now_ns;          /* since 1970 */
     bool staging;            /* between kv_begin and commit or abort */
     bool changed;            /* something is staged */
-    bool full;               /* the record could not take more */
     bool stalled;            /* PENDING is for something that the group itself does */
     bool after_sync;         /* the answer leaves when the record is on disk */
     uint64_t sync_position;  /* likewise, of an earlier record; 0: none */
     bool repeatable;         /* running it again is right: no outcome is kept */
     bool held;               /* the reply is left to a job of the group */
     int answer;              /* what a run that succeeded answers: 0 but for a lost race */
+    struct ino damaged;      /* what it has found wrong, for the line in the log */
+    const char *damage;      /* in words; NULL: nothing */
     uint32_t inos_used;
     uint32_t generations_used;
     int64_t inode_delta;
@@ -61,8 +61,12 @@ struct transaction {
     struct effect effects[EFFECTS_MAX];
 };
 
-/* Changes: whether anything may be staged. */
-void transaction_begin(struct transaction *transaction, struct group *group, bool changes);
+/* One that stages nothing. */
+void transaction_begin_read(struct transaction *transaction, struct group *group);
+/* One that stages up to `need`. -ERR_PENDING, -ERR_NO_SPACE, -ERR_BUSY: as kv_admit says, and
+ * nothing has begun. */
+MUST_CHECK int transaction_begin(struct transaction *transaction, struct group *group,
+                                 enum kv_class message_class, const struct kv_need *need);
 /* Answers the position of the record. */
 uint64_t transaction_commit(struct transaction *transaction);
 void transaction_abort(struct transaction *transaction);
@@ -85,6 +89,14 @@ void transaction_effect(struct transaction *transaction, struct effect effect);
 MUST_CHECK static inline int transaction_stall(struct transaction *transaction) {
     transaction->stalled = true;
     return -ERR_PENDING;
+}
+/* For an operation that meets rows that are whole each by itself and contradict one another: it
+ * ends with -ERR_CORRUPT, and the log gets a line with inode and words. */
+MUST_CHECK static inline int transaction_damage(struct transaction *transaction, struct ino ino,
+                                                const char *damage) {
+    transaction->damaged = ino;
+    transaction->damage = damage;
+    return -ERR_CORRUPT;
 }
 /* Draw numbers; -ERR_PENDING until there are any on disk. */
 MUST_CHECK int transaction_ino(struct transaction *transaction, struct slot slot,

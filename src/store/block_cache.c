@@ -73,6 +73,7 @@ const uint8_t *block_cache_find(struct block_cache *cache, uint64_t block) {
 static void slot_empty(struct block_cache *cache, uint32_t *link) {
     struct block_cache_slot *slot = &cache->slots[*link - 1];
 
+    assert(cache->used_count > 0 && slot->block > 0);
     *link = slot->next;
     *slot = (struct block_cache_slot){0};
     cache->used_count--;
@@ -103,6 +104,7 @@ void block_cache_insert(struct block_cache *cache, uint64_t block, const uint8_t
     uint32_t place = slot_for_new(cache);
     uint32_t *bucket = bucket_of(cache, block);
 
+    assert(cache->used_count < cache->slot_count && cache->slots[place].block == 0);
     cache->slots[place] = (struct block_cache_slot){.block = block, .next = *bucket};
     *bucket = place + 1;
     cache->used_count++;

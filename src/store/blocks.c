@@ -8,6 +8,13 @@
 
 enum { WORD_BITS = 64 };
 
+/* Free, in quarantine, or somebody's: a block is one of them. */
+static bool is_balanced(const struct blocks *blocks) {
+    return blocks->piece.count <= blocks->free_count &&
+           blocks->free_count + blocks->quarantine_blocks <= blocks->block_count &&
+           (blocks->freed_count == 0) == (blocks->quarantine_blocks == 0);
+}
+
 int blocks_init(struct blocks *blocks, uint64_t block_count_max, uint32_t freed_max) {
     uint64_t regions = (block_count_max + BLOCKS_REGION_BLOCKS - 1) / BLOCKS_REGION_BLOCKS;
 
@@ -43,6 +50,7 @@ void blocks_deinit(struct blocks *blocks) {
 static void bound_set(struct blocks *blocks, uint32_t region, uint16_t bound) {
     uint32_t node = blocks->leaf_count + region;
 
+    assert(region < blocks->region_count && bound <= BLOCKS_REGION_BLOCKS);
     blocks->bounds[node] = bound;
     for (node /= 2; node > 0; node /= 2) {
         const uint16_t *children = &blocks->bounds[2 * node];
@@ -157,12 +165,14 @@ void blocks_grow(struct blocks *blocks, uint64_t block_count) {
         blocks->free_count += count;
         blocks->block_count += count;
     }
+    assert(is_balanced(blocks));
 }
 
 int blocks_mark(struct blocks *blocks, uint64_t block) {
     if (block >= blocks->block_count || !blocks_is_free(blocks, block)) {
         return -ERR_CORRUPT;
     }
+    assert(blocks->freed_count == 0 && blocks->piece.count == 0);
     bits_fill(blocks, (struct extent){block, 1}, true);
     blocks->free_count--;
     return 0;
@@ -222,6 +232,7 @@ static uint32_t large_take(struct blocks *blocks, uint32_t want, uint64_t *ret_f
     uint32_t count = run_find(blocks, *next, want, ret_first);
 
     if (count) {
+        assert(count <= want && *ret_first + count <= blocks->block_count);
         bits_fill(blocks, (struct extent){*ret_first, count}, true);
         *next = *ret_first + count;
         *next = *next < blocks->block_count ? *next : 0;
@@ -231,6 +242,7 @@ static uint32_t large_take(struct blocks *blocks, uint32_t want, uint64_t *ret_f
 
 /* The next piece continues where this one stopped. */
 static void piece_return(struct blocks *blocks) {
+    assert(blocks->piece.first + blocks->piece.count <= blocks->block_count);
     blocks->next[BLOCKS_LANE_SMALL] = blocks->piece.first;
     if (blocks->piece.count) {
         bits_free(blocks, blocks->piece);
@@ -274,13 +286,16 @@ uint32_t blocks_take(struct blocks *blocks, enum blocks_lane lane, uint32_t want
             count = large_take(blocks, want, ret_first);
         }
     }
+    assert(count <= blocks->free_count);
     blocks->free_count -= count;
+    assert(is_balanced(blocks));
     return count;
 }
 
 void blocks_give_back(struct blocks *blocks, struct extent extent) {
     bits_free(blocks, extent);
     blocks->free_count += extent.count;
+    assert(is_balanced(blocks));
 }
 
 bool blocks_can_free(const struct blocks *blocks, uint32_t count) {
@@ -291,10 +306,17 @@ void blocks_free(struct blocks *blocks, struct extent extent, uint64_t position,
                  uint64_t read_number) {
     uint32_t index = (blocks->freed_first + blocks->freed_count) % blocks->freed_max;
 
+    const struct blocks_freed *newest =
+        &blocks->freed[(index + blocks->freed_max - 1) % blocks->freed_max];
+
     assert(blocks->freed_count < blocks->freed_max);
+    assert(extent.first + extent.count <= blocks->block_count);
+    assert(blocks->freed_count == 0 ||
+           (newest->position <= position && newest->read_number <= read_number));
     blocks->freed[index] = (struct blocks_freed){extent, position, read_number};
     blocks->freed_count++;
     blocks->quarantine_blocks += extent.count;
+    assert(is_balanced(blocks));
 }
 
 uint64_t blocks_release(struct blocks *blocks, uint64_t synced, uint64_t oldest_read) {
@@ -313,5 +335,6 @@ uint64_t blocks_release(struct blocks *blocks, uint64_t synced, uint64_t oldest_
     }
     blocks->free_count += released;
     blocks->quarantine_blocks -= released;
+    assert(is_balanced(blocks));
     return released;
 }

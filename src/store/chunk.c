@@ -1,6 +1,7 @@
 /* See chunk.h. */
 #include "store/chunk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 int change_init(struct change *change, struct blocks *blocks, uint32_t extents_max) {
@@ -117,8 +118,8 @@ void change_begin(struct change *change, struct kv *kv) {
     change->kv = kv;
     change->row_count = 0;
     change->extent_count = 0;
+    change->bitmap_count = 0;
     change->block_delta = 0;
-    kv_begin(kv);
 }
 
 static int extent_add(struct change *change, uint64_t block, bool used) {
@@ -150,6 +151,7 @@ static int row_add(struct change *change, const struct chunk_id *id, struct exte
     uint8_t first = (uint8_t)(part.first % BLOCKS_PER_SEGMENT);
     struct bytes old = {0};
 
+    assert(part.count > 0 && first + part.count <= BLOCKS_PER_SEGMENT);
     if (change->row_count == CHANGE_ROWS_MAX) {
         return -ERR_BUSY;
     }
@@ -195,6 +197,29 @@ int change_entries(struct change *change, const struct chunk_id *id, struct exte
 
 int change_holes(struct change *change, const struct chunk_id *id, struct extent range) {
     return rows_add(change, id, range, NULL);
+}
+
+int change_checksum(struct change *change, const struct chunk_id *id, uint64_t block,
+                    const struct block_entry *entry) {
+    struct change_row *row = &change->rows[change->row_count];
+    uint8_t first = (uint8_t)(block % BLOCKS_PER_SEGMENT);
+    struct bytes old = {0};
+
+    if (change->row_count == CHANGE_ROWS_MAX) {
+        return -ERR_BUSY;
+    }
+    *row = (struct change_row){.key = chunk_key(id, 1 + block / BLOCKS_PER_SEGMENT),
+                               .first = first,
+                               .count = 1,
+                               .entries = entry};
+    int r = segment_get(change->kv, &row->key, &old);
+
+    row->size = old.size;
+    if (r == 0 && entry_at(old, first).block != entry->block) {
+        r = -ERR_CORRUPT;
+    }
+    change->row_count += r == 0;
+    return r;
 }
 
 int change_row_delete(struct change *change, const struct kv_key *key, struct bytes value) {
@@ -262,6 +287,7 @@ static int bitmaps_read(struct change *change) {
             last = row;
         }
     }
+    change->bitmap_count = count;
     return 0;
 }
 
@@ -286,6 +312,24 @@ static void edit_start(struct bitmap_edit *edit, uint64_t row, struct bytes old)
     edit->high = 0;
 }
 
+static bool edit_is_empty(const struct bitmap_edit *edit) {
+    return edit->high == 0;
+}
+
+static size_t edit_from(const struct bitmap_edit *edit) {
+    return edit->old_size > 0 ? offsetof(struct store_bitmap, bits) + edit->low : 0;
+}
+
+static size_t edit_bytes(const struct bitmap_edit *edit) {
+    return edit_is_empty(edit) ? 0
+                               : offsetof(struct store_bitmap, bits) + edit->high - edit_from(edit);
+}
+
+/* Bits so far away from the edit's that a patch of their own is shorter. */
+static bool edit_is_far(const struct bitmap_edit *edit, uint32_t first) {
+    return !edit_is_empty(edit) && first / 8 > edit->high + KV_ROW_RECORD_BYTES;
+}
+
 static int edit_apply(struct bitmap_edit *edit, uint32_t first, uint32_t end, bool used) {
     for (uint32_t bit = first; bit < end; bit++) {
         uint8_t mask = (uint8_t)(1U << bit % 8);
@@ -302,17 +346,30 @@ static int edit_apply(struct bitmap_edit *edit, uint32_t first, uint32_t end, bo
     return 0;
 }
 
-static int edit_stage(struct change *change, const struct bitmap_edit *edit) {
+/* One patch; or, with need, what it takes. The next one, of the same row, finds it there. */
+static int edit_stage(struct change *change, struct bitmap_edit *edit, struct kv_need *need) {
     struct kv_key key = store_owner_key(STORE_ROW_BITMAP, 0, edit->row);
-    size_t bits = offsetof(struct store_bitmap, bits);
-    size_t from = edit->old_size > 0 ? bits + edit->low : 0;
     const uint8_t *content = (const uint8_t *)&edit->content;
+    size_t from = edit_from(edit);
+    size_t bytes = edit_bytes(edit);
+    int r = 0;
 
-    return kv_patch(change->kv, &key, from,
-                    (struct bytes){content + from, bits + edit->high - from});
+    assert(edit_is_empty(edit) || edit->low < edit->high);
+    assert(from + bytes <= sizeof edit->content);
+    if (bytes > 0 && need) {
+        need->record_bytes += (uint32_t)(KV_ROW_RECORD_BYTES + bytes);
+        need->value_bytes += (uint32_t)MAX(edit->old_size, from + bytes);
+    } else if (bytes > 0) {
+        r = kv_patch(change->kv, &key, from, (struct bytes){content + from, bytes});
+    }
+    edit->old_size = MAX(edit->old_size, from + bytes);
+    edit->low = sizeof edit->content.bits;
+    edit->high = 0;
+    return r;
 }
 
-static int bitmaps_stage(struct change *change) {
+/* All patches of bitmap rows; or, with need, what they take. */
+static int bitmaps_stage(struct change *change, struct kv_need *need) {
     struct bitmap_edit edit = {.row = UINT64_MAX};
     uint32_t count = 0;
     int r = 0;
@@ -324,26 +381,43 @@ static int bitmaps_stage(struct change *change) {
         for (uint64_t at = item->extent.first; r == 0 && at < end;) {
             uint64_t row = bitmap_row(at);
             uint64_t stop = MIN(end, (row + 1) * STORE_BITMAP_BITS);
+            uint32_t first = (uint32_t)(at % STORE_BITMAP_BITS);
 
+            if (row != edit.row || edit_is_far(&edit, first)) {
+                r = edit_stage(change, &edit, need);
+            }
             if (row != edit.row) {
-                r = edit.row == UINT64_MAX ? 0 : edit_stage(change, &edit);
+                assert(count < change->bitmap_count);
                 edit_start(&edit, row, change->bitmaps[count++]);
             }
             if (r == 0) {
-                r = edit_apply(&edit, (uint32_t)(at % STORE_BITMAP_BITS),
-                               (uint32_t)(stop - row * STORE_BITMAP_BITS), item->used);
+                r = edit_apply(&edit, first, (uint32_t)(stop - row * STORE_BITMAP_BITS),
+                               item->used);
             }
             at = stop;
         }
     }
-    return r < 0 || edit.row == UINT64_MAX ? r : edit_stage(change, &edit);
+    assert(r < 0 || count == change->bitmap_count);
+    if (need) {
+        need->rows += count;
+    }
+    return r < 0 ? r : edit_stage(change, &edit, need);
+}
+
+static size_t row_from(const struct change_row *row) {
+    return row->size > 0
+               ? offsetof(struct store_segment, entries) + row->first * sizeof(struct store_entry)
+               : 0;
+}
+
+static size_t row_end(const struct change_row *row) {
+    return offsetof(struct store_segment, entries) +
+           (row->first + row->count) * sizeof(struct store_entry);
 }
 
 static int row_stage(struct change *change, const struct change_row *row) {
     struct store_segment segment = {.format = STORE_FORMAT};
-    size_t first = offsetof(struct store_segment, entries) + row->first * sizeof *segment.entries;
-    size_t end = first + row->count * sizeof *segment.entries;
-    size_t from = row->size > 0 ? first : 0;
+    size_t from = row_from(row);
 
     if (row->deleted) {
         return kv_delete(change->kv, &row->key);
@@ -353,17 +427,37 @@ static int row_stage(struct change *change, const struct change_row *row) {
                         row->entries[i].crc);
     }
     return kv_patch(change->kv, &row->key, from,
-                    (struct bytes){(const uint8_t *)&segment + from, end - from});
+                    (struct bytes){(const uint8_t *)&segment + from, row_end(row) - from});
+}
+
+int change_need(struct change *change, struct kv_need *ret_need) {
+    struct kv_need need = {.rows = change->row_count + 1,
+                           .value_bytes = sizeof(struct store_head),
+                           .record_bytes = KV_ROW_RECORD_BYTES + sizeof(struct store_head)};
+
+    extents_sort(change->extents, change->extent_count);
+    int r = bitmaps_read(change);
+    r = r < 0 ? r : bitmaps_stage(change, &need);
+    for (uint32_t i = 0; i < change->row_count; i++) {
+        const struct change_row *row = &change->rows[i];
+
+        need.record_bytes += (uint32_t)KV_ROW_RECORD_BYTES;
+        need.record_bytes += row->deleted ? 0 : (uint32_t)(row_end(row) - row_from(row));
+        need.value_bytes += row->deleted ? 0 : (uint32_t)sizeof(struct store_segment);
+    }
+    if (r == 0) {
+        *ret_need = need;
+    }
+    return r;
 }
 
 int change_stage(struct change *change) {
-    extents_sort(change->extents, change->extent_count);
-    int r = bitmaps_read(change);
+    int r = bitmaps_stage(change, NULL);
 
     for (uint32_t i = 0; r == 0 && i < change->row_count; i++) {
         r = row_stage(change, &change->rows[i]);
     }
-    return r < 0 ? r : bitmaps_stage(change);
+    return r;
 }
 
 int change_head(struct change *change, const struct chunk_id *id, const struct store_head *head,
@@ -371,6 +465,7 @@ int change_head(struct change *change, const struct chunk_id *id, const struct s
     size_t from = existed ? offsetof(struct store_head, version) : 0;
     struct kv_key key = chunk_head_key(id);
 
+    assert(head->length <= head->chunk_bytes);
     return kv_patch(change->kv, &key, from,
                     (struct bytes){(const uint8_t *)head + from, sizeof *head - from});
 }
@@ -378,14 +473,11 @@ int change_head(struct change *change, const struct chunk_id *id, const struct s
 uint64_t change_commit(struct change *change, uint64_t read_number) {
     uint64_t position = kv_commit(change->kv);
 
+    assert(blocks_can_free(change->blocks, change->extent_count));
     for (uint32_t i = 0; i < change->extent_count; i++) {
         if (!change->extents[i].used) {
             blocks_free(change->blocks, change->extents[i].extent, position, read_number);
         }
     }
     return position;
-}
-
-void change_abort(struct change *change) {
-    kv_abort(change->kv);
 }

@@ -1,11 +1,13 @@
 /* The rows of chunks, and changes of them: which blocks hold what, in one transaction with the
  * bitmap rows that say which blocks are in use.
  *
- *     change_begin -> change_entries, change_holes, change_row_delete (read, collect; may answer
- *     -ERR_PENDING) -> change_stage -> change_commit or change_abort
+ *     change_begin -> change_entries, change_holes, change_row_delete (read, collect)
+ *                  -> change_need (reads the bitmaps, says what all of it takes)
+ *     kv_begin     -> change_head, change_stage -> change_commit, or kv_abort
  *
- * All rows are read before the first is staged. What a change frees goes to the quarantine of
- * blocks at its commit.
+ * All rows are read before the transaction begins: up to change_need anything may answer
+ * -ERR_PENDING, and the request runs again from its beginning; behind it nothing does. What a
+ * change frees goes to the quarantine of blocks at its commit.
  *
  * Thread: the OST's. Memory: taken at init. */
 #pragma once
@@ -25,7 +27,12 @@ struct block_entry {
     uint32_t crc;
 };
 
-enum { CHANGE_ROWS_MAX = 288, CHANGE_STEP_SEGMENTS = 64 };
+/* The stored checksum of a block that a cut went through and that could not be read: none of its
+ * bytes are known, and what the disk may give one day can be older than the cut. The content of one
+ * block in 2^32 has it by chance, and is then like any other. */
+enum { CHUNK_CRC_DAMAGED = 0x0dead0c7 };
+
+enum { CHANGE_ROWS_MAX = 288 };
 
 struct change_row {
     struct kv_key key;
@@ -47,7 +54,7 @@ struct change {
     struct change_row *rows;
     struct change_extent *extents;
     struct bytes *bitmaps; /* as read, in order of the sorted extents' rows */
-    uint32_t row_count, extent_count, extents_max;
+    uint32_t row_count, extent_count, extents_max, bitmap_count;
     int32_t block_delta; /* blocks that the chunk gains */
 };
 
@@ -76,10 +83,17 @@ MUST_CHECK int change_holes(struct change *change, const struct chunk_id *id, st
 /* A head or segment, as kv_next gave it, goes with its blocks. */
 MUST_CHECK int change_row_delete(struct change *change, const struct kv_key *key,
                                  struct bytes value);
+/* Another checksum for a block that stays where it is; entry names it, and is valid until
+ * change_stage. */
+MUST_CHECK int change_checksum(struct change *change, const struct chunk_id *id, uint64_t block,
+                               const struct block_entry *entry);
+/* What the transaction takes: rows of chunks, which blocks are in use from now on, and a head.
+ * -ERR_CORRUPT where the bitmap contradicts the entries. */
+MUST_CHECK int change_need(struct change *change, struct kv_need *ret_need);
+/* All rows but the head; here the checksums of new entries count. */
 MUST_CHECK int change_stage(struct change *change);
 /* existed: the row has been read, and is there. */
 MUST_CHECK int change_head(struct change *change, const struct chunk_id *id,
                            const struct store_head *head, bool existed);
 /* Answers the position. Reads that begin now are numbered from read_number on. */
 uint64_t change_commit(struct change *change, uint64_t read_number);
-void change_abort(struct change *change);

@@ -5,11 +5,16 @@
  *
  * Blocks at the end go first, some segments a transaction, and the head's length with them; the
  * last transaction brings the new sequence. A reader that knows the truncation sees zeros behind it
- * all along, one that does not knows an older file. */
+ * all along, one that does not knows an older file.
+ *
+ * Where the third block can't be read the cut is done all the same, and the block stays where it
+ * is, damaged for good: reads of any of it fail until it is written over. */
 #include "store/operations.h"
 #include "base/crc32c.h"
+#include <assert.h>
+#include <inttypes.h>
 
-enum { CUT_CHUNKS_A_STEP = 64, CUT_RECORD_BYTES = 8 * 1024 };
+enum { CUT_CHUNKS_A_STEP = 64 };
 
 struct cut_fill {
     const uint8_t *old;
@@ -31,10 +36,40 @@ struct cut_step {
     uint64_t end;
     bool last;
     struct store_head head; /* as it is afterwards */
-    struct extent straddle; /* the block that is cut through; count 0: none */
+    struct extent straddle; /* the block that is cut through; count 0: none, or it is damaged */
+    bool is_damaged;
+    uint64_t damaged; /* if so, it */
     struct block_entry fresh;
     struct cut_fill fill;
 };
+
+/* Reads what it changes, and begins. */
+static int cut_begin(struct ost *ost, struct request *request, const struct cut_order *order,
+                     struct cut_step *step) {
+    struct change *change = &ost->change;
+    const struct chunk_id *id = &order->id;
+    struct kv_need need;
+
+    change_begin(change, ost->kv);
+    int r =
+        change_holes(change, id, (struct extent){step->first, (uint32_t)(step->end - step->first)});
+
+    if (r == 0 && step->straddle.count > 0) {
+        r = change_entries(change, id, step->straddle, &step->fresh);
+    } else if (r == 0 && step->is_damaged) {
+        r = change_checksum(change, id, step->damaged, &step->fresh);
+    }
+    if (r == 0) {
+        r = change_need(change, &need);
+    }
+    if (r == 0) {
+        need.record_bytes += small_spans_bytes(step->straddle.count);
+        need.data_bytes = step->straddle.count * BLOCK_BYTES;
+        step->head.block_count = (uint32_t)((int64_t)step->head.block_count + change->block_delta);
+        r = request_begin(ost, request, &need);
+    }
+    return r;
+}
 
 static int cut_stage(struct ost *ost, const struct cut_order *order, struct cut_step *step,
                      struct small_spans *spans) {
@@ -42,28 +77,19 @@ static int cut_stage(struct ost *ost, const struct cut_order *order, struct cut_
     const struct chunk_id *id = &order->id;
     struct small_part part = {&step->fresh, 1, cut_fill, &step->fill};
     struct kv_key key = chunk_head_key(id);
-    int r =
-        change_holes(change, id, (struct extent){step->first, (uint32_t)(step->end - step->first)});
+    int r = step->last && order->length == 0 ? kv_delete(ost->kv, &key)
+                                             : change_head(change, id, &step->head, true);
 
     if (r == 0 && step->straddle.count > 0) {
-        r = small_part_fill(ost, &part, spans);
-        if (r == 0) {
-            r = change_entries(change, id, step->straddle, &step->fresh);
-        }
+        small_part_fill(ost, &part, spans);
     }
     if (r == 0) {
         r = change_stage(change);
     }
-    step->head.block_count = (uint32_t)((int64_t)step->head.block_count + change->block_delta);
-    if (r == 0 && step->last && order->length == 0) {
-        r = kv_delete(ost->kv, &key);
-    } else if (r == 0) {
-        r = change_head(change, id, &step->head, true);
-    }
     return r < 0 ? r : small_spans_note(ost, spans);
 }
 
-/* The straddling block's old content and a new block for it. */
+/* The straddling block's old content and a new block for it; none when the old one is damaged. */
 static int cut_straddle(struct ost *ost, struct request *request, const struct cut_order *order,
                         struct cut_step *step) {
     struct space_wish wish = {.lane = BLOCKS_LANE_SMALL, .count = 1};
@@ -78,7 +104,14 @@ static int cut_straddle(struct ost *ost, struct request *request, const struct c
     step->fill.keep = order->length % BLOCK_BYTES;
     r = edge_get(ost, request, 0, old, &step->fill.old);
     if (r == 0) {
-        r = space_take(ost, request, &wish, &step->fresh);
+        return space_take(ost, request, &wish, &step->fresh);
+    }
+    if (r == -ERR_CORRUPT || r == -ERR_IO) {
+        step->is_damaged = true;
+        step->damaged = step->straddle.first;
+        step->straddle.count = 0;
+        step->fresh = (struct block_entry){old.block, CHUNK_CRC_DAMAGED};
+        r = 0;
     }
     return r;
 }
@@ -94,31 +127,45 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
             return r;
         }
     }
-    change_begin(&ost->change, ost->kv);
-    r = cut_stage(ost, order, step, &spans);
-    if (r < 0) {
-        change_abort(&ost->change);
+    r = cut_begin(ost, request, order, step);
+    if (r == 0) {
+        r = cut_stage(ost, order, step, &spans);
+        if (r < 0) {
+            kv_abort(ost->kv);
+        }
+    }
+    if (r != 0) {
         if (step->straddle.count > 0) {
             space_give_back(ost, &step->fresh, 1);
         }
-        return request_log_full(ost, request, r);
+        return r;
     }
+    assert(spans.count == step->straddle.count && !(step->is_damaged && spans.count > 0));
     uint64_t position = change_commit(&ost->change, ost->read_number);
     small_spans_commit(ost, &spans, position);
     space_recorded(ost, step->straddle.count);
     ost->counters.cuts++;
+    if (step->is_damaged) {
+        ost->counters.cuts_through_damage++;
+        ost_log(ost,
+                "target %" PRIu32 ": block %" PRIu64 ", of chunk %" PRIu64 " of inode %#" PRIx64
+                ", was cut through and can't be read: it answers EIO until all of it is written "
+                "anew; restore the file from a copy, and check the disk",
+                ost->options.target.value, step->fresh.block, order->id.chunk, order->id.ino.value);
+    }
     return 0;
 }
 
 int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order) {
     struct store_head head = order->head;
 
+    assert(head.truncate_seq < order->truncate_seq);
     while (head.length > order->length) {
         uint64_t end = (head.length + BLOCK_BYTES - 1) / BLOCK_BYTES;
         uint64_t keep = (order->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
         uint64_t segment = (end - 1) / BLOCKS_PER_SEGMENT;
-        uint64_t from = segment >= CHANGE_STEP_SEGMENTS
-                            ? (segment - CHANGE_STEP_SEGMENTS + 1) * BLOCKS_PER_SEGMENT
+        uint64_t from = segment >= ost->options.step_segments
+                            ? (segment - ost->options.step_segments + 1) * BLOCKS_PER_SEGMENT
                             : 0;
         struct cut_step step = {
             .first = MAX(keep, from),
@@ -132,10 +179,10 @@ int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *
         step.head.length = step.last ? order->length : (uint32_t)from * BLOCK_BYTES;
         step.head.truncate_seq = step.last ? order->truncate_seq : head.truncate_seq;
         step.head.epoch = ost_epoch(ost);
+        assert(step.head.length < head.length && step.head.length >= order->length);
+        assert(step.last == (step.head.length == order->length));
+        assert(step.end - step.first <= ost->options.step_segments * BLOCKS_PER_SEGMENT);
         int r = space_quarantine(ost, request);
-        if (r == 0 && !request_admit(ost, request, CUT_RECORD_BYTES, BLOCK_BYTES)) {
-            return REQUEST_WAITS;
-        }
         if (r == 0) {
             r = cut_commit(ost, request, order, &step);
         }
@@ -172,6 +219,7 @@ static int cut_next(struct ost *ost, struct request *request) {
         return r;
     }
     id.chunk = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;
+    assert(id.chunk >= request->cursor);
     request->cursor = id.chunk;
     request->id = id;
     r = chunk_head_get(ost->kv, &id, &head);

@@ -5,7 +5,10 @@
  * took its bytes for older than itself, and so for good. */
 #include "store/operations.h"
 
-enum { MARK_RECORD_BYTES = 256 };
+static const struct kv_need mark_need = {.rows = 1,
+                                         .value_bytes = sizeof(struct store_mark),
+                                         .record_bytes =
+                                             KV_ROW_RECORD_BYTES + sizeof(struct store_mark)};
 
 static struct kv_key mark_key(const struct chunk_id *id) {
     return store_owner_key(STORE_ROW_MARK, id->ino.value, id->generation);
@@ -35,15 +38,15 @@ static int mark_record(struct ost *ost, struct request *request, const struct ch
                        const struct store_mark *mark) {
     struct kv_key key = mark_key(id);
 
-    if (!request_admit(ost, request, MARK_RECORD_BYTES, 0)) {
-        return REQUEST_WAITS;
+    int r = request_begin(ost, request, &mark_need);
+    if (r != 0) {
+        return r;
     }
-    kv_begin(ost->kv);
-    int r = mark ? kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)mark, sizeof *mark})
-                 : kv_delete(ost->kv, &key);
+    r = mark ? kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)mark, sizeof *mark})
+             : kv_delete(ost->kv, &key);
     if (r < 0) {
         kv_abort(ost->kv);
-        return request_log_full(ost, request, r);
+        return r;
     }
     (void)kv_commit(ost->kv);
     return 0;

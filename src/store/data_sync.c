@@ -8,6 +8,7 @@
 #include <assert.h>
 
 static void data_sync_finish(struct ost *ost, int result) {
+    assert(ost->sync.running && ost->sync.io_pending == 0);
     ost->sync.running = false;
     kv_data_synced(ost->kv, result);
     ost->kv_due = true;
@@ -16,11 +17,13 @@ static void data_sync_finish(struct ost *ost, int result) {
 static void flush_finished(struct ost *ost, struct ost_io *io) {
     int result = io->result;
 
+    assert(ost->sync.flushing && ost->sync.io_pending == 0);
     ost_io_put(ost, io);
     data_sync_finish(ost, result);
 }
 
 static void write_finished(struct ost *ost, struct ost_io *io) {
+    assert(ost->sync.running && !ost->sync.flushing && ost->sync.io_pending > 0);
     if (io->result < 0 && ost->sync.result == 0) {
         ost->sync.result = io->result;
     }
@@ -76,6 +79,7 @@ void data_sync_step(struct ost *ost) {
     struct data_sync *sync = &ost->sync;
     struct small_span span;
 
+    assert(sync->running && !sync->flushing && sync->io_pending <= OST_SYNC_IO_MAX);
     while (sync->result == 0 && sync->io_pending < OST_SYNC_IO_MAX) {
         uint32_t at = sync->at;
 
@@ -90,14 +94,17 @@ void data_sync_step(struct ost *ost) {
         sync->at = at;
         span_write(ost, io, &span);
     }
-    if (sync->io_pending > 0 || sync->flushing) {
+    if (sync->io_pending > 0) {
         return;
     }
     if (sync->result < 0) {
         data_sync_finish(ost, sync->result);
         return;
     }
+    uint32_t above = ost->small.count - sync->at;
+
     small_forget(ost);
+    assert(ost->small.count == above); /* What was written is what is forgotten. */
     if (BUG(EARLY_RECORD)) {
         data_sync_finish(ost, 0);
         return;
@@ -106,7 +113,7 @@ void data_sync_step(struct ost *ost) {
 }
 
 void data_sync_start(struct ost *ost, uint64_t cut) {
-    assert(!ost->sync.running);
+    assert(!ost->sync.running && ost->sync.io_pending == 0 && cut >= ost->sync.cut);
     ost->sync = (struct data_sync){.running = true, .cut = cut};
     ost->direct_bytes = 0;
     data_sync_step(ost);

@@ -1,6 +1,7 @@
 /* Requests that their callers have given up: those that wait for the log, for memory or for blocks
  * end with that. One that is at its I/O, or waits for a sync point, ends with those. */
 #include "store/operations.h"
+#include <assert.h>
 
 #define GIVE_UP_NS (NS_PER_S / 10)
 
@@ -11,9 +12,12 @@ static void waiting_give_up(struct ost *ost, struct list *waiting, uint64_t now_
                     ? 0
                     : call_given_up(request->call, now_ns);
 
+        assert(!request->is_ready);
         next = list_next(waiting, node);
         if (r < 0) {
             request_finish(ost, request, r);
+            /* The blocks that it held have woken all that wait for some. */
+            next = list_is_empty(waiting) ? NULL : next;
         }
     }
 }

@@ -11,6 +11,7 @@ struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need) {
     uint32_t left = need == OST_IO_OF_SYNC ? 0 : OST_SYNC_IO_MAX;
     bool bounces = need == OST_IO_BOUNCED;
 
+    assert((ost->free_io_count == 0) == list_is_empty(&ost->free_ios));
     if (ost->free_io_count <= left || (bounces && ost->free_bounce_count == 0)) {
         return NULL;
     }
@@ -26,7 +27,9 @@ struct ost_io *ost_io_get(struct ost *ost, enum ost_io_need need) {
 void ost_io_put(struct ost *ost, struct ost_io *io) {
     struct list_node *node;
 
+    assert(ost->free_io_count < ost->options.io_max);
     if (io->bounce) {
+        assert(ost->free_bounce_count < ost->options.bounce_max);
         ost->free_bounces[ost->free_bounce_count++] = io->bounce;
         io->bounce = NULL;
     }
@@ -67,6 +70,7 @@ void request_io_start(struct ost *ost, struct request *request, struct ost_io *i
 }
 
 void request_io_end(struct ost *ost, struct request *request, struct ost_io *io, int result) {
+    assert(request->io_pending > 0 && request->call && io->owner == request);
     ost_io_put(ost, io);
     request->io_pending--;
     if (result < 0 && request->io_result == 0) {
@@ -96,14 +100,16 @@ static void edge_finished(struct ost *ost, struct ost_io *io) {
     struct edge *edge = &request->edges[io->index];
     int result = io->result;
 
+    assert(edge->state == EDGE_LOADING && request->is_pinned);
     if (result == 0 && crc32c(0, edge->data, BLOCK_BYTES) != edge->crc) {
         result = block_corrupt(ost, &request->id, edge->block);
     }
-    edge->state = result == 0 ? EDGE_LOADED : EDGE_EMPTY;
+    edge->state = result == 0 ? EDGE_LOADED : EDGE_FAILED;
+    edge->result = result;
     if (result == 0) {
         block_cache_insert(&ost->cache, edge->block, edge->data);
     }
-    request_io_end(ost, request, io, result);
+    request_io_end(ost, request, io, 0); /* What it means is for who asks for the block. */
 }
 
 static int edge_load(struct ost *ost, struct request *request, unsigned which,
@@ -135,11 +141,15 @@ int edge_get(struct ost *ost, struct request *request, unsigned which, struct bl
     struct edge *edge = &request->edges[which];
     const uint8_t *data = block_in_memory(ost, entry.block);
 
+    assert(edge->state == EDGE_EMPTY || request->is_pinned);
     if (edge->state == EDGE_LOADED && edge->block == entry.block) {
         data = edge->data;
     }
     if (edge->state == EDGE_LOADING) {
         return REQUEST_WAITS;
+    }
+    if (edge->state == EDGE_FAILED && edge->block == entry.block && edge->crc == entry.crc) {
+        return edge->result;
     }
     if (!data) {
         return edge_load(ost, request, which, entry);
@@ -153,7 +163,7 @@ int edge_get(struct ost *ost, struct request *request, unsigned which, struct bl
 
 void edges_forget(struct request *request) {
     for (size_t i = 0; i < REQUEST_EDGES; i++) {
-        if (request->edges[i].state == EDGE_LOADED) {
+        if (request->edges[i].state != EDGE_LOADING) {
             request->edges[i].state = EDGE_EMPTY;
         }
     }

@@ -7,6 +7,7 @@
  * Rows may be PENDING: then ost_load_step goes on in the step, and calls wait. */
 #include "base/crc32c.h"
 #include "store/operations.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,8 @@ static int file_prepare(struct ost *ost, uint64_t *ret_size) {
     ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
     ost->was_empty = size == 0;
     r = file_make(ost, &size);
+    /* Blocks in use may lie anywhere in it: it never gets smaller, a limit below only stops it. */
+    ost->block_size_max = MAX(ost->block_size_max, size / BLOCK_BYTES);
     *ret_size = size;
     return r;
 }
@@ -133,9 +136,15 @@ int load_file(struct ost *ost, char problem[256]) {
     } else if (r < 0 && !problem[0]) {
         snprintf(problem, 256, "%s cannot be opened: %s", path, err_text(r));
     }
-    ost->file_blocks = MIN(size / BLOCK_BYTES, ost->block_size_max);
+    ost->file_blocks = size / BLOCK_BYTES;
     return r;
 }
+
+static const struct kv_need state_need = {
+    .rows = 2,
+    .value_bytes = sizeof(struct store_state) + sizeof(struct store_bitmap),
+    .record_bytes =
+        2 * KV_ROW_RECORD_BYTES + sizeof(struct store_state) + sizeof(struct store_bitmap)};
 
 static int state_put(struct ost *ost, bool labelled) {
     struct store_state state = {.format = STORE_FORMAT,
@@ -159,8 +168,13 @@ static int load_format(struct ost *ost) {
     }
     ost->env->ops->random(ost->env, &ost->label, sizeof ost->label);
     ost->label |= 1;
-    kv_begin(ost->kv);
-    int r = state_put(ost, false);
+    struct kv_grant grant;
+    int r = kv_admit(ost->kv, KV_CLASS_CONTROL, &state_need, &grant);
+    if (r < 0) {
+        return r;
+    }
+    kv_begin(ost->kv, &grant);
+    r = state_put(ost, false);
     if (r == 0) {
         r = kv_put(ost->kv, &bitmap_key, (struct bytes){(const uint8_t *)&bitmap, sizeof bitmap});
     }
@@ -296,6 +310,7 @@ int ost_load_step(struct ost *ost) {
 
 /* The row is recorded behind the label, so it is on disk behind it too. */
 static void label_finished(struct ost *ost, struct ost_io *io) {
+    assert(ost->label_writing && !ost->label_wanted);
     ost->label_writing = false;
     if (io->result < 0) {
         ost_log(ost, "target %" PRIu32 ": the label of %s cannot be written: %s",
@@ -305,7 +320,14 @@ static void label_finished(struct ost *ost, struct ost_io *io) {
     if (ost->stop_stage >= STOP_KV) {
         return; /* Too late for a record; the next start sees to it. */
     }
-    kv_begin(ost->kv);
+    struct kv_grant grant;
+    if (kv_admit(ost->kv, KV_CLASS_CONTROL, &state_need, &grant) < 0) {
+        /* Once more, behind the sync point that makes room. */
+        ost->label_wanted = true;
+        ost->label_position = kv_position(ost->kv) + 1;
+        return;
+    }
+    kv_begin(ost->kv, &grant);
     if (state_put(ost, true) < 0) {
         kv_abort(ost->kv);
     } else {
@@ -320,6 +342,7 @@ void load_label(struct ost *ost) {
     if (!ost->label_wanted || ost->label_position > kv_synced_position(ost->kv)) {
         return;
     }
+    assert(!ost->label_writing && ost->load_stage > LOAD_STATE);
     memcpy(label.magic, STORE_LABEL_MAGIC, sizeof label.magic);
     label.crc = crc32c(0, &label, offsetof(struct store_label, crc));
     memset(ost->label_block, 0, BLOCK_BYTES);

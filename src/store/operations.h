@@ -53,6 +53,9 @@ void edges_forget(struct request *request);
 /* Says where a block was found damaged and counts it. */
 int block_corrupt(struct ost *ost, const struct chunk_id *id, uint64_t block);
 
+/* ost_open.c: blocks that one request touches at the most. */
+uint32_t request_blocks(const struct ost_options *options);
+
 /* space.c: entries[0, count) of the request get blocks. count_new of them fill holes: these may
  * not use the reserve. REQUEST_WAITS, -ERR_NO_SPACE, or the log's error. */
 struct space_wish {
@@ -80,6 +83,9 @@ void space_say_full(const struct ost *ost, char *text, size_t size);
 void data_sync_start(struct ost *ost, uint64_t cut);
 void data_sync_step(struct ost *ost);
 
+/* ost.c: no operation of the data file is in flight. */
+bool ost_io_is_idle(const struct ost *ost);
+
 /* small_write.c: blocks that go through the ring. In an open transaction: fill before change_stage,
  * notes after it, and commit with its position. */
 struct small_part {
@@ -98,8 +104,9 @@ struct small_spans {
     uint32_t count;
 };
 /* Adds to spans. -ERR_NO_SPACE: the ring is full. */
-MUST_CHECK int small_part_fill(struct ost *ost, const struct small_part *part,
-                               struct small_spans *spans);
+void small_part_fill(struct ost *ost, const struct small_part *part, struct small_spans *spans);
+/* What the notes of so many blocks take of a record at the most. */
+uint32_t small_spans_bytes(uint32_t block_count);
 MUST_CHECK int small_spans_note(struct ost *ost, const struct small_spans *spans);
 void small_spans_commit(struct ost *ost, const struct small_spans *spans, uint64_t position);
 

@@ -5,6 +5,7 @@
  *     I/O done, kv's wake, ticks -> what waited is ready again           v
  *                                                                     replies */
 #include "store/operations.h"
+#include "base/bug.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,6 +59,7 @@ static void all_ready(struct ost *ost, struct list *list) {
 static void bytes_synced(struct kv_waiter *waiter, int result) {
     struct ost *ost = CONTAINER_OF(waiter, struct ost, bytes_waiter);
 
+    assert(ost->bytes_waiting);
     (void)result;
     ost->bytes_waiting = false;
 }
@@ -111,6 +113,7 @@ static void request_start(struct ost *ost, struct call *call) {
     struct block_entry *entries = request->entries;
     uint8_t *edges[REQUEST_EDGES];
 
+    assert(ost->free_request_count > 0 && node && !request->call);
     ost->free_request_count--;
     for (size_t i = 0; i < REQUEST_EDGES; i++) {
         edges[i] = request->edges[i].data;
@@ -206,6 +209,8 @@ static void load_more(struct ost *ost) {
     if (r == 0 && ost->recovered > kv_synced_position(ost->kv)) {
         sync_soon(ost);
     } else if (r == 0) {
+        assert(ost->load_stage == LOAD_DONE &&
+               ost->free_request_count == ost->options.requests_max);
         ost->is_loading = false;
     } else if (r != -ERR_PENDING) {
         ost->failed = r;
@@ -218,6 +223,8 @@ static void load_more(struct ost *ost) {
 static void kv_stopped(void *context, int result) {
     struct ost *ost = context;
 
+    assert(ost->stop_stage == STOP_KV);
+    assert(!ost->sync.running || kv_failure(ost->kv) < 0);
     ost->stop_stage = STOP_KV_DONE;
     ost->stop_result = result;
 }
@@ -225,6 +232,10 @@ static void kv_stopped(void *context, int result) {
 static bool is_idle(const struct ost *ost) {
     return ost->free_request_count == ost->options.requests_max && !ost->growing &&
            !ost->label_writing;
+}
+
+bool ost_io_is_idle(const struct ost *ost) {
+    return ost->free_io_count == ost->options.io_max && !ost->growing && !ost->label_writing;
 }
 
 /* The last sync point may be the first one, which lets the label be written: nothing is in flight
@@ -238,10 +249,14 @@ static void stop_step(struct ost *ost) {
         calls_refuse(ost, -ERR_CLOSED);
     }
     if (ost->stop_stage == STOP_REQUESTS && is_idle(ost)) {
+        assert(ost->held_blocks == 0 && list_is_empty(&ost->pins));
         ost->stop_stage = STOP_KV;
         kv_stop_start(ost->kv, kv_stopped, ost);
     }
-    if (ost->stop_stage == STOP_KV_DONE && is_idle(ost)) {
+    /* A log that has failed waits for nothing of ours: a sync point's I/O may be on its way. */
+    if (ost->stop_stage == STOP_KV_DONE && is_idle(ost) &&
+        (ost_io_is_idle(ost) || BUG(LATE_DONE))) {
+        assert(ost->free_bounce_count == ost->options.bounce_max || BUG(LATE_DONE));
         ost->stop_stage = STOP_DONE;
         if (ost->stop_done) {
             ost->stop_done(ost->stop_context, ost->stop_result);
@@ -262,12 +277,14 @@ static void progress(struct ost *ost) {
         }
         accept_calls(ost);
         while ((request = next_ready(ost))) {
+            assert(request->is_ready && !request->is_syncing && request->call);
             request->is_ready = false;
             request->run(ost, request);
         }
         requests_answer(ost);
         accept_calls(ost);
     } while (ost->kv_due || is_any_ready(ost));
+    assert(list_is_empty(&ost->finished));
     stop_step(ost);
 }
 
@@ -331,4 +348,6 @@ void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters) 
     ret_counters->block_count = ost->blocks.block_count;
     ret_counters->free_blocks = ost->blocks.free_count;
     ret_counters->quarantine_blocks = ost->blocks.quarantine_blocks;
+    ret_counters->waiting_count = list_count(&ost->kv_waiting) + list_count(&ost->io_waiting) +
+                                  list_count(&ost->space_waiting);
 }

@@ -36,6 +36,7 @@ struct ost_options {
     uint32_t request_bytes_max; /* of one read or write [4 MiB] */
     uint32_t sessions_max;      /* attached at a time [65,536] */
     uint32_t freed_max;         /* extents freed since the last sync point [65,536] */
+    uint32_t step_segments;     /* that one transaction of a cut or a delete frees, to 256 [64] */
     uint64_t slow_request_ns;   /* a call that takes longer gets a line; 0: none does */
     bool verify_on_arrival;     /* the data of writes came over a network */
     bool unsigned_allowed;      /* capabilities with key 0: within one process, and in tests */
@@ -59,11 +60,16 @@ void ost_tick(struct ost *ost);
 void ost_stop_start(struct ost *ost, void (*done)(void *context, int result), void *context);
 /* Frees memory and closes files; takes NULL. */
 void ost_close(struct ost *ost);
+/* Of a process that dies, or that could not start: whatever is in flight. Takes NULL. */
+void ost_abandon(struct ost *ost);
 
 struct ost_counters {
     uint64_t reads, read_bytes, writes, write_bytes, small_writes, cuts, deletes, corrupt_blocks;
+    uint64_t cuts_through_damage;
     uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
     uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
+    uint64_t
+        waiting_count; /* requests that wait for a row, room, an I/O slot or blocks; as of now */
 };
 /* In the step, or when the actor is idle. */
 void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters);

@@ -103,7 +103,7 @@ struct ost {
     /* The data file. */
     uint64_t reserve_blocks;
     uint64_t held_blocks;    /* taken by writes that have no record yet */
-    uint64_t block_size_max; /* blocks it may grow to */
+    uint64_t block_size_max; /* blocks it may grow to, or has already */
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */
     bool was_empty;

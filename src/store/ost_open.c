@@ -1,19 +1,25 @@
 /* Opening and closing an OST: options, memory, kv. */
 #include "store/operations.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REQUEST_BYTES_MAX = 16 * 1024 * 1024, RING_DATA_BYTES_MIN = 256 * 1024 };
+enum {
+    REQUEST_BYTES_MAX = 16 * 1024 * 1024,
+    RING_DATA_BYTES_MIN = 256 * 1024,
+    STEP_SEGMENTS_MAX = CHANGE_ROWS_MAX - 32,
+};
 
-static uint32_t request_blocks(const struct ost_options *options) {
-    return options->request_bytes_max / BLOCK_BYTES + 1;
+/* One more than whole blocks, as it may begin and end within one. */
+uint32_t request_blocks(const struct ost_options *options) {
+    return (options->request_bytes_max + BLOCK_BYTES - 1) / BLOCK_BYTES + 1;
 }
 
 /* Extents that one transaction takes and frees at most. */
 static uint32_t change_extents(const struct ost_options *options) {
     uint32_t of_write = 2 * request_blocks(options);
-    uint32_t of_cut = CHANGE_STEP_SEGMENTS * BLOCKS_PER_SEGMENT;
+    uint32_t of_cut = options->step_segments * BLOCKS_PER_SEGMENT;
 
     return MAX(of_write, of_cut) + BLOCKS_PER_SEGMENT;
 }
@@ -42,12 +48,15 @@ static int options_complete(struct ost_options *options, char problem[256]) {
     default_32(&options->request_bytes_max, 4 * MIB);
     default_32(&options->sessions_max, 65536);
     default_32(&options->freed_max, 65536);
+    default_32(&options->step_segments, 64);
     options->grow_bytes = MAX(options->grow_bytes / BLOCK_BYTES, UINT64_C(64)) * BLOCK_BYTES;
     if (!options->env || !options->data_path || options->target.value == 0) {
         snprintf(problem, 256, "no environment, data path or target id is given");
     } else if (options->request_bytes_max < SEGMENT_BYTES ||
                options->request_bytes_max > REQUEST_BYTES_MAX) {
         snprintf(problem, 256, "request_bytes_max must lie between 64 KiB and 16 MiB");
+    } else if (options->step_segments > STEP_SEGMENTS_MAX) {
+        snprintf(problem, 256, "step_segments must be at most %d", STEP_SEGMENTS_MAX);
     } else if (options->requests_max < MESSAGE_CLASS_COUNT || options->io_max <= OST_SYNC_IO_MAX) {
         snprintf(problem, 256, "requests_max must be at least %d, io_max above %d",
                  MESSAGE_CLASS_COUNT, OST_SYNC_IO_MAX);
@@ -187,6 +196,8 @@ static int hook_replay_note(void *context, struct bytes data, uint64_t position,
 static int open_kv(struct ost *ost, char problem[256]) {
     struct kv_options options = ost->options.kv;
 
+    options.sessions_max = options.sessions_max ? options.sessions_max : ost->options.sessions_max;
+
     options.env = ost->env;
     options.hooks = (struct kv_hooks){.wake = hook_wake,
                                       .data_sync = hook_data_sync,
@@ -197,6 +208,7 @@ static int open_kv(struct ost *ost, char problem[256]) {
 
     if (r == 0) {
         ost->small.kv = ost->kv;
+        assert(kv_synced_position(ost->kv) <= kv_position(ost->kv));
         if (kv_position(ost->kv) > kv_synced_position(ost->kv)) {
             ost->recovered = kv_position(ost->kv);
         }
@@ -258,7 +270,7 @@ int ost_open(const struct ost_options *options, struct ost **ret_ost, char ret_p
             snprintf(ret_problem, 256, "target %" PRIu32 " cannot be opened: %s",
                      options->target.value, err_text(r));
         }
-        ost_close(ost);
+        ost_abandon(ost);
         return r;
     }
     ost->is_open = true;
@@ -267,10 +279,15 @@ int ost_open(const struct ost_options *options, struct ost **ret_ost, char ret_p
 }
 
 void ost_close(struct ost *ost) {
+    assert(!ost || !ost->kv || (kv_is_idle(ost->kv) && ost_io_is_idle(ost)));
+    ost_abandon(ost);
+}
+
+void ost_abandon(struct ost *ost) {
     if (!ost) {
         return;
     }
-    kv_close(ost->kv);
+    kv_abandon(ost->kv);
     if (ost->file) {
         ost->env->ops->file_close(ost->file);
     }

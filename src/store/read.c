@@ -10,6 +10,7 @@
  * the whole. The blocks stay where they are until the read ends: it is pinned. */
 #include "base/crc32c.h"
 #include "store/operations.h"
+#include <assert.h>
 
 enum { READ_START, READ_DATA };
 
@@ -124,6 +125,7 @@ static void read_finished(struct ost *ost, struct ost_io *io) {
     bool direct = !io->bounce;
     int r = io->result;
 
+    assert(request->is_pinned && io->index + io->block_count <= request->cursor);
     for (uint32_t k = 0; r == 0 && k < io->block_count; k++) {
         const struct block_entry *entry = &request->entries[io->index + k];
         const uint8_t *block = data + (size_t)k * BLOCK_BYTES;
@@ -262,10 +264,12 @@ void read_run(struct ost *ost, struct request *request) {
         request_pin(ost, request);
         request->stage = READ_DATA;
     }
+    assert(request->is_pinned);
     r = read_data(ost, request);
     if (r == REQUEST_WAITS || request_stops(ost, request, r)) {
         return;
     }
+    assert(request->cursor == request->range.count && request->io_pending == 0);
     call->bulk_in.size = request->size;
     call->checksum_count = call->checksums ? request->range.count : 0;
     call->reply.chunk_read.size = request->size;

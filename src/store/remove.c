@@ -3,11 +3,12 @@
  * The order leaves the metadata target only when the file's end is on disk there, and is repeated
  * until it is on disk here: so a step may be done twice, and ends in what is not there any more. */
 #include "store/operations.h"
+#include <assert.h>
 
-enum { REMOVE_ROWS_A_STEP = 64, REMOVE_STEPS = 4, REMOVE_RECORD_BYTES = 8 * 1024 };
+enum { REMOVE_STEPS = 4 };
 
-/* Deletes rows of the file from the cursor on. -ERR_NOT_FOUND: there are none. */
-static int remove_stage(struct ost *ost, struct request *request, uint64_t *ret_next) {
+/* Finds rows of the file from the cursor on, and begins. -ERR_NOT_FOUND: there are none. */
+static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_next) {
     const struct chunk_delete_request *order = &request->call->request.chunk_delete;
     struct chunk_id id = {order->ino, order->generation, request->cursor};
     struct chunk_id after = {order->ino, order->generation, UINT64_MAX >> STORE_INDEX_BITS};
@@ -16,10 +17,12 @@ static int remove_stage(struct ost *ost, struct request *request, uint64_t *ret_
     struct kv_cursor cursor;
     struct bytes value;
     uint32_t count = 0;
+    struct kv_need need;
     int r = 0;
 
+    change_begin(&ost->change, ost->kv);
     kv_cursor_init(&cursor, &from, &to);
-    while (r == 0 && count < REMOVE_ROWS_A_STEP) {
+    while (r == 0 && count < ost->options.step_segments) {
         r = kv_next(ost->kv, &cursor, &value);
         if (r == 0) {
             *ret_next = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;
@@ -30,25 +33,26 @@ static int remove_stage(struct ost *ost, struct request *request, uint64_t *ret_
     if (r < 0 && (r != -ERR_NOT_FOUND || count == 0)) {
         return r;
     }
-    return change_stage(&ost->change);
+    r = change_need(&ost->change, &need);
+    return r < 0 ? r : request_begin(ost, request, &need);
 }
 
 static int remove_step(struct ost *ost, struct request *request) {
     uint64_t next = request->cursor;
     int r = request->io_result ? request->io_result : space_quarantine(ost, request);
 
-    if (r == 0 && !request_admit(ost, request, REMOVE_RECORD_BYTES, 0)) {
-        return REQUEST_WAITS;
+    if (r == 0) {
+        r = remove_begin(ost, request, &next);
     }
     if (r != 0) {
         return r;
     }
-    change_begin(&ost->change, ost->kv);
-    r = remove_stage(ost, request, &next);
+    r = change_stage(&ost->change);
     if (r < 0) {
-        change_abort(&ost->change);
-        return request_log_full(ost, request, r);
+        kv_abort(ost->kv);
+        return r;
     }
+    assert(next >= request->cursor);
     (void)change_commit(&ost->change, ost->read_number);
     request->cursor = next;
     ost->counters.deletes++;

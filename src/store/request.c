@@ -1,5 +1,6 @@
 /* See request.h. */
 #include "store/operations.h"
+#include <assert.h>
 
 void request_ready(struct ost *ost, struct request *request) {
     if (!request->is_ready && !request->is_syncing) {
@@ -10,6 +11,7 @@ void request_ready(struct ost *ost, struct request *request) {
 }
 
 void request_wait(struct request *request, struct list *list) {
+    assert(!request->is_ready && !request->is_syncing);
     list_remove(&request->node);
     list_push_back(list, &request->node);
     request->ost->counters.waits++;
@@ -29,6 +31,7 @@ static void drain_run(struct ost *ost, struct request *request) {
 static void request_leave(struct ost *ost, struct request *request) {
     struct list_node *node;
 
+    assert(request->io_pending == 0 && !request->is_syncing);
     list_remove(&request->active);
     while ((node = list_pop_front(&request->followers))) {
         request_ready(ost, CONTAINER_OF(node, struct request, node));
@@ -52,6 +55,8 @@ void request_finish(struct ost *ost, struct request *request, int result) {
 }
 
 static void request_free(struct ost *ost, struct request *request) {
+    assert(ost->free_request_count < ost->options.requests_max);
+    assert(!request->has_blocks && !request->is_pinned && !list_contains(&request->active));
     list_remove(&request->node);
     request->call = NULL;
     list_push_front(&ost->free_requests, &request->node);
@@ -112,6 +117,7 @@ void request_unpin(struct ost *ost, struct request *request) {
 static void request_synced(struct kv_waiter *waiter, int result) {
     struct request *request = CONTAINER_OF(waiter, struct request, waiter);
 
+    assert(request->is_syncing && !request->is_ready && request->call);
     request->sync_result = result;
     if (result < 0 && request->io_result == 0) {
         request->io_result = result; /* The log has stopped: nothing can be recorded any more. */
@@ -127,6 +133,7 @@ void request_disk_begins(const struct ost *ost, struct request *request) {
 }
 
 void request_sync(struct ost *ost, struct request *request, uint64_t position) {
+    assert(!request->is_syncing && !list_contains(&request->node));
     request->waiter.done = request_synced;
     request->is_syncing = true;
     request_disk_begins(ost, request);
@@ -142,8 +149,7 @@ bool request_stops(struct ost *ost, struct request *request, int r) {
     return r != 0;
 }
 
-bool request_admit(struct ost *ost, struct request *request, size_t record_bytes,
-                   size_t data_bytes) {
+int request_begin(struct ost *ost, struct request *request, const struct kv_need *need) {
     static const enum kv_class classes[MESSAGE_CLASS_COUNT] = {
         [MESSAGE_CONTROL] = KV_CLASS_CONTROL,
         [MESSAGE_RELEASE] = KV_CLASS_RELEASE,
@@ -151,25 +157,21 @@ bool request_admit(struct ost *ost, struct request *request, size_t record_bytes
         [MESSAGE_BACKGROUND] = KV_CLASS_BACKGROUND,
     };
     enum kv_class class = classes[request->call->header.message_class];
+    uint16_t opcode = request->call->header.opcode;
+    bool waits = class == KV_CLASS_BACKGROUND || opcode == OP_SESSION_ATTACH;
+    struct kv_grant grant;
 
-    if (kv_admit(ost->kv, class, record_bytes, data_bytes)) {
-        return true;
-    }
-    if (kv_is_out_of_space(ost->kv) && class == KV_CLASS_REQUEST) {
-        request_finish(ost, request, -ERR_NO_SPACE);
-        return false;
-    }
-    /* What makes room begins in kv_step. */
-    request_wait(request, &ost->kv_waiting);
-    ost->kv_due = true;
-    return false;
-}
+    assert(request->io_pending == 0 && !request->is_syncing);
+    int r = kv_admit(ost->kv, class, need, &grant);
 
-int request_log_full(struct ost *ost, struct request *request, int r) {
-    if (r != -ERR_NO_SPACE) {
+    if (r == 0) {
+        kv_begin(ost->kv, &grant);
+        return 0;
+    }
+    if (r != -ERR_PENDING && (r != -ERR_NO_SPACE || !waits)) {
         return r;
     }
-    (void)kv_seal(ost->kv);
+    /* What makes room begins in kv_step. */
     request_wait(request, &ost->kv_waiting);
     ost->kv_due = true;
     return REQUEST_WAITS;
@@ -215,6 +217,7 @@ int request_shape(struct ost *ost, struct request *request, const struct request
     request->size = shape->size;
     request->range.first = shape->offset / BLOCK_BYTES;
     request->range.count = (request->skip + shape->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    assert(request->range.count <= request_blocks(&ost->options));
     return 0;
 }
 
@@ -224,6 +227,7 @@ void request_block_part(const struct request *request, uint32_t i, uint32_t *ret
 
     *ret_from = i == 0 ? request->skip : 0;
     *ret_to = i == request->range.count - 1 ? last : BLOCK_BYTES;
+    assert(i < request->range.count && *ret_from < *ret_to);
 }
 
 uint32_t chunk_bytes_before(uint64_t chunk, uint32_t chunk_bytes, uint64_t truncate_size) {

@@ -15,13 +15,15 @@ struct request;
 /* Answer of a helper that has arranged for the request to be called again. */
 enum { REQUEST_WAITS = 1 };
 
-enum edge_state { EDGE_EMPTY, EDGE_LOADING, EDGE_LOADED };
+/* FAILED: the disk did not give it, or it does not match its checksum. */
+enum edge_state { EDGE_EMPTY, EDGE_LOADING, EDGE_LOADED, EDGE_FAILED };
 
 /* Old content of a block that is replaced in part. */
 struct edge {
     enum edge_state state;
     uint64_t block;
     uint32_t crc;
+    int result; /* of FAILED */
     uint8_t *data;
 };
 
@@ -81,12 +83,9 @@ void request_sync(struct ost *ost, struct request *request, uint64_t position);
 /* r of a kv call or a helper: waits, finishes with the error, or neither when r is 0. True: done
  * with this run. */
 bool request_stops(struct ost *ost, struct request *request, int r);
-/* Room in log and ring for a request of this class; else it waits and the answer is false. */
-bool request_admit(struct ost *ost, struct request *request, size_t record_bytes,
-                   size_t data_bytes);
-/* What to do when staging has failed and the change was aborted: waits when log or ring were full,
- * against what was admitted; else r. */
-MUST_CHECK int request_log_full(struct ost *ost, struct request *request, int r);
+/* Begins the transaction that the request ends in, and whose staging cannot fail but with the log.
+ * REQUEST_WAITS: it has no room yet, and runs again later. -ERR_NO_SPACE, -ERR_BUSY. */
+MUST_CHECK int request_begin(struct ost *ost, struct request *request, const struct kv_need *need);
 
 /* Checks that the header's session may do what the capability says, now. */
 MUST_CHECK int request_capability(struct ost *ost, const struct call *call,

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { EVICT_START, EVICT_SYNC, SESSION_RECORD_BYTES = 512 };
+enum { EVICT_START, EVICT_SYNC, SESSION_ROWS = 2, SESSION_RECORD_BYTES = 256 };
 
 int ost_sessions_init(struct sessions *sessions, uint32_t count_max) {
     uint32_t size = 16;
@@ -70,7 +70,8 @@ int sessions_put(struct sessions *sessions, struct session_entry session) {
     struct session_entry *entry = entry_of(sessions, session.session);
     struct session_counters *counters;
 
-    assert(session.session > 0);
+    assert(session.session > 0 && 2 * (uint64_t)sessions->count <= sessions->mask + UINT64_C(1));
+    assert(!entry->session || sessions->counters[entry->place].session.value == session.session);
     if (!entry->session && sessions->count == sessions->count_max) {
         return -ERR_BUSY;
     }
@@ -96,6 +97,7 @@ void sessions_remove(struct sessions *sessions, uint64_t session) {
     if (!entry->session) {
         return;
     }
+    assert(sessions->count > 0 && sessions->counters[entry->place].session.value == session);
     sessions->count--;
     sessions->counters[entry->place].session.value = 0;
     index_pool_put(&sessions->places, entry->place);
@@ -177,15 +179,21 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
         return r;
     }
     if (fenced < fence.incarnation || removes || drops) {
-        if (!request_admit(ost, request, SESSION_RECORD_BYTES, 0)) {
-            return REQUEST_WAITS;
+        const struct kv_need need = {.rows = SESSION_ROWS,
+                                     .value_bytes = SESSION_RECORD_BYTES,
+                                     .record_bytes = SESSION_RECORD_BYTES,
+                                     .drops = drops,
+                                     .session = {drops ? fence.session : 0}};
+
+        r = request_begin(ost, request, &need);
+        if (r != 0) {
+            return r;
         }
         fence.incarnation = MAX(fence.incarnation, fenced);
-        kv_begin(ost->kv);
         r = fence_stage(ost, fence, removes, drops);
         if (r < 0) {
             kv_abort(ost->kv);
-            return request_log_full(ost, request, r);
+            return r;
         }
         (void)kv_commit(ost->kv);
         if (removes) {
@@ -213,19 +221,23 @@ static int attach(struct ost *ost, struct request *request) {
         ost->sessions.count == ost->sessions.count_max) {
         return -ERR_BUSY;
     }
-    if (!request_admit(ost, request, SESSION_RECORD_BYTES, 0)) {
-        return REQUEST_WAITS;
+    const struct kv_need need = {
+        .rows = 1, .value_bytes = SESSION_RECORD_BYTES, .record_bytes = SESSION_RECORD_BYTES};
+    r = request_begin(ost, request, &need);
+    if (r != 0) {
+        return r;
     }
-    kv_begin(ost->kv);
     r = kv_put(ost->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
     if (r < 0) {
         kv_abort(ost->kv);
-        return request_log_full(ost, request, r);
+        return r;
     }
     (void)kv_commit(ost->kv);
-    return sessions_put(&ost->sessions, (struct session_entry){.session = body->session,
-                                                               .incarnation = body->incarnation,
-                                                               .node = body->node});
+    r = sessions_put(&ost->sessions, (struct session_entry){.session = body->session,
+                                                            .incarnation = body->incarnation,
+                                                            .node = body->node});
+    assert(r == 0); /* Its row is in the log: there was a place for it. */
+    return r;
 }
 
 void attach_run(struct ost *ost, struct request *request) {

@@ -48,6 +48,8 @@ int small_add(struct small *small, const struct small_entry *entry) {
     if (small->count == small->entry_max) {
         return -ERR_BUSY;
     }
+    assert(small->count == 0 ||
+           small->entries[place_of(small, small->count - 1)].position <= entry->position);
     uint32_t place = place_of(small, small->count++);
 
     small->entries[place] = *entry;
@@ -72,6 +74,7 @@ bool small_next(const struct small *small, uint32_t *at, uint64_t cut, uint32_t 
                 struct small_span *ret_span) {
     struct small_span span = {0};
 
+    assert(*at <= small->count && small->count <= small->entry_max);
     while (*at < small->count && span.block_count < blocks_max) {
         const struct small_entry *entry = &small->entries[place_of(small, *at)];
         uint8_t *data = kv_data_at(small->kv, entry->ring_offset, BLOCK_BYTES);

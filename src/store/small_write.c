@@ -2,7 +2,7 @@
 #include "store/operations.h"
 #include <assert.h>
 
-int small_part_fill(struct ost *ost, const struct small_part *part, struct small_spans *spans) {
+void small_part_fill(struct ost *ost, const struct small_part *part, struct small_spans *spans) {
     for (uint32_t i = 0; i < part->count;) {
         uint64_t block = part->entries[i].block;
         uint64_t ring_offset = 0;
@@ -12,9 +12,6 @@ int small_part_fill(struct ost *ost, const struct small_part *part, struct small
             count++;
         }
         uint8_t *data = kv_data_allocate(ost->kv, (size_t)count * BLOCK_BYTES, &ring_offset);
-        if (!data) {
-            return -ERR_NO_SPACE;
-        }
         for (uint32_t k = 0; k < count; k++) {
             part->entries[i + k].crc =
                 part->fill(part->context, i + k, data + (size_t)k * BLOCK_BYTES);
@@ -26,7 +23,10 @@ int small_part_fill(struct ost *ost, const struct small_part *part, struct small
         spans->count++;
         i += count;
     }
-    return 0;
+}
+
+uint32_t small_spans_bytes(uint32_t block_count) {
+    return block_count * (uint32_t)(KV_NOTE_RECORD_BYTES + sizeof(struct store_note));
 }
 
 int small_spans_note(struct ost *ost, const struct small_spans *spans) {
@@ -49,6 +49,8 @@ void small_spans_commit(struct ost *ost, const struct small_spans *spans, uint64
     for (uint32_t i = 0; i < spans->count; i++) {
         block_count += spans->items[i].count;
     }
+    assert(position > ost->sync.cut);
+    assert(block_count <= ost->small.entry_max - ost->small.count);
     for (uint32_t i = 0; i < spans->count; i++) {
         for (uint32_t k = 0; k < spans->items[i].count; k++) {
             const struct small_entry entry = {

@@ -1,5 +1,6 @@
 /* Free space: taking blocks for writes, waiting for them, growing the data file. */
 #include "store/operations.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -7,9 +8,19 @@
 #define SPACE_RETRY_NS (10 * NS_PER_S)
 #define GROW_BYTES_MIN (16 * MIB)
 
+/* Blocks that writes hold are neither free nor in quarantine, and none lies beyond the limit. */
+static bool is_balanced(const struct ost *ost) {
+    const struct blocks *blocks = &ost->blocks;
+
+    return ost->held_blocks + blocks->free_count + blocks->quarantine_blocks <=
+               blocks->block_count &&
+           blocks->block_count <= ost->block_size_max;
+}
+
 /* What may still become free or be added, were every sync point taken and the file at its full
  * size. */
 uint64_t space_free_blocks(const struct ost *ost) {
+    assert(is_balanced(ost));
     return ost->blocks.free_count + ost->blocks.quarantine_blocks +
            (ost->block_size_max - ost->blocks.block_count);
 }
@@ -65,6 +76,7 @@ void space_release(struct ost *ost) {
     uint64_t oldest_read =
         node ? CONTAINER_OF(node, struct request, pin)->pin_number : ost->read_number;
 
+    assert(oldest_read <= ost->read_number);
     if (blocks_release(&ost->blocks, kv_synced_position(ost->kv), oldest_read) > 0) {
         space_wake(ost);
     }
@@ -73,9 +85,11 @@ void space_release(struct ost *ost) {
 static void grow_finished(struct ost *ost, struct ost_io *io) {
     uint64_t block_count = (io->io.offset + io->io.size) / BLOCK_BYTES;
 
+    assert(ost->growing && io->io.offset == ost->blocks.block_count * BLOCK_BYTES);
     ost->growing = false;
     if (io->result == 0) {
         blocks_grow(&ost->blocks, block_count);
+        assert(is_balanced(ost));
     } else {
         ost->grow_failed = true;
         ost->grow_failed_ns = env_now_ns(ost->env);
@@ -135,6 +149,7 @@ static bool is_quarantine_on_disk(const struct ost *ost) {
     const struct blocks *blocks = &ost->blocks;
     uint32_t newest = (blocks->freed_first + blocks->freed_count - 1) % blocks->freed_max;
 
+    assert(blocks->freed_count > 0 && blocks->quarantine_blocks > 0);
     return blocks->freed[newest].position <= kv_synced_position(ost->kv);
 }
 
@@ -146,6 +161,7 @@ static int space_short(struct ost *ost, struct request *request, const struct sp
     uint64_t most = ost->blocks.free_count + ost->blocks.quarantine_blocks + held;
     uint64_t need = wish->count + (wish->count_new > 0 ? ost->reserve_blocks : 0);
 
+    assert(wish->count_new <= wish->count);
     if (grow_start(ost)) {
         return space_wait(ost, request);
     }
@@ -181,7 +197,7 @@ int space_take(struct ost *ost, struct request *request, const struct space_wish
         uint64_t first = 0;
         uint32_t count = blocks_take(&ost->blocks, wish->lane, wish->count - taken, &first);
 
-        /* free_count says that they are there. */
+        assert(count > 0); /* free_count says that they are there. */
         for (uint32_t i = 0; i < count; i++) {
             entries[taken + i].block = first + i;
         }
@@ -189,11 +205,13 @@ int space_take(struct ost *ost, struct request *request, const struct space_wish
         taken += count;
     }
     ost->held_blocks += taken;
+    assert(is_balanced(ost));
     space_grow_ahead(ost);
     return 0;
 }
 
 void space_recorded(struct ost *ost, uint32_t count) {
+    assert(count <= ost->held_blocks);
     ost->held_blocks -= count;
     space_wake(ost);
 }
@@ -209,7 +227,9 @@ void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_
         blocks_give_back(&ost->blocks, extent);
         i += extent.count;
     }
+    assert(count <= ost->held_blocks);
     ost->held_blocks -= count;
+    assert(is_balanced(ost));
     space_wake(ost);
 }
 
@@ -217,6 +237,7 @@ int space_quarantine(struct ost *ost, struct request *request) {
     if (blocks_can_free(&ost->blocks, ost->change.extents_max)) {
         return 0;
     }
+    assert(ost->blocks.freed_count > 0 && ost->change.extents_max <= ost->blocks.freed_max);
     uint64_t oldest = ost->blocks.freed[ost->blocks.freed_first].position;
 
     if (oldest <= kv_synced_position(ost->kv)) {

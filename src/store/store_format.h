@@ -48,7 +48,7 @@ _Static_assert(sizeof(struct store_head) == 40, "stored");
 
 struct __attribute__((packed)) store_entry {
     uint8_t block[6];
-    uint32_t crc; /* of the whole block */
+    uint32_t crc; /* of the whole block; CHUNK_CRC_DAMAGED: of none */
 };
 _Static_assert(sizeof(struct store_entry) == 10, "stored");
 

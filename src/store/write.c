@@ -8,6 +8,7 @@
  * Every run of RECORD looks at session, head and rows anew: they may have changed meanwhile. */
 #include "base/crc32c.h"
 #include "store/operations.h"
+#include <assert.h>
 
 enum write_stage { WRITE_START, WRITE_DATA, WRITE_RECORD, WRITE_LAST };
 
@@ -98,6 +99,7 @@ static void plan_direct(struct request *request) {
         request->direct_first = 0;
         request->direct_count = 0;
     }
+    assert(request->direct_first + request->direct_count <= request->range.count);
     for (uint32_t i = 0; i < request->direct_count; i++) {
         request->entries[request->direct_first + i].crc =
             request->call->checksums[request->direct_first + i];
@@ -250,6 +252,8 @@ static int take_blocks(struct ost *ost, struct request *request) {
                               .count = request->range.count};
     int r = 0;
 
+    assert(list_contains(&request->active));
+    assert(!request->has_blocks || wish.count <= ost->held_blocks);
     if (request->has_blocks) {
         return 0;
     }
@@ -287,6 +291,7 @@ static int data_write_next(struct ost *ost, struct request *request) {
         count++;
     }
     size_t size = (size_t)count * BLOCK_BYTES;
+    assert(request->has_blocks && entries[0].block + count <= ost->blocks.block_count);
     if (!aligned) {
         bulk_copy(request->call, offset, io->bounce, size);
     }
@@ -375,48 +380,48 @@ static int merge_find(struct ost *ost, struct request *request, uint32_t index, 
     return edge_get(ost, request, which, old, &fill->old[which]);
 }
 
-static int ring_part(struct ost *ost, const struct request *request, struct ring_fill *fill,
-                     struct extent part, struct small_spans *spans) {
+static void ring_part(struct ost *ost, const struct request *request, struct ring_fill *fill,
+                      struct extent part, struct small_spans *spans) {
     struct small_part small = {.entries = request->entries + part.first,
                                .count = part.count,
                                .fill = ring_fill,
                                .context = fill};
 
     fill->first = (uint32_t)part.first;
-    return part.count > 0 ? small_part_fill(ost, &small, spans) : 0;
+    if (part.count > 0) {
+        small_part_fill(ost, &small, spans);
+    }
 }
 
-static int write_stage(struct ost *ost, struct request *request, struct ring_fill *fill,
-                       struct store_head *head, bool exists) {
+/* No record is begun between here and the commit: this is the one that holds it. */
+static int outcome_stage(struct ost *ost, const struct request *request, uint64_t version) {
     const struct call_header *call = &request->call->header;
-    struct small_spans spans = {.count = 0};
-    uint32_t behind = request->direct_first + request->direct_count;
-    /* No record is begun between here and the commit: this is the one that holds it. */
-    struct store_write_outcome answer = {.version = head->version,
-                                         .position = kv_position(ost->kv) + 1};
+    struct store_write_outcome answer = {.version = version, .position = kv_position(ost->kv) + 1};
     struct kv_outcome outcome = {.slot = {store_bucket(request->id.ino)},
                                  .session = call->session,
                                  .sequence = call->sequence,
                                  .floor = call->floor,
                                  .reply = {(const uint8_t *)&answer, sizeof answer}};
-    int r = ring_part(ost, request, fill, (struct extent){0, request->direct_first}, &spans);
+
+    return kv_outcome_put(ost->kv, &outcome);
+}
+
+static int write_stage(struct ost *ost, struct request *request, struct ring_fill *fill,
+                       struct store_head *head, bool exists) {
+    struct small_spans spans = {.count = 0};
+    uint32_t behind = request->direct_first + request->direct_count;
+    uint64_t expected = kv_position(ost->kv) + 1;
+
+    head->block_count = (uint32_t)((int64_t)head->block_count + ost->change.block_delta);
+    int r = change_head(&ost->change, &request->id, head, exists);
 
     if (r == 0) {
-        r = ring_part(ost, request, fill, (struct extent){behind, request->range.count - behind},
-                      &spans);
+        r = outcome_stage(ost, request, head->version);
     }
-    if (r == 0) {
-        r = change_entries(&ost->change, &request->id, request->range, request->entries);
-    }
+    ring_part(ost, request, fill, (struct extent){0, request->direct_first}, &spans);
+    ring_part(ost, request, fill, (struct extent){behind, request->range.count - behind}, &spans);
     if (r == 0) {
         r = change_stage(&ost->change);
-    }
-    if (r == 0) {
-        head->block_count = (uint32_t)((int64_t)head->block_count + ost->change.block_delta);
-        r = change_head(&ost->change, &request->id, head, exists);
-    }
-    if (r == 0) {
-        r = kv_outcome_put(ost->kv, &outcome);
     }
     if (r == 0) {
         r = small_spans_note(ost, &spans);
@@ -425,9 +430,30 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
         return r;
     }
     uint64_t position = change_commit(&ost->change, ost->read_number);
+    assert(position == expected); /* The stored outcome says so. */
+    (void)expected;
     small_spans_commit(ost, &spans, position);
     request->call->reply.chunk_write = (struct chunk_write_reply){head->version, position};
     return 0;
+}
+
+/* Reads what it changes, and begins. */
+static int write_begin(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    uint32_t ring_blocks = request->range.count - request->direct_count;
+    struct kv_need need;
+
+    change_begin(&ost->change, ost->kv);
+    int r = change_entries(&ost->change, &request->id, request->range, request->entries);
+    r = r < 0 ? r : change_need(&ost->change, &need);
+    if (r < 0) {
+        return r;
+    }
+    need.record_bytes += small_spans_bytes(ring_blocks);
+    need.data_bytes = ring_blocks * BLOCK_BYTES;
+    need.session = header->session;
+    need.floor = header->floor;
+    return request_begin(ost, request, &need);
 }
 
 static int write_commit(struct ost *ost, struct request *request, struct ring_fill *fill,
@@ -435,16 +461,21 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
     const struct chunk_write_request *body = body_of(request);
     struct session_counters *counters = session_counters_of(request->call);
 
+    assert(request->has_blocks && head->truncate_seq <= body->capability.truncate_seq);
     head->epoch = ost_epoch(ost);
     /* A chunk that is made anew, behind a cut, has no lower versions than it had before. */
     head->version = exists ? head->version + 1 : head->epoch;
     head->length = MAX(head->length, body->offset + body->size);
     head->truncate_seq = body->capability.truncate_seq;
-    change_begin(&ost->change, ost->kv);
-    int r = write_stage(ost, request, fill, head, exists);
-    if (r < 0) {
-        change_abort(&ost->change);
-        return request_log_full(ost, request, r);
+    int r = write_begin(ost, request);
+    if (r == 0) {
+        r = write_stage(ost, request, fill, head, exists);
+        if (r < 0) {
+            kv_abort(ost->kv);
+        }
+    }
+    if (r != 0) {
+        return r;
     }
     request->has_blocks = false;
     space_recorded(ost, request->range.count);
@@ -479,12 +510,12 @@ static int write_cut(struct ost *ost, struct request *request, struct store_head
 }
 
 static int write_record(struct ost *ost, struct request *request) {
-    uint32_t ring_blocks = request->range.count - request->direct_count;
-    size_t record_bytes = 512 + (size_t)request->range.count * 16;
     struct ring_fill fill = {.request = request};
     struct store_head head;
     bool exists = false;
 
+    assert(request->io_pending == 0 && request->cursor == request->direct_count);
+    assert(request->direct_count == 0 || request->has_blocks);
     int r = request->io_result;
 
     if (r == 0) {
@@ -501,9 +532,6 @@ static int write_record(struct ost *ost, struct request *request) {
     }
     if (r == 0) {
         r = space_quarantine(ost, request);
-    }
-    if (r == 0 && !request_admit(ost, request, record_bytes, (size_t)ring_blocks * BLOCK_BYTES)) {
-        return REQUEST_WAITS;
     }
     if (r == 0) {
         r = take_blocks(ost, request);
@@ -527,6 +555,7 @@ void write_run(struct ost *ost, struct request *request) {
         request->stage = r == 0 ? WRITE_LAST : WRITE_RECORD;
     }
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
+        assert(request->stage == WRITE_LAST && !request->has_blocks);
         request_finish(ost, request, request->io_result);
     }
 }

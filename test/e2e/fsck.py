@@ -19,6 +19,7 @@ from cluster import Failed, KIB, MIB
 LIMIT_S = 60
 BLOCK = 4 * KIB
 GENERATIONS_A_START = 1 << 20
+LIMIT = 64 * MIB  # of each data file
 
 
 class Check:
@@ -285,7 +286,33 @@ def spared(check):
     check.cluster.stop()
 
 
-CLEAN = [is_clean, is_clean_under_load, is_clean_when_stopped]
+def is_clean_with_smaller_limit(check):
+    """A data file that is larger than data_bytes_max allows by now: all of it is looked at."""
+    conf = check.cluster.path("shoal.conf")
+    with open(conf, encoding="ascii") as file:
+        text = file.read()
+    blocks = os.urandom(40 * MIB)
+    with open(check.path("large"), "wb") as file:
+        file.write(blocks)
+    check.cluster.stop()
+    smaller = text.replace(f"data_bytes_max = {LIMIT}", f"data_bytes_max = {16 * MIB}")
+    try:
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(smaller)
+        check.cluster.start()
+        expect_clean(check.fsck())
+        with open(check.path("large"), "rb") as file:
+            if smaller == text or file.read() != blocks:
+                raise Failed("other bytes come back, or the limit is as it was")
+        os.unlink(check.path("large"))
+        check.cluster.stop()
+    finally:
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(text)
+    check.cluster.start()
+
+
+CLEAN = [is_clean, is_clean_under_load, is_clean_when_stopped, is_clean_with_smaller_limit]
 SPOILT = [
     flipped_bit,
     free_block,
@@ -371,7 +398,7 @@ def run_row(function, check):
 def run(shoal, edit):
     """The rows on one cluster: those that spoil it find it as it was, each time."""
     results = []
-    with clusters.Cluster(shoal, 2, {"data_bytes_max": 64 * MIB, "disk_log_bytes": 32 * MIB}
+    with clusters.Cluster(shoal, 2, {"data_bytes_max": LIMIT, "disk_log_bytes": 32 * MIB}
                           ) as cluster:
         check = Check(cluster, edit)
         cluster.start()

@@ -441,7 +441,7 @@ def newer_log(target):
     @row("newer-log-" + target, 1, target, "newer")
     def _(scene):
         scene.run_once()
-        set_log_format(scene, target, 2)
+        set_log_format(scene, target, 3)
         return up_mounted(scene)
 
 
@@ -1472,6 +1472,118 @@ def on_cut_format(scene):
     return f"{left} is left" if left else None
 
 
+# Nothing on a full disk takes longer, and when it has space again all goes on within the second.
+ANSWER_LIMIT_S = 2
+AGAIN_LIMIT_S = 10
+
+
+def answer(do, *words):
+    """The errno of a call that must not hang; 0: it succeeds."""
+    begin = time.monotonic()
+    error_number = 0
+    try:
+        do(*words)
+    except OSError as error:
+        error_number = error.errno
+    took_s = time.monotonic() - begin
+    if error_number not in (0, errno.ENOSPC) or took_s > ANSWER_LIMIT_S:
+        raise clusters.Failed(f"{do.__name__} {words} answers {error_number} after {took_s:.1f} s")
+    return error_number
+
+
+def late_closes(scene):
+    stats = json.loads(scene.run("stats", scene.directory, "--json").stdout)
+    return next(row["value"] for row in stats["counters"] if row["name"] == "late_closes")
+
+
+def append_and_sync(handle):
+    os.write(handle, bytes(100))
+    os.fsync(handle)
+
+
+def open_append_and_sync(path):
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        append_and_sync(handle)
+    finally:
+        os.close(handle)
+
+
+def spend(scene, names, writer, reader):
+    """Until nothing has a reserve any more: what makes files, then what removes some, then what
+    syncs; and closes, which succeed."""
+    fill(scene.path("mdt0"))
+    while not make_files(scene, names, 1000):
+        pass
+    removed = 0
+    while names and answer(os.unlink, os.path.join(scene.mount, names[-1])) == 0:
+        names.pop()
+        removed += 1
+        if removed % 4 == 0:
+            os.sync()
+    if removed == 0 or not names:
+        raise clusters.Failed(f"{removed} files can be removed, {len(names)} are left")
+    for count in range(10000):
+        if answer(append_and_sync, writer):
+            break
+    else:
+        raise clusters.Failed("fsync never meets the full disk")
+    kept = os.path.join(scene.mount, "kept")
+    for do, words in ((append_and_sync, (writer,)), (os.unlink, (kept,)), (os.truncate, (kept, 1)),
+                      (os.chmod, (kept, 0o600)), (os.utime, (kept,))):
+        if answer(do, *words) != errno.ENOSPC:
+            raise clusters.Failed(f"{do.__name__} has room after {count} syncs")
+    before = late_closes(scene)
+    if answer(os.close, reader):
+        raise clusters.Failed("a close of what was not written says that there is no room")
+    until(lambda: late_closes(scene) > before, "the close that is put off")
+    answer(os.close, writer)
+
+
+def goes_on(scene, names, size):
+    """All that was refused, within seconds; names, the file's size and bytes are right."""
+    end = time.monotonic() + AGAIN_LIMIT_S
+    kept = os.path.join(scene.mount, "kept")
+    written = os.path.join(scene.mount, "written")
+    for do, words in ((open_append_and_sync, (written,)), (os.utime, (kept,)),
+                      (os.chmod, (kept, 0o600)), (os.truncate, (kept, 1))):
+        while answer(do, *words):
+            if time.monotonic() > end:
+                raise clusters.Failed(f"{do.__name__} is still refused after {AGAIN_LIMIT_S} s")
+            time.sleep(SETTLE_S)
+    if sorted(os.listdir(scene.mount)) != sorted([*names, "kept", "written"]):
+        raise clusters.Failed("names are lost")
+    found = os.stat(written).st_size
+    if found < size:
+        raise clusters.Failed(f"{size} bytes were written and {found} are there")
+
+
+def on_no_reserve(scene):
+    """The metadata target's disk is full until nothing has a reserve left: each is told at once, a
+    close succeeds, and the cluster can be stopped. With space again all goes on: as it is, after a
+    stop, and after a kill."""
+    scene.configure(f"mdt_changes_bytes = {clusters.SIZES['mdt_changes_bytes']}",
+                    f"mdt_changes_bytes = {8 * MIB}")
+    disk_of_target(scene, "mdt0", 64)
+    scene.start()
+    names = []
+    scene.write(os.path.join(scene.mount, "kept"), bytes(100000))
+    scene.write(os.path.join(scene.mount, "written"), bytes(100000))
+    for end in (None, scene.stop, scene.kill):
+        writer = os.open(os.path.join(scene.mount, "written"), os.O_WRONLY | os.O_APPEND)
+        reader = os.open(os.path.join(scene.mount, "kept"), os.O_RDONLY)
+        append_and_sync(writer)
+        spend(scene, names, writer, reader)
+        size = os.stat(os.path.join(scene.mount, "written")).st_size
+        if end:
+            end()
+        os.unlink(scene.path("mdt0/filler"))
+        if end:
+            scene.start()
+        goes_on(scene, names, size)
+    return None
+
+
 # _IOR('X', 125, __u32), and to go down at once, without another write.
 EXT4_IOC_SHUTDOWN = 0x8004587d
 EXT4_GOING_FLAGS_NOLOGFLUSH = struct.pack("I", 2)
@@ -1522,11 +1634,11 @@ def end_by_signal(scene):
         raise clusters.Failed(f"SIGTERM does not end it in {LIMIT_S} s")
 
 
-def disk_of_target(scene, target):
+def disk_of_target(scene, target, megabytes=200):
     """A target's directory on a file system of its own; its image."""
     image = os.path.join(scene.top, "image")
     with open(image, "wb") as file:
-        file.truncate(200 * MIB)
+        file.truncate(megabytes * MIB)
     scene.sh("mkfs.ext4", "-q", image)
     os.mkdir(scene.path(target))
     scene.mount_at(scene.path(target), "-o", "loop", image)
@@ -1885,7 +1997,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-on-overlay", on_overlay),
          ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
          ("works-log", on_log),
-         ("works-on-no-space", on_no_space)]
+         ("works-on-no-space", on_no_space), ("works-no-reserve", on_no_reserve)]
 
 
 def run_works(shoal, serve):

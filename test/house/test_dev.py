@@ -2,6 +2,7 @@
 stand-ins for meson, ninja and the packages' programs, so nothing is built or installed."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,9 +16,11 @@ case $1 in
 setup)
     while [ $# -gt 2 ]; do shift; done
     echo "setup $1" >>"$CALLS"
-    mkdir -p "$1/meson-logs" "$1/test/sim"
-    printf '#!/bin/sh\\necho "2 passed, 0 failed"\\n' >"$1/test/sim/sim"
-    chmod +x "$1/test/sim/sim"
+    mkdir -p "$1/meson-logs" "$1/test/sim" "$1/test/torture"
+    for program in sim/sim torture/torture; do
+        printf '#!/bin/sh\\necho "2 passed, 0 failed"\\n' >"$1/test/$program"
+        chmod +x "$1/test/$program"
+    done
     ;;
 test)
     log=$3/meson-logs/testlog.json
@@ -35,7 +38,7 @@ NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-
 # Programs that count by their last line.
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
-           "programs": 7, "rings": 8}
+           "programs": 7, "rings": 8, "soak": 13, "soak_finds": 14}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -61,10 +64,13 @@ exec /bin/mkdir "$@"
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
 # Stories, seeds, seeds of the build with bugs, six bugs, seeds under two sanitizers; two each.
 SIMULATOR_COUNT = 11 * 2
+# Seeds, the small scope, and a run for each bug that ./dev names; two each.
+with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
+    TORTURE_COUNT = 2 * (2 + len(re.search(r"torture_bugs='([^']*)'", _dev.read())[1].split()))
 # The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
 # run twice, with the log's flush and without.
 ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + SIMULATOR_COUNT + \
-    sum(PLANNER.values())
+    TORTURE_COUNT + sum(PLANNER.values())
 
 
 class Dev(unittest.TestCase):
@@ -247,13 +253,13 @@ class Dev(unittest.TestCase):
         self.assertEqual((status, error),
                          (2, "dev: build takes nothing more; ./dev help lists the verbs\n"))
         for words in (["kill", "-x"], ["power", "--without-flush"], ["sim", "many"], ["kill"],
-                      ["bare", "--frob"]):
+                      ["soak", "long"], ["bare", "--frob"]):
             status, output, error = self.dev(*words)
             self.assertEqual((status, output, error.count("\n")), (2, "", 1), words)
         self.assertFalse(os.path.exists(self.path("build")))
 
     def test_each_verb_has_help(self):
-        for verb in ("up", "build", "bench", "sim", "kill", "unit", "demo"):
+        for verb in ("up", "build", "bench", "sim", "kill", "soak", "unit", "demo"):
             for word in ("--help", "-h"):
                 status, output, error = self.dev(verb, word)
                 self.assertEqual((status, error), (0, ""))

@@ -120,6 +120,9 @@ static void take_failure(struct question *question) {
         contents_write_end(question->write, how);
     }
     if (question->request.operation == SHOAL_RELEASE) {
+        if (result == -ETIMEDOUT) {
+            contents_close_lost(question->content, question->asker->node->index);
+        }
         *question->handle = (struct handle){.busy = question->handle->busy};
     }
     if (question->request.operation == SHOAL_FSYNC && result == -EIO) {
@@ -224,6 +227,42 @@ static void take_name(struct question *question) {
     }
 }
 
+/* Whether the close may be one that stays with the client. A full disk must explain it. */
+static bool is_late(const struct question *question) {
+    struct asker *asker = question->asker;
+    struct shoal_client *client = node_client(asker->node);
+    struct client_counters counters;
+
+    client_counters_get(client, &counters);
+    if (counters.late_closes > asker->late_count &&
+        !excuses_explain_late(asker->workload->options.excuses)) {
+        workload_fail(asker->workload, question, "nothing explains that it was not taken");
+    }
+    asker->late_count = counters.late_closes;
+    asker->late = asker->late || client_late_closes(client) > 0;
+    return client_late_closes(client) > 0;
+}
+
+static bool take_close(struct question *question, char *problem) {
+    uint32_t client = question->asker->node->index;
+    struct handle *handle = question->handle;
+    bool wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
+    bool late = is_late(question);
+
+    *handle = (struct handle){.busy = handle->busy};
+    if (!wrote) {
+        unlook(question);
+        return true;
+    }
+    if (late) {
+        question->looking = false;
+        contents_closed_late(question->content, client, &question->look);
+        return true;
+    }
+    contents_writer_end(question->content, client);
+    return take_data(question, problem);
+}
+
 static bool take_success(struct question *question, char *problem) {
     struct asker *asker = question->asker;
     struct workload *workload = asker->workload;
@@ -231,7 +270,6 @@ static bool take_success(struct question *question, char *problem) {
     struct handle *handle = question->handle;
     struct content_sync sync = {.opened = question->begin,
                                 .sure = contents_now(workload->contents)};
-    bool wrote;
 
     switch (request->operation) {
     case SHOAL_CREATE:
@@ -281,14 +319,7 @@ static bool take_success(struct question *question, char *problem) {
         file_seen(question);
         return true;
     case SHOAL_RELEASE:
-        wrote = (handle->flags & SHOAL_OPEN_WRITE) != 0;
-        *handle = (struct handle){.busy = handle->busy};
-        if (!wrote) {
-            unlook(question);
-            return true;
-        }
-        contents_writer_end(question->content, asker->node->index);
-        return take_data(question, problem);
+        return take_close(question, problem);
     default:
         return take_data(question, problem);
     }

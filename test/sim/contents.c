@@ -21,6 +21,14 @@ struct segment {
     struct candidate *candidates;
 };
 
+/* Of one client: closes that the server has not taken, and what they will settle. */
+struct late_closes {
+    uint32_t count;
+    uint64_t known;
+    uint64_t cuts; /* of the file, when the last one began */
+    uint64_t begin;
+};
+
 /* segments[i] reaches to the start of the next; the last one to the end of all. */
 struct content_file {
     struct content_file *next;
@@ -48,6 +56,7 @@ struct content_file {
     uint32_t writers[CONTENTS_CLIENTS];
     bool wrote[CONTENTS_CLIENTS]; /* was one in this session: power may undo the close */
     uint64_t writer_changes;
+    struct late_closes late[CONTENTS_CLIENTS];
 };
 
 struct contents {
@@ -747,10 +756,40 @@ void contents_settled(struct content_file *file, uint32_t client, struct content
         durable_mark(file, look->begin, client, sync);
     }
     if (look_is_plain(file, look)) {
-        file->settled = MAX(file->settled, look->known);
-        file->durable =
-            synced ? MAX(file->durable, MAX(look->settled, look->known)) : file->durable;
+        uint64_t known = MIN(look->known, file->known[client]);
+
+        file->settled = MAX(file->settled, known);
+        file->durable = synced ? MAX(file->durable, MAX(look->settled, known)) : file->durable;
         file->high_volatile = synced ? file->high : file->high_volatile;
+    }
+}
+
+void contents_close_lost(struct content_file *file, uint32_t client) {
+    file->known[client] = 0;
+}
+
+void contents_closed_late(struct content_file *file, uint32_t client, struct content_look *look) {
+    struct late_closes *late = &file->late[client];
+
+    list_remove(&look->node);
+    file->contents->now++;
+    *late = (struct late_closes){late->count + 1, look->known, look->cuts, look->begin};
+}
+
+void contents_late_taken(struct contents *contents, uint32_t client) {
+    contents->now++;
+    for (size_t i = 0; i < FILE_BUCKETS; i++) {
+        for (struct content_file *file = contents->buckets[i]; file; file = file->next) {
+            struct late_closes *late = &file->late[client];
+
+            for (uint32_t k = 0; k < late->count; k++) {
+                contents_writer_end(file, client);
+            }
+            if (late->count > 0 && late->cuts == file->cuts && late->begin >= contents->power_at) {
+                file->settled = MAX(file->settled, late->known);
+            }
+            late->count = 0;
+        }
     }
 }
 
@@ -778,6 +817,7 @@ static void file_session_over(struct content_file *file, uint32_t client) {
     }
     file->writers[client] = 0;
     file->wrote[client] = false;
+    file->late[client].count = 0;
     file->writer_changes++;
     file->settled = MAX(file->settled, file->known[client]);
     file->known[client] = 0;

@@ -109,6 +109,12 @@ struct content_sync {
 /* A flush, close or fsync (sync not NULL) of the client that began at look's time has succeeded. */
 void contents_settled(struct content_file *file, uint32_t client, struct content_look *look,
                       const struct content_sync *sync);
+/* A close has ended, and nobody knows whether it was taken: the client may forget what it owed. */
+void contents_close_lost(struct content_file *file, uint32_t client);
+/* A close of a writer has succeeded that the server has not taken yet: what it settles is settled,
+ * and the file has that writer, until all such closes of the client are taken. */
+void contents_closed_late(struct content_file *file, uint32_t client, struct content_look *look);
+void contents_late_taken(struct contents *contents, uint32_t client);
 /* All that had ended before `begin` is on disk everywhere. */
 void contents_synced_all(struct contents *contents, uint64_t begin);
 /* A session has ended for good: nothing of it takes effect any more, and what it had written is

@@ -88,8 +88,8 @@ static uint64_t blocks_least(const struct excuses *excuses) {
     return count;
 }
 
-/* What changes names or makes a file somebody's waits for nothing; what closes, syncs or looks
- * needs no room. */
+/* What changes something waits for nothing; what looks needs no room, and a close stays with the
+ * client. */
 static bool needs_room(enum shoal_operation operation) {
     switch (operation) {
     case SHOAL_CREATE:
@@ -101,6 +101,8 @@ static bool needs_room(enum shoal_operation operation) {
     case SHOAL_RENAME:
     case SHOAL_OPEN:
     case SHOAL_SETATTR:
+    case SHOAL_FSYNC: /* tells size and times, as does flush */
+    case SHOAL_FLUSH:
     case SHOAL_WRITE: /* the first one past what an inode holds makes chunks */
         return true;
     default:
@@ -116,19 +118,44 @@ static bool explain_no_space(struct excuses *excuses, enum shoal_operation opera
     return names || (operation == SHOAL_WRITE && excuses->no_space);
 }
 
+/* Which blocks can have made it fail. A read fails at each, a write only at those at its ends that
+ * it does not cover, as it needs what else is in them. False: none can. */
+static bool damage_of(const struct shoal_request *request, uint64_t ino,
+                      struct damage *ret_damage) {
+    uint64_t end = request->offset + request->size;
+    struct damage damage = {
+        .ino = ino, .first = request->offset / BLOCK_BYTES, .last = (end - 1) / BLOCK_BYTES};
+
+    if (request->operation == SHOAL_WRITE) {
+        bool covers_first = request->offset % BLOCK_BYTES == 0;
+        bool covers_last = end % BLOCK_BYTES == 0;
+
+        if (covers_first && covers_last) {
+            return false;
+        }
+        damage.first = covers_first ? damage.last : damage.first;
+        damage.last = covers_last ? damage.first : damage.last;
+    }
+    *ret_damage = damage;
+    return true;
+}
+
+bool excuses_explain_late(const struct excuses *excuses) {
+    return excuses->names_full;
+}
+
 bool excuses_explain(struct excuses *excuses, const struct shoal_request *request, uint64_t ino) {
     bool reads = request->operation == SHOAL_READ;
     bool writes = request->operation == SHOAL_WRITE;
+    struct damage damage;
 
     if (request->result == -ENOSPC) {
         return explain_no_space(excuses, request->operation);
     }
-    if (request->result != -EIO || !(reads || writes) || request->size == 0) {
+    if (request->result != -EIO || !(reads || writes) || request->size == 0 ||
+        !damage_of(request, ino, &damage)) {
         return false;
     }
-    const struct damage damage = {.ino = ino,
-                                  .first = request->offset / BLOCK_BYTES,
-                                  .last = (request->offset + request->size - 1) / BLOCK_BYTES};
     damage_add(excuses, &damage);
     return blocks_least(excuses) <= excuses->flips;
 }

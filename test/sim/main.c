@@ -53,10 +53,12 @@ static bool parse(int argc, char **argv, struct words *words) {
 }
 
 /* Both runs of a seed must go the same way to the last event. */
-static void play_twice(void *context, uint64_t seed, struct seed_report *ret_report) {
+static void play_twice(void *context, uint64_t seed, void *report) {
     const struct words *words = context;
+    struct seed_report *ret_report = report;
     struct seed_report again = {.seed = seed};
 
+    ret_report->seed = seed;
     run_seed(seed, words->trace ? stdout : NULL, ret_report);
     if (!ret_report->clean) {
         return;
@@ -67,6 +69,15 @@ static void play_twice(void *context, uint64_t seed, struct seed_report *ret_rep
         snprintf(ret_report->failure, sizeof ret_report->failure,
                  "two runs differ (%016" PRIx64 ", %016" PRIx64 ")", ret_report->hash, again.hash);
     }
+}
+
+static void died(void *context, uint64_t seed, const char *how, void *report) {
+    struct seed_report *ret_report = report;
+
+    (void)context;
+    ret_report->seed = seed;
+    snprintf(ret_report->failure, sizeof ret_report->failure,
+             "the process of the simulator died: %s", how);
 }
 
 static bool is_among(const uint64_t *seeds, size_t count, uint64_t seed) {
@@ -191,7 +202,11 @@ int main(int argc, char **argv) {
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     bool bug = words.bug && strcmp(words.bug, "none") != 0;
-    struct jobs_options options = {.play = play_twice, .context = &words};
+    struct jobs_options options = {.program = "sim",
+                                   .report_bytes = sizeof(struct seed_report),
+                                   .play = play_twice,
+                                   .died = died,
+                                   .context = &words};
     uint64_t *seeds = seeds_new(&words, bug, &options.seed_count);
     options.seeds = seeds;
     options.process_count = words.trace || options.seed_count == 1 ? 0 : (unsigned)words.jobs;

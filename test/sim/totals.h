@@ -34,8 +34,10 @@
     X(NO_SPACE, "answers of no space", true)                                                       \
     X(NAMES_FULL, "metadata disks full", true)                                                     \
     X(NAMES_NO_SPACE, "answers of no space for names", true)                                       \
+    X(LATE_CLOSES, "closes put off for space", false)                                              \
     X(BITS_FLIPPED, "bits flipped", true)                                                          \
     X(BITS_FOUND, "answers of damaged data", true)                                                 \
+    X(DAMAGE_CUT, "cuts through damaged data", false)                                              \
     X(LOGS_ROT, "bits of logs flipped", true)                                                      \
     X(LOGS_REFUSED, "starts refused for them", true)                                               \
     X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
@@ -66,6 +68,7 @@ enum {
     RULE_SUCCEEDED_MIN = 1000,
     RULE_CRASHES_MIN = 1,
     RULE_ANSWERS_S = 60, /* of simulated time, for what is open when faults have ended */
+    RULE_LATE_S = 10,    /* then, for closes that clients have kept */
     SEED_FAILURE_BYTES = 700,
 };
 

@@ -165,7 +165,32 @@ static void answered(struct shoal_request *request) {
                                                                  : workload->options.think_ns));
 }
 
+/* Closes that stayed with a client, and are taken. */
+static void late_look(struct workload *workload) {
+    for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+        const struct shoal_client *client = node_client(asker->node);
+
+        /* Those of one that was evicted end with its session. */
+        if (asker->late && asker->incarnation == asker->node->incarnation && may_ask(asker) &&
+            client_late_closes(client) == 0) {
+            asker->late = false;
+            contents_late_taken(workload->contents, i);
+        }
+    }
+}
+
+bool workload_is_settled(const struct workload *workload) {
+    bool late = false;
+
+    for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {
+        late = late || workload->askers[i].late;
+    }
+    return !late;
+}
+
 void workload_look(struct workload *workload) {
+    late_look(workload);
     for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
@@ -174,6 +199,8 @@ void workload_look(struct workload *workload) {
         }
         asker->incarnation = asker->node->incarnation;
         asker->told = 0;
+        asker->late = false;
+        asker->late_count = 0;
         contents_session_over(workload->contents, i);
         trees_session_over(workload->trees, i);
         for (uint32_t k = 0; k < workload->options.depth; k++) {
@@ -288,8 +315,57 @@ bool workload_remove(struct workload *workload) {
     return workload->remover;
 }
 
+static void measured(struct shoal_request *request);
+
+static void measure_next(void *context) {
+    struct workload *workload = context;
+    const struct asker *asker = workload->measurer;
+
+    if (workload->measure_at == workload->file_count || !may_ask(asker) || workload->failure[0]) {
+        workload->measurer = NULL;
+        return;
+    }
+    workload->measure = (struct shoal_request){.operation = SHOAL_GETATTR,
+                                               .ino = workload->files[workload->measure_at++].ino,
+                                               .done = measured,
+                                               .context = workload};
+    contents_look_begin(contents_file(workload->contents, workload->measure.ino),
+                        asker->node->index, &workload->measure_look);
+    /* Of what only this client knew a close that nobody answered may have told nothing. */
+    workload->measure_look.known = 0;
+    shoal_submit(node_client(asker->node), &workload->measure);
+}
+
+static void measured(struct shoal_request *request) {
+    struct workload *workload = request->context;
+    const struct asker *asker = workload->measurer;
+    struct content_file *content = contents_file(workload->contents, request->ino);
+    bool gone = request->result == -ESTALE && workload->files[workload->measure_at - 1].doubted > 0;
+
+    if (request->result == 0) {
+        (void)contents_size_end(content, asker->node->index, &workload->measure_look,
+                                request->attributes.size, workload->failure);
+    } else {
+        contents_look_drop(content, &workload->measure_look);
+    }
+    if (request->result < 0 && !gone && may_ask(asker)) {
+        snprintf(workload->failure, sizeof workload->failure,
+                 "the size of %" PRIx64 " answers %" PRId64, request->ino, request->result);
+    }
+    sim_schedule(workload->world->sim, asker->node->process, NS_PER_US, measure_next, workload);
+}
+
+bool workload_measure(struct workload *workload) {
+    workload->measurer = asker_ready(workload);
+    if (workload->measurer) {
+        sim_schedule(workload->world->sim, workload->measurer->node->process, NS_PER_US,
+                     measure_next, workload);
+    }
+    return workload->measurer;
+}
+
 bool workload_is_idle(const struct workload *workload) {
-    if (workload->reviewer || workload->remover) {
+    if (workload->reviewer || workload->remover || workload->measurer) {
         return false;
     }
     for (uint32_t i = 0; i < WORLD_CLIENTS_MAX; i++) {

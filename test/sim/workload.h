@@ -49,5 +49,9 @@ bool workload_review(struct workload *workload);
 /* A client that has a session removes all files that were made, by name, as far as power losses
  * have left them. Then nothing more can be asked. False: no client has one. */
 bool workload_remove(struct workload *workload);
-/* No question is open, and nobody reviews or removes. */
+/* No question is open, and nobody reviews, measures or removes. */
 bool workload_is_idle(const struct workload *workload);
+/* The metadata target has taken each close. */
+bool workload_is_settled(const struct workload *workload);
+/* Asks the size of each file, once all is settled. False: no client has a session. */
+bool workload_measure(struct workload *workload);

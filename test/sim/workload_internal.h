@@ -72,7 +72,9 @@ struct asker {
     struct handle handles[HANDLES_MAX];
     struct question questions[DEPTH_MAX];
     uint32_t busy;
-    uint32_t told; /* by syncs of everything, how often of a loss */
+    uint32_t told;       /* by syncs of everything, how often of a loss */
+    bool late;           /* it may have closes that the metadata target has not taken */
+    uint64_t late_count; /* ever, of this incarnation */
 };
 
 struct workload {
@@ -86,6 +88,10 @@ struct workload {
     const struct asker *remover; /* or NULL */
     uint32_t remove_at;
     struct shoal_request removal;
+    const struct asker *measurer; /* or NULL */
+    uint32_t measure_at;
+    struct shoal_request measure;
+    struct content_look measure_look;
     struct asker askers[WORLD_CLIENTS_MAX];
     struct known_file files[FILES_MAX];
     uint32_t file_count;

@@ -132,6 +132,7 @@ static void life_sum(struct life *life, bool cut) {
 
         ost_counters_get(life->ost, &now);
         world->ost_sum.corrupt_blocks += now.corrupt_blocks;
+        world->ost_sum.cuts_through_damage += now.cuts_through_damage;
         world->ost_sum.small_writes += now.small_writes;
         world->ost_sum.writes += now.writes;
         world->ost_sum.cuts += now.cuts;
@@ -145,6 +146,7 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.reattachments += now.reattachments;
         world->client_sum.reopened += now.reopened;
         world->client_sum.conversions += now.conversions;
+        world->client_sum.late_closes += now.late_closes;
     }
 }
 
@@ -165,9 +167,9 @@ static void life_free(struct life *life) {
     rpc_free(life->rpc);
     transport_sim_free(life->transport);
     client_free(life->client);
-    ost_close(life->ost);
-    group_close(life->group);
-    manager_close(life->manager);
+    ost_abandon(life->ost);
+    group_abandon(life->group);
+    manager_abandon(life->manager);
     transport_sim_server_free(life->server);
     worker_bind(NULL);
     free(life);

@@ -56,16 +56,43 @@ static void ost_sync(struct bench_ost *ost, const struct call *call) {
     ost->synced = MAX(ost->synced, call->request.sync.position);
 }
 
-bool bench_sync_answer(struct bench_ost *ost) {
-    if (ost->held_count == 0) {
-        return false;
+static void call_hold(struct bench_ost *ost, struct call *call) {
+    assert_true(ost->held_count < BENCH_HELD);
+    ost->held[ost->held_count++] = call;
+}
+
+/* The oldest one that is held; NULL for none. */
+static struct call *held_take(struct bench_ost *ost, uint16_t opcode) {
+    for (uint32_t i = 0; i < ost->held_count; i++) {
+        struct call *call = ost->held[i];
+
+        if (call->header.opcode == opcode) {
+            ost->held_count--;
+            memmove(ost->held + i, ost->held + i + 1, (ost->held_count - i) * sizeof ost->held[0]);
+            return call;
+        }
     }
-    struct call *call = ost->held[0];
-    ost->held_count--;
-    memmove(ost->held, ost->held + 1, ost->held_count * sizeof ost->held[0]);
-    ost_sync(ost, call);
-    call_reply(call, 0);
-    return true;
+    return NULL;
+}
+
+bool bench_sync_answer(struct bench_ost *ost) {
+    struct call *call = held_take(ost, OP_SYNC);
+
+    if (call) {
+        ost_sync(ost, call);
+        call_reply(call, 0);
+    }
+    return call;
+}
+
+bool bench_delete_answer(struct bench_ost *ost) {
+    struct call *call = held_take(ost, OP_CHUNK_DELETE);
+
+    if (call) {
+        ost_delete(ost, call);
+        call_reply(call, 0);
+    }
+    return call;
 }
 
 static void ost_step(struct actor *actor, struct message *first) {
@@ -84,12 +111,15 @@ static void ost_step(struct actor *actor, struct message *first) {
             ost_cut(ost, call);
             break;
         case OP_CHUNK_DELETE:
+            if (ost->holds_deletes) {
+                call_hold(ost, call);
+                continue;
+            }
             ost_delete(ost, call);
             break;
         case OP_SYNC:
             if (ost->holds_syncs) {
-                assert_true(ost->held_count < BENCH_HELD);
-                ost->held[ost->held_count++] = call;
+                call_hold(ost, call);
                 continue;
             }
             ost_sync(ost, call);
@@ -119,6 +149,9 @@ static void log_line(void *context, const char *line) {
     if (strstr(line, "slow")) {
         bench->slow_line_count++;
         (void)snprintf(bench->slow_line, sizeof bench->slow_line, "%s", line);
+    } else {
+        bench->other_line_count++;
+        (void)snprintf(bench->other_line, sizeof bench->other_line, "%s", line);
     }
 }
 
@@ -197,7 +230,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
 
 void bench_free(struct meta_bench *bench) {
     memory_env_kill(bench->world);
-    group_close(bench->group);
+    group_abandon(bench->group);
     rpc_free(bench->rpc);
     worker_bind(NULL);
     transport_inproc_free(bench->transport);
@@ -213,7 +246,7 @@ void bench_restart(struct meta_bench *bench, bool power) {
     } else {
         memory_env_kill(bench->world);
     }
-    group_close(bench->group);
+    group_abandon(bench->group);
     rpc_free(bench->rpc);
     bench->rpc = rpc_make(bench);
     group_start(bench);

@@ -35,7 +35,8 @@ struct bench_ost {
     struct target_id id;
     uint64_t position;
     uint64_t synced;
-    bool holds_syncs; /* answers none but by bench_sync_answer */
+    bool holds_syncs;   /* answers none but by bench_sync_answer */
+    bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];
     uint32_t held_count;
 };
@@ -63,6 +64,8 @@ struct meta_bench {
     uint64_t slow_request_ns;
     char slow_line[256]; /* the last one */
     uint32_t slow_line_count;
+    char other_line[256]; /* the last one that is not about a slow call */
+    uint32_t other_line_count;
     struct session_counters clients[2 * BENCH_SESSIONS];
     uint8_t bulk[BENCH_BULK_BYTES];
 };
@@ -101,6 +104,8 @@ void bench_advance(struct meta_bench *bench, uint64_t ns);
 
 /* Answers the oldest sync that the OST holds; false: it holds none. */
 bool bench_sync_answer(struct bench_ost *ost);
+/* Likewise a delete, which is done only then. */
+bool bench_delete_answer(struct bench_ost *ost);
 struct bench_chunks *bench_chunks_find(struct meta_bench *bench, uint64_t ino, uint32_t generation);
 /* A write to the chunks of the capability's file that ends at `end`. */
 void bench_chunk_write(struct meta_bench *bench, const struct capability *capability, uint64_t end);

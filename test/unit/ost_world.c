@@ -51,7 +51,7 @@ struct ost_world *ost_world_new(uint64_t seed) {
                .disk_log_bytes = 4 * MIB,
                .changes_bytes_max = 1 * MIB,
                .sync_interval_ns = NS_PER_S,
-               .outcomes_max = 4096},
+               .outcomes_max = 32768}, /* of one session, which raises no floor, 1,024 */
         .data_path = "data",
         .target = {5},
         .data_bytes_max = 8 * MIB,
@@ -76,7 +76,7 @@ void ost_world_free(struct ost_world *world) {
     for (size_t i = 0; i < OST_CALLS_MAX; i++) {
         free(world->calls[i].memory);
     }
-    ost_close(world->ost);
+    ost_abandon(world->ost);
     kv_mem_store_free(world->store);
     memory_env_free(world->env);
     worker_bind(NULL);
@@ -93,7 +93,7 @@ void ost_world_crash(struct ost_world *world, bool power) {
     } else {
         memory_env_kill(world->env);
     }
-    ost_close(world->ost);
+    ost_abandon(world->ost);
     world->ost = NULL;
     for (size_t i = 0; i < OST_CALLS_MAX; i++) {
         world->calls[i].busy = false;

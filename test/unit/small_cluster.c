@@ -224,11 +224,11 @@ static void servers_stop(struct cluster *cluster) {
     cluster_pass(cluster, NS_PER_S);
     transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_MANAGER});
     transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_MDT});
-    manager_close(cluster->manager);
-    group_close(cluster->group);
+    manager_abandon(cluster->manager);
+    group_abandon(cluster->group);
     for (uint32_t i = 0; i < CLUSTER_OSTS; i++) {
         transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_OST + i});
-        ost_close(cluster->osts[i]);
+        ost_abandon(cluster->osts[i]);
     }
 }
 

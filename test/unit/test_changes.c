@@ -339,7 +339,7 @@ static void test_generations(void **state) {
     }
     assert_int_equal(changes_reserve(older, 1, 300 * KIB), -ERR_NO_SPACE);
     /* What a reservation holds is not free for another generation, and comes back with it. */
-    assert_int_equal(changes_reserve(older, 20, 40 * KIB), 0);
+    assert_int_equal(changes_reserve(older, 20, 70 * KIB), 0);
     assert_int_equal(changes_pool_free_bytes(pool), 0);
     assert_int_equal(changes_new(pool, &none), -ERR_NO_SPACE);
     changes_free(older);

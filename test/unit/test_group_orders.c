@@ -7,7 +7,7 @@
 
 #include "meta_bench.h"
 
-enum { SEEDS = 10, ANSWERS_MAX = 100 };
+enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77 };
 
 static void sync_all(struct meta_bench *bench) {
     struct call call;
@@ -94,9 +94,45 @@ static void test_late_sync(void **state) {
     }
 }
 
+/* What an OST answers is about that OST, also when the map names another one for the chain by then,
+ * or knows the OST no longer: what it has done is synced there, and nowhere else. */
+static void test_answer_after_a_new_map(void **state) {
+    const struct bytes name = {(const uint8_t *)"a", 1};
+
+    (void)state;
+    for (int is_gone = 0; is_gone < 2; is_gone++) {
+        const struct bench_options options = {.seed = 1};
+        struct meta_bench *bench = bench_new(&options);
+        struct bench_ost *asked = &bench->osts[0];
+        struct bench_ost *other = &bench->osts[1];
+
+        (void)file_make(bench, name);
+        asked->holds_deletes = true;
+        file_remove(bench, name);
+        assert_int_equal(asked->held_count, 1);
+        for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+            struct target_id *head = &bench->map->chains[i].members[0];
+
+            *head = head->value == asked->id.value && !is_gone ? other->id : *head;
+        }
+        for (uint32_t i = 0; i < bench->map->target_count && is_gone; i++) {
+            struct target_id *id = &bench->map->targets[i].id;
+
+            id->value = id->value == asked->id.value ? GONE_ID : id->value;
+        }
+        assert_true(bench_delete_answer(asked));
+        bench_advance(bench, 20 * NS_PER_S);
+        assert_int_equal(orders_count(bench), 0);
+        assert_int_equal(other->synced, other->position);
+        assert_int_equal(asked->synced, is_gone ? 0 : asked->position);
+        bench_free(bench);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_sync),
+        cmocka_unit_test(test_answer_after_a_new_map),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,7 +197,7 @@ static int manager_ends(struct bench *bench) {
     manager_stop_start(bench->manager, note_stopped, &result);
     pass(bench, 5 * NS_PER_S);
     transport_inproc_remove(bench->transport, (struct target_id){MANAGER});
-    manager_close(bench->manager);
+    manager_abandon(bench->manager);
     bench->manager = NULL;
     return result;
 }
@@ -222,13 +222,22 @@ static void asked_done(struct call *call) {
     ((struct asked *)call)->done = true;
 }
 
-static void start(struct bench *bench, struct asked *asked, uint16_t opcode,
-                  union request_body request) {
+/* Its caller waits for so long; 0: without end. */
+static void start_for(struct bench *bench, struct asked *asked, uint64_t patience_ns,
+                      uint16_t opcode, union request_body request) {
+    uint64_t now_ns = env_now_ns(bench->env);
+
     *asked = (struct asked){.call = {.header = {.opcode = opcode, .target = {MANAGER}},
                                      .request = request,
                                      .origin = &bench->origin,
-                                     .done = asked_done}};
+                                     .done = asked_done,
+                                     .deadline_ns = patience_ns ? now_ns + patience_ns : 0}};
     call_start(bench->client_rpc, &asked->call);
+}
+
+static void start(struct bench *bench, struct asked *asked, uint16_t opcode,
+                  union request_body request) {
+    start_for(bench, asked, 0, opcode, request);
 }
 
 static union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
@@ -296,6 +305,62 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(manager_session_count(bench->manager), 1);
     assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(3, 0, "/mnt")), -ERR_INVALID);
     assert_int_equal(ask(bench, &asked, OP_LOOKUP, (union request_body){0}), -ERR_NOT_SUPPORTED);
+}
+
+/* A target that has no room is told again; who ends its session does not wait for that. */
+static void test_end_does_not_wait_for_room(void **state) {
+    struct bench *bench = *state;
+    uint64_t first = begin(bench, 1, 100, "/mnt");
+    struct asked asked;
+
+    bench->targets[1].result = -ERR_NO_SPACE;
+    assert_int_equal(
+        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}),
+        -ERR_NO_SPACE);
+    assert_int_equal(renew(bench, first, 100), -ERR_FENCED);
+    pass(bench, 2 * NS_PER_S);
+    assert_true(bench->targets[1].told > 2);
+    assert_int_equal(bench->targets[2].told, 0);
+    bench->targets[1].result = 0;
+    pass(bench, NS_PER_S);
+    assert_int_equal(bench->targets[2].told, 1);
+    assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
+}
+
+/* In process nobody but the manager can end what it holds: it does when the deadline has passed, or
+ * the caller has cancelled. What was set in motion goes on. */
+static void test_gives_up_what_it_holds(void **state) {
+    struct bench *bench = *state;
+    uint64_t first = begin(bench, 1, 100, "/mnt");
+    struct asked successor;
+    struct asked end;
+    struct asked cancelled;
+    struct asked patient;
+
+    bench->targets[1].hold = true;
+    start_for(bench, &successor, 5 * NS_PER_S, OP_SESSION_BEGIN, begin_of(1, 101, "/mnt"));
+    start_for(bench, &end, 7 * NS_PER_S, OP_SESSION_END,
+              (union request_body){.session_end = {first, 100}});
+    start(bench, &cancelled, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
+    start(bench, &patient, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
+    pass(bench, 4 * NS_PER_S);
+    assert_false(successor.done || end.done || cancelled.done || patient.done);
+    call_cancel(&cancelled.call);
+    pass(bench, 2 * NS_PER_S);
+    assert_true(cancelled.done && successor.done);
+    assert_int_equal(cancelled.call.result, -ERR_INTERRUPTED);
+    assert_int_equal(successor.call.result, -ERR_TIMED_OUT);
+    assert_false(end.done);
+    pass(bench, 2 * NS_PER_S);
+    assert_true(end.done);
+    assert_int_equal(end.call.result, -ERR_TIMED_OUT);
+    assert_false(patient.done);
+    target_release(&bench->targets[1]);
+    pass(bench, 10 * NS_PER_S);
+    assert_true(patient.done);
+    assert_int_equal(patient.call.result, 0);
+    assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(manager_session_count(bench->manager), 0);
 }
 
 /* The second copy of a beginning is the same session; a new life is another, and the old one is
@@ -382,6 +447,21 @@ static void test_sessions_have_a_limit(void **state) {
     assert_int_equal(asked.call.result, 0);
 }
 
+/* Alike in all that is encoded; between the fields lies anything. */
+static void map_check(const struct cluster_map *got, const struct cluster_map *wanted) {
+    size_t size = cluster_map_size(wanted);
+    struct buffer pair[2] = {{malloc(size), 0, size}, {malloc(size), 0, size}};
+
+    assert_int_equal(cluster_map_size(got), size);
+    assert_true(pair[0].data && pair[1].data);
+    cluster_map_encode(got, &pair[0]);
+    cluster_map_encode(wanted, &pair[1]);
+    assert_int_equal(pair[0].size, size);
+    assert_memory_equal(pair[0].data, pair[1].data, size);
+    free(pair[0].data);
+    free(pair[1].data);
+}
+
 static void test_map_is_handed_out(void **state) {
     struct bench *bench = *state;
     size_t size = cluster_map_size(&bench->map);
@@ -403,7 +483,7 @@ static void test_map_is_handed_out(void **state) {
         assert_int_equal(asked.call.bulk_in.size, known < 5 ? size : 0);
     }
     assert_int_equal(cluster_map_decode((struct bytes){bytes, size}, map), 0);
-    assert_memory_equal(map, &bench->map, sizeof *map);
+    map_check(map, &bench->map);
     asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .target = {MANAGER}},
                                     .bulk_in = {bytes, 0, size - 1},
                                     .origin = &bench->origin,
@@ -422,7 +502,7 @@ static void manager_dies(struct bench *bench, bool power) {
     } else {
         sim_kill(bench->process);
     }
-    manager_close(bench->manager);
+    manager_abandon(bench->manager);
     bench->manager = NULL;
     bench->env = sim_restart(bench->process);
 }
@@ -463,6 +543,44 @@ static void test_a_begin_that_the_ring_kept(void **state) {
         assert_int_equal(again.call.result, 0);
         assert_true(kv_synced_position(manager_kv(bench->manager)) >= position);
     }
+}
+
+static void tick(struct bench *bench) {
+    manager_tick(bench->manager);
+    while (worker_run_one(&bench->worker)) {
+    }
+}
+
+/* A beginning that is given up while its record is being flushed, and one while the manager is only
+ * finding out what it knows: the session is there for who asks again. */
+static void test_gives_up_a_beginning(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    begin(bench, 2, 1, "/mnt");
+    pass(bench, NS_PER_S);
+    for (int round = 0; round < 2; round++) {
+        bool flag = false;
+
+        start_for(bench, &asked, NS_PER_US, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt"));
+        tick(bench);
+        assert_false(asked.done);
+        sim_schedule(bench->sim, NULL, NS_PER_US, note_flag, &flag);
+        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+        tick(bench);
+        assert_true(asked.done);
+        assert_int_equal(asked.call.result, -ERR_TIMED_OUT);
+        if (round == 0) {
+            assert_true(kv_position(manager_kv(bench->manager)) >
+                        kv_synced_position(manager_kv(bench->manager)));
+            manager_dies(bench, false);
+            manager_begins(bench);
+        }
+    }
+    start(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt"));
+    finish(bench, &asked);
+    assert_int_equal(asked.call.result, 0);
+    assert_int_equal(manager_session_count(bench->manager), 2);
 }
 
 /* Sessions, numbers, the map and an eviction that was under way outlive the manager: after a clean
@@ -516,10 +634,17 @@ static void test_failed_log_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(sessions_begin_renew_and_end), TEST(predecessor_goes_first),
-        TEST(silence_ends_a_session),       TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),        TEST(map_is_handed_out),
-        TEST(a_begin_that_the_ring_kept),   TEST(restarts_forget_nothing),
+        TEST(end_does_not_wait_for_room),
+        TEST(sessions_begin_renew_and_end),
+        TEST(predecessor_goes_first),
+        TEST(silence_ends_a_session),
+        TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),
+        TEST(gives_up_what_it_holds),
+        TEST(gives_up_a_beginning),
+        TEST(map_is_handed_out),
+        TEST(a_begin_that_the_ring_kept),
+        TEST(restarts_forget_nothing),
         TEST(failed_log_is_told),
     };
 

@@ -542,6 +542,50 @@ static void test_full_with_merges(void **state) {
     }
 }
 
+/* A limit below what the file has grown to stops it and takes nothing away: all is read, the room
+ * in the file is used, and more than that there is not. */
+static void test_smaller_limit(void **state) {
+    (void)state;
+    for (int how = 0; how < 3; how++) {
+        struct ost_world *world = ost_world_new(23);
+        struct ost_place place = place_of(0, CHUNK);
+        struct ost_counters counters;
+        int r = 0;
+
+        assert_int_equal(ost_world_open(world, problem), 0);
+        ost_world_attach(world);
+        fill(1, CHUNK);
+        for (place.chunk = 0; place.chunk < 48; place.chunk++) {
+            assert_int_equal(ost_world_write(world, &place, data), 0);
+        }
+        assert_int_equal(ost_world_sync(world), 0);
+        uint64_t size = memory_env_size(world->env, "data");
+        if (how == 0) {
+            ost_world_stop(world);
+        } else {
+            ost_world_crash(world, how == 2);
+        }
+        world->options.data_bytes_max = MIB;
+        assert_int_equal(ost_world_open(world, problem), 0);
+        for (place.chunk = 0; place.chunk < 48; place.chunk++) {
+            assert_int_equal(ost_world_read(world, &place, data), 0);
+            assert_int_equal(ost_world_write(world, &place, data), 0);
+        }
+        for (; r == 0; place.chunk++) {
+            r = ost_world_write(world, &place, data);
+        }
+        assert_int_equal(r, -ERR_NO_SPACE);
+        assert_int_equal(memory_env_size(world->env, "data"), size);
+        ost_counters_get(world->ost, &counters);
+        assert_int_equal(counters.block_count, size / BLOCK_BYTES);
+        (void)ost_world_fsck(world);
+        ost_world_delete(world, place.ino, place.generation);
+        place.chunk = 0;
+        assert_int_equal(ost_world_write(world, &place, data), 0);
+        ost_world_free(world);
+    }
+}
+
 /* A record of the index that is gone, as by a bug or a bad disk: what it was about is found out
  * before two chunks come to share a block. */
 static void test_lost_bitmap(void **state) {
@@ -587,6 +631,7 @@ int main(void) {
         cmocka_unit_test(test_lost_data_file),
         cmocka_unit_test(test_countdown_of_format),
         cmocka_unit_test(test_full_with_merges),
+        cmocka_unit_test(test_smaller_limit),
         cmocka_unit_test(test_lost_bitmap),
     };
 

@@ -2,10 +2,17 @@
 #include "jobs.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { EXIT_REPORTED = 7 }; /* of a child: the seed that it was at is reported */
+
+/* Of a child: its own end of the pipe, and how long a report is. */
+static int own_pipe = -1;
+static size_t own_report_bytes;
 
 struct child {
     pid_t pid; /* 0: none */
@@ -62,21 +69,19 @@ static bool read_whole(int file, void *data, size_t size) {
     return true;
 }
 
-static void report_fresh(struct seed_report *report, uint64_t seed) {
-    memset(report, 0, sizeof *report);
-    report->seed = seed;
-}
-
 static void play_from(const struct jobs *jobs, size_t first, int pipe) {
     const struct jobs_options *options = &jobs->options;
 
-    for (size_t i = first; i < options->seed_count; i += options->process_count) {
-        struct seed_report report;
+    void *report = allocate(1, options->report_bytes);
 
-        report_fresh(&report, options->seeds[i]);
-        options->play(options->context, options->seeds[i], &report);
-        write_whole(pipe, &report, sizeof report);
+    own_pipe = pipe;
+    own_report_bytes = options->report_bytes;
+    for (size_t i = first; i < options->seed_count; i += options->process_count) {
+        memset(report, 0, options->report_bytes);
+        options->play(options->context, options->seeds[i], report);
+        write_whole(pipe, report, options->report_bytes);
     }
+    free(report);
 }
 
 /* Plays the seeds of its turn from `first` on. */
@@ -85,12 +90,12 @@ static void child_start(struct jobs *jobs, struct child *child, size_t first) {
 
     fflush(NULL);
     if (pipe(ends) != 0) {
-        perror("sim: pipe");
+        fprintf(stderr, "%s: pipe: %s\n", jobs->options.program, strerror(errno));
         exit(1);
     }
     child->pid = fork();
     if (child->pid < 0) {
-        perror("sim: fork");
+        fprintf(stderr, "%s: fork: %s\n", jobs->options.program, strerror(errno));
         exit(1);
     }
     if (child->pid == 0) {
@@ -100,6 +105,12 @@ static void child_start(struct jobs *jobs, struct child *child, size_t first) {
     }
     close(ends[1]);
     child->pipe = ends[0];
+}
+
+void jobs_end_with(const void *report) {
+    (void)fflush(NULL);
+    write_whole(own_pipe, report, own_report_bytes);
+    _exit(EXIT_REPORTED);
 }
 
 /* How it ended; 0 when it had nothing more to do. */
@@ -125,19 +136,26 @@ struct jobs *jobs_new(const struct jobs_options *options) {
     return jobs;
 }
 
-static void died(struct jobs *jobs, struct child *child, struct seed_report *report) {
+/* True: there is no report of the next seed, as its process died. */
+static bool died(struct jobs *jobs, struct child *child, void *report) {
     int status = child_end(child);
     size_t next = jobs->next + jobs->options.process_count;
 
-    report_fresh(report, jobs->options.seeds[jobs->next]);
-    snprintf(report->failure, sizeof report->failure, "the process of the simulator died: %s",
-             WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it has ended by itself");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_REPORTED) {
+        child_start(jobs, child, jobs->next);
+        return false;
+    }
+    memset(report, 0, jobs->options.report_bytes);
+    jobs->options.died(jobs->options.context, jobs->options.seeds[jobs->next],
+                       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it has ended by itself",
+                       report);
     if (next < jobs->options.seed_count) {
         child_start(jobs, child, next);
     }
+    return true;
 }
 
-bool jobs_next(struct jobs *jobs, struct seed_report *ret_report) {
+bool jobs_next(struct jobs *jobs, void *ret_report) {
     const struct jobs_options *options = &jobs->options;
 
     if (jobs->next == options->seed_count) {
@@ -146,13 +164,13 @@ bool jobs_next(struct jobs *jobs, struct seed_report *ret_report) {
     if (options->process_count == 0) {
         uint64_t seed = options->seeds[jobs->next];
 
-        report_fresh(ret_report, seed);
+        memset(ret_report, 0, options->report_bytes);
         options->play(options->context, seed, ret_report);
     } else {
         struct child *child = &jobs->children[jobs->next % options->process_count];
 
-        if (!read_whole(child->pipe, ret_report, sizeof *ret_report)) {
-            died(jobs, child, ret_report);
+        while (!read_whole(child->pipe, ret_report, options->report_bytes) &&
+               !died(jobs, child, ret_report)) {
         }
     }
     jobs->next++;

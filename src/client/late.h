@@ -1,0 +1,42 @@
+/* Late closes: what a full metadata target would not take when the handle was closed.
+ *
+ *     release -- -ERR_NO_SPACE --> late: each second one after another --> taken, or nobody's
+ *        '-- 0 to the caller
+ *
+ * The handle stays one of its file: it is counted, presented to a server that starts anew, and what
+ * is owed of size and times is overlaid. It goes when the server has taken the close, when that
+ * fails for another reason, with the file, or with the session. A round of a shard ends with the
+ * first that is refused, which is the last of the next one.
+ *
+ * Thread: the shard's step, but the atomic fields. Memory: the handle has the node, the shard the
+ * one errand. */
+#pragma once
+#include "client/errand.h"
+
+struct shard;
+struct shoal_client;
+struct shoal_file;
+
+struct late_closes {
+    struct message message; /* from the session: begin a round */
+    atomic_bool posted;
+    _Atomic uint32_t count;  /* with the one that is sent */
+    _Atomic uint64_t ever;   /* that were put here */
+    struct list handles;     /* those that wait */
+    struct shoal_file *sent; /* whose close is under way; NULL: none */
+    uint32_t round;          /* so many are still to be sent in this one */
+    uint32_t parity;         /* of the router's readers, as long as one is sent */
+    uint64_t write_count;    /* of its file, when it was sent */
+    struct errand errand;
+};
+
+void late_init(struct late_closes *late);
+/* Takes over a handle whose close found no room. */
+void late_keep(struct shard *shard, struct shoal_file *handle);
+/* In the shard's step, for the session's message. */
+void late_step(struct shard *shard);
+
+/* By the session. Wakes the shards that have some; how many there are. */
+uint32_t late_wake(struct shoal_client *client);
+/* A stop tries each once, for no longer than this. */
+#define LATE_STOP_NS NS_PER_S

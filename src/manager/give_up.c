@@ -1,0 +1,36 @@
+/* Calls that their callers have given up: those that wait here end with that, at a tick. What they
+ * set in motion goes on: an eviction to its end, a session that nobody has heard of until it has
+ * been silent for too long, or its beginning is asked for again. */
+#include "manager/manager_internal.h"
+
+static void list_give_up(struct list *calls, uint64_t now_ns) {
+    for (struct list_node *node = list_first(calls), *next; node; node = next) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        int r = call_given_up(call, now_ns);
+
+        next = list_next(calls, node);
+        if (r < 0) {
+            list_remove(node);
+            call_reply(call, r);
+        }
+    }
+}
+
+void manager_give_up(struct manager *manager) {
+    uint64_t now_ns = env_now_ns(manager->env);
+
+    list_give_up(&manager->early_calls, now_ns);
+    list_give_up(&manager->begin_calls, now_ns);
+    for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        if (session->stage == STAGE_FREE) {
+            continue;
+        }
+        list_give_up(&session->end_calls, now_ns);
+        int r = session->begin_call ? call_given_up(session->begin_call, now_ns) : 0;
+        if (r < 0) {
+            call_reply(TAKE_PTR(session->begin_call), r);
+        }
+    }
+}

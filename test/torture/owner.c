@@ -1,0 +1,127 @@
+/* What every owner's engine goes through. */
+#include "owner.h"
+#include "fail.h"
+#include "kv/kv_internal.h"
+
+/* A disk that is well and clocks that run true: this is simulated time. */
+enum { WAIT_S = 30, TURN_MS = 10 };
+
+void owner_wait(struct owner *owner, bool (*done)(struct owner *owner), const char *what) {
+    for (int i = 0; i < WAIT_S * 1000 / TURN_MS; i++) {
+        for (int k = 0; k < 64 && machine_pump(owner->machine, 4) > 0 && !done(owner); k++) {
+            owner->ops->turn(owner);
+        }
+        owner->ops->turn(owner);
+        MUST(kv_failure(owner->kv) == 0, "%s: %s: the log fails: %s", owner->name, what,
+             err_name(kv_failure(owner->kv)));
+        if (done(owner)) {
+            return;
+        }
+        machine_advance(owner->machine, TURN_MS * NS_PER_MS);
+    }
+    fail_say("%s: %s has not ended within %d s (sync stage %d, checkpoint stage %d)%s", owner->name,
+             what, WAIT_S, (int)owner->kv->sync.stage, (int)owner->kv->checkpoint.stage,
+             owner->waits);
+}
+
+static int answer;
+
+static bool answered(struct owner *owner) {
+    (void)owner;
+    return answer <= 0;
+}
+
+static void sync_done(struct kv_waiter *waiter, int result) {
+    (void)waiter;
+    answer = result;
+}
+
+void owner_sync(struct owner *owner) {
+    struct kv_waiter waiter = {.done = sync_done};
+
+    answer = 1;
+    (void)kv_seal(owner->kv);
+    kv_sync(owner->kv, &waiter, kv_position(owner->kv));
+    owner_wait(owner, answered, "a sync point");
+    MUST(answer == 0, "%s: a sync point answers %s", owner->name, err_name(answer));
+}
+
+static uint64_t checkpoints_before;
+
+static bool has_checkpoint(struct owner *owner) {
+    struct kv_counters counters;
+
+    kv_counters_get(owner->kv, &counters);
+    return (counters.checkpoints > checkpoints_before || !owner->kv->checkpoint.wanted) &&
+           owner->kv->checkpoint.stage == CHECKPOINT_IDLE;
+}
+
+void owner_checkpoint(struct owner *owner) {
+    struct kv_counters counters;
+
+    kv_counters_get(owner->kv, &counters);
+    checkpoints_before = counters.checkpoints;
+    kv_checkpoint_want(owner->kv);
+    owner_wait(owner, has_checkpoint, "a checkpoint");
+}
+
+static void stopped(void *context, int result) {
+    (void)context;
+    answer = result;
+}
+
+int owner_end(struct owner *owner) {
+    answer = 1;
+    owner->ops->stop(owner, stopped, NULL);
+    for (int i = 0; answer == 1; i++) {
+        MUST(i < WAIT_S * 1000 / TURN_MS, "%s: a stop has not ended within %d s", owner->name,
+             WAIT_S);
+        owner->ops->turn(owner);
+        if (answer == 1) {
+            (void)machine_pump(owner->machine, 1 + prng_below(machine_prng(owner->machine), 3));
+            machine_advance(owner->machine, TURN_MS * NS_PER_MS);
+        }
+    }
+    MUST(kv_is_idle(owner->kv), "%s: a stop has ended while an I/O is in flight", owner->name);
+    int result = answer;
+    owner->ops->close(owner);
+    return result;
+}
+
+void owner_stop(struct owner *owner) {
+    answer = 1;
+    owner->ops->stop(owner, stopped, NULL);
+    owner_wait(owner, answered, "a stop");
+    MUST(answer == 0, "%s: a stop answers %s", owner->name, err_name(answer));
+    MUST(kv_is_idle(owner->kv), "%s: a stop has ended while an I/O is in flight", owner->name);
+    owner->ops->close(owner);
+}
+
+static bool is_content(struct owner *owner) {
+    return owner->ops->content(owner);
+}
+
+/* Below the marks at which work begins. */
+static bool is_low(struct owner *owner) {
+    const struct kv *kv = owner->kv;
+    struct kv_counters counters;
+
+    kv_counters_get(kv, &counters);
+    return counters.ring_used_bytes <= kv->ring.record_bytes / 2 &&
+           counters.disk_log_used_bytes <= kv->log.region_bytes / 8 * 3 &&
+           counters.changes_bytes <= kv->options.changes_bytes_max / 2 + 64 * KIB;
+}
+
+void owner_lively(struct owner *owner) {
+    owner_wait(owner, is_content, "what clients want of a mended machine");
+    owner_sync(owner);
+    owner_checkpoint(owner);
+    owner_wait(owner, is_low, "the way back below the marks");
+    owner->ops->left(owner);
+}
+
+void owner_kv_check(struct owner *owner) {
+    char problem[256];
+
+    MUST(kv_check(owner->kv, problem), "%s: %s", owner->name, problem);
+}

@@ -1,0 +1,74 @@
+/* A log that has come far: its records, terms and offsets go on from a position that a test has
+ * not the time to reach. The engine opens and stops; then base, superblocks and, behind one more
+ * start, the ring are edited. */
+#include "base/crc32c.h"
+#include "kv/kv_internal.h"
+#include "machine_internal.h"
+#include "seed.h"
+
+/* What is a running total of bytes begins a little before a whole lap of that. */
+static uint64_t offset_near(uint64_t first, uint64_t unit) {
+    return (first - first % unit) - 2 * unit;
+}
+
+static void superblocks_edit(struct seed *seed, struct owner *owner, uint64_t first) {
+    size_t size;
+    const uint8_t *file = machine_file(seed->machine, owner->log_path, &size);
+
+    for (int i = 0; i < 2; i++) {
+        struct log_superblock superblock;
+
+        memcpy(&superblock, file + i * BLOCK_BYTES, sizeof superblock);
+        superblock.tail_position = first + 1;
+        superblock.term = first;
+        superblock.tail_offset = offset_near(first, BLOCK_BYTES);
+        superblock.counted_from = first;
+        superblock.crc = 0;
+        superblock.crc = crc32c(0, &superblock, sizeof superblock);
+        machine_edit(seed->machine, file + i * BLOCK_BYTES, &superblock, sizeof superblock);
+    }
+}
+
+static void applied_edit(struct seed *seed, struct owner *owner, uint64_t first) {
+    uint8_t value[24];
+    const struct kv_key key = kv_key_make((struct kv_key_fields){
+        .space = KV_SPACE_ENGINE, .slot = UINT16_MAX, .type = KV_ROW_APPLIED});
+
+    store_le64(value, 1);
+    store_le64(value + 8, first);
+    store_le64(value + 16, first);
+    machine_base_put(seed->machine, owner->base, &key, (struct bytes){value, sizeof value});
+}
+
+static void ring_edit(struct seed *seed, struct owner *owner, uint64_t first) {
+    size_t size;
+    const struct ring_header *header =
+        (const void *)machine_region(seed->machine, owner->ring_name, &size);
+    struct ring_header copy;
+
+    memcpy(&copy, header, sizeof copy);
+    uint64_t offset = offset_near(first, LOG_ALIGN);
+    for (int i = 0; i < 2; i++) {
+        copy.starts[i].offset = offset;
+        copy.starts[i].data_start = offset_near(first, BLOCK_BYTES);
+        copy.starts[i].crc = crc32c(0, &copy.starts[i], offsetof(struct ring_start, crc));
+        copy.newest[i] = (struct ring_newest){0};
+    }
+    machine_edit(seed->machine, header->starts, copy.starts,
+                 sizeof copy.starts + sizeof copy.newest);
+}
+
+void prepare_far(struct seed *seed, struct owner *owner, uint64_t first) {
+    char problem[256] = "";
+    int r = owner->ops->open(owner, problem);
+
+    MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+    owner_stop(owner);
+    superblocks_edit(seed, owner, first);
+    applied_edit(seed, owner, first);
+    r = owner->ops->open(owner, problem);
+    MUST(r == 0, "%s does not open far on: %s: %s", owner->name, err_name(r), problem);
+    owner->ops->abandon(owner);
+    machine_crash(seed->machine, CRASH_KILL);
+    ring_edit(seed, owner, first);
+}

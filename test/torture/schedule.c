@@ -1,0 +1,248 @@
+/* What happens to the owners, in turn and by lot: clients, completions, clocks, full disks, errors,
+ * the ends of lives. */
+#include "kv/kv_internal.h"
+#include "seed.h"
+
+/* How the outside is, for a life. */
+struct weather {
+    uint32_t pump_of_8;   /* chance that something completes in a step */
+    uint32_t clock_of_16; /* that time passes */
+    bool jumps;
+    uint32_t full_of_256, end_of_64; /* that the disk becomes full; that it has room again */
+    uint32_t fault_of_1000;
+    uint32_t batch_of_16; /* that many clients come at once */
+    bool full;
+};
+
+enum crash_kind crash_draw(struct prng *prng) {
+    return (enum crash_kind)prng_between(prng, CRASH_KILL + 1, CRASH_KIND_COUNT - 1);
+}
+
+static void weather_draw(struct seed *seed, struct weather *weather) {
+    struct prng *prng = &seed->prng;
+    bool fills = prng_chance(prng, 1, 3);
+    bool lasts = prng_chance(prng, 1, 3);
+
+    *weather = (struct weather){
+        .pump_of_8 = (uint32_t)prng_between(prng, 1, 8),
+        .clock_of_16 = (uint32_t)prng_below(prng, 9),
+        .jumps = prng_chance(prng, 1, 4),
+        .full_of_256 = fills ? (uint32_t)prng_between(prng, 2, 16) : 0,
+        .end_of_64 = lasts ? 0 : (uint32_t)prng_between(prng, 1, 6),
+        .fault_of_1000 = prng_chance(prng, 1, 2) ? (uint32_t)prng_between(prng, 5, 60) : 0,
+    };
+    if (weather->fault_of_1000 > 0) {
+        weather->pump_of_8 = 2; /* so that something else is under way when one fails */
+    }
+    if (prng_chance(prng, 1, 3)) {
+        weather->batch_of_16 = (uint32_t)prng_between(prng, 1, 4);
+    }
+    if (seed->holds_up) {
+        /* The disk is full all life long, and all else is prompt. */
+        *weather = (struct weather){.pump_of_8 = 8, .clock_of_16 = 1, .full_of_256 = 64};
+    }
+    machine_cold_set(seed->machine, (uint32_t)prng_below(prng, 5));
+}
+
+static void weather_turn(struct seed *seed, struct weather *weather) {
+    struct prng *prng = &seed->prng;
+    struct machine_faults faults = {0};
+
+    if (!weather->full && prng_chance(prng, weather->full_of_256, 256)) {
+        weather->full = true;
+        machine_capacity_set(seed->machine,
+                             machine_used_bytes(seed->machine) + prng_below(prng, 3 * BLOCK_BYTES));
+    } else if (weather->full && prng_chance(prng, weather->end_of_64, 64)) {
+        weather->full = false;
+        machine_capacity_set(seed->machine, UINT64_MAX);
+    }
+    if (prng_chance(prng, weather->fault_of_1000, 1000)) {
+        faults = (struct machine_faults){.write_fails = 300,
+                                         .flush_fails = 300,
+                                         .commit_fails = 300,
+                                         .no_space = prng_chance(prng, 1, 3)};
+    }
+    machine_faults_set(seed->machine, &faults);
+    if (prng_chance(prng, weather->clock_of_16, 16)) {
+        machine_advance(seed->machine, weather->jumps ? prng_below(prng, 11) * NS_PER_S
+                                                      : prng_below(prng, 400) * NS_PER_MS);
+    }
+}
+
+static void owners_turn(struct seed *seed) {
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->active = i;
+        seed->owners[i]->ops->turn(seed->owners[i]);
+    }
+}
+
+static bool has_failed(const struct seed *seed) {
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        if (kv_failure(seed->owners[i]->kv) < 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What has failed may be on its way to its engine still. */
+static bool has_met_failure(const struct seed *seed) {
+    return has_failed(seed) || machine_failure_count(seed->machine) != seed->failures_before;
+}
+
+static void calm(struct seed *seed) {
+    machine_capacity_set(seed->machine, UINT64_MAX);
+    machine_faults_set(seed->machine, &(struct machine_faults){0});
+    machine_cold_set(seed->machine, 0);
+}
+
+static void life_count(struct seed *seed) {
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        struct owner *owner = seed->owners[i];
+        const struct kv *kv = owner->kv;
+
+        owner->counts[TOTAL_LIVES]++;
+        owner->counts[TOTAL_RECORDS] += kv->counters.records;
+        owner->counts[TOTAL_SYNC_POINTS] += kv->counters.sync_points;
+        owner->counts[TOTAL_CHECKPOINTS] += kv->counters.checkpoints;
+        owner->counts[TOTAL_FAILURES] += kv->failed < 0;
+        if (seed->kinds[i] == OWNER_STORE) {
+            owner->counts[TOTAL_PENDING] += kv->counters.pending_reads;
+            owner->counts[TOTAL_REQUEST_WAITS] += kv->counters.stalls;
+        }
+    }
+}
+
+static void owners_open(struct seed *seed, size_t point, bool power) {
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        struct owner *owner = seed->owners[i];
+        char problem[256] = "";
+
+        seed->active = i;
+        int r = owner->ops->open(owner, problem);
+        MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+        owner_kv_check(owner);
+        owner->found = UINT64_MAX;
+        owner->ops->check(owner, point, power);
+        owner->ops->resume(owner);
+    }
+}
+
+void schedule_crash(struct seed *seed, enum crash_kind kind) {
+    size_t point = machine_event_count(seed->machine);
+    bool power = kind != CRASH_KILL;
+
+    life_count(seed);
+    calm(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->owners[i]->ops->abandon(seed->owners[i]);
+    }
+    machine_crash(seed->machine, kind);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        scramble(seed->owners[i]);
+        if (power) {
+            seed->owners[i]->ops->powered(seed->owners[i]);
+        }
+    }
+    owners_open(seed, point, power);
+}
+
+static void stop_all(struct seed *seed) {
+    life_count(seed);
+    calm(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->active = i;
+        owner_stop(seed->owners[i]);
+        seed->owners[i]->counts[TOTAL_STOPS]++;
+    }
+}
+
+/* A stop in the weather that there is, also of a log that has failed; the next life finds what it
+ * has left. */
+static void end_and_open(struct seed *seed) {
+    life_count(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->active = i;
+        int r = owner_end(seed->owners[i]);
+        seed->owners[i]->counts[r == 0 ? TOTAL_STOPS_IN_WEATHER : TOTAL_STOPS_FAILED]++;
+    }
+    calm(seed);
+    owners_open(seed, machine_event_count(seed->machine), false);
+}
+
+static void stop_and_open(struct seed *seed) {
+    stop_all(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->owners[i]->ops->settings(seed->owners[i]);
+    }
+    owners_open(seed, machine_event_count(seed->machine), false);
+}
+
+static void life_play(struct seed *seed, uint64_t steps) {
+    struct weather weather;
+
+    seed->failures_before = machine_failure_count(seed->machine);
+    weather_draw(seed, &weather);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->owners[i]->holds_up = seed->holds_up;
+    }
+    for (uint64_t i = 0; i < steps && !has_failed(seed); i++) {
+        /* Messages of a batch are all handled before the engine goes on. */
+        uint64_t batch = prng_chance(&seed->prng, weather.batch_of_16, 16)
+                             ? prng_between(&seed->prng, 2, 80)
+                             : 1;
+
+        seed->active = prng_below(&seed->prng, seed->owner_count);
+        seed->owners[seed->active]->in_batch = batch > 1;
+        for (uint64_t k = 0; k < batch; k++) {
+            seed->owners[seed->active]->ops->act(seed->owners[seed->active]);
+        }
+        weather_turn(seed, &weather);
+        if (prng_chance(&seed->prng, weather.pump_of_8, 8)) {
+            (void)machine_pump(seed->machine, 1 + prng_below(&seed->prng, 3));
+        }
+        owners_turn(seed);
+    }
+}
+
+/* Once everything is well, everything moves; the next start has nothing to do. */
+static void mend(struct seed *seed) {
+    calm(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->active = i;
+        owner_lively(seed->owners[i]);
+        seed->owners[i]->counts[TOTAL_LIVELY]++;
+    }
+}
+
+void schedule_play(struct seed *seed) {
+    struct prng *prng = &seed->prng;
+    uint64_t lives = prng_between(prng, 1, 3);
+
+    fail_where("schedule");
+    owners_open(seed, machine_event_count(seed->machine), false);
+    for (uint64_t life = 0; life < lives; life++) {
+        uint64_t steps = prng_between(prng, 40, 200);
+
+        seed->holds_up = !seed->every_point && life == 0 && prng_chance(prng, 1, 16);
+        steps = seed->every_point ? prng_between(prng, 5, 30) : seed->holds_up ? 600 : steps;
+        life_play(seed, steps);
+        if (life + 1 == lives && !has_met_failure(seed)) {
+            break;
+        }
+        if (!has_met_failure(seed) && prng_chance(prng, 1, 4)) {
+            stop_and_open(seed);
+        } else if (prng_chance(prng, 2, has_met_failure(seed) ? 3 : 6)) {
+            end_and_open(seed);
+        } else {
+            schedule_crash(seed, prng_chance(prng, 1, 2) ? CRASH_KILL : crash_draw(prng));
+        }
+    }
+    if (prng_chance(prng, 1, 3)) {
+        mend(seed);
+    }
+    if (prng_chance(prng, 1, 3)) {
+        stop_and_open(seed);
+    }
+    life_count(seed);
+}

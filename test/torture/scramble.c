@@ -1,0 +1,105 @@
+/* Reads a ring as recovery would, for the data that its records name, and spoils all else of the
+ * data area: its owner may have been anywhere in filling it. */
+#include "base/crc32c.h"
+#include "kv/log_format.h"
+#include "kv/record.h"
+#include "kv/ring.h"
+#include "seed.h"
+
+enum { SPOILED_BYTES = 16 };
+
+struct area {
+    uint8_t named[MACHINE_REGION_BYTES_MAX];
+    size_t size;
+};
+static struct area area;
+
+static const struct ring_start *newest_start(const struct ring_header *header) {
+    const struct ring_start *newest = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(header->starts); i++) {
+        const struct ring_start *start = &header->starts[i];
+
+        if (start->crc == crc32c(0, start, offsetof(struct ring_start, crc)) &&
+            (!newest || start->sequence > newest->sequence)) {
+            newest = start;
+        }
+    }
+    return newest;
+}
+
+static void name(uint64_t offset, uint64_t size) {
+    size_t place = (size_t)(offset % area.size);
+
+    memset(area.named + place, 1, MIN((size_t)size, area.size - place));
+}
+
+static void name_record(const struct owner *owner, const struct log_record *record) {
+    struct bytes body = record_body(record);
+    uint64_t offset, size;
+    struct record_operation operation;
+
+    while (record_next(&body, &operation) == 0) {
+        if (operation.kind == LOG_NOTE) {
+            owner->ops->named(operation.value, &offset, &size);
+            name(offset, size);
+        }
+    }
+}
+
+static void walk(const struct owner *owner, const struct ring_header *header) {
+    const struct ring_start *start = newest_start(header);
+    struct ring ring = {.header = header,
+                        .records = (const uint8_t *)header + BLOCK_BYTES,
+                        .record_bytes = (size_t)header->record_bytes};
+
+    if (!start) {
+        return;
+    }
+    uint64_t offset = start->offset;
+    uint64_t position = start->position;
+    uint32_t crc = start->previous_crc;
+    const struct log_record *record;
+    while ((record = ring_walk(&ring, &offset, position, crc))) {
+        name_record(owner, record);
+        crc = record->crc;
+        position++;
+    }
+}
+
+/* Of a sector that nobody names some bytes in one place; else all that are not named. */
+static void sector_spoil(struct machine *machine, const uint8_t *data, const uint8_t *named) {
+    uint8_t bytes[MACHINE_SECTOR_BYTES];
+    bool any = memchr(named, 1, MACHINE_SECTOR_BYTES) != NULL;
+    bool all = !memchr(named, 0, MACHINE_SECTOR_BYTES);
+    size_t first =
+        any ? 0 : prng_below(machine_prng(machine), MACHINE_SECTOR_BYTES - SPOILED_BYTES);
+    size_t size = any ? MACHINE_SECTOR_BYTES : SPOILED_BYTES;
+
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)(named[first + i] ? data[first + i] : data[first + i] ^ 0x5a);
+    }
+    if (!all) {
+        machine_spoil(machine, data + first, bytes, size);
+    }
+}
+
+void scramble(struct owner *owner) {
+    size_t size = 0;
+    const uint8_t *region = machine_region(owner->machine, owner->ring_name, &size);
+    const struct ring_header *header = (const void *)region;
+
+    if (!region || size < BLOCK_BYTES || header->magic != LOG_RING_MAGIC ||
+        header->data_bytes == 0 ||
+        BLOCK_BYTES + header->record_bytes + header->data_bytes != size) {
+        return;
+    }
+    area.size = (size_t)header->data_bytes;
+    const uint8_t *data = region + BLOCK_BYTES + header->record_bytes;
+    memset(area.named, 0, area.size);
+    walk(owner, header);
+    machine_spoil_begin(owner->machine, data);
+    for (size_t at = 0; at < area.size; at += MACHINE_SECTOR_BYTES) {
+        sector_spoil(owner->machine, data + at, area.named + at);
+    }
+}

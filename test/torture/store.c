@@ -1,0 +1,307 @@
+/* A storage target's life: sizes, opening, turns, endings. */
+#include "kv/kv_internal.h"
+#include "store_internal.h"
+#include "store/ost_internal.h"
+#include "store/store_format.h"
+#include <stdlib.h>
+
+enum {
+    TURNS_MAX = 20000,
+    RING_BYTES_MIN = 448 * 1024,
+    RING_BYTES_SMALL = 96 * 1024, /* where a transaction of a cut frees little */
+    STEP_SEGMENTS_SMALL = 4,
+    DATA_BYTES_MIN = 256 * 1024,
+};
+
+void store_count(struct store *store, enum total total) {
+    if (!store->owner.recovering) {
+        store->owner.counts[total]++;
+    }
+}
+
+static void log_line(void *context, const char *line) {
+    struct store *store = context;
+
+    machine_say(store->owner.machine, "       store says: %s", line);
+}
+
+static void options_draw(struct store *store, bool smallest) {
+    struct prng *prng = store->owner.prng;
+    struct ost_options *options = &store->options;
+    size_t more = smallest ? 0 : BLOCK_BYTES * prng_below(prng, 64);
+    bool small = prng_chance(prng, 3, 4);
+
+    options->step_segments = small ? STEP_SEGMENTS_SMALL : 0;
+    options->kv.ring_bytes =
+        small ? RING_BYTES_SMALL + BLOCK_BYTES * prng_below(prng, 4) : RING_BYTES_MIN + more;
+    options->kv.ring_data_bytes =
+        DATA_BYTES_MIN + (smallest ? 0 : BLOCK_BYTES * prng_below(prng, 32));
+    options->kv.disk_log_bytes = 8 * (uint64_t)options->kv.ring_bytes;
+    options->kv.changes_bytes_max = prng_chance(prng, 1, 2) ? MIB : MIB / 2;
+    options->kv.outcomes_max = 64;
+    options->data_bytes_max = (prng_chance(prng, 1, 2) ? 1 : 2) * MIB / 2;
+    options->grow_bytes = 512 * KIB;
+    options->reserve_bytes = 128 * KIB;
+    options->sync_bytes = prng_chance(prng, 1, 2) ? MIB : 64 * MIB;
+    options->cache_bytes = prng_chance(prng, 1, 2) ? 16 * BLOCK_BYTES : 0;
+    store->temper.write_of_16 = (uint32_t)prng_between(prng, 8, 14);
+    store->temper.small_of_4 = (uint32_t)prng_between(prng, 1, 4);
+    store->temper.sync_of_16 = (uint32_t)prng_below(prng, 5);
+    store->temper.checkpoint_of_64 = (uint32_t)prng_below(prng, 6);
+}
+
+static void worker_fresh(struct store *store) {
+    worker_init(&store->worker);
+    worker_bind(&store->worker);
+}
+
+/* What is posted from inside a step has its turn behind it. */
+static void actors_run(struct store *store) {
+    if (store->running) {
+        return;
+    }
+    store->running = true;
+    worker_bind(&store->worker);
+    while (worker_run_one(&store->worker)) {
+    }
+    store->running = false;
+}
+
+static int open_store(struct owner *owner, char problem[256]) {
+    struct store *store = store_of(owner);
+
+    worker_fresh(store);
+    store->client.in_flight = false;
+    store->aside.in_flight = false;
+    owner->opening = true;
+    int r = ost_open(&store->options, &store->ost, problem);
+    owner->opening = false;
+    owner->kv = r == 0 ? ost_kv(store->ost) : NULL;
+    store->told_synced = 0;
+    return r;
+}
+
+static void abandon(struct owner *owner) {
+    struct store *store = store_of(owner);
+
+    ost_abandon(store->ost);
+    store->ost = NULL;
+    owner->kv = NULL;
+}
+
+static void close_store(struct owner *owner) {
+    struct store *store = store_of(owner);
+
+    actors_run(store);
+    MUST(actor_is_idle(ost_actor(store->ost)), "store: it has messages behind its stop");
+    MUST(store->ost->free_io_count == store->options.io_max && !store->ost->growing &&
+             !store->ost->label_writing,
+         "store: a stop has ended while an I/O of its data is in flight");
+    ost_close(store->ost);
+    store->ost = NULL;
+    owner->kv = NULL;
+}
+
+static void stop(struct owner *owner, void (*done)(void *context, int result), void *context) {
+    ost_stop_start(store_of(owner)->ost, done, context);
+    actors_run(store_of(owner));
+}
+
+static void claim_synced(struct store *store) {
+    uint64_t synced = kv_synced_position(store->owner.kv);
+
+    if (!store->owner.recovering && synced > store->told_synced) {
+        store->told_synced = synced;
+        claims_add(&store->claims, CLAIM_SYNCED, synced,
+                   machine_told(store->owner.machine, CLAIM_SYNCED, synced));
+    }
+}
+
+static void turn(struct owner *owner) {
+    struct store *store = store_of(owner);
+
+    worker_bind(&store->worker);
+    ost_tick(store->ost);
+    actors_run(store);
+    if (kv_failure(owner->kv) == 0) {
+        owner_kv_check(owner);
+        claim_synced(store);
+    }
+}
+
+static void replied(struct call *call) {
+    struct store_call *mine = CONTAINER_OF(call, struct store_call, call);
+
+    MUST(mine->in_flight && !mine->answered, "store: a call is answered twice");
+    mine->answered = true;
+    mine->in_flight = false;
+    store_answered(mine->store, mine);
+}
+
+struct call *store_call_begin(struct store *store, struct store_call *call, uint16_t opcode) {
+    call->call = (struct call){
+        .message = {.kind = CALL_MESSAGE_KIND, .message_class = wire_class(opcode)},
+        .header = {.opcode = opcode,
+                   .message_class = wire_class(opcode),
+                   .target = store->options.target,
+                   .session = {STORE_SESSION},
+                   .incarnation = STORE_INCARNATION},
+        .reply_to = replied,
+    };
+    return &call->call;
+}
+
+void store_post(struct store *store, struct store_call *call) {
+    struct call_header *header = &call->call.header;
+
+    call->answered = false;
+    call->in_flight = true;
+    if (wire_is_mutation(header->opcode) && header->sequence == 0) {
+        header->sequence = store->next_sequence++;
+        header->floor = header->sequence;
+    }
+    if (!store->running) {
+        worker_bind(&store->worker);
+    }
+    actor_post(ost_actor(store->ost), &call->call.message);
+    actors_run(store);
+}
+
+int store_run(struct store *store, struct store_call *call) {
+    store_post(store, call);
+    for (int i = 0; !call->answered; i++) {
+        MUST(i < TURNS_MAX, "store: call %u is not answered", call->call.header.opcode);
+        if (machine_pump(store->owner.machine, 4) == 0) {
+            machine_advance(store->owner.machine, 10 * NS_PER_MS);
+        }
+        turn(&store->owner);
+    }
+    return call->call.result;
+}
+
+static void resume(struct owner *owner) {
+    struct store *store = store_of(owner);
+    uint64_t position = owner->found;
+    size_t event = machine_told(owner->machine, CLAIM_RESUMED, position);
+
+    for (size_t i = 0; i < store->wish_count; i++) {
+        struct store_wish *wish = &store->wishes[i];
+
+        if (wish->answered != SIZE_MAX && wish->position > position && wish->lost == SIZE_MAX) {
+            wish->lost = event;
+        }
+    }
+    claims_add(&store->claims, CLAIM_RESUMED, position, event);
+    claim_synced(store);
+    store_resend(store);
+}
+
+static void powered(struct owner *owner) {
+    claims_add(&store_of(owner)->claims, CLAIM_POWER, 0,
+               machine_told(owner->machine, CLAIM_POWER, 0));
+}
+
+static void settings(struct owner *owner) {
+    (void)owner;
+}
+
+static void settings_of(struct owner *owner, size_t point) {
+    (void)owner;
+    (void)point;
+}
+
+static void named(struct bytes note, uint64_t *ret_offset, uint64_t *ret_size) {
+    struct store_note fields;
+
+    memcpy(&fields, note.data, sizeof fields);
+    *ret_offset = fields.ring_offset;
+    *ret_size = (uint64_t)fields.block_count * BLOCK_BYTES;
+}
+
+static void free_store(struct owner *owner) {
+    struct store *store = store_of(owner);
+
+    ost_abandon(store->ost);
+    worker_bind(NULL);
+    claims_deinit(&store->claims);
+    free(store->wishes);
+    free(store->client.memory);
+    free(store->aside.memory);
+    free(store);
+}
+
+static const struct owner_ops store_ops = {
+    .open = open_store,
+    .abandon = abandon,
+    .close = close_store,
+    .stop = stop,
+    .act = store_act,
+    .turn = turn,
+    .check = store_check,
+    .resume = resume,
+    .powered = powered,
+    .content = store_content,
+    .left = store_left,
+    .settings = settings,
+    .settings_of = settings_of,
+    .named = named,
+    .free = free_store,
+};
+
+static void options_fixed(struct store *store, unsigned index) {
+    (void)snprintf(store->directory, sizeof store->directory, "s%u", index);
+    (void)snprintf(store->ring_name, sizeof store->ring_name, "ring-s%u", index);
+    (void)snprintf(store->log_path, sizeof store->log_path, "s%u/log", index);
+    (void)snprintf(store->data_path, sizeof store->data_path, "s%u/data", index);
+    store->options = (struct ost_options){
+        .env = machine_env(store->owner.machine),
+        .kv = {.env = machine_env(store->owner.machine),
+               .directory = store->directory,
+               .shared_name = store->ring_name,
+               .base = &machine_base_ops,
+               .base_store = machine_base(store->owner.machine, index),
+               .sync_interval_ns = NS_PER_S},
+        .data_path = store->data_path,
+        .target = {5 + index},
+        .requests_max = 8,
+        .io_max = 40,
+        .bounce_max = 3,
+        .request_bytes_max = STORE_USED_BYTES,
+        .sessions_max = 4,
+        .freed_max = 1,
+        .unsigned_allowed = true,
+        .log = log_line,
+        .log_context = store,
+    };
+    memset(store->options.kv.owner_id, 'A' + (int)index, sizeof store->options.kv.owner_id);
+}
+
+static void call_memory(struct store *store, struct store_call *call) {
+    call->store = store;
+    call->memory = aligned_alloc(BLOCK_BYTES, STORE_USED_BYTES);
+    if (!call->memory) {
+        abort();
+    }
+}
+
+struct owner *store_new(struct machine *machine, struct prng *prng, const struct store_plan *plan) {
+    struct store *store = calloc(1, sizeof *store);
+
+    if (!store) {
+        abort();
+    }
+    store->owner = (struct owner){.ops = &store_ops,
+                                  .name = "store",
+                                  .machine = machine,
+                                  .prng = prng,
+                                  .ring_name = store->ring_name,
+                                  .log_path = store->log_path,
+                                  .base = plan->index};
+    options_fixed(store, plan->index);
+    options_draw(store, plan->smallest);
+    call_memory(store, &store->client);
+    call_memory(store, &store->aside);
+    store->next_sequence = 1;
+    store->next_stamp = 1;
+    return &store->owner;
+}

@@ -1,0 +1,159 @@
+/* Whether the bytes that are read are those that were written. */
+#include "store_internal.h"
+
+void store_fill(uint32_t stamp, uint8_t *data, size_t size) {
+    uint64_t first = (stamp + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    for (size_t at = 0; at + sizeof first <= size; at += sizeof first) {
+        uint64_t word = first + at;
+
+        memcpy(data + at, &word, sizeof word);
+    }
+    for (size_t at = size & ~(sizeof first - 1); at < size; at++) {
+        data[at] = (uint8_t)(stamp + at);
+    }
+}
+
+struct store_file store_file_at(const struct store *store, uint32_t file, size_t point) {
+    struct store_file of = {.generation = 1, .truncate_size = UINT64_MAX};
+
+    for (size_t i = 0; i < store->wish_count; i++) {
+        const struct store_wish *wish = &store->wishes[i];
+
+        if (wish->file != file || wish->issued >= point) {
+            continue;
+        }
+        if (wish->kind == STORE_CUT) {
+            of.truncate_seq++;
+            of.truncate_size = wish->keep;
+        } else if (wish->kind == STORE_DELETE) {
+            of = (struct store_file){of.generation + 1, 0, UINT64_MAX};
+        }
+    }
+    return of;
+}
+
+static void fold_order(const struct store_wish *wish, store_bytes *bytes) {
+    for (uint32_t chunk = 0; chunk < STORE_CHUNKS; chunk++) {
+        uint64_t start = (uint64_t)chunk * STORE_CHUNK_BYTES;
+        uint64_t keep = wish->kind == STORE_DELETE || wish->keep <= start ? 0 : wish->keep - start;
+
+        keep = MIN(keep, (uint64_t)STORE_USED_BYTES);
+        memset((*bytes)[wish->file][chunk] + keep, 0, STORE_USED_BYTES - keep);
+    }
+}
+
+/* Truncations and removals are the metadata target's, which has them on its disk when it orders
+ * them; so they are seen as soon as they are ordered. */
+void store_fold(const struct store *store, size_t point, uint64_t position, bool in_flight,
+                store_bytes *ret_bytes) {
+    memset(*ret_bytes, 0, sizeof *ret_bytes);
+    for (size_t i = 0; i < store->wish_count && store->wishes[i].issued < point; i++) {
+        const struct store_wish *wish = &store->wishes[i];
+        bool answered = wish->answered < point;
+
+        if (wish->kind != STORE_WRITE) {
+            fold_order(wish, ret_bytes);
+        } else if (!wish->refused &&
+                   (answered ? wish->position <= position && wish->lost >= point : in_flight)) {
+            store_fill(wish->stamp, (*ret_bytes)[wish->file][wish->chunk] + wish->offset,
+                       wish->size);
+        }
+    }
+}
+
+void store_read_fill(struct store *store, struct store_call *call, const struct store_wish *wish,
+                     size_t point) {
+    struct store_file file = store_file_at(store, wish->file, point);
+
+    call->call.request.chunk_read =
+        (struct chunk_read_request){.capability = {.ino = {1000 + wish->file},
+                                                   .generation = file.generation,
+                                                   .rights = RIGHT_READ | RIGHT_WRITE,
+                                                   .max_offset = FILE_BYTES_MAX,
+                                                   .truncate_seq = file.truncate_seq,
+                                                   .truncate_size = file.truncate_size,
+                                                   .session = STORE_SESSION,
+                                                   .session_incarnation = STORE_INCARNATION},
+                                    .chunk = wish->chunk,
+                                    .chunk_bytes = STORE_CHUNK_BYTES,
+                                    .offset = wish->offset,
+                                    .size = wish->size};
+    call->call.bulk_in = (struct buffer){call->memory, 0, wish->size};
+    call->call.checksums = call->checksums;
+    call->call.checksum_count = ARRAY_SIZE(call->checksums);
+}
+
+static void attach(struct store *store) {
+    struct call *call = store_call_begin(store, &store->aside, OP_SESSION_ATTACH);
+
+    call->request.session_attach =
+        (struct session_attach_request){STORE_SESSION, STORE_INCARNATION, 1, 0};
+    int r = store_run(store, &store->aside);
+    MUST(r == 0, "an attachment answers %s", err_name(r));
+}
+
+static size_t difference(const uint8_t *left, const uint8_t *right, size_t size) {
+    size_t at = 0;
+
+    while (at < size && left[at] == right[at]) {
+        at++;
+    }
+    return at;
+}
+
+static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size_t point) {
+    const struct store_wish range = {.file = file, .chunk = chunk, .size = STORE_USED_BYTES};
+
+    (void)store_call_begin(store, &store->aside, OP_CHUNK_READ);
+    store_read_fill(store, &store->aside, &range, point);
+    int r = store_run(store, &store->aside);
+    MUST(r == 0, "a read of chunk %u.%u answers %s", file, chunk, err_name(r));
+    const uint8_t *found = store->aside.memory;
+    MUST(memcmp(found, store->expected[file][chunk], STORE_USED_BYTES) == 0 ||
+             memcmp(found, store->other[file][chunk], STORE_USED_BYTES) == 0,
+         "chunk %u.%u has other bytes, from %zu (%zu) on", file, chunk,
+         difference(found, store->expected[file][chunk], STORE_USED_BYTES),
+         difference(found, store->other[file][chunk], STORE_USED_BYTES));
+}
+
+static bool has_in_flight(const struct store *store, size_t point) {
+    for (size_t i = store->wish_count; i > 0; i--) {
+        const struct store_wish *wish = &store->wishes[i - 1];
+
+        if (wish->issued < point && wish->answered >= point && wish->kind == STORE_WRITE &&
+            !wish->refused) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void store_check(struct owner *owner, size_t point, bool power) {
+    struct store *store = store_of(owner);
+    struct bounds bounds = claims_bounds(&store->claims, point, 0);
+    /* Behind that, records are of a recovery, which attaches sessions and reads. */
+    uint64_t position = MIN(kv_position(owner->kv), owner->found);
+    uint64_t least = power ? bounds.least_by_power : bounds.least_by_kill;
+
+    machine_say(owner->machine, "       store opened: record %llu; owed %llu",
+                (unsigned long long)position, (unsigned long long)least);
+    MUST(position >= least, "record %llu was acknowledged, the newest is %llu",
+         (unsigned long long)least, (unsigned long long)position);
+    MUST(kv_synced_position(owner->kv) >= bounds.least_by_power, "synced is %llu, was %llu",
+         (unsigned long long)kv_synced_position(owner->kv),
+         (unsigned long long)bounds.least_by_power);
+    owner->found = position;
+    attach(store);
+    store_fold(store, point, position, false, &store->expected);
+    if (has_in_flight(store, point)) {
+        store_fold(store, point, position, true, &store->other);
+    } else {
+        memcpy(store->other, store->expected, sizeof store->other);
+    }
+    for (uint32_t file = 0; file < STORE_FILES; file++) {
+        for (uint32_t chunk = 0; chunk < STORE_CHUNKS; chunk++) {
+            check_chunk(store, file, chunk, point);
+        }
+    }
+}

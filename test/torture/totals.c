@@ -1,0 +1,101 @@
+/* Adding up, printing, checking. */
+#include "totals.h"
+#include <inttypes.h>
+
+static const struct {
+    const char *text;
+    unsigned owners;
+} totals_known[] = {
+#define TOTAL_ROW(name, text, owners) {text, owners},
+    TOTALS(TOTAL_ROW)
+#undef TOTAL_ROW
+};
+
+static const char *const owner_names[OWNER_KIND_COUNT] = {"group", "store"};
+static const char *const sync_names[TOTALS_SYNC_STAGES] = {"idle", "data", "records", "flush"};
+
+void totals_add(struct totals *totals, const struct seed_report *report) {
+    totals->seeds++;
+    totals->failed += !report->clean;
+    for (size_t k = 0; k < OWNER_KIND_COUNT; k++) {
+        for (size_t i = 0; i < TOTAL_COUNT; i++) {
+            totals->counts[k].of[i] += report->counts[k].of[i];
+        }
+        for (size_t s = 0; s < TOTALS_SYNC_STAGES; s++) {
+            for (size_t c = 0; c < TOTALS_CHECKPOINT_STAGES; c++) {
+                totals->counts[k].cut[s][c] += report->counts[k].cut[s][c];
+            }
+        }
+    }
+}
+
+static unsigned counts_print(const struct totals *totals, FILE *file) {
+    bool checks = totals->seeds >= TOTALS_SEEDS_MIN;
+    unsigned broken = 0;
+
+    fprintf(file, "%-38s %12s %12s\n", "", owner_names[0], owner_names[1]);
+    for (size_t i = 0; i < TOTAL_COUNT; i++) {
+        fprintf(file, "%-38s", totals_known[i].text);
+        for (size_t k = 0; k < OWNER_KIND_COUNT; k++) {
+            uint64_t count = totals->counts[k].of[i];
+            bool low = checks && (totals_known[i].owners >> k & 1) && count < TOTALS_LEAST;
+
+            fprintf(file, " %12" PRIu64 "%s", count, low ? " too few" : "");
+            broken += low;
+        }
+        fputc('\n', file);
+    }
+    return broken;
+}
+
+/* Two pairs are never met: the log has one I/O, so records and flush wait for a checkpoint's
+ * superblock; and one that has not to wait for them goes out in the step that wants it. */
+static bool is_met(size_t sync, size_t checkpoint) {
+    enum { DATA = 1, RECORDS, SUPERBLOCK = 3, SUPERBLOCK_FLUSH };
+
+    return !(sync == DATA && checkpoint == SUPERBLOCK) &&
+           !(sync >= RECORDS && checkpoint == SUPERBLOCK_FLUSH);
+}
+
+static unsigned matrix_print(const struct totals *totals, size_t owner, FILE *file) {
+    bool checks = totals->seeds >= TOTALS_SEEDS_MIN;
+    unsigned broken = 0;
+
+    fprintf(file, "%s cut at: checkpoint idle, sync, commit, superblock, its flush\n",
+            owner_names[owner]);
+    for (size_t s = 0; s < TOTALS_SYNC_STAGES; s++) {
+        fprintf(file, "  sync %-8s", sync_names[s]);
+        for (size_t c = 0; c < TOTALS_CHECKPOINT_STAGES; c++) {
+            uint64_t count = totals->counts[owner].cut[s][c];
+            bool low = checks && count < 1 && is_met(s, c);
+
+            fprintf(file, " %9" PRIu64 "%s", count, low ? " none" : "");
+            broken += low;
+        }
+        fputc('\n', file);
+    }
+    return broken;
+}
+
+static unsigned small_print(const struct totals *totals, FILE *file) {
+    uint64_t recoveries = totals->counts[OWNER_GROUP].of[TOTAL_RECOVERIES];
+    bool few = recoveries < TOTALS_SMALL_RECOVERIES;
+
+    fprintf(file, "%" PRIu64 " sequences, %" PRIu64 " recoveries%s\n", totals->seeds, recoveries,
+            few ? "  too few" : "");
+    return few;
+}
+
+unsigned totals_print(const struct totals *totals, bool small, FILE *file) {
+    if (small) {
+        return small_print(totals, file);
+    }
+    unsigned broken = counts_print(totals, file);
+
+    for (size_t k = 0; k < OWNER_KIND_COUNT; k++) {
+        if (totals->counts[k].of[TOTAL_SEEDS] > 0) {
+            broken += matrix_print(totals, k, file);
+        }
+    }
+    return broken;
+}

@@ -1,0 +1,195 @@
+/* A group whose base cannot take a checkpoint: who is told, who waits, and that all goes on when
+ * there is room again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta/move.h"
+#include "meta_bench.h"
+
+enum { SETTLES_MAX = 5000, SETTLE_WITHIN_S = 10 };
+
+struct files {
+    struct meta_bench *bench;
+    struct ino ino;
+    uint8_t name[4];
+};
+
+static int create(struct files *files, uint32_t number, struct call *call) {
+    for (size_t i = 0; i < sizeof files->name; i++, number /= 10) {
+        files->name[i] = (uint8_t)('0' + number % 10);
+    }
+    bench_prepare(files->bench, 0, OP_CREATE, call);
+    call->request.create.parent = INO_ROOT;
+    call->request.create.name = (struct bytes){files->name, sizeof files->name};
+    call->request.create.mode = 0644;
+    call->request.create.open_flags = OPEN_WRITE;
+    return bench_run(files->bench, call);
+}
+
+static void settle_prepare(struct files *files, uint32_t session, bool closes, struct call *call) {
+    bench_prepare(files->bench, session, OP_SETTLE, call);
+    call->request.settle = (struct settle_request){
+        .ino = files->ino, .wrote = !closes, .close = closes, .open_flags = OPEN_WRITE};
+}
+
+static int settle(struct files *files, bool closes) {
+    struct call call;
+
+    settle_prepare(files, 0, closes, &call);
+    call.header.floor = call.header.sequence;
+    return bench_run(files->bench, &call);
+}
+
+/* Each sync point takes a block of the log. */
+static void sync_all(struct files *files) {
+    struct call call;
+
+    bench_prepare(files->bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(files->bench, &call), 0);
+}
+
+static void files_open(struct files *files, uint64_t seed) {
+    const struct bench_options options = {.seed = seed};
+    struct call call;
+
+    *files = (struct files){.bench = bench_new(&options)};
+    assert_int_equal(create(files, 0, &call), 0);
+    files->ino = call.reply.create.attributes.ino;
+}
+
+/* Until what closes and syncs has no reserve left either. */
+static void fill(struct files *files) {
+    int r = 0;
+
+    kv_mem_store_full(files->bench->store, true);
+    for (int i = 0; r == 0 && i < SETTLES_MAX; i++) {
+        r = settle(files, false);
+        sync_all(files);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+}
+
+static void empty_and_close(struct files *files) {
+    int r = -ERR_NO_SPACE;
+
+    kv_mem_store_full(files->bench->store, false);
+    for (int i = 0; r == -ERR_NO_SPACE && i < SETTLE_WITHIN_S; i++) {
+        bench_advance(files->bench, NS_PER_S);
+        r = settle(files, true);
+    }
+    assert_int_equal(r, 0);
+}
+
+static void test_settle_is_told(void **state) {
+    struct files files;
+    struct call last, copy;
+    uint64_t begin_ns;
+
+    (void)state;
+    files_open(&files, 41);
+    fill(&files);
+    assert_int_equal(create(&files, 1, &last), -ERR_NO_SPACE);
+    settle_prepare(&files, 0, true, &last);
+    copy = last;
+    begin_ns = env_now_ns(memory_env_env(files.bench->world));
+    assert_int_equal(bench_run(files.bench, &last), -ERR_NO_SPACE);
+    assert_true(env_now_ns(memory_env_env(files.bench->world)) - begin_ns < 100 * NS_PER_MS);
+    kv_mem_store_full(files.bench->store, false);
+    bench_advance(files.bench, SETTLE_WITHIN_S * NS_PER_S);
+    /* Another copy of what was refused must not close the file a second time. */
+    assert_int_equal(bench_run(files.bench, &copy), -ERR_NO_SPACE);
+    assert_int_equal(settle(&files, true), 0);
+    assert_int_equal(settle(&files, true), -ERR_BAD_HANDLE);
+    bench_free(files.bench);
+}
+
+/* A group that is killed while it is full knows its opens again; so does one that is stopped. */
+static void test_full_group_starts_again(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct files files;
+        struct call call;
+
+        files_open(&files, 42 + (uint64_t)kind);
+        fill(&files);
+        if (kind == 2) {
+            bench_stop_and_start(files.bench);
+        } else {
+            bench_restart(files.bench, kind == 1);
+        }
+        bench_prepare(files.bench, 0, OP_REOPEN, &call);
+        call.header.term = 0;
+        call.request.reopen =
+            (struct reopen_request){.ino = files.ino, .open_flags = OPEN_WRITE, .write_count = 1};
+        assert_int_equal(bench_run(files.bench, &call), 0);
+        for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+            bench_attach(files.bench, i);
+        }
+        empty_and_close(&files);
+        assert_int_equal(create(&files, 1, &call), 0);
+        bench_free(files.bench);
+    }
+}
+
+static int evict(struct files *files, uint64_t session) {
+    struct call call;
+
+    bench_prepare(files->bench, 1, OP_SESSION_EVICT, &call);
+    call.request.session_evict = (struct session_evict_request){session, 7};
+    return bench_run(files->bench, &call);
+}
+
+/* What an eviction needs for each open has no room any more; 0: not even its beginning has. Each
+ * session that was never here leaves a row. */
+static void fill_for_evictions(struct files *files, bool any) {
+    const struct kv_need need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
+    struct kv *kv = group_kv(files->bench->group);
+    struct kv_grant grant;
+    int r = 0;
+
+    for (uint64_t i = 0; i < SETTLES_MAX && r == 0; i++) {
+        assert_int_equal(evict(files, 100000 + i), 0);
+        r = kv_admit(kv, KV_CLASS_CONTROL, &need, &grant);
+        r = r == -ERR_PENDING ? 0 : r;
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    for (uint64_t i = 0; i < SETTLES_MAX && !any && r != 0; i++) {
+        r = evict(files, 200000 + i) == -ERR_NO_SPACE ? 0 : r;
+    }
+    assert_true(any || r == 0);
+}
+
+/* Who evicts is told, and asks again; what has begun goes on when there is room. */
+static void test_eviction_is_told(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct files files;
+        struct group_stats stats;
+
+        files_open(&files, 45 + (uint64_t)kind);
+        fill(&files);
+        fill_for_evictions(&files, kind == 0);
+        assert_int_equal(evict(&files, files.bench->sessions[0].id), -ERR_NO_SPACE);
+        assert_int_equal(bench_stop(files.bench), 0);
+        bench_restart(files.bench, false);
+        assert_int_equal(evict(&files, files.bench->sessions[0].id), -ERR_NO_SPACE);
+        kv_mem_store_full(files.bench->store, false);
+        bench_advance(files.bench, SETTLE_WITHIN_S * NS_PER_S);
+        assert_int_equal(evict(&files, files.bench->sessions[0].id), 0);
+        bench_stats(files.bench, &stats);
+        assert_int_equal(stats.open_count, 0);
+        bench_free(files.bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settle_is_told),
+        cmocka_unit_test(test_full_group_starts_again),
+        cmocka_unit_test(test_eviction_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

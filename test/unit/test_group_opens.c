@@ -1,0 +1,135 @@
+/* The limit of open files, made smaller between two lives of a group: what was open stays open, and
+ * nothing new comes until there is less than the limit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "meta_bench.h"
+
+enum { WRITERS = 10, READERS = 9, FILES = WRITERS + READERS, LESS = 4, SESSION = 1 };
+
+struct files {
+    struct meta_bench *bench;
+    struct ino inos[FILES];
+    uint8_t names[2 * FILES];
+    struct call last; /* the open of the last one */
+};
+
+static int file_create(struct files *files, uint32_t number, uint32_t open_flags,
+                       struct call *call) {
+    files->names[number] = (uint8_t)('a' + number);
+    bench_prepare(files->bench, SESSION, OP_CREATE, call);
+    call->request.create.parent = INO_ROOT;
+    call->request.create.name = (struct bytes){&files->names[number], 1};
+    call->request.create.mode = 0644;
+    call->request.create.open_flags = open_flags;
+    return bench_run(files->bench, call);
+}
+
+static uint32_t flags_of(uint32_t number) {
+    return number < WRITERS ? OPEN_WRITE : OPEN_READ;
+}
+
+static void files_make(struct files *files) {
+    for (uint32_t i = 0; i < FILES; i++) {
+        assert_int_equal(file_create(files, i, flags_of(i), &files->last), 0);
+        files->inos[i] = files->last.reply.create.attributes.ino;
+    }
+}
+
+static int file_reopen(struct files *files, uint32_t number) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_REOPEN, &call);
+    call.header.term = 0;
+    call.request.reopen = (struct reopen_request){.ino = files->inos[number],
+                                                  .open_flags = flags_of(number),
+                                                  .read_count = number < WRITERS ? 0 : 1,
+                                                  .write_count = number < WRITERS ? 1 : 0};
+    return bench_run(files->bench, &call);
+}
+
+static int file_close(struct files *files, uint32_t number) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = files->inos[number], .close = 1, .open_flags = flags_of(number)};
+    return bench_run(files->bench, &call);
+}
+
+static uint32_t open_count(struct files *files) {
+    struct group_stats stats;
+
+    bench_stats(files->bench, &stats);
+    return stats.open_count;
+}
+
+/* The client has had no answer to its last open and asks again; all else it presents. */
+static void test_limit_made_smaller(void **state) {
+    (void)state;
+    for (int power = 0; power < 2; power++) {
+        const struct bench_options options = {.seed = 30, .opens_max = FILES};
+        struct files files = {.bench = bench_new(&options)};
+        struct call call;
+
+        files_make(&files);
+        assert_int_equal(file_create(&files, FILES, OPEN_READ, &call), -ERR_TOO_MANY_OPEN);
+        bench_prepare(files.bench, SESSION, OP_SYNC, &call);
+        assert_int_equal(bench_run(files.bench, &call), 0);
+        files.bench->opens_max = LESS;
+        bench_restart(files.bench, power);
+        for (uint32_t i = 0; i + 1 < FILES; i++) {
+            assert_int_equal(file_reopen(&files, i), 0);
+        }
+        bench_attach(files.bench, SESSION);
+        files.last.header.term = files.bench->sessions[SESSION].term;
+        assert_int_equal(bench_run(files.bench, &files.last), 0);
+        assert_int_equal(files.last.reply.create.attributes.ino.value, files.inos[FILES - 1].value);
+        assert_int_equal(open_count(&files), FILES);
+        for (uint32_t i = 0; i + LESS <= FILES; i++) {
+            assert_int_equal(file_create(&files, FILES, OPEN_READ, &call), -ERR_TOO_MANY_OPEN);
+            assert_int_equal(file_close(&files, i), 0);
+        }
+        assert_int_equal(open_count(&files), LESS - 1);
+        assert_int_equal(file_create(&files, FILES, OPEN_READ, &call), 0);
+        assert_int_equal(file_create(&files, FILES + 1, OPEN_READ, &call), -ERR_TOO_MANY_OPEN);
+        bench_free(files.bench);
+    }
+}
+
+/* Nobody presents anything: the session is evicted, and its opens make room. */
+static void test_opens_of_the_dead(void **state) {
+    const struct bench_options options = {.seed = 31, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct bench_session *who = &files.bench->sessions[SESSION];
+    struct call call;
+
+    (void)state;
+    files_make(&files);
+    files.bench->opens_max = LESS;
+    bench_restart(files.bench, false);
+    assert_int_equal(open_count(&files), WRITERS);
+    bench_prepare(files.bench, 0, OP_SESSION_EVICT, &call);
+    call.request.session_evict = (struct session_evict_request){who->id, who->incarnation};
+    assert_int_equal(bench_run(files.bench, &call), 0);
+    assert_int_equal(open_count(&files), 0);
+    who->id = ++files.bench->next_session_id;
+    who->sequence = 0;
+    bench_attach(files.bench, SESSION);
+    for (uint32_t i = 0; i <= LESS; i++) {
+        assert_int_equal(file_create(&files, FILES + i, OPEN_WRITE, &call),
+                         i < LESS ? 0 : -ERR_TOO_MANY_OPEN);
+    }
+    bench_free(files.bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limit_made_smaller),
+        cmocka_unit_test(test_opens_of_the_dead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
