@@ -39,6 +39,7 @@ static int take_memory(struct kv *kv) {
         MIN((size_t)KV_COMMIT_ROWS, kv->options.changes_bytes_max / sizeof(struct kv_key));
     kv->checkpoint.rows = malloc(kv->checkpoint.rows_max * sizeof *kv->checkpoint.rows);
     kv->scratch = calloc(KV_SCRATCH_VALUES, sizeof *kv->scratch);
+    r = r < 0 ? r : kv_warmth_init(kv);
     return r < 0 ? r : kv->checkpoint.rows && kv->scratch ? 0 : -ERR_NO_MEMORY;
 }
 
@@ -56,9 +57,6 @@ int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_probl
     kv->options = *options;
     options_round(&kv->options);
     kv->env = options->env;
-    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
-        kv->warms[i].kv = kv;
-    }
     r = take_memory(kv);
     if (r == 0) {
         r = kv_recover(kv, ret_problem);
@@ -88,6 +86,7 @@ void kv_abandon(struct kv *kv) {
     changes_pool_free(kv->pool);
     free(kv->checkpoint.rows);
     free(kv->scratch);
+    free(kv->warmth.points);
     free(kv);
 }
 
@@ -129,67 +128,6 @@ void kv_fail(struct kv *kv, const char *what, int result) {
     kv_wake(kv); /* for a stop that waits */
 }
 
-static void warm_run(struct env_job *job) {
-    struct kv_warm *warm = CONTAINER_OF(job, struct kv_warm, job);
-
-    warm->kv->options.base->warm(warm->kv->base, &warm->key);
-}
-
-static void warm_done(struct env_job *job) {
-    struct kv_warm *warm = CONTAINER_OF(job, struct kv_warm, job);
-
-    atomic_store(&warm->finished, true);
-    kv_wake(warm->kv);
-}
-
-static bool is_warm(const struct kv *kv, const struct kv_key *key) {
-    for (size_t i = 0; i < ARRAY_SIZE(kv->warm_keys); i++) {
-        if (kv->warm_valid[i] && kv_key_compare(&kv->warm_keys[i], key) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool kv_must_warm(struct kv *kv, const struct kv_key *key) {
-    if (!kv->options.base->is_cold(kv->base) || is_warm(kv, key)) {
-        return false;
-    }
-    struct kv_warm *idle = NULL;
-    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
-        struct kv_warm *warm = &kv->warms[i];
-
-        if (!warm->busy) {
-            idle = warm;
-        } else if (kv_key_compare(&warm->key, key) == 0) {
-            return true;
-        }
-    }
-    /* All are busy: the end of any of them wakes the owner, who tries again. */
-    if (idle) {
-        idle->busy = true;
-        idle->key = *key;
-        idle->job = (struct env_job){.lane = ENV_LANE_READ, .run = warm_run, .done = warm_done};
-        atomic_store(&idle->finished, false);
-        kv->counters.pending_reads++;
-        env_job_submit(kv->env, &idle->job);
-    }
-    return true;
-}
-
-void kv_warm_step(struct kv *kv) {
-    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
-        struct kv_warm *warm = &kv->warms[i];
-
-        if (warm->busy && atomic_load(&warm->finished)) {
-            warm->busy = false;
-            kv->warm_keys[kv->warm_next] = warm->key;
-            kv->warm_valid[kv->warm_next] = true;
-            kv->warm_next = (kv->warm_next + 1) % KV_WARM_KEYS;
-        }
-    }
-}
-
 int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend, struct bytes *ret_value) {
     enum changes_state state = changes_find(kv->changes, key, ret_value);
 
@@ -199,7 +137,7 @@ int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend, struct bytes
     if (state != CHANGES_ABSENT) {
         return state == CHANGES_PRESENT ? 0 : -ERR_NOT_FOUND;
     }
-    if (may_pend && kv_must_warm(kv, key)) {
+    if (may_pend && kv_must_warm(kv, key, false)) {
         return -ERR_PENDING;
     }
     kv->base_read = true;
@@ -218,7 +156,7 @@ static int base_next(struct kv *kv, const struct kv_cursor *cursor, struct candi
     struct kv_key none;
 
     memset(&none, 0xff, sizeof none);
-    if (kv_must_warm(kv, &cursor->key)) {
+    if (kv_must_warm(kv, &cursor->key, true)) {
         return -ERR_PENDING;
     }
     kv->base_read = true;
@@ -264,13 +202,17 @@ static int next_of_layers(struct kv *kv, const struct kv_cursor *cursor, struct 
 
 int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value) {
     struct candidate best = {0};
+    uint32_t skips = 0;
 
     if (kv->failed < 0) {
         return kv->failed;
     }
     do {
+        if (cursor->skips_max > 0 && skips++ > cursor->skips_max) {
+            kv_wake(kv);
+            return -ERR_PENDING;
+        }
         int r = next_of_layers(kv, cursor, &best);
-
         if (r < 0) {
             return r;
         }
@@ -290,7 +232,7 @@ int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value) {
 static int last_of_layers(struct kv *kv, const struct kv_key *before, struct candidate *best) {
     struct candidate layers[3] = {{.state = CHANGES_ABSENT}};
 
-    if (kv_must_warm(kv, before)) {
+    if (kv_must_warm(kv, before, false)) {
         return -ERR_PENDING;
     }
     layers[0].state = changes_previous(kv->changes, before, &layers[0].key, &layers[0].value);
@@ -467,12 +409,7 @@ bool kv_is_idle(const struct kv *kv) {
     bool io_busy = kv->io_busy && !atomic_load(&kv->io_finished);
     bool committing = kv->checkpoint.committing && !atomic_load(&kv->checkpoint.commit_finished);
 
-    for (size_t i = 0; i < ARRAY_SIZE(kv->warms); i++) {
-        if (kv->warms[i].busy && !atomic_load(&kv->warms[i].finished)) {
-            return false;
-        }
-    }
-    return !io_busy && !committing;
+    return !io_busy && !committing && kv_warmth_is_idle(kv);
 }
 
 static void stop_write(struct kv *kv) {
@@ -521,7 +458,7 @@ void kv_step(struct kv *kv) {
         kv->options.base->read_end(kv->base);
         kv->base_read = false;
     }
-    kv_warm_step(kv);
+    kv_warmth_step(kv);
     if (kv->failed == 0) {
         maintain(kv);
         kv_sync_step(kv);

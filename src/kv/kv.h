@@ -55,11 +55,15 @@ void kv_abandon(struct kv *kv);
 MUST_CHECK int kv_get(struct kv *kv, const struct kv_key *key, struct bytes *ret_value);
 
 /* Ascending walk over [from, to), not of what is staged: first call with cursor->key = from. Moves
- * on; -ERR_NOT_FOUND at the end, -ERR_CORRUPT when it has moved past a row of wrong checksum. */
+ * on, also when it answers -ERR_PENDING; who waits keeps his cursor: behind a thousand deleted rows
+ * the first ones may be out of memory again. -ERR_NOT_FOUND at the end, -ERR_CORRUPT when it has
+ * moved past a row of wrong checksum. */
 struct kv_cursor {
     struct kv_key key;
     struct kv_key end;
     bool inclusive; /* true before the first row: key itself may match */
+    /* So many deleted rows it passes at a time, then it answers -ERR_PENDING and wakes. 0: all */
+    uint32_t skips_max;
 };
 void kv_cursor_init(struct kv_cursor *cursor, const struct kv_key *from, const struct kv_key *to);
 MUST_CHECK int kv_next(struct kv *kv, struct kv_cursor *cursor, struct bytes *ret_value);

@@ -36,6 +36,11 @@ struct kv_base_commit {
     void *context; /* the caller's */
 };
 
+/* Keys from first to last, both of them. */
+struct kv_stretch {
+    struct kv_key first, last;
+};
+
 struct kv_base_options {
     struct env *env;
     const char *root;      /* file system path of the env's root; LMDB only */
@@ -63,8 +68,10 @@ struct kv_base_ops {
                     struct bytes *ret_value);
     /* The step is over: ends the read transaction. */
     void (*read_end)(struct kv_base *base);
-    /* Brings into memory what a get, next or previous of key reads, and some rows behind it. */
-    void (*warm)(struct kv_base *base, const struct kv_key *key);
+    /* Brings into memory what a get, next or previous of stretch->first reads, and what gets
+     * within the stretch read and nexts before its last, which is for this to say. All ones: there
+     * are no more rows. */
+    void (*warm)(struct kv_base *base, struct kv_stretch *stretch);
     void (*commit)(struct kv_base *base, struct kv_base_commit *commit);
     /* (start) The same, here and now: answers the result, done is not called. */
     int (*commit_now)(struct kv_base *base, struct kv_base_commit *commit);

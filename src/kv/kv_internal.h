@@ -8,10 +8,15 @@ void kv_wake(struct kv *kv);
 /* The row as changes, frozen and base have it, without what the transaction staged. */
 MUST_CHECK int kv_read(struct kv *kv, const struct kv_key *key, bool may_pend,
                        struct bytes *ret_value);
-MUST_CHECK bool kv_must_warm(struct kv *kv, const struct kv_key *key);
-void kv_warm_step(struct kv *kv);
 /* Submits kv->log.io; kv->io_finished is set and the owner woken when it is done. */
 void kv_log_submit(struct kv *kv);
+
+/* kv_warm.c: whether to wait until a job has read what a get of the key, or with `walks` a next
+ * from it, finds in the base; wake follows. */
+MUST_CHECK bool kv_must_warm(struct kv *kv, const struct kv_key *key, bool walks);
+MUST_CHECK int kv_warmth_init(struct kv *kv);
+bool kv_warmth_is_idle(const struct kv *kv);
+void kv_warmth_step(struct kv *kv);
 
 /* kv_transaction.c: closes the open record, if any. */
 void kv_seal_open(struct kv *kv);

@@ -422,11 +422,12 @@ static void row_touch(const MDB_val *value) {
     }
 }
 
-static void lmdb_warm(struct kv_base *base, const struct kv_key *key) {
-    MDB_val found = key_val(key), value;
+static void lmdb_warm(struct kv_base *base, struct kv_stretch *stretch) {
+    MDB_val found = key_val(&stretch->first), value;
     MDB_cursor *cursor;
     MDB_txn *txn;
 
+    stretch->last = stretch->first;
     /* Errors are met again, and reported, by the read that this prepares. */
     if (mdb_txn_begin(base->lmdb, NULL, MDB_RDONLY, &txn) != 0) {
         return;
@@ -438,9 +439,13 @@ static void lmdb_warm(struct kv_base *base, const struct kv_key *key) {
             row_touch(&value);
             r = mdb_cursor_get(cursor, &found, &value, MDB_NEXT);
         }
-        for (unsigned i = 0; r == 0 && i < WARM_ROWS; i++) {
+        for (unsigned i = 0; r == 0 && found.mv_size == KV_KEY_BYTES && i < WARM_ROWS; i++) {
+            memcpy(stretch->last.bytes, found.mv_data, KV_KEY_BYTES);
             row_touch(&value);
             r = mdb_cursor_get(cursor, &found, &value, MDB_NEXT);
+        }
+        if (r == 0 && found.mv_size == FORMAT_KEY_BYTES) {
+            memset(stretch->last.bytes, 0xff, KV_KEY_BYTES);
         }
         mdb_cursor_close(cursor);
     }

@@ -232,9 +232,9 @@ static void mem_read_end(struct kv_base *base) {
     (void)store_tidy(base->store);
 }
 
-static void mem_warm(struct kv_base *base, const struct kv_key *key) {
+static void mem_warm(struct kv_base *base, struct kv_stretch *stretch) {
     (void)base;
-    (void)key;
+    stretch->last = stretch->first;
 }
 
 static struct mem_row *row_new(const struct kv_base_row *from) {

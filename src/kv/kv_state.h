@@ -14,8 +14,10 @@ enum {
     KV_ROW_APPLIED = 'A',
     KV_ROW_FLOOR = 'F',
     KV_ROW_OUTCOME = 'O',
-    KV_WARMS_MAX = 32,
-    KV_WARM_KEYS = 256,
+    KV_WARM_JOBS = 32,
+    KV_WARM_STRETCHES = 64,
+    KV_WARM_SETS = 1024,
+    KV_WARM_WAYS = 8,
     KV_COMMIT_ROWS = 16384,
     KV_STEP_ROWS = 512, /* of them are put together in a step */
     KV_SCRATCH_VALUES = 16,
@@ -25,13 +27,24 @@ enum {
     KV_SESSIONS_MAX = 4096,
 };
 
-/* A key whose rows a job reads into the page cache, so that the step may then read them. */
+/* A job reads the rows at and behind a key into the page cache, so that the step may read them. */
 struct kv_warm {
     struct env_job job;
     struct kv *kv;
-    struct kv_key key;
+    struct kv_stretch stretch;
     bool busy;
     atomic_bool finished;
+};
+
+/* What was read that way last: who waits for several rows finds the first when the last is read. */
+struct kv_warmth {
+    struct kv_warm jobs[KV_WARM_JOBS];
+    struct kv_stretch stretches[KV_WARM_STRETCHES];
+    uint32_t stretch_next;
+    uint32_t stretch_hit; /* where one was found last */
+    /* Hashes of keys. One that is taken for another costs a read that waits for its disk. */
+    uint64_t (*points)[KV_WARM_WAYS];
+    uint32_t set_count; /* a power of two */
 };
 
 /* The transaction: its operations lie at the end of the open record. */
@@ -126,10 +139,7 @@ struct kv {
     atomic_bool io_finished;
     int io_result;
     bool base_read; /* the base's read transaction may be open */
-    struct kv_warm warms[KV_WARMS_MAX];
-    struct kv_key warm_keys[KV_WARM_KEYS];
-    bool warm_valid[KV_WARM_KEYS];
-    uint32_t warm_next;
+    struct kv_warmth warmth;
     uint8_t (*scratch)[KV_VALUE_BYTES_MAX];
     bool stopping;
     enum { STOP_WAIT, STOP_WRITE, STOP_FLUSH } stop_stage;

@@ -66,12 +66,12 @@ static struct kv_key skip_to(const struct kv_key *key, uint8_t space, enum row_t
     });
 }
 
-static int rows_list(struct transaction *transaction, struct kv_cursor *cursor, enum row_type type,
+static int rows_walk(struct transaction *transaction, struct kv_cursor *cursor, enum row_type type,
                      struct call *call) {
     size_t limit = MIN((size_t)call->request.fsck_list.bytes_max, call->bulk_in.capacity);
     uint8_t space = cursor->end.bytes[0] - 1;
 
-    for (int i = 0; i < FSCK_STEPS_MAX || call->bulk_in.size == 0; i++) {
+    for (int i = 0; i < FSCK_STEPS_MAX; i++) {
         struct bytes value;
         struct kv_key before = cursor->key;
         bool inclusive = cursor->inclusive;
@@ -90,7 +90,19 @@ static int rows_list(struct transaction *transaction, struct kv_cursor *cursor, 
             return -ERR_TOO_SMALL;
         }
     }
-    return -ERR_TOO_SMALL;
+    group_again(transaction->group);
+    return -ERR_PENDING;
+}
+
+static int rows_list(struct transaction *transaction, struct kv_cursor *cursor, enum row_type type,
+                     struct call *call) {
+    call->bulk_in.size = 0;
+    transaction_walk_resume(call, cursor);
+    int r = rows_walk(transaction, cursor, type, call);
+    if (r == -ERR_PENDING && call->bulk_in.size == 0) {
+        transaction_walk_keep(call, cursor);
+    }
+    return r;
 }
 
 int op_fsck_list(struct transaction *transaction, struct call *call) {
@@ -106,6 +118,7 @@ int op_fsck_list(struct transaction *transaction, struct call *call) {
     struct kv_key from = kv_key_make((struct kv_key_fields){.space = space, .type = (uint8_t)type});
     struct kv_key to = kv_key_make((struct kv_key_fields){.space = (uint8_t)(space + 1)});
     kv_cursor_init(&cursor, &from, &to);
+    cursor.skips_max = FSCK_STEPS_MAX;
     if (request->cursor.size > 0) {
         memcpy(cursor.key.bytes, request->cursor.data, KV_KEY_BYTES);
         cursor.inclusive = false;
@@ -113,7 +126,6 @@ int op_fsck_list(struct transaction *transaction, struct call *call) {
             return -ERR_INVALID;
         }
     }
-    call->bulk_in.size = 0;
     r = rows_list(transaction, &cursor, type, call);
     bool partial = (r == -ERR_TOO_SMALL || r == -ERR_PENDING) && call->bulk_in.size > 0;
     if (r != -ERR_NOT_FOUND && !partial) {

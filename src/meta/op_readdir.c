@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { LISTING_PREFETCH = 31 };
+enum { LISTING_PREFETCH = 31, LISTING_SKIPS_MAX = 4096 };
 
 struct listing {
     struct transaction *transaction;
@@ -120,6 +120,8 @@ static int listing_entries(struct listing *listing, uint64_t first_index) {
     int r;
 
     kv_cursor_init(&cursor, &from, &to);
+    cursor.skips_max = LISTING_SKIPS_MAX;
+    transaction_walk_resume(listing->call, &cursor);
     while ((r = transaction_next(listing->transaction, &cursor, &value)) == 0) {
         const struct dentry_row *row;
 
@@ -137,10 +139,14 @@ static int listing_entries(struct listing *listing, uint64_t first_index) {
         r = listing_add(listing, &entry);
         if (r == -ERR_PENDING) {
             listing_prefetch(listing, cursor);
+            cursor.inclusive = true;
         }
         if (r < 0) {
-            return r;
+            break;
         }
+    }
+    if (r == -ERR_PENDING && listing->call->bulk_in.size == 0) {
+        transaction_walk_keep(listing->call, &cursor);
     }
     return r;
 }

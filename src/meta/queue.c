@@ -190,6 +190,9 @@ static void rows_take(struct group *group) {
         if (r == -ERR_NOT_FOUND) {
             queue->looking = false;
         }
+        if (r == -ERR_PENDING) {
+            queue->cursor = cursor; /* behind deleted ones */
+        }
         if (r < 0) {
             return;
         }

@@ -37,6 +37,7 @@ void run_arrived(struct group *group, struct call *call) {
     call->started_ns = group->now_ns;
     call->ran_ns = 0;
     call->disk_ns = 0;
+    call->walk_kept = 0;
     call->session_counters = NULL;
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }

@@ -52,6 +52,9 @@ void sweep_step(struct group *group) {
             group->sweep_stage = SWEEP_DONE;
             return;
         }
+        if (r == -ERR_PENDING) {
+            group->sweep_cursor = cursor;
+        }
         r = r < 0 ? r : orphan_free(group, (struct ino){kv_key_split(&cursor.key).id});
         if (r == -ERR_PENDING) {
             return;

@@ -3,6 +3,7 @@
 #include "meta/effects.h"
 #include "meta/group_internal.h"
 #include <assert.h>
+#include <string.h>
 
 void transaction_begin_read(struct transaction *transaction, struct group *group) {
     *transaction = (struct transaction){.group = group, .now_ns = (int64_t)group->wall_ns};
@@ -73,6 +74,22 @@ int transaction_get(struct transaction *transaction, const struct kv_key *key,
 int transaction_next(struct transaction *transaction, struct kv_cursor *cursor,
                      struct bytes *ret_value) {
     return kv_next(transaction->group->kv, cursor, ret_value);
+}
+
+/* What walk_kept says. */
+enum { WALK_IS_NOT_KEPT, WALK_AT_KEY, WALK_BEHIND_KEY };
+
+void transaction_walk_keep(struct call *call, const struct kv_cursor *cursor) {
+    static_assert(sizeof call->walk_key == KV_KEY_BYTES, "a key is kept");
+    memcpy(call->walk_key, cursor->key.bytes, KV_KEY_BYTES);
+    call->walk_kept = cursor->inclusive ? WALK_AT_KEY : WALK_BEHIND_KEY;
+}
+
+void transaction_walk_resume(const struct call *call, struct kv_cursor *cursor) {
+    if (call->walk_kept != WALK_IS_NOT_KEPT) {
+        memcpy(cursor->key.bytes, call->walk_key, KV_KEY_BYTES);
+        cursor->inclusive = call->walk_kept == WALK_AT_KEY;
+    }
 }
 
 int transaction_put(struct transaction *transaction, const struct kv_key *key, const void *row,

@@ -81,6 +81,10 @@ MUST_CHECK int transaction_delete(struct transaction *transaction, const struct 
 /* The next row of [cursor, end); does not see what this transaction staged. */
 MUST_CHECK int transaction_next(struct transaction *transaction, struct kv_cursor *cursor,
                                 struct bytes *ret_value);
+/* A walk that has to wait, with nothing in its answer yet, goes on where it was when its call runs
+ * again: behind many deleted rows it would else never arrive. */
+void transaction_walk_keep(struct call *call, const struct kv_cursor *cursor);
+void transaction_walk_resume(const struct call *call, struct kv_cursor *cursor);
 MUST_CHECK int transaction_outcome(struct transaction *transaction,
                                    const struct kv_outcome *outcome);
 

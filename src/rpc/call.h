@@ -23,7 +23,8 @@
 
 struct rpc;
 
-enum { CALL_BULK_PARTS_MAX = 4, CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
+enum { CALL_BULK_PARTS_MAX = 4, CALL_DISCARDED = 1 };
+enum { CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
 
 /* What travels in front of each request. */
 struct call_header {
@@ -65,8 +66,9 @@ struct call {
 
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
-    struct list_node server_node; /* the server's, from its step until call_reply */
-    uint64_t server_position;     /* log position that the reply depends on; in done: as told */
+    struct list_node server_node;    /* the server's, from its step until call_reply */
+    uint64_t server_position;        /* log position that the reply depends on; in done: as told */
+    uint8_t walk_key[24], walk_kept; /* where a walk goes on that waits; see transaction.h */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
 
@@ -101,14 +103,12 @@ void call_cancel(struct call *call);
 void call_reply(struct call *call, int result);
 /* 0, or what a server that still holds it answers at a tick; its caller does over a network. */
 MUST_CHECK int call_given_up(const struct call *call, uint64_t now_ns);
-/* The server's end of a copy of a mutation that it is at work on: the first one gets the answer. */
+/* The server's end of a copy of a mutation that it is at work on: the first one gets the answer.
+ * reply_to finds CALL_DISCARDED in result. */
 void call_discard(struct call *call);
 
 /* An origin's step hands every message of kind CALL_DONE_KIND here; it runs done. */
 void call_done_message(struct message *message);
-
-/* What call_discard leaves in result for reply_to. */
-enum { CALL_DISCARDED = 1 };
 
 /* One per client process (or role that calls others, as an MDT calls OSTs). */
 struct transport_ops {

@@ -216,6 +216,7 @@ static int cut_next(struct ost *ost, struct request *request) {
     kv_cursor_init(&cursor, &from, &to);
     int r = kv_next(ost->kv, &cursor, &value);
     if (r < 0) {
+        request_walked(request, r, &cursor);
         return r;
     }
     id.chunk = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;

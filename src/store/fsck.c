@@ -9,7 +9,7 @@
 #include "store/fsck_format.h"
 #include "store/operations.h"
 
-enum { FSCK_START, FSCK_CHECK, FSCK_SEGMENTS_A_CALL = 16 };
+enum { FSCK_BEGIN, FSCK_NEXT, FSCK_CHECK, FSCK_SEGMENTS_A_CALL = 16, FSCK_SKIPS_MAX = 4096 };
 
 static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *ret_cursor) {
     struct kv_key_fields low = {0};
@@ -28,6 +28,7 @@ static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *re
     struct kv_key to = kv_key_make(high);
 
     kv_cursor_init(ret_cursor, &from, &to);
+    ret_cursor->skips_max = FSCK_SKIPS_MAX;
     if (body->cursor.size == 0) {
         return 0;
     }
@@ -81,23 +82,24 @@ static int row_next(struct ost *ost, struct kv_cursor *cursor, struct bytes *ret
     return r;
 }
 
-/* All over again after a wait: rows may have changed. */
+/* What must be waited for ends the list once it holds something. */
 static int list_rows(struct ost *ost, struct request *request) {
     struct call *call = request->call;
-    struct kv_cursor cursor;
     struct bytes value;
-    int r = fsck_range(&call->request.fsck_list, &cursor);
+    int r = 0;
 
-    call->bulk_in.size = 0;
     while (r == 0) {
-        r = row_next(ost, &cursor, &value);
-        if (r == 0 && !row_give(&call->bulk_in, limit_of(request), &cursor.key, value)) {
-            call->reply.fsck_list.end = 0;
-            return call->bulk_in.size > 0 ? 0 : -ERR_TOO_SMALL;
+        struct kv_cursor before = request->walk;
+
+        r = row_next(ost, &request->walk, &value);
+        if (r == 0 && !row_give(&call->bulk_in, limit_of(request), &request->walk.key, value)) {
+            request->walk = before;
+            r = -ERR_TOO_SMALL;
         }
     }
+    bool partial = (r == -ERR_TOO_SMALL || r == -ERR_PENDING) && call->bulk_in.size > 0;
     call->reply.fsck_list.end = r == -ERR_NOT_FOUND;
-    return r == -ERR_NOT_FOUND ? 0 : r;
+    return r == -ERR_NOT_FOUND || partial ? 0 : r;
 }
 
 static void check_finished(struct ost *ost, struct ost_io *io) {
@@ -140,29 +142,21 @@ static int check_blocks(struct ost *ost, struct request *request) {
     return request->io_pending > 0 ? REQUEST_WAITS : 0;
 }
 
-/* The next segment behind the last row given: its entries. */
-static int check_next(struct ost *ost, struct request *request, struct kv_key *ret_key) {
-    struct call *call = request->call;
-    struct kv_cursor cursor;
+/* The next segment behind the last one: its entries. */
+static int check_next(struct ost *ost, struct request *request) {
+    struct kv_cursor before;
     struct bytes value;
     uint64_t index;
-    int r = fsck_range(&call->request.fsck_list, &cursor);
+    int r;
 
-    if (r < 0) {
-        return r;
-    }
-    if (call->bulk_in.size > 0) {
-        cursor.key = request->check_key;
-        cursor.inclusive = false;
-    }
     do {
-        r = row_next(ost, &cursor, &value);
-        index = kv_key_split(&cursor.key).index % (1 << STORE_INDEX_BITS);
+        before = request->walk;
+        r = row_next(ost, &request->walk, &value);
+        index = kv_key_split(&request->walk.key).index % (1 << STORE_INDEX_BITS);
     } while (r == 0 && (index == 0 || value.size == FSCK_ROW_IS_BAD));
     if (r == 0) {
-        struct kv_key_fields fields = kv_key_split(&cursor.key);
+        struct kv_key_fields fields = kv_key_split(&request->walk.key);
 
-        *ret_key = cursor.key;
         request->id = (struct chunk_id){.ino = {fields.id},
                                         .generation = fields.generation,
                                         .chunk = fields.index >> STORE_INDEX_BITS};
@@ -173,6 +167,9 @@ static int check_next(struct ost *ost, struct request *request, struct kv_key *r
             memset(request->entries, 0, BLOCKS_PER_SEGMENT * sizeof request->entries[0]);
             r = 0;
         }
+        if (r < 0) {
+            request->walk = before;
+        }
     }
     return r;
 }
@@ -182,14 +179,11 @@ static int check_data(struct ost *ost, struct request *request) {
     int r = 0;
 
     while (r == 0 && request->sum < FSCK_SEGMENTS_A_CALL) {
-        if (request->stage == FSCK_START) {
-            struct kv_key key;
-
-            r = check_next(ost, request, &key);
+        if (request->stage == FSCK_NEXT) {
+            r = check_next(ost, request);
             if (r < 0) {
                 break;
             }
-            request->check_key = key;
             request->cursor = 0;
             request->more = 0;
             request->stage = FSCK_CHECK;
@@ -201,9 +195,9 @@ static int check_data(struct ost *ost, struct request *request) {
 
             store_le16(mask, (uint16_t)request->more);
             request_unpin(ost, request);
-            request->stage = FSCK_START;
+            request->stage = FSCK_NEXT;
             request->sum++;
-            if (!row_give(&call->bulk_in, limit_of(request), &request->check_key,
+            if (!row_give(&call->bulk_in, limit_of(request), &request->walk.key,
                           (struct bytes){mask, sizeof mask})) {
                 r = call->bulk_in.size > 0 ? 0 : -ERR_TOO_SMALL;
                 break;
@@ -216,19 +210,17 @@ static int check_data(struct ost *ost, struct request *request) {
 
 void fsck_run(struct ost *ost, struct request *request) {
     struct call *call = request->call;
-    int r;
+    int r = 0;
 
-    if (!call->bulk_in.data) {
-        request_finish(ost, request, -ERR_TOO_SMALL);
-        return;
+    if (request->stage == FSCK_BEGIN) {
+        r = call->bulk_in.data ? fsck_range(&call->request.fsck_list, &request->walk)
+                               : -ERR_TOO_SMALL;
+        call->bulk_in.size = 0;
+        request->stage = FSCK_NEXT;
     }
-    if (call->request.fsck_list.what != FSCK_DATA) {
-        r = list_rows(ost, request);
-    } else {
-        if (request->stage == FSCK_START && request->sum == 0) {
-            call->bulk_in.size = 0;
-        }
-        r = check_data(ost, request);
+    if (r == 0) {
+        r = call->request.fsck_list.what == FSCK_DATA ? check_data(ost, request)
+                                                      : list_rows(ost, request);
     }
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
         request_finish(ost, request, 0);

@@ -53,6 +53,7 @@ static int length_next(struct ost *ost, struct request *request) {
     kv_cursor_init(&cursor, &from, &to);
     int r = kv_next(ost->kv, &cursor, &value);
     if (r < 0) {
+        request_walked(request, r, &cursor);
         return r;
     }
     uint64_t index = kv_key_split(&cursor.key).index;

@@ -24,7 +24,9 @@ static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_
     kv_cursor_init(&cursor, &from, &to);
     while (r == 0 && count < ost->options.step_segments) {
         r = kv_next(ost->kv, &cursor, &value);
-        if (r == 0) {
+        if (r == -ERR_PENDING && count == 0) {
+            request_walked(request, r, &cursor);
+        } else if (r == 0) {
             *ret_next = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;
             r = change_row_delete(&ost->change, &cursor.key, value);
             count++;

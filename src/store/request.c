@@ -149,6 +149,14 @@ bool request_stops(struct ost *ost, struct request *request, int r) {
     return r != 0;
 }
 
+void request_walked(struct request *request, int r, const struct kv_cursor *cursor) {
+    if (r == -ERR_PENDING) {
+        uint64_t chunk = kv_key_split(&cursor->key).index >> STORE_INDEX_BITS;
+
+        request->cursor = MAX(request->cursor, chunk);
+    }
+}
+
 int request_begin(struct ost *ost, struct request *request, const struct kv_need *need) {
     static const enum kv_class classes[MESSAGE_CLASS_COUNT] = {
         [MESSAGE_CONTROL] = KV_CLASS_CONTROL,

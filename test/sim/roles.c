@@ -17,6 +17,7 @@ struct kv_options node_kv_options(const struct node *node) {
         .shared_name = "ring",
         .base = &kv_mem_ops,
         .base_store = node->store,
+        .warm_sets = world->cold_per_mille >= 1000 ? 8 : 0,
         .ring_bytes = ring_bytes,
         .ring_data_bytes = ost ? (smallest ? 256 * KIB : 512 * KIB) : 0,
         .disk_log_bytes = (uint64_t)ring_bytes * world->log_rings,

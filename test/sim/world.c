@@ -27,7 +27,7 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
         .ost_count = 1 + (uint32_t)prng_below(&prng, WORLD_OSTS_MAX),
         .client_count = 3 + (uint32_t)prng_below(&prng, 2),
         .smallest = seed % 3 == 0,
-        .cold_per_mille = (uint32_t)prng_below(&prng, 4) * 50,
+        .cold_per_mille = (uint32_t)prng_below(&prng, 4) * 50 + (seed % 16 == 5 ? 1000 : 0),
         .sync_interval_ns = prng_between(&prng, 20, 500) * NS_PER_MS,
         .checkpoint_ns = prng_between(&prng, 10, 500) * NS_PER_MS,
         .ring_bytes = seed % 3 == 0 ? 64 * KIB : (uint32_t)prng_between(&prng, 16, 64) * 8 * KIB,
@@ -42,7 +42,8 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
 
 static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
     static const char *const names[] = {"manager", "mdt", "ost", "client"};
-    const struct kv_mem_options store = {sim_prng(world->sim), world->options.cold_per_mille, 1000};
+    const struct kv_mem_options store = {sim_prng(world->sim),
+                                         MIN(world->options.cold_per_mille, 1000U), 1000};
     char name[32];
 
     snprintf(name, sizeof name, "%s%u", names[role], index);

@@ -38,8 +38,8 @@ struct world_options {
     uint64_t seed;
     uint32_t ost_count;
     uint32_t client_count;
-    bool smallest; /* pools, rings, logs, caches */
-    uint32_t cold_per_mille;
+    bool smallest;           /* pools, rings, logs, caches */
+    uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */
     uint64_t sync_interval_ns;
     uint64_t checkpoint_ns;
     uint32_t ring_bytes; /* of manager and MDT; the log is 8 to 16 times as long */

@@ -168,9 +168,9 @@ static void read_end(struct kv_base *base) {
     base->reading = NULL;
 }
 
-static void warm(struct kv_base *base, const struct kv_key *key) {
+static void warm(struct kv_base *base, struct kv_stretch *stretch) {
     (void)base;
-    (void)key;
+    stretch->last = stretch->first;
 }
 
 static size_t row_bytes(const struct kv_base_row *row) {

@@ -249,6 +249,7 @@ static void group_options(struct group *group, unsigned index) {
         .directory = group->directory,
         .shared_name = group->ring_name,
         .base = &machine_base_ops,
+        .warm_sets = 8,
         .base_store = machine_base(group->owner.machine, index),
         .sync_interval_ns = NS_PER_S,
         .hooks = {hook_wake, hook_data_sync, NULL, hook_replay_note},

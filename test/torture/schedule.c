@@ -41,7 +41,8 @@ static void weather_draw(struct seed *seed, struct weather *weather) {
         /* The disk is full all life long, and all else is prompt. */
         *weather = (struct weather){.pump_of_8 = 8, .clock_of_16 = 1, .full_of_256 = 64};
     }
-    machine_cold_set(seed->machine, (uint32_t)prng_below(prng, 5));
+    uint32_t cold_of_16 = (uint32_t)prng_below(prng, 5);
+    machine_cold_set(seed->machine, seed->number % 16 == 5 ? 16 : cold_of_16);
 }
 
 static void weather_turn(struct seed *seed, struct weather *weather) {

@@ -259,6 +259,7 @@ static void options_fixed(struct store *store, unsigned index) {
                .directory = store->directory,
                .shared_name = store->ring_name,
                .base = &machine_base_ops,
+               .warm_sets = 8,
                .base_store = machine_base(store->owner.machine, index),
                .sync_interval_ns = NS_PER_S},
         .data_path = store->data_path,

@@ -169,6 +169,7 @@ static void group_start(struct meta_bench *bench) {
                .changes_bytes_max = 1 * MIB,
                .sync_interval_ns = NS_PER_S,
                .outcomes_max = 4096,
+               .warm_sets = bench->warm_sets,
                .log = log_line,
                .log_context = bench},
         .map = bench->map,
@@ -197,6 +198,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     assert_non_null(bench);
     bench->seed = options->seed;
     bench->hash_bits = options->hash_bits;
+    bench->warm_sets = options->warm_sets;
     bench->gone_sessions_max = options->gone_sessions_max;
     bench->slow_request_ns = options->slow_request_ns;
     bench->opens_max = options->opens_max ? options->opens_max : 256;

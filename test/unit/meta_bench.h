@@ -61,6 +61,7 @@ struct meta_bench {
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
     uint32_t opens_max;
+    uint32_t warm_sets;
     uint64_t slow_request_ns;
     char slow_line[256]; /* the last one */
     uint32_t slow_line_count;
@@ -73,6 +74,7 @@ struct meta_bench {
 struct bench_options {
     uint64_t seed;
     uint32_t cold_per_mille; /* how often a read meets PENDING */
+    uint32_t warm_sets;      /* see kv_options */
     uint8_t hash_bits;
     uint32_t gone_sessions_max;
     uint32_t opens_max; /* 0: 256 */

@@ -398,6 +398,36 @@ static void fsck_list(struct ost_world *world, struct fsck *fsck, uint32_t what)
     }
 }
 
+uint64_t ost_world_block(struct ost_world *world, uint32_t index) {
+    struct store_segment segment = {0};
+    uint8_t cursor[KV_KEY_BYTES];
+    struct ost_call *call;
+    size_t cursor_bytes = 0;
+
+    do {
+        call = ost_call_get(world, OP_FSCK_LIST);
+        call->call.request.fsck_list =
+            (struct fsck_list_request){FSCK_CHUNKS, {cursor, cursor_bytes}, FSCK_BYTES};
+        call->call.bulk_in = (struct buffer){call->memory, 0, FSCK_BYTES};
+        assert_int_equal(ost_call_run(call), 0);
+        for (size_t at = 0; at < call->call.bulk_in.size;) {
+            struct store_fsck_row row;
+            struct kv_key key;
+
+            memcpy(&row, call->memory + at, sizeof row);
+            memcpy(key.bytes, row.key, sizeof row.key);
+            if (kv_key_split(&key).index % (1 << STORE_INDEX_BITS) ==
+                1 + index / BLOCKS_PER_SEGMENT) {
+                memcpy(&segment, call->memory + at + sizeof row, row.value_bytes);
+            }
+            memcpy(cursor, row.key, sizeof cursor);
+            cursor_bytes = sizeof cursor;
+            at += row.row_bytes;
+        }
+    } while (!call->call.reply.fsck_list.end);
+    return store_entry_block(&segment.entries[index % BLOCKS_PER_SEGMENT]);
+}
+
 uint64_t ost_world_fsck(struct ost_world *world) {
     struct ost_counters counters;
     struct fsck fsck = {0};

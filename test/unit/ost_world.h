@@ -78,6 +78,8 @@ void ost_world_attach(struct ost_world *world);
 int ost_world_sync(struct ost_world *world);
 /* Deletes all chunks of the file and syncs. */
 void ost_world_delete(struct ost_world *world, struct ino ino, uint32_t generation);
+/* Where block `index` of the only chunk lies. */
+uint64_t ost_world_block(struct ost_world *world, uint32_t index);
 /* Reads all rows and fails the test unless every block is used exactly as often as the bitmap
  * says, and heads count right. Answers how many blocks chunks use. */
 uint64_t ost_world_fsck(struct ost_world *world);

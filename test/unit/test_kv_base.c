@@ -163,6 +163,20 @@ static void check_around(const struct kv_base_ops *ops, struct kv_base *base,
                 place > 0 ? place - 1 : SIZE_MAX);
 }
 
+/* What is said to be in memory ends at a row, some rows on, or behind the last one. */
+static void check_stretch(const struct kv_base_ops *ops, struct kv_base *base,
+                          const struct kv_key *key) {
+    struct kv_stretch stretch = {.first = *key};
+
+    ops->warm(base, &stretch);
+    size_t first = model_place(&model, key);
+    size_t last = model_place(&model, &stretch.last);
+    assert_true(kv_key_compare(&stretch.last, key) >= 0);
+    assert_in_range(last, first, first + 100);
+    assert_true(kv_key_compare(&stretch.last, key) == 0 || last == model.count ||
+                model_has(&model, last, &stretch.last));
+}
+
 static void check_walk(const struct kv_base_ops *ops, struct kv_base *base) {
     struct kv_key key = {{0}};
     struct bytes value;
@@ -230,7 +244,7 @@ static void test_random_against_model(void **state) {
             struct kv_key key = key_draw(&prng);
 
             check_around(ops, base, &key);
-            ops->warm(base, &key);
+            check_stretch(ops, base, &key);
         }
         ops->read_end(base);
         if (prng_chance(&prng, 1, 8)) {
@@ -339,9 +353,12 @@ struct numbered_commit {
 static void *numbered_run(void *context) {
     struct numbered_commit *numbered = context;
 
-    numbered->ops->warm(numbered->commit.base, &numbered->rows[50].key);
+    struct kv_stretch stretch = {.first = numbered->rows[50].key};
+
+    numbered->ops->warm(numbered->commit.base, &stretch);
     outside.job->run(outside.job);
-    numbered->ops->warm(numbered->commit.base, &numbered->rows[150].key);
+    stretch.first = numbered->rows[150].key;
+    numbered->ops->warm(numbered->commit.base, &stretch);
     atomic_store(&numbered->finished, true);
     return NULL;
 }

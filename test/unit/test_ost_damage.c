@@ -43,16 +43,7 @@ static int read_at(struct ost_world *world, uint32_t offset, uint32_t size, cons
 
 /* Where the damaged block lies in the data file. */
 static uint64_t bad_place(struct ost_world *world) {
-    struct ost_call *call = ost_call_get(world, OP_FSCK_LIST);
-    struct store_segment segment;
-    struct store_fsck_row row;
-
-    call->call.request.fsck_list = (struct fsck_list_request){FSCK_CHUNKS, {NULL, 0}, 64 * 1024};
-    call->call.bulk_in = (struct buffer){call->memory, 0, 64 * 1024};
-    assert_int_equal(ost_call_run(call), 0);
-    memcpy(&row, call->memory, sizeof row); /* the head; the segment is behind it */
-    memcpy(&segment, call->memory + row.row_bytes + sizeof row, sizeof segment);
-    return store_entry_block(&segment.entries[BAD]) * BLOCK_BYTES + BIT_AT;
+    return ost_world_block(world, BAD) * BLOCK_BYTES + BIT_AT;
 }
 
 /* A chunk of 16 blocks, all on disk, and a bit of one of them flipped. */

@@ -167,24 +167,7 @@ static void test_growth_keeps_free(void **state) {
 
 /* The place of a chunk's block in the data file, as fsck sees it. */
 static uint64_t block_at(struct ost_world *world, uint32_t index) {
-    struct ost_call *call = ost_call_get(world, OP_FSCK_LIST);
-    struct store_segment segment = {0};
-
-    call->call.request.fsck_list = (struct fsck_list_request){FSCK_CHUNKS, {NULL, 0}, 64 * 1024};
-    call->call.bulk_in = (struct buffer){call->memory, 0, 64 * 1024};
-    assert_int_equal(ost_call_run(call), 0);
-    for (size_t at = 0; at < call->call.bulk_in.size;) {
-        struct store_fsck_row row;
-        struct kv_key key;
-
-        memcpy(&row, call->memory + at, sizeof row);
-        memcpy(key.bytes, row.key, sizeof row.key);
-        if (kv_key_split(&key).index % 2048 == 1 + index / BLOCKS_PER_SEGMENT) {
-            memcpy(&segment, call->memory + at + sizeof row, row.value_bytes);
-        }
-        at += row.row_bytes;
-    }
-    return store_entry_block(&segment.entries[index % BLOCKS_PER_SEGMENT]);
+    return ost_world_block(world, index);
 }
 
 static uint16_t damaged_mask(struct ost_world *world) {

@@ -65,9 +65,53 @@ static void test_given_up_with_blocks(void **state) {
     ost_world_free(world);
 }
 
+/* No row is in memory, and little is known of what was read. */
+static struct ost_world *world_of_cold_rows(uint32_t chunks) {
+    static uint8_t data[BLOCK_BYTES];
+    struct ost_world *world = ost_world_new(7);
+    const struct kv_mem_options store = {
+        .prng = &world->prng, .cold_numerator = 1, .cold_denominator = 1};
+
+    kv_mem_store_free(world->store);
+    assert_int_equal(kv_mem_store_new(&store, &world->store), 0);
+    world->options.kv.base_store = world->store;
+    world->options.kv.warm_sets = 8;
+    assert_int_equal(ost_world_open(world, problem), 0);
+    ost_world_attach(world);
+    for (uint32_t i = 0; i < chunks; i++) {
+        struct ost_place place = {.ino = {100 + i / 2},
+                                  .generation = 1,
+                                  .chunk = i % 2,
+                                  .chunk_bytes = 256 * KIB,
+                                  .size = BLOCK_BYTES};
+
+        assert_int_equal(ost_world_write(world, &place, data), 0);
+    }
+    ost_world_stop(world);
+    assert_int_equal(ost_world_open(world, problem), 0);
+    ost_world_attach(world);
+    return world;
+}
+
+/* More rows, and more deleted ones in a row, than are known to have been read. */
+static void test_cold_walks(void **state) {
+    struct ost_world *world = world_of_cold_rows(300);
+
+    (void)state;
+    uint64_t used = ost_world_fsck(world);
+    assert_true(used >= 300);
+    for (uint32_t i = 0; i < 140; i++) {
+        ost_world_delete(world, (struct ino){100 + i}, 1);
+    }
+    assert_true(ost_world_fsck(world) < used);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given_up_with_blocks),
+        cmocka_unit_test(test_cold_walks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

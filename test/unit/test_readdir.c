@@ -7,11 +7,12 @@
 #include <cmocka.h>
 
 #include "meta_bench.h"
+#include "base/endian.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAYING = 150, GOING = 60, SEEDS = 24 };
+enum { STAYING = 150, GOING = 60, DELETED = 600, SEEDS = 24 };
 
 struct listing {
     struct meta_bench *bench;
@@ -19,6 +20,7 @@ struct listing {
     uint32_t seen[STAYING];
     bool gone[GOING];
     uint32_t made;
+    uint32_t seen_count;
     uint64_t last_cookie;
 };
 
@@ -78,6 +80,7 @@ static void entry_see(struct listing *listing, const struct wire_dirent *dirent,
 
     assert_true(dirent->cookie > listing->last_cookie);
     listing->last_cookie = dirent->cookie;
+    listing->seen_count++;
     memcpy(text, name, dirent->name_bytes);
     if (strncmp(text, "stay-", 5) == 0) {
         listing->seen[strtoul(text + 5, NULL, 10)]++;
@@ -123,6 +126,50 @@ static void test_concurrent_change(void **state) {
     }
 }
 
+/* Nothing of the base is in memory, and little of it is known to be once it was read: behind more
+ * deleted names, and rows of them, than that a listing and fsck arrive nevertheless. */
+static void test_deleted_names(void **state) {
+    const struct bench_options options = {.seed = 3, .cold_per_mille = 1000, .warm_sets = 8};
+    struct listing listing = {.bench = bench_new(&options)};
+    struct call call;
+    uint32_t rows = 0;
+
+    (void)state;
+    listing_fill(&listing);
+    for (uint32_t i = 0; i < DELETED; i++) {
+        assert_int_equal(name_call(&listing, OP_MKNOD, "del", i), 0);
+    }
+    bench_stop_and_start(listing.bench);
+    bench_attach(listing.bench, 0);
+    for (uint32_t i = 0; i < DELETED; i++) {
+        assert_int_equal(name_call(&listing, OP_UNLINK, "del", i), 0);
+    }
+    for (uint32_t i = 0; i < STAYING; i++) {
+        assert_int_equal(name_call(&listing, OP_UNLINK, "stay", i), 0);
+    }
+    for (uint32_t i = 0; i < GOING; i += 2) {
+        assert_int_equal(name_call(&listing, OP_UNLINK, "go", i), 0);
+    }
+    while (!listing_page(&listing)) {
+    }
+    assert_int_equal(listing.seen_count, GOING / 2 + 2); /* with "." and ".." */
+    bench_prepare(listing.bench, 0, OP_FSCK_LIST, &call);
+    call.request.fsck_list = (struct fsck_list_request){.what = FSCK_DENTRIES, .bytes_max = 65536};
+    do {
+        uint8_t last[KV_KEY_BYTES];
+
+        assert_int_equal(bench_run(listing.bench, &call), 0);
+        for (size_t at = 0; at < call.bulk_in.size;) {
+            memcpy(last, call.bulk_in.data + at + 2, sizeof last);
+            call.request.fsck_list.cursor = (struct bytes){last, sizeof last};
+            at += 2 + sizeof last + load_le16(call.bulk_in.data + at);
+            rows++;
+        }
+    } while (!call.reply.fsck_list.end);
+    assert_in_range(rows, GOING / 2 + 1, GOING + DELETED);
+    bench_free(listing.bench);
+}
+
 /* What can never be listed is refused, and an entry that has no room does not end the listing. */
 static void test_bad_requests(void **state) {
     const struct bench_options options = {.seed = 1};
@@ -151,6 +198,7 @@ static void test_bad_requests(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_concurrent_change),
+        cmocka_unit_test(test_deleted_names),
         cmocka_unit_test(test_bad_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
