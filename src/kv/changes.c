@@ -153,8 +153,8 @@ size_t changes_room(const struct changes *changes, size_t chunks_left_out) {
     return changes_arena_room(&changes->arena, chunks_left_out);
 }
 
-int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes) {
-    return changes_arena_reserve(&changes->arena, changes_cost(changes, rows, value_bytes));
+int changes_reserve(struct changes *changes, size_t cost_bytes) {
+    return changes_arena_reserve(&changes->arena, cost_bytes);
 }
 
 size_t changes_spare_bytes(const struct changes *changes) {

@@ -48,9 +48,9 @@ size_t changes_room(const struct changes *changes, size_t chunks_left_out);
 /* Of a pool without any generation: what changes_room can answer at the most. */
 size_t changes_pool_room(const struct changes_pool *pool);
 size_t changes_pool_chunk_room(const struct changes_pool *pool); /* a chunk's part of it */
-/* Sets aside what they cost, so that they cannot fail: -ERR_NO_SPACE now rather than in the middle.
- * Counts from the call, not on top of an earlier call. */
-MUST_CHECK int changes_reserve(struct changes *changes, size_t rows, size_t value_bytes);
+/* Sets aside what they cost, as changes_cost says, so that they cannot fail: -ERR_NO_SPACE now
+ * rather than in the middle. Counts from the call, not on top of an earlier call. */
+MUST_CHECK int changes_reserve(struct changes *changes, size_t cost_bytes);
 /* Chunks that are set aside and empty; gives them back, when nothing more is put. */
 size_t changes_spare_bytes(const struct changes *changes);
 void changes_trim(struct changes *changes);

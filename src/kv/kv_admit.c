@@ -75,14 +75,22 @@ static size_t own_value_bytes(const struct kv *kv) {
                                   outcomes_unstored_bytes(kv->outcomes) + KV_APPLIED_BYTES;
 }
 
-bool kv_changes_have_room(const struct kv *kv, size_t rows, size_t value_bytes, size_t keep_bytes) {
-    size_t cost = changes_cost(kv->changes, rows + own_rows(kv), value_bytes + own_value_bytes(kv));
+static size_t changes_cost_with_own(const struct kv *kv, size_t rows, size_t value_bytes) {
+    return changes_cost(kv->changes, rows + own_rows(kv), value_bytes + own_value_bytes(kv));
+}
 
-    return cost + keep_bytes <= changes_room(kv->changes, kv->frozen || BUG(FREEZE_ROOM) ? 0 : 1);
+static bool changes_take(const struct kv *kv, size_t cost_bytes, size_t keep_bytes) {
+    size_t room = changes_room(kv->changes, kv->frozen || BUG(FREEZE_ROOM) ? 0 : 1);
+
+    return cost_bytes + keep_bytes <= room;
+}
+
+bool kv_changes_have_room(const struct kv *kv, size_t rows, size_t value_bytes, size_t keep_bytes) {
+    return changes_take(kv, changes_cost_with_own(kv, rows, value_bytes), keep_bytes);
 }
 
 void kv_changes_set_aside(struct kv *kv, size_t rows, size_t value_bytes) {
-    int r = changes_reserve(kv->changes, rows + own_rows(kv), value_bytes + own_value_bytes(kv));
+    int r = changes_reserve(kv->changes, changes_cost_with_own(kv, rows, value_bytes));
 
     assert(r == 0);
     (void)r;
@@ -123,11 +131,9 @@ static bool data_has_room(const struct kv *kv, const struct kept *kept,
            ring_data_cost(&kv->ring, need->data_bytes) + keep <= ring_data_free_bytes(&kv->ring);
 }
 
-static bool changes_have_room(const struct kv *kv, const struct kept *kept,
-                              const struct kv_need *need) {
-    size_t keep = changes_pool_room(kv->pool) / 16 * kept->changes_sixteenths;
-
-    return kv_changes_have_room(kv, rows_of(need), value_bytes_of(need), keep);
+static bool changes_have_room(const struct kv *kv, const struct kept *kept, size_t cost_bytes) {
+    return changes_take(kv, cost_bytes,
+                        changes_pool_room(kv->pool) / 16 * kept->changes_sixteenths);
 }
 
 static bool log_has_room(const struct kv *kv, const struct kept *kept, uint64_t end) {
@@ -145,7 +151,8 @@ static bool can_ever_fit(const struct kv *kv, const struct kept *kept, const str
 }
 
 /* 0, or who is to make room. */
-static int ask(struct kv *kv, enum kv_class message_class, const struct kv_need *need) {
+static int ask(struct kv *kv, enum kv_class message_class, const struct kv_need *need,
+               size_t memory_bytes) {
     const struct kept *kept = &kept_by_class[message_class];
     bool keeps = need->session.value != 0 && !need->drops;
     bool asks_log = !BUG(FULL_LOG) || message_class >= KV_CLASS_BACKGROUND;
@@ -156,7 +163,8 @@ static int ask(struct kv *kv, enum kv_class message_class, const struct kv_need 
     }
     uint64_t end = ring_end_with(&kv->ring, record_bytes_of(need));
     if (ring_has_room(kv, kept, end) && data_has_room(kv, kept, need)) {
-        if (changes_have_room(kv, kept, need) && (!asks_log || log_has_room(kv, kept, end))) {
+        if (changes_have_room(kv, kept, memory_bytes) &&
+            (!asks_log || log_has_room(kv, kept, end))) {
             return 0;
         }
         kv_checkpoint_want(kv);
@@ -173,11 +181,13 @@ int kv_admit(struct kv *kv, enum kv_class message_class, const struct kv_need *n
              struct kv_grant *ret_grant) {
     bool fits = record_bytes_of(need) <= kv->ring.record_bytes_max - sizeof(struct log_record);
     bool counted = kv->failed == 0 && (!BUG(UNASKED) || message_class != KV_CLASS_CONTROL);
-    int r = !fits ? -ERR_INVALID : counted ? ask(kv, message_class, need) : 0;
+    size_t memory_bytes = changes_cost_with_own(kv, rows_of(need), value_bytes_of(need));
+    int r = !fits ? -ERR_INVALID : counted ? ask(kv, message_class, need, memory_bytes) : 0;
 
     assert(!kv->transaction.open);
     if (r == 0) {
-        *ret_grant = (struct kv_grant){.need = *need, .number = ++kv->grant_number};
+        *ret_grant = (struct kv_grant){
+            .need = *need, .memory_bytes = memory_bytes, .number = ++kv->grant_number};
     } else {
         kv->counters.stalls++;
     }
@@ -195,7 +205,10 @@ void kv_begin(struct kv *kv, const struct kv_grant *grant) {
         if (kv_must_seal(kv, &grant->need)) {
             kv_seal_open(kv);
         }
-        kv_changes_set_aside(kv, rows_of(&grant->need), value_bytes_of(&grant->need));
+        int r = changes_reserve(kv->changes, grant->memory_bytes);
+
+        assert(r == 0);
+        (void)r;
     }
     kv->transaction = (struct kv_transaction){
         .open = true,

@@ -37,6 +37,7 @@ struct kv_levels {
  * begun or stepped; after kv_abort for one more. */
 struct kv_grant {
     struct kv_need need;
+    size_t memory_bytes; /* of changes */
     uint64_t number;
 };
 /* 0: it fits, and staging it cannot fail. -ERR_PENDING: a sync point or a checkpoint is under way

@@ -39,6 +39,7 @@ struct kv_warm {
 /* What was read that way last: who waits for several rows finds the first when the last is read. */
 struct kv_warmth {
     struct kv_warm jobs[KV_WARM_JOBS];
+    uint32_t busy_count; /* of them */
     struct kv_stretch stretches[KV_WARM_STRETCHES];
     uint32_t stretch_next;
     uint32_t stretch_hit; /* where one was found last */

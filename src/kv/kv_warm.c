@@ -107,6 +107,7 @@ bool kv_must_warm(struct kv *kv, const struct kv_key *key, bool walks) {
     /* All are busy: the end of any of them wakes the owner, who tries again. */
     if (idle) {
         idle->busy = true;
+        warmth->busy_count++;
         idle->stretch.first = *key;
         idle->job = (struct env_job){.lane = ENV_LANE_READ, .run = warm_run, .done = warm_done};
         atomic_store(&idle->finished, false);
@@ -130,11 +131,12 @@ static void point_add(struct kv_warmth *warmth, const struct kv_key *key) {
 void kv_warmth_step(struct kv *kv) {
     struct kv_warmth *warmth = &kv->warmth;
 
-    for (size_t i = 0; i < ARRAY_SIZE(warmth->jobs); i++) {
+    for (size_t i = 0; warmth->busy_count > 0 && i < ARRAY_SIZE(warmth->jobs); i++) {
         struct kv_warm *warm = &warmth->jobs[i];
 
         if (warm->busy && atomic_load(&warm->finished)) {
             warm->busy = false;
+            warmth->busy_count--;
             point_add(warmth, &warm->stretch.first);
             warmth->stretches[warmth->stretch_next] = warm->stretch;
             warmth->stretch_next = (warmth->stretch_next + 1) % ARRAY_SIZE(warmth->stretches);

@@ -90,9 +90,7 @@ static void sync_ask(struct group *group) {
     kv_sync(group->kv, &group->sync_waiter, group->sync_wanted);
 }
 
-static void reply(struct group *group, struct call *call, int result) {
-    uint64_t now_ns = env_now_ns(group->env);
-
+static void reply(struct group *group, struct call *call, int result, uint64_t now_ns) {
     operation_counters_record(group->counters.operations, call->header.opcode, result,
                               now_ns - call->started_ns);
     session_counters_record(call, result, now_ns - call->started_ns);
@@ -103,6 +101,7 @@ static void reply(struct group *group, struct call *call, int result) {
 static void answer_synced(struct group *group) {
     uint64_t synced = kv_synced_position(group->kv);
     struct list_node *node = list_first(&group->awaiting_sync);
+    uint64_t now_ns = node ? env_now_ns(group->env) : 0;
 
     while (node) {
         struct list_node *next = list_next(&group->awaiting_sync, node);
@@ -114,7 +113,8 @@ static void answer_synced(struct group *group) {
                 call->reply.sync.synced_position = synced;
                 group->promised_epoch = group->numbers.epoch;
             }
-            reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
+            reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result,
+                  now_ns);
         }
         node = next;
     }
@@ -130,7 +130,7 @@ static void list_give_up(struct group *group, struct list *held) {
         next = list_next(held, node);
         if (r < 0) {
             list_remove(node);
-            reply(group, call, r);
+            reply(group, call, r, group->now_ns);
         }
     }
 }
@@ -156,6 +156,7 @@ static void failure_check(struct group *group) {
 
 static void replies_leave(struct group *group) {
     uint64_t position = kv_position(group->kv);
+    uint64_t now_ns = list_is_empty(&group->answered) ? 0 : env_now_ns(group->env);
     struct list_node *node;
 
     failure_check(group);
@@ -164,7 +165,7 @@ static void replies_leave(struct group *group) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
         call->server_position = position;
-        reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result);
+        reply(group, call, group->stage == GROUP_FAILED ? group->failure : call->result, now_ns);
     }
 }
 

@@ -6,7 +6,10 @@
 #include <string.h>
 
 void transaction_begin_read(struct transaction *transaction, struct group *group) {
-    *transaction = (struct transaction){.group = group, .now_ns = (int64_t)group->wall_ns};
+    /* All but the effects, of which there are none. */
+    memset(transaction, 0, offsetof(struct transaction, effects));
+    transaction->group = group;
+    transaction->now_ns = (int64_t)group->wall_ns;
 }
 
 int transaction_begin(struct transaction *transaction, struct group *group,

@@ -264,7 +264,8 @@ static void fill_pool(struct prng *prng, struct changes *changes) {
     uint8_t data[ROW_BYTES] = {0};
     struct kv_key key;
 
-    while (changes_reserve(changes, ROWS_RESERVED, ROWS_RESERVED * ROW_BYTES) == 0) {
+    while (changes_reserve(changes,
+                           changes_cost(changes, ROWS_RESERVED, ROWS_RESERVED * ROW_BYTES)) == 0) {
         for (unsigned i = 0; i < ROWS_RESERVED; i++) {
             key = key_draw(prng, ORDER_RANDOM, 0);
             struct model_row *row = model_put(&model, &key, prng, prng_below(prng, ROW_BYTES + 1));
@@ -337,9 +338,9 @@ static void test_generations(void **state) {
         changes_free(older);
         older = newer;
     }
-    assert_int_equal(changes_reserve(older, 1, 300 * KIB), -ERR_NO_SPACE);
+    assert_int_equal(changes_reserve(older, changes_cost(older, 1, 300 * KIB)), -ERR_NO_SPACE);
     /* What a reservation holds is not free for another generation, and comes back with it. */
-    assert_int_equal(changes_reserve(older, 20, 70 * KIB), 0);
+    assert_int_equal(changes_reserve(older, changes_cost(older, 20, 70 * KIB)), 0);
     assert_int_equal(changes_pool_free_bytes(pool), 0);
     assert_int_equal(changes_new(pool, &none), -ERR_NO_SPACE);
     changes_free(older);
