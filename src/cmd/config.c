@@ -181,6 +181,14 @@ void config_keep_free(struct config *config, uint64_t file_system_bytes) {
     }
 }
 
+void config_data_max(struct config *config, uint64_t bytes) {
+    uint64_t left = bytes > config->keep_free_bytes ? (bytes - config->keep_free_bytes) / 2 : 0;
+
+    if (config->data_bytes_max == 0) {
+        config->data_bytes_max = MIN(left / config->ost_count / MIB * MIB, CONFIG_DATA_BYTES_MAX);
+    }
+}
+
 static size_t print_hex(char *text, size_t size, const uint8_t *bytes, size_t count) {
     size_t at = 0;
 

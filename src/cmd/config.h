@@ -37,5 +37,8 @@ void config_default(struct config *config);
 MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
 /* The default for a file system of this size, where none is set: 1 GiB, at most a twentieth. */
 void config_keep_free(struct config *config, uint64_t file_system_bytes);
+/* Likewise of data_bytes_max: each target's share of half of what data may take beyond logs and
+ * keep_free_bytes; 0 when that is none. */
+void config_data_max(struct config *config, uint64_t bytes);
 /* The file's text, in a buffer of `size` bytes (4,096 are enough). */
 void config_print(const struct config *config, char *text, size_t size);

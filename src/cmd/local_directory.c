@@ -14,7 +14,7 @@
 
 #define LOCK_NAME "lock"
 
-enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5 };
+enum { CONFIG_BYTES_MAX = 65536, LOCK_WAIT_S = 5, DATA_BYTES_MIN = 16 * MIB };
 enum { DESCRIPTORS_MIN = 64, DESCRIPTORS_OF_EACH = 8 };
 
 struct seen {
@@ -84,6 +84,35 @@ static int get_space(struct env *env, const char *directory, struct env_space *r
     return r;
 }
 
+static uint64_t size_of(struct env *env, const char *target, const char *name) {
+    struct env_file *file;
+    uint64_t size = 0;
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/%s", target, name);
+    if (env->ops->file_open(env, path, ENV_FILE_READ_ONLY, &file) == 0) {
+        size = env->ops->file_size(file, &size) == 0 ? size : 0;
+        env->ops->file_close(file);
+    }
+    return size;
+}
+
+/* What data takes and could take: the same before the first start and after it. */
+static uint64_t data_room(struct env *env, const struct config *config,
+                          const struct env_space *space) {
+    uint64_t logs = size_of(env, "mdt0", "log") > 0 ? 0 : config->disk_log_bytes;
+    uint64_t room = space->free_bytes;
+
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        char target[16];
+
+        snprintf(target, sizeof target, "ost%" PRIu32, i);
+        logs += size_of(env, target, "log") > 0 ? 0 : config->disk_log_bytes;
+        room += size_of(env, target, "data");
+    }
+    return room > logs ? room - logs : 0;
+}
+
 static int read_config(struct env *env, const char *directory, struct config *ret_config,
                        char problem[512]) {
     struct env_space space;
@@ -105,6 +134,8 @@ static int read_config(struct env *env, const char *directory, struct config *re
     r = get_space(env, directory, &space, problem);
     if (r == 0) {
         config_keep_free(ret_config, space.total_bytes);
+        config_data_max(ret_config, data_room(env, ret_config, &space));
+        ret_config->data_bytes_max = MAX(ret_config->data_bytes_max, (uint64_t)DATA_BYTES_MIN);
     }
     return r;
 }
@@ -151,12 +182,9 @@ static int plan(struct env *env, const struct local_cluster_options *options,
         return r;
     }
     config_keep_free(&config, space.total_bytes);
-    uint64_t others = (1 + (uint64_t)config.ost_count) * config.disk_log_bytes;
-    others += config.keep_free_bytes;
-    uint64_t left = space.free_bytes > others ? (space.free_bytes - others) / 2 : 0;
-    left = MIN(left / config.ost_count / MIB * MIB, CONFIG_DATA_BYTES_MAX);
-    config.data_bytes_max = options->data_bytes_max > 0 ? options->data_bytes_max : left;
-    if (config.data_bytes_max < 16 * MIB || space.free_bytes < bytes_at_start(&config)) {
+    config.data_bytes_max = options->data_bytes_max;
+    config_data_max(&config, data_room(env, &config, &space));
+    if (config.data_bytes_max < DATA_BYTES_MIN || space.free_bytes < bytes_at_start(&config)) {
         config.data_bytes_max = MAX(config.data_bytes_max, 64 * MIB);
         return refuse_small(&space, options->directory, &config, problem);
     }

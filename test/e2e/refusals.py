@@ -1257,6 +1257,25 @@ def free_bytes(path):
     return status.f_bavail * status.f_frsize
 
 
+def without_data_bytes_max(scene):
+    """A shoal.conf of one's own need not say how large data may grow: half of what is free, also
+    once there is some."""
+    scene.configure(f"data_bytes_max = {16 * MIB}\n", "")
+    directory = scene.disk(700)
+    shutil.move(scene.path("shoal.conf"), directory)
+    scene.directory = directory
+    scene.start()
+    told = free_bytes(scene.mount)
+    if not 200 * MIB < told < 400 * MIB:
+        return f"the mount tells {told} bytes"
+    scene.write(os.path.join(scene.mount, "large"), bytes(100 * MIB))
+    scene.stop()
+    scene.start()
+    again = free_bytes(scene.mount) + 100 * MIB
+    return f"the mount has told {told} bytes, and {again} afterwards" \
+        if abs(told - again) > 32 * MIB else None
+
+
 def on_full_disk(scene):
     """Targets that may grow beyond the file system below: some of it stays free, and the mount
     tells what there is."""
@@ -1995,6 +2014,7 @@ WORKS = [("works-help", on_help), ("works-mount-again", on_mount_again),
          ("works-two-starts", on_two_starts), ("works-cut-format", on_cut_format),
          ("works-on-tmpfs", on_tmpfs), ("works-notes", on_notes),
          ("works-on-overlay", on_overlay),
+         ("works-without-data-bytes-max", without_data_bytes_max),
          ("works-on-full-disk", on_full_disk), ("works-raised-limit", on_raised_limit),
          ("works-log", on_log),
          ("works-on-no-space", on_no_space), ("works-no-reserve", on_no_reserve)]
