@@ -5,8 +5,8 @@ breaks: a mutant that survives is a line that no seed looks at.
     mutants.py [COUNT] [--seeds N] [--only TEXT] [--list]
 
 COUNT mutants (160) are drawn over all files, always the same ones; --only keeps those whose file
-and text have TEXT in them. Those that survive and change nothing that could be seen stand with their
-reason in survivors.txt. It succeeds when 95 of 100 fall or stand there."""
+and text have TEXT in them. Those that survive and change nothing that could be seen stand with
+their reason in survivors.txt. It succeeds when 95 of 100 fall or stand there."""
 
 import argparse
 import hashlib
