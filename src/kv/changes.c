@@ -112,6 +112,18 @@ static size_t inners_at_most(size_t leaves, unsigned levels) {
     return leaves / 7 + levels + 3;
 }
 
+/* That so many rows can lead to: a root splits when it is full, and each of its children has seven
+ * others below it at the least. What is said of rows to come counts the levels that they make, so
+ * that less is said of the rest by as much as the first of them take. */
+static unsigned levels_at_most(unsigned levels, size_t rows) {
+    unsigned most = rows > LEAF_ROWS_MAX ? 1 : 0;
+
+    for (size_t nodes = leaves_at_most(rows); nodes > INNER_KEYS_MAX; nodes /= 7) {
+        most++;
+    }
+    return MAX(levels, most);
+}
+
 /* At the worst each row splits its leaf and every node above it. A full root grows another level,
  * which the rows behind it may split as well; the new root has one key, so it takes a full node's
  * rows until the next. Whatever rows come first, what they take and what is then said of the rest
@@ -132,8 +144,9 @@ static size_t values_at_most(size_t rows, size_t value_bytes) {
 
 size_t changes_cost(const struct changes *changes, size_t rows, size_t value_bytes) {
     const struct inner *root = node_at(changes, changes->root);
-    size_t leaves = leaves_at_most(changes->row_count + rows);
-    size_t inners = inners_at_most(leaves, changes->levels);
+    size_t all_rows = changes->row_count + rows;
+    size_t leaves = leaves_at_most(all_rows);
+    size_t inners = inners_at_most(leaves, levels_at_most(changes->levels, all_rows));
     size_t by_rows = nodes_at_most(changes->levels, root->count, rows);
     size_t by_count = leaves + inners - changes->leaf_count - changes->inner_count;
 
@@ -143,7 +156,8 @@ size_t changes_cost(const struct changes *changes, size_t rows, size_t value_byt
 
 size_t changes_cost_of_new(size_t rows, size_t value_bytes) {
     size_t leaves = leaves_at_most(rows);
-    size_t nodes = MIN(nodes_at_most(0, 0, rows), leaves + inners_at_most(leaves, 0));
+    size_t inners = inners_at_most(leaves, levels_at_most(0, rows));
+    size_t nodes = MIN(nodes_at_most(0, 0, rows), leaves + inners);
 
     return CHANGES_HEAD_BYTES + (nodes + 1) * CHANGES_NODE_BYTES +
            values_at_most(rows, value_bytes);
