@@ -83,6 +83,12 @@ static void options_draw(struct group *group, bool smallest) {
     options->changes_bytes_max = size_draw(prng, CHANGES_BYTES_MIN, smallest);
     options->outcomes_max = smallest ? 8 : 4 + (uint32_t)prng_below(prng, 61);
     options->sessions_max = smallest ? 2 : 2 + (uint32_t)prng_below(prng, 15);
+    if (!smallest && prng_chance(prng, 1, 2)) {
+        /* Their rows take more of a small memory than is kept for anything else. */
+        options->changes_bytes_max = size_draw(prng, CHANGES_BYTES_MIN, prng_chance(prng, 1, 2));
+        options->outcomes_max = (uint32_t)prng_between(prng, 256, GROUP_OUTCOMES_MANY);
+        options->sessions_max = MODEL_SESSIONS + (uint32_t)prng_below(prng, MODEL_SESSIONS);
+    }
     options->checkpoint_ns = prng_chance(prng, 1, 3) ? 3 * NS_PER_S : 0;
 }
 
@@ -93,6 +99,7 @@ static int open_group(struct owner *owner, char problem[256]) {
     group->note_count = 0;
     group->due = true;
     group->committed = 0;
+    group->flooded = false;
     owner->opening = true;
     int r = kv_open(&group->options, &owner->kv, problem);
     owner->opening = false;
@@ -159,6 +166,10 @@ static void turn(struct owner *owner) {
     if (kv_failure(owner->kv) == 0) {
         owner_kv_check(owner);
         claim_synced(group);
+        if (group->flooded) {
+            group->flooded = false;
+            group_check_outcome_rows(group);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 /* Whether what has opened is what the model says. */
 #include "group_internal.h"
 #include "kv/kv_internal.h"
+#include "kv/outcomes_internal.h"
 
 static int get_now(struct group *group, const struct kv_key *key, struct bytes *ret_value) {
     struct owner *owner = &group->owner;
@@ -74,7 +75,7 @@ static void check_outcome(struct group *group, uint32_t index, uint64_t sequence
                           const struct model_session *session) {
     const struct model_kept *kept = NULL;
     struct kv_outcome outcome;
-    uint8_t reply[8];
+    uint8_t reply[KV_REPLY_BYTES_MAX];
     int r = kv_outcome_get(group->owner.kv, (struct slot){0},
                            model_session_id(index, session->generation), sequence, &outcome);
     int must = sequence < session->floor ? -ERR_OUTDATED : -ERR_NOT_FOUND;
@@ -86,9 +87,9 @@ static void check_outcome(struct group *group, uint32_t index, uint64_t sequence
     MUST(r == must, "outcome %llu of session %u.%u answers %s, must be %s",
          (unsigned long long)sequence, index, session->generation, err_name(r), err_name(must));
     if (kept) {
-        model_fill(index, kept->stamp, reply, sizeof reply);
-        MUST(outcome.result == (int)kept->stamp && outcome.reply.size == sizeof reply &&
-                 memcmp(outcome.reply.data, reply, sizeof reply) == 0,
+        model_fill(index, kept->stamp, reply, kept->reply_bytes);
+        MUST(outcome.result == (int)kept->stamp && outcome.reply.size == kept->reply_bytes &&
+                 memcmp(outcome.reply.data, reply, kept->reply_bytes) == 0,
              "outcome %llu of session %u.%u has another result", (unsigned long long)sequence,
              index, session->generation);
     }
@@ -107,6 +108,39 @@ static void check_outcomes(struct group *group, const struct model_state *state)
             check_outcome(group, i, sequence, session);
         }
     }
+}
+
+static uint32_t count_waiting(const struct outcomes *outcomes) {
+    uint32_t waiting = 0;
+
+    for (uint32_t at = outcomes->superfluous_first; at != NONE;
+         at = outcomes->entries[at].next_of_session) {
+        waiting++;
+    }
+    return waiting;
+}
+
+/* A walk over a cold base lets the engine go on, and delete some. */
+void group_check_outcome_rows(struct group *group) {
+    const struct outcomes *outcomes = group->owner.kv->outcomes;
+    uint32_t waiting = count_waiting(outcomes);
+    struct kv_key from =
+        kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE, .type = KV_ROW_OUTCOME});
+    struct kv_key to =
+        kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE, .type = KV_ROW_OUTCOME + 1});
+    uint32_t rows = 0;
+    struct kv_cursor cursor;
+    struct bytes value;
+
+    kv_cursor_init(&cursor, &from, &to);
+    while (next_now(group, &cursor, &value) == 0) {
+        struct kv_key_fields fields = kv_key_split(&cursor.key);
+        struct kv_outcome kept;
+
+        rows += outcomes_find(outcomes, (struct session_id){fields.id}, fields.index, &kept) < 0;
+    }
+    MUST(kv_failure(group->owner.kv) < 0 || rows <= waiting,
+         "%u rows of outcomes that nobody awaits, %u wait to be deleted", rows, waiting);
 }
 
 static bool note_matches(const struct group_note *note, const struct model_operation *operation) {
@@ -186,4 +220,5 @@ void group_check_now(struct group *group) {
     check_rows(group, &group->state, kv_position(group->owner.kv));
     check_walk(group, &group->state);
     check_outcomes(group, &group->state);
+    group_check_outcome_rows(group);
 }

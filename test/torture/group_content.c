@@ -91,12 +91,14 @@ bool group_content(struct owner *owner) {
     return true;
 }
 
-/* Rows of outcomes and floors that nobody awaits are deleted, in the base as well. */
-static void check_base(struct group *group) {
+/* Rows of outcomes and floors that nobody awaits are deleted, in the base as well: a session has
+ * its floor and, at the most, its last outcome there. */
+static void check_base(struct group *group, uint32_t known) {
     struct kv *kv = group->owner.kv;
     struct kv_key key = kv_key_make((struct kv_key_fields){.space = KV_SPACE_ENGINE});
+    uint32_t floors = 0, outcomes = 0;
+    uint64_t last = 0;
     struct bytes value;
-    uint32_t floors = 0;
     int r = kv->options.base->next(kv->base, &key, true, &key, &value);
 
     for (; r == 0; r = kv->options.base->next(kv->base, &key, false, &key, &value)) {
@@ -104,18 +106,26 @@ static void check_base(struct group *group) {
         struct kv_outcome outcome;
 
         floors += fields.type == KV_ROW_FLOOR;
-        MUST(fields.type != KV_ROW_OUTCOME ||
-                 outcomes_find(kv->outcomes, (struct session_id){fields.id}, fields.index,
-                               &outcome) == 0,
+        if (fields.type != KV_ROW_OUTCOME) {
+            continue;
+        }
+        MUST(outcomes_find(kv->outcomes, (struct session_id){fields.id}, fields.index, &outcome) ==
+                     0 &&
+                 fields.id != last,
              "the row of outcome %llu of session %llu stays in the base",
              (unsigned long long)fields.index, (unsigned long long)fields.id);
+        last = fields.id;
+        outcomes++;
     }
-    MUST(floors <= MODEL_SESSIONS, "%u rows of floors stay in the base", floors);
+    MUST(floors <= known && outcomes <= known,
+         "rows of %u floors and %u outcomes stay in the base, of %u sessions", floors, outcomes,
+         known);
     kv->options.base->read_end(kv->base);
 }
 
 void group_left(struct owner *owner) {
     struct group *group = group_of(owner);
+    const struct kv *kv = owner->kv;
     uint32_t known = 0;
 
     group->content_begun = false;
@@ -123,9 +133,12 @@ void group_left(struct owner *owner) {
     for (size_t i = 0; i < MODEL_SESSIONS; i++) {
         known += group->state.sessions[i].known;
     }
-    MUST(outcomes_count(owner->kv->outcomes) <= known, "%u outcomes are kept of %u sessions",
-         outcomes_count(owner->kv->outcomes), known);
+    MUST(outcomes_count(kv->outcomes) <= known, "%u outcomes are kept of %u sessions",
+         outcomes_count(kv->outcomes), known);
+    if (!kv->frozen && changes_row_count(kv->changes) == 0) {
+        check_base(group, known); /* as it was found */
+    }
     owner_checkpoint(owner);
-    check_base(group);
+    check_base(group, known);
     group_check_now(group);
 }

@@ -6,6 +6,8 @@
 #include "model.h"
 
 enum { GROUP_WAITS_MAX = 64, GROUP_NOTES_MAX = 4096, GROUP_ROWS_MAX = 12, GROUP_LIVES_MAX = 8 };
+/* Above so many outcomes all sessions keep many. */
+enum { GROUP_OUTCOMES_FEW = 64, GROUP_OUTCOMES_MANY = 1024 };
 
 enum pattern {
     PATTERN_MIXED,
@@ -24,7 +26,23 @@ struct group_temper {
     uint32_t sync_of_64, checkpoint_of_64, seal_of_4;
     uint32_t hook_of_16; /* chance that the data hook is answered in a turn; 16: in the call */
     uint32_t sessions;
-    bool crowd; /* sessions keep as many outcomes as they may */
+    uint32_t crowd;           /* so many outcomes a session keeps before its floor rises */
+    uint32_t reply_bytes_max; /* of an outcome */
+    uint32_t flood_of_256;
+};
+
+/* A transaction as it is meant to be. */
+struct plan {
+    struct kv_need need;
+    enum kv_class class;
+    uint32_t row_count;
+    uint32_t keys[GROUP_ROWS_MAX];
+    enum model_kind kinds[GROUP_ROWS_MAX];
+    uint32_t offsets[GROUP_ROWS_MAX]; /* of patches */
+    uint32_t value_bytes[GROUP_ROWS_MAX];
+    uint32_t session; /* index */
+    uint32_t reply_bytes;
+    bool outcome, drops, note, aborts;
 };
 
 struct group_session {
@@ -71,7 +89,8 @@ struct group {
     uint64_t told_sealed, told_synced;
     uint64_t hook_cut;
     bool hook_called;
-    bool due; /* kv wants its step */
+    bool due;     /* kv wants its step */
+    bool flooded; /* since its last step */
     uint32_t lines;
     /* How far it is with what clients must do. */
     bool content_begun, content_done[MODEL_SESSIONS];
@@ -89,10 +108,17 @@ void group_count(struct group *group, enum total total);
 void group_temper_draw(struct group *group);
 void group_act(struct owner *owner);
 void group_seal(struct group *group);
+struct session_id group_session_id(const struct group *group, uint32_t index);
+/* What kv_admit refuses it with, 0, or 1: it was aborted. */
+int group_transact(struct group *group, const struct plan *plan);
 void group_note_write(const struct model_operation *operation, uint8_t ret_note[24]);
+/* group_flood.c */
+void group_flood(struct group *group);
 /* group_content.c */
 bool group_content(struct owner *owner);
 void group_left(struct owner *owner);
 /* group_check.c */
 void group_check(struct owner *owner, size_t point, bool power);
 void group_check_now(struct group *group);
+/* Each row of an outcome is that of one that is kept, or waits to be deleted. */
+void group_check_outcome_rows(struct group *group);

@@ -3,7 +3,7 @@
 #include "group_internal.h"
 #include "kv/kv_internal.h"
 
-enum { OUTCOME_BYTES = 48, FIXED_CHOICES = 6 };
+enum { OUTCOME_BYTES = 40, REPLY_BYTES = 8, FIXED_CHOICES = 6 };
 
 static const uint32_t row_bytes = 32; /* of a put in a record, without its value */
 
@@ -23,6 +23,8 @@ void group_temper_draw(struct group *group) {
     struct prng *prng = group->owner.prng;
     struct group_temper *temper = &group->temper;
     bool syncs = prng_chance(prng, 1, 8);
+    bool many = group->options.outcomes_max > GROUP_OUTCOMES_FEW;
+    uint32_t share = many ? group->options.outcomes_max / 32 - 1 : 7;
 
     *temper = (struct group_temper){
         .pattern = (enum pattern)prng_below(prng, PATTERN_COUNT),
@@ -37,24 +39,15 @@ void group_temper_draw(struct group *group) {
         .checkpoint_of_64 = (uint32_t)prng_below(prng, 4),
         .seal_of_4 = (uint32_t)prng_between(prng, 1, 4),
         .hook_of_16 = (uint32_t)(prng_chance(prng, 1, 4) ? 16 : prng_between(prng, 1, 12)),
-        .sessions = 1 + (uint32_t)prng_below(prng, MODEL_SESSIONS),
-        .crowd = prng_chance(prng, 1, 3),
+        .sessions = many ? MODEL_SESSIONS : 1 + (uint32_t)prng_below(prng, MODEL_SESSIONS),
+        .crowd = prng_chance(prng, many ? 2 : 1, 3) ? share : 0,
+        .reply_bytes_max = prng_chance(prng, 1, 2) ? KV_REPLY_BYTES_MAX : REPLY_BYTES,
+        .flood_of_256 = prng_chance(prng, 1, 2) ? (uint32_t)prng_between(prng, 1, 8) : 0,
     };
 }
 
-/* A transaction as it is meant to be. */
-struct plan {
-    struct kv_need need;
-    enum kv_class class;
-    uint32_t row_count;
-    uint32_t value_bytes[GROUP_ROWS_MAX];
-    enum model_kind kinds[GROUP_ROWS_MAX];
-    uint32_t session; /* index */
-    bool outcome, drops, note, aborts;
-};
-
 static uint32_t outcome_of(const struct plan *plan) {
-    return plan->outcome ? OUTCOME_BYTES : 0;
+    return plan->outcome ? OUTCOME_BYTES + plan->reply_bytes : 0;
 }
 
 /* As many rows as it takes, their values as long as they must be for the record's length. */
@@ -101,11 +94,22 @@ static void rows_draw(struct group *group, struct plan *plan) {
     }
 }
 
+/* At a row's end: a short record takes a long row of memory. */
+static uint32_t offset_draw(struct group *group, uint32_t size) {
+    uint32_t most = (uint32_t)KV_VALUE_BYTES_MAX - size;
+
+    return group->temper.pattern == PATTERN_PATCH
+               ? most
+               : (uint32_t)prng_below(group->owner.prng, most + 1);
+}
+
 /* A patched row may be as long as a row can be. */
 static void kinds_draw(struct group *group, struct plan *plan) {
     struct prng *prng = group->owner.prng;
 
     for (uint32_t i = 0; i < plan->row_count; i++) {
+        plan->keys[i] = (uint32_t)prng_below(prng, MODEL_KEYS);
+        plan->offsets[i] = offset_draw(group, plan->value_bytes[i]);
         plan->kinds[i] = MODEL_PUT;
         if (group->temper.pattern != PATTERN_FIXED && prng_chance(prng, 1, 3)) {
             plan->kinds[i] = prng_chance(prng, 1, 2) ? MODEL_DELETE : MODEL_PATCH;
@@ -133,8 +137,17 @@ static enum kv_class class_draw(const struct group *group) {
                : (enum kv_class)prng_below(prng, KV_CLASS_COUNT);
 }
 
-static struct session_id session_id_of(const struct group *group, uint32_t index) {
+struct session_id group_session_id(const struct group *group, uint32_t index) {
     return model_session_id(index, group->sessions[index].generation);
+}
+
+static uint32_t reply_draw(struct group *group) {
+    uint32_t most = group->temper.reply_bytes_max;
+
+    return group->temper.pattern == PATTERN_FIXED || prng_chance(group->owner.prng, 1, 2)
+               ? MIN(most, (uint32_t)REPLY_BYTES)
+           : prng_chance(group->owner.prng, 1, 2) ? most
+                                                  : (uint32_t)prng_below(group->owner.prng, most);
 }
 
 static void session_choose(struct group *group, struct plan *plan) {
@@ -144,8 +157,8 @@ static void session_choose(struct group *group, struct plan *plan) {
     struct group_session *session = &group->sessions[plan->session];
     plan->outcome = prng_chance(prng, group->temper.outcome_of_16, 16);
     plan->drops = !plan->outcome && prng_chance(prng, group->temper.drop_of_64, 64);
-    if (group->temper.crowd) {
-        session->lazy = session->next - session->floor < 7;
+    if (group->temper.crowd > 0) {
+        session->lazy = session->next - session->floor < group->temper.crowd;
     } else if (prng_chance(prng, 1, 32)) {
         session->lazy = prng_chance(prng, group->temper.lazy_of_16, 16);
     }
@@ -154,6 +167,9 @@ static void session_choose(struct group *group, struct plan *plan) {
             MAX(session->floor, session->next - MIN(session->next, prng_below(prng, 4)));
     }
     plan->need.floor = session->floor;
+    if (plan->outcome) {
+        plan->reply_bytes = reply_draw(group);
+    }
 }
 
 static void plan_draw(struct group *group, struct plan *plan) {
@@ -178,7 +194,7 @@ static void plan_draw(struct group *group, struct plan *plan) {
         plan->need.record_bytes += (uint32_t)record_drop_bytes();
     }
     if (plan->outcome || plan->drops) {
-        plan->need.session = session_id_of(group, plan->session);
+        plan->need.session = group_session_id(group, plan->session);
     }
 }
 
@@ -192,13 +208,13 @@ static void staged_add(struct staged *staged, const struct model_operation *oper
     staged->operations[staged->count++] = *operation;
 }
 
-static int stage_row(struct group *group, struct staged *staged, uint32_t size,
-                     enum model_kind kind) {
+static int stage_row(struct group *group, struct staged *staged, const struct plan *plan,
+                     uint32_t row) {
     struct kv *kv = group->owner.kv;
-    struct prng *prng = group->owner.prng;
     uint8_t value[KV_VALUE_BYTES_MAX + 8];
-    struct model_operation operation = {.kind = kind,
-                                        .key = (uint32_t)prng_below(prng, MODEL_KEYS),
+    uint32_t size = plan->value_bytes[row];
+    struct model_operation operation = {.kind = plan->kinds[row],
+                                        .key = plan->keys[row],
                                         .stamp = group->next_stamp++,
                                         .size = size};
     struct kv_key key = model_key(operation.key);
@@ -211,10 +227,7 @@ static int stage_row(struct group *group, struct staged *staged, uint32_t size,
     } else if (operation.kind == MODEL_PUT) {
         r = kv_put(kv, &key, (struct bytes){value, size});
     } else {
-        /* At a row's end: a short record takes a long row of memory. */
-        operation.offset = group->temper.pattern == PATTERN_PATCH
-                               ? (uint32_t)KV_VALUE_BYTES_MAX - size
-                               : (uint32_t)prng_below(prng, KV_VALUE_BYTES_MAX - size + 1);
+        operation.offset = plan->offsets[row];
         r = kv_get(kv, &key, &old);
         r = r == -ERR_NOT_FOUND ? 0 : r;
         if (r == 0) {
@@ -250,16 +263,17 @@ static int stage_outcome(struct group *group, const struct plan *plan, struct st
     struct model_operation operation = {.kind = MODEL_OUTCOME,
                                         .key = plan->session,
                                         .stamp = group->next_stamp++,
+                                        .size = plan->reply_bytes,
                                         .sequence = session->next,
                                         .floor = plan->need.floor};
-    uint8_t reply[8];
-    struct kv_outcome outcome = {.session = session_id_of(group, plan->session),
+    uint8_t reply[KV_REPLY_BYTES_MAX];
+    struct kv_outcome outcome = {.session = group_session_id(group, plan->session),
                                  .sequence = operation.sequence,
                                  .floor = operation.floor,
                                  .result = (int)operation.stamp,
-                                 .reply = {reply, sizeof reply}};
+                                 .reply = {reply, operation.size}};
 
-    model_fill(plan->session, operation.stamp, reply, sizeof reply);
+    model_fill(plan->session, operation.stamp, reply, operation.size);
     staged_add(staged, &operation);
     return kv_outcome_put(group->owner.kv, &outcome);
 }
@@ -272,11 +286,11 @@ static int stage(struct group *group, const struct plan *plan, struct staged *st
         r = stage_note(group, staged, plan->need.data_bytes);
     }
     for (uint32_t i = 0; i < plan->row_count && r == 0; i++) {
-        r = stage_row(group, staged, plan->value_bytes[i], plan->kinds[i]);
+        r = stage_row(group, staged, plan, i);
     }
     if (r == 0 && plan->drops) {
         staged_add(staged, &(struct model_operation){.kind = MODEL_DROP, .key = plan->session});
-        r = kv_outcome_drop(group->owner.kv, session_id_of(group, plan->session));
+        r = kv_outcome_drop(group->owner.kv, group_session_id(group, plan->session));
     }
     return r == 0 && plan->outcome ? stage_outcome(group, plan, staged) : r;
 }
@@ -347,24 +361,30 @@ static void refused(struct group *group, enum kv_class class, int r) {
     }
 }
 
-static void transaction(struct group *group) {
+int group_transact(struct group *group, const struct plan *plan) {
     struct kv_grant grant;
+    int r = kv_admit(group->owner.kv, plan->class, &plan->need, &grant);
+
+    if (r < 0) {
+        refused(group, plan->class, r);
+        return r;
+    }
+    bool done = transact(group, plan, &grant);
+    if (!done && kv_failure(group->owner.kv) == 0 && prng_chance(group->owner.prng, 1, 2)) {
+        group_count(group, TOTAL_GRANTS_AGAIN);
+        done = transact(group, plan, &grant);
+    }
+    return done ? 0 : 1;
+}
+
+static void transaction(struct group *group) {
     struct plan plan;
 
     plan_draw(group, &plan);
     if (kv_failure(group->owner.kv) < 0) {
         return;
     }
-    int r = kv_admit(group->owner.kv, plan.class, &plan.need, &grant);
-    if (r < 0) {
-        refused(group, plan.class, r);
-        return;
-    }
-    if (!transact(group, &plan, &grant) && kv_failure(group->owner.kv) == 0 &&
-        prng_chance(group->owner.prng, 1, 2)) {
-        group_count(group, TOTAL_GRANTS_AGAIN);
-        (void)transact(group, &plan, &grant);
-    }
+    (void)group_transact(group, &plan);
     if (group->temper.pattern == PATTERN_FIXED) {
         group_seal(group);
     }
@@ -395,7 +415,7 @@ static void wish_need(struct group *group, const struct group_wish *wish, struct
     if (plan->drops || plan->outcome) {
         session->floor = wish->lazy ? session->floor : session->next;
         plan->need.floor = session->floor;
-        plan->need.session = session_id_of(group, plan->session);
+        plan->need.session = group_session_id(group, plan->session);
     }
 }
 
@@ -407,7 +427,8 @@ int group_ask(struct owner *owner, const struct group_wish *wish) {
                         .aborts = wish->aborts,
                         .outcome = wish->session < MODEL_SESSIONS && !wish->drops,
                         .drops = wish->drops,
-                        .session = wish->session % MODEL_SESSIONS};
+                        .session = wish->session % MODEL_SESSIONS,
+                        .reply_bytes = REPLY_BYTES};
     struct kv_grant grant;
 
     wish_need(group, wish, &plan);
@@ -477,7 +498,9 @@ void group_act(struct owner *owner) {
     struct group *group = group_of(owner);
     const struct group_temper *temper = &group->temper;
 
-    if (prng_chance(owner->prng, owner->holds_up ? 32 : temper->sync_of_64, 64)) {
+    if (owner->may_flood && prng_chance(owner->prng, temper->flood_of_256, 256)) {
+        group_flood(group);
+    } else if (prng_chance(owner->prng, owner->holds_up ? 32 : temper->sync_of_64, 64)) {
         sync_want(group);
     } else if (prng_chance(owner->prng, temper->checkpoint_of_64, 64)) {
         kv_checkpoint_want(owner->kv);

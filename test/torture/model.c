@@ -111,7 +111,7 @@ static void session_outcome(struct model_session *session,
     if (operation->sequence >= session->floor) {
         assert(session->kept_count < ARRAY_SIZE(session->kept));
         session->kept[session->kept_count++] =
-            (struct model_kept){operation->sequence, operation->stamp};
+            (struct model_kept){operation->sequence, operation->stamp, operation->size};
     }
 }
 

@@ -22,7 +22,7 @@ struct model_operation {
     size_t lost;  /* event at which it was known to be gone, or SIZE_MAX */
     uint32_t key; /* or index of the session */
     uint32_t stamp;
-    uint32_t offset, size; /* of the value, or of the data that a note names */
+    uint32_t offset, size; /* of the value, the reply, or the data that a note names */
     uint64_t sequence, floor;
     uint64_t ring_offset; /* of a note */
 };
@@ -43,6 +43,7 @@ struct model_row {
 struct model_kept {
     uint64_t sequence;
     uint32_t stamp;
+    uint32_t reply_bytes;
 };
 struct model_session {
     bool known;

@@ -53,6 +53,7 @@ struct owner {
     struct kv *kv;     /* NULL between lives */
     bool opening;
     bool holds_up;   /* a life of many sync points, of all classes, and of no checkpoint */
+    bool may_flood;  /* memory for changes may be filled within one step */
     bool in_batch;   /* many clients come at once, of all classes */
     bool recovering; /* what happens now is not of the schedule: its model stays as it is */
     const char *ring_name, *log_path;

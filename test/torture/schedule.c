@@ -186,6 +186,7 @@ static void life_play(struct seed *seed, uint64_t steps) {
     weather_draw(seed, &weather);
     for (size_t i = 0; i < seed->owner_count; i++) {
         seed->owners[i]->holds_up = seed->holds_up;
+        seed->owners[i]->may_flood = !seed->every_point;
     }
     for (uint64_t i = 0; i < steps && !has_failed(seed); i++) {
         /* Messages of a batch are all handled before the engine goes on. */
@@ -206,13 +207,18 @@ static void life_play(struct seed *seed, uint64_t steps) {
     }
 }
 
-/* Once everything is well, everything moves; the next start has nothing to do. */
+/* Once everything is well, everything moves; the next start finds no more than what was left. */
 static void mend(struct seed *seed) {
     calm(seed);
     for (size_t i = 0; i < seed->owner_count; i++) {
         seed->active = i;
         owner_lively(seed->owners[i]);
         seed->owners[i]->counts[TOTAL_LIVELY]++;
+    }
+    stop_and_open(seed);
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seed->active = i;
+        seed->owners[i]->ops->left(seed->owners[i]);
     }
 }
 
@@ -239,7 +245,7 @@ void schedule_play(struct seed *seed) {
             schedule_crash(seed, prng_chance(prng, 1, 2) ? CRASH_KILL : crash_draw(prng));
         }
     }
-    if (prng_chance(prng, 1, 3)) {
+    if (prng_chance(prng, 1, 2)) {
         mend(seed);
     }
     if (prng_chance(prng, 1, 3)) {

@@ -33,6 +33,8 @@
     X(FREEING_FULL, "no space for freeing", 1)                                                     \
     X(REQUEST_FULL, "no space for requests", 3)                                                    \
     X(BUSY, "outcomes refused", 1)                                                                 \
+    X(FLOODS, "memory filled within a step", 1)                                                    \
+    X(STUCK_ROWS, "rows without room to be deleted", 1)                                            \
     X(FAILURES, "logs that failed", 3)                                                             \
     X(LIVES, "lives", 3)                                                                           \
     X(STOPS, "stops", 3)                                                                           \
