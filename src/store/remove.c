@@ -7,7 +7,8 @@
 
 enum { REMOVE_STEPS = 4 };
 
-/* Finds rows of the file from the cursor on, and begins. -ERR_NOT_FOUND: there are none. */
+/* Finds rows of the file from the cursor on, and begins; those before one that must be waited for
+ * do not wait with it, as many deleted ones may lie between. -ERR_NOT_FOUND: there are none. */
 static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_next) {
     const struct chunk_delete_request *order = &request->call->request.chunk_delete;
     struct chunk_id id = {order->ino, order->generation, request->cursor};
@@ -24,15 +25,17 @@ static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_
     kv_cursor_init(&cursor, &from, &to);
     while (r == 0 && count < ost->options.step_segments) {
         r = kv_next(ost->kv, &cursor, &value);
-        if (r == -ERR_PENDING && count == 0) {
-            request_walked(request, r, &cursor);
-        } else if (r == 0) {
+        if (r == 0) {
             *ret_next = kv_key_split(&cursor.key).index >> STORE_INDEX_BITS;
             r = change_row_delete(&ost->change, &cursor.key, value);
             count++;
+        } else if (count > 0 && (r == -ERR_PENDING || r == -ERR_NOT_FOUND)) {
+            r = 0;
+            break;
         }
     }
-    if (r < 0 && (r != -ERR_NOT_FOUND || count == 0)) {
+    if (r < 0) {
+        request_walked(request, r, &cursor);
         return r;
     }
     r = change_need(&ost->change, &need);

@@ -66,7 +66,7 @@ static void test_given_up_with_blocks(void **state) {
 }
 
 /* No row is in memory, and little is known of what was read. */
-static struct ost_world *world_of_cold_rows(uint32_t chunks) {
+static struct ost_world *world_of_cold_rows(uint32_t files, uint32_t chunks) {
     static uint8_t data[BLOCK_BYTES];
     struct ost_world *world = ost_world_new(7);
     const struct kv_mem_options store = {
@@ -78,10 +78,10 @@ static struct ost_world *world_of_cold_rows(uint32_t chunks) {
     world->options.kv.warm_sets = 8;
     assert_int_equal(ost_world_open(world, problem), 0);
     ost_world_attach(world);
-    for (uint32_t i = 0; i < chunks; i++) {
-        struct ost_place place = {.ino = {100 + i / 2},
+    for (uint32_t i = 0; i < files * chunks; i++) {
+        struct ost_place place = {.ino = {100 + i / chunks},
                                   .generation = 1,
-                                  .chunk = i % 2,
+                                  .chunk = i % chunks,
                                   .chunk_bytes = 256 * KIB,
                                   .size = BLOCK_BYTES};
 
@@ -95,7 +95,7 @@ static struct ost_world *world_of_cold_rows(uint32_t chunks) {
 
 /* More rows, and more deleted ones in a row, than are known to have been read. */
 static void test_cold_walks(void **state) {
-    struct ost_world *world = world_of_cold_rows(300);
+    struct ost_world *world = world_of_cold_rows(150, 2);
 
     (void)state;
     uint64_t used = ost_world_fsck(world);
@@ -108,10 +108,43 @@ static void test_cold_walks(void **state) {
     ost_world_free(world);
 }
 
+static void cut(struct ost_world *world, const struct chunk_cut_request *order) {
+    struct chunk_cut_request next = *order;
+    bool end = false;
+
+    while (!end) {
+        struct ost_call *call = ost_call_get(world, OP_CHUNK_CUT);
+
+        call->call.request.chunk_cut = next;
+        assert_int_equal(ost_call_run(call), 0);
+        next.resume_chunk = call->call.reply.chunk_cut.resume_chunk;
+        end = call->call.reply.chunk_cut.end;
+    }
+}
+
+/* A file that was long is cut to its first block, then deleted: behind the rows that it still has
+ * lie more deleted ones than are known to have been read. */
+static void test_cut_then_deleted(void **state) {
+    struct ost_world *world = world_of_cold_rows(1, 300);
+    const struct chunk_cut_request order = {.ino = {100},
+                                            .generation = 1,
+                                            .chunk_bytes = 256 * KIB,
+                                            .truncate_seq = 1,
+                                            .truncate_size = BLOCK_BYTES};
+
+    (void)state;
+    cut(world, &order);
+    ost_world_delete(world, (struct ino){100}, 1);
+    assert_int_equal(ost_world_fsck(world), 0);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given_up_with_blocks),
         cmocka_unit_test(test_cold_walks),
+        cmocka_unit_test(test_cut_then_deleted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
