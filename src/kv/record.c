@@ -128,7 +128,7 @@ static int read_outcome(struct bytes payload, struct kv_outcome *ret_outcome) {
         .result = fixed.result,
         .reply = {payload.data + sizeof fixed, payload.size - sizeof fixed},
     };
-    return 0;
+    return fixed.session != 0 ? 0 : -ERR_MALFORMED;
 }
 
 int record_next(struct bytes *body, struct record_operation *ret_operation) {

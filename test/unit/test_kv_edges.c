@@ -291,6 +291,25 @@ static void test_damaged_ring(void **state) {
     }
 }
 
+/* An outcome of no session, in a record that is whole. */
+static void test_outcome_of_no_session(void **state) {
+    struct edge *edge = edge_new(11);
+    struct env_shared *shared;
+
+    (void)state;
+    assert_int_equal(outcome_put(edge, 3, 1, 1), 0);
+    edge_kill(edge);
+    struct log_record *record = (void *)(region(edge, &shared) + BLOCK_BYTES);
+    uint8_t *session = (uint8_t *)(record + 1) + sizeof(struct log_operation);
+    assert_int_equal(load_le64(session), 3);
+    store_le64(session, 0);
+    record->crc = record_crc(record, record + 1, 0);
+    edge->options.env->ops->shared_close(shared);
+    assert_int_equal(edge_open(edge), -ERR_MALFORMED);
+    assert_non_null(strstr(edge->problem, "record 1 cannot be replayed"));
+    edge_free(edge);
+}
+
 /* The last of ten records says that it has more operations than it has, as earlier versions did. */
 static void count_wrongly(struct edge *edge) {
     struct env_shared *shared;
@@ -528,10 +547,15 @@ static void test_superfluous_outcomes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_end_of_ring),        cmocka_unit_test(test_damaged_ring),
-        cmocka_unit_test(test_log_is_overwritten), cmocka_unit_test(test_older_log),
-        cmocka_unit_test(test_full_log),           cmocka_unit_test(test_less_memory),
-        cmocka_unit_test(test_full_outcomes),      cmocka_unit_test(test_superfluous_outcomes),
+        cmocka_unit_test(test_end_of_ring),
+        cmocka_unit_test(test_damaged_ring),
+        cmocka_unit_test(test_outcome_of_no_session),
+        cmocka_unit_test(test_log_is_overwritten),
+        cmocka_unit_test(test_older_log),
+        cmocka_unit_test(test_full_log),
+        cmocka_unit_test(test_less_memory),
+        cmocka_unit_test(test_full_outcomes),
+        cmocka_unit_test(test_superfluous_outcomes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
