@@ -378,12 +378,12 @@ static bool looks_later(const struct disk_log *log, const uint8_t *block, uint64
 }
 
 static int check_piece(struct disk_log *log, uint64_t at, size_t size, char problem[256]) {
-    uint64_t suspects[8];
+    uint64_t suspects[DISK_LOG_STAGE_BYTES_MAX / BLOCK_BYTES];
     size_t suspect_count = 0;
     int r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + at % log->region_bytes, size);
 
-    for (size_t i = 0; r == 0 && i < size && suspect_count < ARRAY_SIZE(suspects);
-         i += BLOCK_BYTES) {
+    assert(size / BLOCK_BYTES <= ARRAY_SIZE(suspects));
+    for (size_t i = 0; r == 0 && i < size; i += BLOCK_BYTES) {
         if (looks_later(log, log->stage + i, at + i)) {
             suspects[suspect_count++] = at + i;
         }

@@ -310,6 +310,34 @@ static void test_outcome_of_no_session(void **state) {
     edge_free(edge);
 }
 
+static void power_loss(struct edge *edge) {
+    edge_kill(edge);
+    assert_int_equal(edge->options.env->ops->shared_remove(edge->options.env, "ring"), 0);
+}
+
+/* Many batches in a row are damaged behind their headers. */
+static void test_many_damaged_batches(void **state) {
+    struct edge *edge = edge_with_log(13, 8 * MIB);
+
+    (void)state;
+    for (uint64_t id = 0; id < 12; id++) {
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(row_put(edge, KV_CLASS_REQUEST, id, 1900), 0);
+        }
+        (void)kv_seal(edge->kv);
+        edge_settle(edge, false);
+    }
+    power_loss(edge);
+    for (uint64_t id = 0; id < 10; id++) {
+        uint64_t second = DISK_LOG_REGION_START + (2 * id + 1) * BLOCK_BYTES;
+
+        assert_int_equal(memory_env_flip(edge->world, "t/log", second + 100), 0);
+    }
+    assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+    assert_non_null(strstr(edge->problem, "the disk log is damaged"));
+    edge_free(edge);
+}
+
 /* The last of ten records says that it has more operations than it has, as earlier versions did. */
 static void count_wrongly(struct edge *edge) {
     struct env_shared *shared;
@@ -550,6 +578,7 @@ int main(void) {
         cmocka_unit_test(test_end_of_ring),
         cmocka_unit_test(test_damaged_ring),
         cmocka_unit_test(test_outcome_of_no_session),
+        cmocka_unit_test(test_many_damaged_batches),
         cmocka_unit_test(test_log_is_overwritten),
         cmocka_unit_test(test_older_log),
         cmocka_unit_test(test_full_log),
