@@ -404,12 +404,31 @@ static int check_piece(struct disk_log *log, uint64_t at, size_t size, char prob
     return r;
 }
 
+/* A log is eight rings long at the least. */
+static uint64_t ring_bytes_max(const struct disk_log *log) {
+    uint8_t log2 = log->superblock.ring_log2;
+
+    return log2 > 0 && log2 < 64 ? UINT64_C(1) << log2
+                                 : (log->region_bytes + DISK_LOG_REGION_START) / 8;
+}
+
+void disk_log_note_ring(struct disk_log *log, uint64_t ring_bytes) {
+    struct log_superblock *superblock = &log->superblock;
+    bool is_new = superblock->term == 0 && superblock->ring_log2 == 0;
+    uint64_t longest = is_new ? ring_bytes : MAX(ring_bytes, ring_bytes_max(log));
+
+    superblock->ring_log2 = 1;
+    while (longest > UINT64_C(1) << superblock->ring_log2) {
+        superblock->ring_log2++;
+    }
+}
+
 /* The walk has ended. A batch further on that was written when the record at which it ended was
  * durable already means that what is missing here was lost by the medium, not by a crash. One sync
  * point writes at most a ring of records, so the next one's batches begin within that. */
-static int check_end(struct disk_log *log, uint64_t ring_bytes, char problem[256]) {
+static int check_end(struct disk_log *log, char problem[256]) {
     uint64_t limit = log->tail + log->region_bytes;
-    uint64_t behind = round_up(ring_bytes / 4 * 5, BLOCK_BYTES) + 2 * log->stage_bytes;
+    uint64_t behind = round_up(ring_bytes_max(log) / 4 * 5, BLOCK_BYTES) + 2 * log->stage_bytes;
     uint64_t end = MIN(log->head + behind, limit);
     int r = 0;
 
@@ -452,7 +471,7 @@ static int replay_batch(struct disk_log *log,
     return 0;
 }
 
-int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
+int disk_log_replay(struct disk_log *log,
                     int (*each)(void *context, const struct log_record *record), void *context,
                     char problem[256]) {
     uint64_t offset;
@@ -471,5 +490,5 @@ int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
             disk_log_move_tail(log);
         }
     }
-    return r == -ERR_NOT_FOUND ? check_end(log, ring_bytes, problem) : r;
+    return r == -ERR_NOT_FOUND ? check_end(log, problem) : r;
 }

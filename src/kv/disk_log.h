@@ -50,9 +50,8 @@ void disk_log_close(struct disk_log *log);
 
 /* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last, and
  * the superblock's tail, which is not written, behind the batches up to record log->applied.
- * -ERR_CORRUPT when a batch is bad that a later one says was durable. ring_bytes bounds how far
- * behind a bad batch a later one can be. */
-MUST_CHECK int disk_log_replay(struct disk_log *log, uint64_t ring_bytes,
+ * -ERR_CORRUPT when a batch is bad that a later one says was durable. */
+MUST_CHECK int disk_log_replay(struct disk_log *log,
                                int (*each)(void *context, const struct log_record *record),
                                void *context, char problem[256]);
 
@@ -74,6 +73,9 @@ struct disk_log_span {
 void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span);
 void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);
 
+/* Notes in the superblock how long the ring is from now on: the longest that there was bounds how
+ * far behind a bad batch a later one can be. */
+void disk_log_note_ring(struct disk_log *log, uint64_t ring_bytes);
 /* The superblock's tail is where the log ends now: nothing in it is needed. */
 void disk_log_move_tail(struct disk_log *log);
 /* Lays the next superblock out in the stage and the io that writes it. */

@@ -70,8 +70,7 @@ static int log_look(struct kv_replay *replay) {
     int r = disk_log_open(&log, replay->log_options, replay->problem);
 
     if (r == 0) {
-        r = disk_log_replay(&log, replay->kv->options.ring_bytes, record_pass, NULL,
-                            replay->problem);
+        r = disk_log_replay(&log, record_pass, NULL, replay->problem);
         disk_log_close(&log);
     }
     replay->log_is_whole = r == 0;
@@ -283,8 +282,7 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
     kv->term = 0;
     /* A checkpoint may have been cut between its last commit and its superblock. */
     kv->log.applied = kv->applied;
-    r = disk_log_replay(&kv->log, kv->options.ring_bytes, kv_replay_record, replay,
-                        replay->problem);
+    r = disk_log_replay(&kv->log, kv_replay_record, replay, replay->problem);
     kv->term = MAX(kv->term, applied_term);
     kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
@@ -324,6 +322,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
         superblock->format = LOG_FORMAT;
         superblock->counted_from = kv->ring.position + 1;
     }
+    disk_log_note_ring(&kv->log, kv->options.ring_bytes);
     superblock->term = kv->term;
     superblock->stopped = 0;
     superblock->starts[kv->term % LOG_STARTS] =

@@ -58,7 +58,7 @@ static void log_look(struct node *node, struct log_view *ret_view) {
     if (view.result == 0) {
         view.tail = log.superblock.tail_offset;
         view.region_bytes = log.region_bytes;
-        view.result = disk_log_replay(&log, kv.ring_bytes, pass, NULL, view.problem);
+        view.result = disk_log_replay(&log, pass, NULL, view.problem);
         view.head = log.head;
         view.last_position = log.last_position;
         durable_find(&log, &view);

@@ -315,6 +315,32 @@ static void power_loss(struct edge *edge) {
     assert_int_equal(edge->options.env->ops->shared_remove(edge->options.env, "ring"), 0);
 }
 
+/* The first batch of a long sync point is damaged, and others behind it say that it was durable. So
+ * it is also for a start with a shorter ring. */
+static void test_damaged_log_and_shorter_ring(void **state) {
+    struct edge *edge = edge_with_log(12, 64 * MIB);
+
+    (void)state;
+    edge_kill(edge);
+    edge->options.ring_bytes = 8 * MIB;
+    assert_int_equal(edge_open(edge), 0);
+    for (int i = 0; i < 1900; i++) {
+        assert_int_equal(row_put(edge, KV_CLASS_REQUEST, 1, 1900), 0);
+        (void)kv_seal(edge->kv);
+    }
+    assert_int_equal(kv_synced_position(edge->kv), 0);
+    edge_settle(edge, false);
+    assert_int_equal(row_put(edge, KV_CLASS_REQUEST, 2, 8), 0);
+    (void)kv_seal(edge->kv);
+    edge_settle(edge, false);
+    power_loss(edge);
+    assert_int_equal(memory_env_flip(edge->world, "t/log", DISK_LOG_REGION_START + 5000), 0);
+    edge->options.ring_bytes = 64 * KIB;
+    assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+    assert_non_null(strstr(edge->problem, "the disk log is damaged"));
+    edge_free(edge);
+}
+
 /* Many batches in a row are damaged behind their headers. */
 static void test_many_damaged_batches(void **state) {
     struct edge *edge = edge_with_log(13, 8 * MIB);
@@ -578,6 +604,7 @@ int main(void) {
         cmocka_unit_test(test_end_of_ring),
         cmocka_unit_test(test_damaged_ring),
         cmocka_unit_test(test_outcome_of_no_session),
+        cmocka_unit_test(test_damaged_log_and_shorter_ring),
         cmocka_unit_test(test_many_damaged_batches),
         cmocka_unit_test(test_log_is_overwritten),
         cmocka_unit_test(test_older_log),
