@@ -71,29 +71,50 @@ static struct walked walk(const struct kv *kv) {
     return walked;
 }
 
+/* What was acknowledged is gone with what is damaged: refused, or told and counted. */
+static int accept_damage(struct kv *kv, struct kv_replay *replay, const char *what) {
+    char path[RING_PATH_BYTES];
+
+    if (kv->options.accept_loss) {
+        say_of_ring(kv, "is damaged: what was acknowledged behind the damage is lost");
+        kv->log.superblock.losses++;
+        return disk_log_write_superblock(&kv->log);
+    }
+    ring_path(kv, path);
+    snprintf(replay->problem, 256,
+             "the ring %s is damaged: %s; start with --accept-loss to go on without what was "
+             "acknowledged from there on",
+             path, what);
+    return -ERR_CORRUPT;
+}
+
 /* The ring says how far it must reach, but for what the disk log has as well. A record in it that
  * is not whole was acknowledged. */
 static int check_newest(struct kv *kv, struct kv_replay *replay, const struct walked *walked) {
     struct ring_newest newest;
-    char path[RING_PATH_BYTES];
+    char what[80];
 
     if (!ring_newest(&kv->ring, &newest) || newest.position <= kv->log.last_position ||
         newest.position < walked->position ||
         (newest.position == walked->position && newest.end == walked->end)) {
         return 0;
     }
-    ring_path(kv, path);
-    if (kv->options.accept_loss) {
-        say_of_ring(kv, "is damaged: what was acknowledged behind the damage is lost");
-        kv->log.superblock.losses++;
-        return disk_log_write_superblock(&kv->log);
+    snprintf(what, sizeof what, "record %" PRIu64 " of %" PRIu64 " is not whole",
+             walked->position + 1, newest.position);
+    return accept_damage(kv, replay, what);
+}
+
+/* Nothing of a ring can be taken without its header. */
+static int check_header(struct kv *kv, struct kv_replay *replay) {
+    struct ring_newest newest;
+    char what[80];
+
+    if (!ring_newest(&kv->ring, &newest) || newest.position <= kv->log.last_position) {
+        return 0;
     }
-    snprintf(replay->problem, 256,
-             "the ring %s is damaged: record %" PRIu64 " of %" PRIu64
-             " is not whole; start with --accept-loss to go on without what was acknowledged from "
-             "there on",
-             path, walked->position + 1, newest.position);
-    return -ERR_CORRUPT;
+    snprintf(what, sizeof what, "its header, before record %" PRIu64 ", is not whole",
+             kv->log.last_position + 1);
+    return accept_damage(kv, replay, what);
 }
 
 /* Before the ring is replayed what the log holds, all of which is synced, is brought to the base if
@@ -266,8 +287,9 @@ static int map_ring(struct kv *kv, struct kv_replay *replay, enum ring_found *re
     memcpy(options.owner_id, kv->options.owner_id, sizeof options.owner_id);
     memcpy(options.log_id, kv->log.superblock.log_id, sizeof options.log_id);
     int r = ring_open(&kv->ring, &options, ret_found);
-    if (r == 0 && *ret_found == RING_OTHER_SIZE) {
-        int refused = refuse_other_size(kv, replay);
+    if (r == 0 && (*ret_found == RING_OTHER_SIZE || *ret_found == RING_DAMAGED)) {
+        int refused =
+            *ret_found == RING_DAMAGED ? check_header(kv, replay) : refuse_other_size(kv, replay);
 
         ring_close(&kv->ring);
         if (refused < 0) {

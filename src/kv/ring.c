@@ -48,14 +48,31 @@ bool ring_newest(const struct ring *ring, struct ring_newest *ret_newest) {
     return found;
 }
 
-/* A whole ring of this boot, of whatever log and size. */
-static bool header_is_whole(const struct ring_header *header, const struct ring_options *options) {
+static bool header_is_of_boot(const struct ring_header *header,
+                              const struct ring_options *options) {
     uint8_t boot_id[sizeof header->boot_id];
 
     options->env->ops->boot_id(options->env, boot_id);
+    return memcmp(header->boot_id, boot_id, sizeof boot_id) == 0;
+}
+
+static bool header_is_valid(const struct ring_header *header) {
     return header->magic == LOG_RING_MAGIC && header->format == LOG_RING_FORMAT &&
-           header->crc == header_crc(header) &&
-           memcmp(header->boot_id, boot_id, sizeof boot_id) == 0 && newest_start(header) != NULL;
+           header->crc == header_crc(header);
+}
+
+/* A whole ring of this boot, of whatever log and size. */
+static bool header_is_whole(const struct ring_header *header, const struct ring_options *options) {
+    return header_is_valid(header) && header_is_of_boot(header, options) &&
+           newest_start(header) != NULL;
+}
+
+/* A ring that was never finished does not say what its newest record is. */
+static bool header_is_damaged(const struct ring *ring, const struct ring_options *options) {
+    struct ring_newest newest;
+    bool stale = header_is_valid(ring->header) && !header_is_of_boot(ring->header, options);
+
+    return !stale && ring_newest(ring, &newest);
 }
 
 static bool header_is_ours(const struct ring_header *header, const struct ring_options *options) {
@@ -127,22 +144,25 @@ static int ring_open_found(struct ring *ring, const struct ring_options *options
     if (r < 0) {
         return r;
     }
-    const struct ring_header *header = options->env->ops->shared_data(ring->shared);
+    ring->header = options->env->ops->shared_data(ring->shared);
+    const struct ring_header *header = ring->header;
     bool whole = !created && header_is_whole(header, options) && header->record_bytes > 0 &&
                  header->record_bytes <= size_bytes - BLOCK_BYTES &&
                  header->data_bytes == size_bytes - BLOCK_BYTES - header->record_bytes;
     bool ours = whole && header_is_ours(header, options);
     bool wanted = ours && sizes_are(header, options->record_bytes, options->data_bytes);
+    bool damaged = !whole && !created && header_is_damaged(ring, options);
 
     *ret_found = wanted                                        ? RING_USABLE
                  : ours                                        ? RING_OTHER_SIZE
                  : whole                                       ? RING_FOREIGN
+                 : damaged                                     ? RING_DAMAGED
                  : !created && header->magic == LOG_RING_MAGIC ? RING_STALE
                                                                : RING_NEW;
     if (ours) {
         ring_lay_out(ring, (size_t)header->record_bytes, (size_t)header->data_bytes);
         ring->start = *newest_start(header);
-    } else {
+    } else if (!damaged) {
         ring_close(ring);
     }
     return 0;

@@ -50,12 +50,13 @@ size_t ring_record_bytes_max(size_t record_bytes);
 /* Of shared memory, that a ring of these sizes takes. */
 size_t ring_region_bytes(size_t record_bytes, size_t data_bytes);
 
-enum ring_found { RING_NEW, RING_USABLE, RING_STALE, RING_FOREIGN, RING_OTHER_SIZE };
+enum ring_found { RING_NEW, RING_USABLE, RING_STALE, RING_FOREIGN, RING_OTHER_SIZE, RING_DAMAGED };
 /* (start) What was there: nothing; a ring of this log and this boot, to be walked with ring_walk;
  * one of an earlier boot. NEW and STALE: one is made, call ring_reset. FOREIGN: a ring of another
  * log, of this boot: it is left alone, and nothing is open. OTHER_SIZE: one of this log and this
  * boot, mapped with the sizes that it has; to be walked, then closed, and made anew with
- * ring_open_new if nothing in it is needed. */
+ * ring_open_new if nothing in it is needed. DAMAGED: its header is not whole, but ring_newest says
+ * what was in it; nothing more of it may be used, else as OTHER_SIZE. */
 MUST_CHECK int ring_open(struct ring *ring, const struct ring_options *options,
                          enum ring_found *ret_found);
 /* (start) The same, whatever was there. */

@@ -291,6 +291,57 @@ static void test_damaged_ring(void **state) {
     }
 }
 
+/* A bit of the ring's header flips, in each of its fields, or one of both starts: where the ring
+ * holds what the disk log lacks, that is told as above; where it does not, nothing is lost. */
+static void test_damaged_header(void **state) {
+    static const struct {
+        size_t at[2];
+    } rows[] = {
+        {{offsetof(struct ring_header, magic)}},
+        {{offsetof(struct ring_header, format)}},
+        {{offsetof(struct ring_header, crc)}},
+        {{offsetof(struct ring_header, owner_id)}},
+        {{offsetof(struct ring_header, boot_id)}},
+        {{offsetof(struct ring_header, log_id)}},
+        {{offsetof(struct ring_header, record_bytes)}},
+        {{offsetof(struct ring_header, starts), offsetof(struct ring_header, starts[1])}},
+    };
+
+    (void)state;
+    for (size_t row = 0; row < 2 * ARRAY_SIZE(rows); row++) {
+        struct edge *edge = edge_new(row);
+        const size_t *at = rows[row / 2].at;
+        struct env_shared *shared;
+        bool synced = row % 2 == 1;
+
+        for (uint64_t id = 0; id < 10; id++) {
+            assert_int_equal(row_put(edge, KV_CLASS_REQUEST, id, 100), 0);
+            (void)kv_seal(edge->kv);
+        }
+        if (synced) {
+            edge_settle(edge, false);
+        }
+        uint16_t losses = kv_losses(edge->kv);
+        edge_kill(edge);
+        uint8_t *header = region(edge, &shared);
+        header[at[0]] ^= 4;
+        header[at[1]] ^= at[1] > 0 ? 4 : 0;
+        edge->options.env->ops->shared_close(shared);
+        if (!synced) {
+            assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+            assert_non_null(strstr(edge->problem, "the ring ring is damaged"));
+            assert_non_null(strstr(edge->problem, "--accept-loss"));
+            edge->options.accept_loss = true;
+        }
+        assert_int_equal(edge_open(edge), 0);
+        assert_int_equal(kv_losses(edge->kv), losses + !synced);
+        for (uint64_t id = 0; id < 10; id++) {
+            assert_int_equal(has_row(edge, id), synced);
+        }
+        edge_free(edge);
+    }
+}
+
 /* An outcome of no session, in a record that is whole. */
 static void test_outcome_of_no_session(void **state) {
     struct edge *edge = edge_new(11);
@@ -603,6 +654,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_end_of_ring),
         cmocka_unit_test(test_damaged_ring),
+        cmocka_unit_test(test_damaged_header),
         cmocka_unit_test(test_outcome_of_no_session),
         cmocka_unit_test(test_damaged_log_and_shorter_ring),
         cmocka_unit_test(test_many_damaged_batches),
