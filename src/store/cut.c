@@ -206,14 +206,11 @@ static int cut_check(const struct chunk_cut_request *order) {
 static int cut_next(struct ost *ost, struct request *request) {
     const struct chunk_cut_request *order = &request->call->request.chunk_cut;
     struct chunk_id id = {order->ino, order->generation, request->cursor};
-    struct kv_key from = chunk_head_key(&id);
-    struct chunk_id after = {order->ino, order->generation, (UINT64_MAX >> STORE_INDEX_BITS)};
-    struct kv_key to = chunk_head_key(&after);
     struct kv_cursor cursor;
     struct bytes value;
     struct store_head head;
 
-    kv_cursor_init(&cursor, &from, &to);
+    request_walk(request, &id, &cursor);
     int r = kv_next(ost->kv, &cursor, &value);
     if (r < 0) {
         request_walked(request, r, &cursor);

@@ -42,15 +42,12 @@ static void length_count(struct request *request, const struct store_head *head,
 /* The next head at or behind the cursor; -ERR_NOT_FOUND at the end. */
 static int length_next(struct ost *ost, struct request *request) {
     const struct chunk_length_request *order = &request->call->request.chunk_length;
-    struct chunk_id id = {order->ino, order->generation, request->cursor};
-    struct chunk_id after = {order->ino, order->generation, UINT64_MAX >> STORE_INDEX_BITS};
-    struct kv_key from = chunk_head_key(&id);
-    struct kv_key to = chunk_head_key(&after);
+    const struct chunk_id file = {order->ino, order->generation, 0};
     struct kv_cursor cursor;
     struct store_head head;
     struct bytes value;
 
-    kv_cursor_init(&cursor, &from, &to);
+    request_walk(request, &file, &cursor);
     int r = kv_next(ost->kv, &cursor, &value);
     if (r < 0) {
         request_walked(request, r, &cursor);

@@ -11,10 +11,7 @@ enum { REMOVE_STEPS = 4 };
  * do not wait with it, as many deleted ones may lie between. -ERR_NOT_FOUND: there are none. */
 static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_next) {
     const struct chunk_delete_request *order = &request->call->request.chunk_delete;
-    struct chunk_id id = {order->ino, order->generation, request->cursor};
-    struct chunk_id after = {order->ino, order->generation, UINT64_MAX >> STORE_INDEX_BITS};
-    struct kv_key from = chunk_head_key(&id);
-    struct kv_key to = chunk_head_key(&after);
+    const struct chunk_id file = {order->ino, order->generation, 0};
     struct kv_cursor cursor;
     struct bytes value;
     uint32_t count = 0;
@@ -22,7 +19,7 @@ static int remove_begin(struct ost *ost, struct request *request, uint64_t *ret_
     int r = 0;
 
     change_begin(&ost->change, ost->kv);
-    kv_cursor_init(&cursor, &from, &to);
+    request_walk(request, &file, &cursor);
     while (r == 0 && count < ost->options.step_segments) {
         r = kv_next(ost->kv, &cursor, &value);
         if (r == 0) {

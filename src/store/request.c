@@ -149,11 +149,27 @@ bool request_stops(struct ost *ost, struct request *request, int r) {
     return r != 0;
 }
 
+void request_walk(struct request *request, const struct chunk_id *file,
+                  struct kv_cursor *ret_cursor) {
+    struct chunk_id id = {file->ino, file->generation, request->cursor};
+    struct chunk_id after = {file->ino, file->generation, UINT64_MAX >> STORE_INDEX_BITS};
+    struct kv_key from = chunk_head_key(&id);
+    struct kv_key to = chunk_head_key(&after);
+
+    kv_cursor_init(ret_cursor, &from, &to);
+    if (request->walk_kept) {
+        *ret_cursor = request->walk;
+        request->walk_kept = false;
+    }
+}
+
 void request_walked(struct request *request, int r, const struct kv_cursor *cursor) {
     if (r == -ERR_PENDING) {
         uint64_t chunk = kv_key_split(&cursor->key).index >> STORE_INDEX_BITS;
 
         request->cursor = MAX(request->cursor, chunk);
+        request->walk = *cursor;
+        request->walk_kept = true;
     }
 }
 

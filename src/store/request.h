@@ -50,7 +50,8 @@ struct request {
     uint64_t cursor; /* how far it got; a block of the range, a chunk */
     uint64_t sum;
     uint64_t more;
-    struct kv_cursor walk; /* fsck: the last row that it looked at */
+    struct kv_cursor walk; /* fsck: the last row that it looked at; else where a walk waits, */
+    bool walk_kept;        /* if it does */
 
     /* Reads and writes of data. */
     struct chunk_id id;
@@ -83,8 +84,10 @@ void request_sync(struct ost *ost, struct request *request, uint64_t position);
 /* r of a kv call or a helper: waits, finishes with the error, or neither when r is 0. True: done
  * with this run. */
 bool request_stops(struct ost *ost, struct request *request, int r);
-/* A walk over chunks that waits goes on at the one that it had come to, not at those before it,
- * which are deleted. */
+/* A walk over the rows of a file from the head of chunk request->cursor on. One that waits goes on
+ * at the row that it had come to, not at those before it, which are deleted. */
+void request_walk(struct request *request, const struct chunk_id *file,
+                  struct kv_cursor *ret_cursor);
 void request_walked(struct request *request, int r, const struct kv_cursor *cursor);
 /* Begins the transaction that the request ends in, and whose staging cannot fail but with the log.
  * REQUEST_WAITS: it has no room yet, and runs again later. -ERR_NO_SPACE, -ERR_BUSY. */

@@ -140,11 +140,41 @@ static void test_cut_then_deleted(void **state) {
     ost_world_free(world);
 }
 
+/* Likewise within a chunk, whose head is gone, too. */
+static void test_long_chunk_deleted(void **state) {
+    static uint8_t data[BLOCK_BYTES];
+    struct ost_world *world = world_of_cold_rows(1, 1);
+    const struct chunk_cut_request order = {
+        .ino = {7}, .generation = 1, .chunk_bytes = CHUNK_BYTES_MAX, .truncate_seq = 1};
+    const struct chunk_length_request length = {.ino = {7}, .generation = 1};
+    struct ost_place place = {
+        .ino = {7}, .generation = 1, .chunk_bytes = CHUNK_BYTES_MAX, .size = BLOCK_BYTES};
+
+    (void)state;
+    for (uint32_t i = 0; i < 300; i++) {
+        place.offset = i * SEGMENT_BYTES;
+        assert_int_equal(ost_world_write(world, &place, data), 0);
+    }
+    ost_world_stop(world);
+    assert_int_equal(ost_world_open(world, problem), 0);
+    ost_world_attach(world);
+    cut(world, &order);
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_LENGTH);
+    call->call.request.chunk_length = length;
+    assert_int_equal(ost_call_run(call), 0);
+    assert_int_equal(call->call.reply.chunk_length.bytes_used, 0);
+    ost_world_delete(world, (struct ino){7}, 1);
+    assert_int_equal(ost_world_fsck(world), 1);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given_up_with_blocks),
         cmocka_unit_test(test_cold_walks),
         cmocka_unit_test(test_cut_then_deleted),
+        cmocka_unit_test(test_long_chunk_deleted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
