@@ -55,9 +55,9 @@ static void worker_fresh(struct store *store) {
     worker_bind(&store->worker);
 }
 
-/* What is posted from inside a step has its turn behind it. */
+/* What is posted from inside a step has its turn behind it: also of one that the machine runs. */
 static void actors_run(struct store *store) {
-    if (store->running) {
+    if (store->running || store->worker.in_step) {
         return;
     }
     store->running = true;
@@ -160,7 +160,7 @@ void store_post(struct store *store, struct store_call *call) {
         header->sequence = store->next_sequence++;
         header->floor = header->sequence;
     }
-    if (!store->running) {
+    if (!store->running && !store->worker.in_step) {
         worker_bind(&store->worker);
     }
     actor_post(ost_actor(store->ost), &call->call.message);
