@@ -108,6 +108,8 @@ static int gone_trim(struct transaction *transaction, uint64_t *ret_floor) {
     int r;
 
     kv_cursor_init(&cursor, &from, &to);
+    cursor = group->sessions.trim_waits ? group->sessions.trim : cursor;
+    group->sessions.trim_waits = false;
     while ((r = transaction_next(transaction, &cursor, &value)) == 0) {
         const struct session_row *row;
 
@@ -120,6 +122,8 @@ static int gone_trim(struct transaction *transaction, uint64_t *ret_floor) {
             return transaction_delete(transaction, &cursor.key);
         }
     }
+    group->sessions.trim = cursor;
+    group->sessions.trim_waits = r == -ERR_PENDING;
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 

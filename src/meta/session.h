@@ -9,6 +9,7 @@
  * Thread: the group's.  Memory: sessions_max of them, taken by sessions_init. */
 #pragma once
 #include "base/list.h"
+#include "kv/kv.h"
 #include "meta/group_format.h"
 #include "rpc/session_counters.h"
 
@@ -48,7 +49,9 @@ struct sessions {
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */
     uint32_t evicting_count;
-    uint32_t gone_count; /* rows of state GONE */
+    uint32_t gone_count;   /* rows of state GONE */
+    struct kv_cursor trim; /* where the walk to the oldest of them waits, */
+    bool trim_waits;       /* if it does */
 };
 
 MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);

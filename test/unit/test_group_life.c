@@ -798,6 +798,31 @@ static void test_gives_up_what_it_holds(void **state) {
     }
 }
 
+/* Sessions end, and the names of more that ended earlier make way than are known to have been
+ * read. */
+static void test_many_sessions_end(void **state) {
+    const struct bench_options options = {
+        .seed = 8, .cold_per_mille = 1000, .warm_sets = 8, .gone_sessions_max = 300};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_session *who = &bench->sessions[1];
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < 600; i++) {
+        if (i == 300) {
+            bench_stop_and_start(bench);
+            bench_attach(bench, 0);
+            bench_attach(bench, 1);
+        }
+        bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
+        call.request.session_evict = (struct session_evict_request){who->id, who->incarnation};
+        assert_int_equal(bench_run(bench, &call), 0);
+        *who = (struct bench_session){.id = ++bench->next_session_id, .incarnation = 7};
+        bench_attach(bench, 1);
+    }
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kill_in_flight),
@@ -814,6 +839,7 @@ int main(void) {
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_attach_to_another_term),
         cmocka_unit_test(test_gives_up_what_it_holds),
+        cmocka_unit_test(test_many_sessions_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
