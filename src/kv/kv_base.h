@@ -25,7 +25,9 @@ enum { KV_BASE_COMMIT_ROWS_MAX = 65536 };
  * thread, not inside commit). A read that began before it sees the base without it until read_end:
  * call that before letting go of the rows. Rows are sorted by key, each key once, at most
  * KV_BASE_COMMIT_ROWS_MAX; they and their values are the caller's and stay until done. A commit
- * takes effect as a whole or, with a result below 0, not at all. */
+ * takes effect as a whole or, with a result below 0, not at all: -ERR_NO_SPACE lets it be given
+ * again. After another result the base may take no more commits and reads, all -ERR_IO, as the
+ * disk may hold the commit or not; the next open finds all of it or nothing, and keeps to that. */
 struct kv_base_commit {
     struct env_job job;   /* the base's */
     struct kv_base *base; /* the base's */

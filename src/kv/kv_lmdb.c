@@ -32,7 +32,10 @@ enum {
     FORMAT_KEY_BYTES = KV_KEY_BYTES + 1,
     WARM_ROWS = 64,       /* about four pages */
     FULL_BYTES = 1 << 20, /* with less left, a file system is full */
+    META_PAGES = 2,       /* LMDB's, the file's first */
+    META_BYTES = 512,     /* all that is in one */
 };
+#define MAKING_SUFFIX ".new"
 #define MAP_BYTES_MAX (1024 * GIB)
 #define MAP_BYTES_MIN (16 * GIB)
 
@@ -116,14 +119,13 @@ static MDB_val format_key_val(void) {
 }
 
 /* Inside a transaction that sees what is to be measured. */
-static int measure(struct kv_base *base, MDB_txn *txn) {
+static int measure(struct kv_base *base, MDB_txn *txn, uint64_t *ret_used_bytes) {
     MDB_stat stat;
     int r = mdb_stat(txn, base->table, &stat);
 
     if (r == 0) {
-        size_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-
-        atomic_store_explicit(&base->used_bytes, pages * stat.ms_psize, memory_order_relaxed);
+        *ret_used_bytes = (stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages) *
+                          (uint64_t)stat.ms_psize;
     }
     return r;
 }
@@ -170,31 +172,6 @@ static int file_complete(struct kv_base *base) {
     return r;
 }
 
-static int lmdb_open_file(struct kv_base *base) {
-    size_t map_bytes = MAP_BYTES_MAX;
-    int r = lmdb_open_mapped(base, map_bytes);
-
-    while (r == ENOMEM && map_bytes > MAP_BYTES_MIN) {
-        map_bytes /= 2;
-        r = lmdb_open_mapped(base, map_bytes);
-    }
-    if (r == 0) {
-        measure_file(base);
-        r = file_complete(base);
-    }
-    if (r == 0) {
-        r = mdb_txn_begin(base->lmdb, NULL, MDB_RDONLY, &base->read);
-    }
-    if (r == 0) {
-        base->reading = true;
-        r = mdb_dbi_open(base->read, NULL, 0, &base->table);
-    }
-    if (r == 0) {
-        r = mdb_cursor_open(base->read, base->table, &base->cursor);
-    }
-    return r == 0 ? measure(base, base->read) : r;
-}
-
 /* Makes the names of a directory durable. */
 static int directory_sync(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -225,12 +202,13 @@ static int directories_sync(const struct kv_base *base) {
     return r;
 }
 
-static int format_write(struct kv_base *base) {
+static int format_write(MDB_env *lmdb) {
     uint8_t row[FORMAT_ROW_BYTES];
     MDB_val key = format_key_val();
     MDB_val value = {sizeof row, row};
     MDB_txn *txn;
-    int r = mdb_txn_begin(base->lmdb, NULL, 0, &txn);
+    MDB_dbi table;
+    int r = mdb_txn_begin(lmdb, NULL, 0, &txn);
 
     if (r != 0) {
         return r;
@@ -238,13 +216,98 @@ static int format_write(struct kv_base *base) {
     memcpy(row, format_magic, FORMAT_MAGIC_BYTES);
     store_le32(row + FORMAT_VERSION_AT, FORMAT_VERSION);
     store_le32(row + FORMAT_CRC_AT, crc32c(0, row, FORMAT_CRC_AT));
-    r = mdb_put(txn, base->table, &key, &value, 0);
+    r = mdb_dbi_open(txn, NULL, 0, &table);
+    if (r == 0) {
+        r = mdb_put(txn, table, &key, &value, 0);
+    }
     if (r != 0) {
         mdb_txn_abort(txn);
         return r;
     }
-    r = mdb_txn_commit(txn);
+    return mdb_txn_commit(txn);
+}
+
+/* LMDB can't open a file whose making was cut, so the file gets its name when it is whole. */
+static int file_create(const struct kv_base *base) {
+    char path[PATH_BYTES_MAX + sizeof MAKING_SUFFIX];
+    MDB_env *lmdb;
+    int r = mdb_env_create(&lmdb);
+
+    if (r != 0) {
+        return r;
+    }
+    (void)snprintf(path, sizeof path, "%s" MAKING_SUFFIX, base->path);
+    (void)unlink(path);
+    r = mdb_env_open(lmdb, path, MDB_NOSUBDIR | MDB_NOLOCK, FILE_MODE);
+    if (r == 0) {
+        r = format_write(lmdb);
+    }
+    mdb_env_close(lmdb);
+    return r == 0 && rename(path, base->path) < 0 ? errno : r;
+}
+
+/* A process that was killed, or told of an error, may have left meta pages in the page cache that
+ * are not on disk, or the other way round. Who reads them builds on them, so they are written
+ * again; and the names, too. */
+static int file_settle(const struct kv_base *base) {
+    mdb_filehandle_t file;
+    MDB_stat stat;
+    int r = mdb_env_get_fd(base->lmdb, &file);
+
+    if (r == 0) {
+        r = mdb_env_stat(base->lmdb, &stat);
+    }
+    for (off_t i = 0; r == 0 && i < META_PAGES; i++) {
+        uint8_t meta[META_BYTES];
+        off_t at = i * (off_t)stat.ms_psize;
+        ssize_t size = pread(file, meta, sizeof meta, at);
+
+        if (size == sizeof meta) {
+            size = pwrite(file, meta, sizeof meta, at);
+        }
+        if (size != sizeof meta) {
+            r = size < 0 ? errno : EIO;
+        }
+    }
+    if (r == 0) {
+        r = mdb_env_sync(base->lmdb, 1);
+    }
     return r == 0 ? directories_sync(base) : r;
+}
+
+static int lmdb_open_file(struct kv_base *base) {
+    size_t map_bytes = MAP_BYTES_MAX;
+    int r = lmdb_open_mapped(base, map_bytes);
+
+    while (r == ENOMEM && map_bytes > MAP_BYTES_MIN) {
+        map_bytes /= 2;
+        r = lmdb_open_mapped(base, map_bytes);
+    }
+    if (r == 0) {
+        measure_file(base);
+        r = file_complete(base);
+    }
+    return r == 0 ? file_settle(base) : r;
+}
+
+static int lmdb_open_rows(struct kv_base *base) {
+    uint64_t used_bytes;
+    int r = mdb_txn_begin(base->lmdb, NULL, MDB_RDONLY, &base->read);
+
+    if (r == 0) {
+        base->reading = true;
+        r = mdb_dbi_open(base->read, NULL, 0, &base->table);
+    }
+    if (r == 0) {
+        r = mdb_cursor_open(base->read, base->table, &base->cursor);
+    }
+    if (r == 0) {
+        r = measure(base, base->read, &used_bytes);
+    }
+    if (r == 0) {
+        atomic_store_explicit(&base->used_bytes, used_bytes, memory_order_relaxed);
+    }
+    return r;
 }
 
 static int format_check(struct kv_base *base, char ret_problem[PROBLEM_BYTES]) {
@@ -255,7 +318,7 @@ static int format_check(struct kv_base *base, char ret_problem[PROBLEM_BYTES]) {
 
     if (r == MDB_NOTFOUND && mdb_stat(base->read, base->table, &stat) == 0 &&
         stat.ms_entries == 0) {
-        r = format_write(base);
+        r = format_write(base->lmdb);
         return r == 0 ? 0 : lmdb_problem(ret_problem, base, r);
     }
     if (r == MDB_NOTFOUND) {
@@ -321,7 +384,13 @@ static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret
     if (r < 0) {
         (void)problem_set(ret_problem, r, "%s: %s", options->directory, err_text(r));
     } else {
-        r = lmdb_open_file(base);
+        r = access(base->path, F_OK) < 0 && errno == ENOENT ? file_create(base) : 0;
+        if (r == 0) {
+            r = lmdb_open_file(base);
+        }
+        if (r == 0) {
+            r = lmdb_open_rows(base);
+        }
         r = r == 0 ? format_check(base, ret_problem) : lmdb_problem(ret_problem, base, r);
     }
     if (r < 0) {
@@ -483,11 +552,26 @@ static int rows_commit(struct kv_base *base, MDB_txn *txn, const struct kv_base_
     return r;
 }
 
+/* After a meta page that it could not write LMDB takes no more transactions: a later one might
+ * build on a page that is there or not. */
+static bool is_dead(struct kv_base *base) {
+    MDB_txn *txn;
+    int r = mdb_txn_begin(base->lmdb, NULL, 0, &txn);
+
+    if (r == 0) {
+        mdb_txn_abort(txn);
+    }
+    return r == MDB_PANIC;
+}
+
 /* LMDB calls it EIO, too, when the file system takes a part of a write only, being full then. */
 static int commit_error(struct kv_base *base, int lmdb_result) {
     struct statvfs space;
     mdb_filehandle_t file;
 
+    if (lmdb_result != 0 && is_dead(base)) {
+        return -ERR_IO;
+    }
     if (lmdb_result == EIO && mdb_env_get_fd(base->lmdb, &file) == 0 &&
         fstatvfs(file, &space) == 0 && space.f_bavail * space.f_frsize < FULL_BYTES) {
         return -ERR_NO_SPACE;
@@ -498,19 +582,23 @@ static int commit_error(struct kv_base *base, int lmdb_result) {
 static void lmdb_commit_run(struct env_job *job) {
     struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
     struct kv_base *base = commit->base;
+    uint64_t used_bytes;
     MDB_txn *txn;
     int r = mdb_txn_begin(base->lmdb, NULL, 0, &txn);
 
     if (r == 0) {
         r = rows_commit(base, txn, commit);
         if (r == 0) {
-            r = measure(base, txn);
+            r = measure(base, txn, &used_bytes);
         }
         if (r == 0) {
             r = mdb_txn_commit(txn);
         } else {
             mdb_txn_abort(txn);
         }
+    }
+    if (r == 0) {
+        atomic_store_explicit(&base->used_bytes, used_bytes, memory_order_relaxed);
     }
     measure_file(base);
     commit->result = commit_error(base, r);
