@@ -38,6 +38,8 @@ enum {
 #define MAKING_SUFFIX ".new"
 #define MAP_BYTES_MAX (1024 * GIB)
 #define MAP_BYTES_MIN (16 * GIB)
+/* Room for three of the largest commits: a commit may not use what the last two have freed. */
+#define RESERVE_BYTES (3 * 100000ull * BLOCK_BYTES)
 
 static const uint8_t format_key[FORMAT_KEY_BYTES] = {
     0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
@@ -57,6 +59,7 @@ struct kv_base {
     bool reading; /* the transaction is open, not reset */
     struct env *env;
     uint64_t memory_bytes;
+    uint64_t used_bytes_max;     /* without the reserve */
     _Atomic uint64_t used_bytes; /* pages that hold rows */
     _Atomic uint64_t file_bytes;
     char path[PATH_BYTES_MAX];
@@ -154,6 +157,7 @@ static int lmdb_open_mapped(struct kv_base *base, size_t map_bytes) {
         mdb_env_close(base->lmdb);
         base->lmdb = NULL;
     }
+    base->used_bytes_max = map_bytes - MIN(map_bytes / 8, RESERVE_BYTES);
     return r;
 }
 
@@ -275,8 +279,7 @@ static int file_settle(const struct kv_base *base) {
     return r == 0 ? directories_sync(base) : r;
 }
 
-static int lmdb_open_file(struct kv_base *base) {
-    size_t map_bytes = MAP_BYTES_MAX;
+static int lmdb_open_file(struct kv_base *base, size_t map_bytes) {
     int r = lmdb_open_mapped(base, map_bytes);
 
     while (r == ENOMEM && map_bytes > MAP_BYTES_MIN) {
@@ -386,7 +389,7 @@ static int lmdb_open(const struct kv_base_options *options, struct kv_base **ret
     } else {
         r = access(base->path, F_OK) < 0 && errno == ENOENT ? file_create(base) : 0;
         if (r == 0) {
-            r = lmdb_open_file(base);
+            r = lmdb_open_file(base, options->map_bytes ? options->map_bytes : MAP_BYTES_MAX);
         }
         if (r == 0) {
             r = lmdb_open_rows(base);
@@ -579,6 +582,13 @@ static int commit_error(struct kv_base *base, int lmdb_result) {
     return error_of(lmdb_result);
 }
 
+/* In a map that is full to its end nothing can be deleted either. */
+static int reserve_keep(struct kv_base *base, uint64_t used_bytes) {
+    bool grows = used_bytes > atomic_load_explicit(&base->used_bytes, memory_order_relaxed);
+
+    return grows && used_bytes > base->used_bytes_max ? MDB_MAP_FULL : 0;
+}
+
 static void lmdb_commit_run(struct env_job *job) {
     struct kv_base_commit *commit = CONTAINER_OF(job, struct kv_base_commit, job);
     struct kv_base *base = commit->base;
@@ -590,6 +600,9 @@ static void lmdb_commit_run(struct env_job *job) {
         r = rows_commit(base, txn, commit);
         if (r == 0) {
             r = measure(base, txn, &used_bytes);
+        }
+        if (r == 0) {
+            r = reserve_keep(base, used_bytes);
         }
         if (r == 0) {
             r = mdb_txn_commit(txn);

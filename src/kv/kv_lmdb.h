@@ -9,7 +9,8 @@
  * process as well.
  *
  * Limit: the file may grow to 1 TiB, or to as much as could be mapped at open when the address
- * space of the process is limited (16 GiB at least); -ERR_NO_SPACE then. */
+ * space of the process is limited (16 GiB at least). An eighth, 1.2 GB at most, is kept for commits
+ * that delete; others get -ERR_NO_SPACE. */
 #pragma once
 #include "kv/kv_base.h"
 
