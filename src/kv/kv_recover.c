@@ -23,19 +23,6 @@ struct kv_key kv_outcome_key(struct session_id session, uint64_t sequence) {
                                               .index = sequence});
 }
 
-/* How many operations a record has. */
-static int operation_count(const struct log_record *record) {
-    struct bytes body = record_body(record);
-    struct record_operation operation;
-    int count = 0;
-    int r;
-
-    while ((r = record_next(&body, &operation)) == 0) {
-        count++;
-    }
-    return r == -ERR_NOT_FOUND ? count : r;
-}
-
 static int pool_grow(struct kv *kv) {
     ptrdiff_t moved_bytes;
     char line[256];
@@ -138,7 +125,7 @@ static int replay_body(struct kv_replay *replay, const struct log_record *record
     bool counted = record->position >= replay->kv->log.superblock.counted_from;
     struct bytes body = record_body(record);
     struct record_operation operation;
-    int r = operation_count(record);
+    int r = record_count(body);
 
     if (r >= 0 && counted && (r == 0 || (uint32_t)r != record->operation_count)) {
         r = -ERR_MALFORMED;

@@ -5,6 +5,7 @@
 #include "kv/log_format.h"
 
 /* One operation of a record; data points into the record. */
+/* Only what is of its kind is set. */
 struct record_operation {
     uint8_t kind;
     struct kv_key key;         /* PUT, DELETE, PATCH */
@@ -33,6 +34,8 @@ size_t record_write_drop(const uint8_t *at, struct session_id session);
 /* The operation at the front of *body, which moves on behind it. -ERR_NOT_FOUND at the end,
  * -ERR_MALFORMED for what is no operation. */
 MUST_CHECK int record_next(struct bytes *body, struct record_operation *ret_operation);
+/* How many there are; -ERR_MALFORMED unless all are whole. */
+MUST_CHECK int record_count(struct bytes body);
 
 /* Of a record whose header, but for its crc, is here, and whose body is there. */
 uint32_t record_crc(const struct log_record *header, const void *body, uint32_t previous_crc);
