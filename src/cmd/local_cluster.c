@@ -1,11 +1,9 @@
 /* Putting a cluster together in one process, and taking it apart. */
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
-#include "cmd/local_mark.h"
-#include "cmd/local_wait.h"
+#include "cmd/local_internal.h"
 #include "env/env_fault.h"
 #include "env/env_system.h"
-#include "kv/kv_lmdb.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,41 +12,6 @@
 enum { TICK_MS = 10, SLOW_TICKS = 10, REST_MS = 100, GO_ON_MS = 1 };
 /* How long the end of the session may take once a target has failed. */
 #define FAILED_WAIT_NS (2 * NS_PER_S)
-
-/* One that calls others has an rpc of its own, so that sequences are its own. */
-struct local_cluster {
-    struct config config;
-    struct env *env;
-    struct env_lock *lock;
-    struct cluster_map *map;
-    struct transport_inproc *transport;
-    struct rpc *manager_rpc;
-    struct rpc *group_rpc;
-    struct rpc *client_rpc;
-    struct rpc *asker_rpc;
-    struct actor asker; /* origin of local_cluster_ask */
-    struct manager *manager;
-    struct group *group;
-    struct ost *osts[CONFIG_OSTS_MAX];
-    char ring_names[LOCAL_TARGETS_MAX][LOCAL_RING_NAME_BYTES]; /* used as long as all is open */
-    uint32_t ring_count;
-    char ost_names[CONFIG_OSTS_MAX][16]; /* these two likewise */
-    char ost_data_paths[CONFIG_OSTS_MAX][32];
-    uint32_t ost_count;
-    struct shoal_client *client;
-    struct env_tick tick;
-    uint32_t ticks;
-    bool ticking;
-    bool accept_loss;
-    bool serving;
-    bool stopped; /* each of its parts has ended by itself */
-    bool entered; /* the opener's thread */
-    struct local_mark mark;
-    bool died;                                 /* the daemon before */
-    struct waiting session_begin, session_end; /* may outlast their waits */
-    char *root;
-    void (*log)(const char *line);
-};
 
 int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
     switch (target) {
@@ -157,38 +120,6 @@ static void tick_fire(struct env_tick *tick) {
     }
 }
 
-static void cluster_log(void *context, const char *line) {
-    struct local_cluster *cluster = context;
-
-    if (cluster->log) {
-        cluster->log(line);
-    }
-}
-
-static struct kv_options kv_options_of(struct local_cluster *cluster, uint32_t target,
-                                       const char *name) {
-    const struct config *config = &cluster->config;
-    char *ring_name = cluster->ring_names[cluster->ring_count++];
-    struct kv_options options = {
-        .env = cluster->env,
-        .directory = name,
-        .shared_name = ring_name,
-        .ring_expected = cluster->mark.rings_left,
-        .accept_loss = cluster->accept_loss,
-        .base = &kv_lmdb_ops,
-        .root = cluster->root,
-        .disk_log_bytes = config->disk_log_bytes,
-        .base_memory_bytes = config->base_memory_bytes,
-        .sync_interval_ns = NS_PER_S,
-        .log = cluster_log,
-        .log_context = cluster,
-    };
-
-    local_target_owner(config, target, options.owner_id);
-    local_target_ring(config, name, ring_name);
-    return options;
-}
-
 static void asker_step(struct actor *actor, struct message *first) {
     (void)actor;
     while (first) {
@@ -232,84 +163,6 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
     return rpc_new(&options, ret_rpc);
 }
 
-static int open_manager(struct local_cluster *cluster, char problem[256]) {
-    struct manager_options options = {
-        .env = cluster->env,
-        .kv = kv_options_of(cluster, LOCAL_MANAGER_ID, "manager"),
-        .rpc = cluster->manager_rpc,
-        .map = cluster->map,
-        .target = {LOCAL_MANAGER_ID},
-        .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
-    };
-
-    options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
-    options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
-    options.kv.changes_bytes_max = 16 * MIB;
-    int r = manager_open(&options, &cluster->manager, problem);
-    return r < 0 ? r
-                 : transport_inproc_add(cluster->transport, options.target,
-                                        manager_actor(cluster->manager));
-}
-
-static int open_group(struct local_cluster *cluster, char problem[256]) {
-    struct group_options options = {
-        .env = cluster->env,
-        .kv = kv_options_of(cluster, LOCAL_MDT_ID, "mdt0"),
-        .map = cluster->map,
-        .target = {LOCAL_MDT_ID},
-        .rpc = cluster->group_rpc,
-        .root_mode = 0755,
-        /* Those of a killed predecessor besides, until its session has ended. */
-        .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
-        .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
-        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
-    };
-
-    options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
-    options.kv.ring_bytes_name = "mdt_ring_bytes";
-    options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
-    int r = group_open(&options, &cluster->group, problem);
-    return r < 0 ? r
-                 : transport_inproc_add(cluster->transport, options.target,
-                                        group_actor(cluster->group));
-}
-
-static int open_ost(struct local_cluster *cluster, uint32_t index, char problem[256]) {
-    char *name = cluster->ost_names[index];
-    char *data = cluster->ost_data_paths[index];
-    struct target_id target = {LOCAL_OST_ID_FIRST + index};
-
-    snprintf(name, sizeof cluster->ost_names[index], "ost%u", index);
-    snprintf(data, sizeof cluster->ost_data_paths[index], "ost%u/data", index);
-    struct ost_options options = {
-        .env = cluster->env,
-        .kv = kv_options_of(cluster, target.value, name),
-        .data_path = data,
-        .target = target,
-        .data_bytes_max = cluster->config.data_bytes_max,
-        .keep_free_bytes = cluster->config.keep_free_bytes,
-        .file_system_shares = cluster->config.ost_count,
-        .cache_bytes = cluster->config.cache_bytes,
-        .unsigned_allowed = true,
-        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
-        .log = cluster_log,
-        .log_context = cluster,
-    };
-
-    options.kv.ring_bytes = cluster->config.ost_ring_bytes;
-    options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
-    options.kv.ring_bytes_name = "ost_ring_bytes";
-    options.kv.ring_data_bytes_name = "ost_ring_data_bytes";
-    options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
-    int r = cluster->env->ops->directory_make(cluster->env, name);
-    r = r < 0 ? r : ost_open(&options, &cluster->osts[index], problem);
-    if (r == 0) {
-        cluster->ost_count = index + 1;
-        r = transport_inproc_add(cluster->transport, target, ost_actor(cluster->osts[index]));
-    }
-    return r;
-}
-
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
     int r = transport_inproc_new(CONFIG_OSTS_MAX + 4, &cluster->transport);
 
@@ -318,11 +171,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     r = r < 0 ? r : make_rpc(cluster, &cluster->group_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->client_rpc);
     r = r < 0 ? r : make_rpc(cluster, &cluster->asker_rpc);
-    r = r < 0 ? r : open_manager(cluster, problem);
-    r = r < 0 ? r : open_group(cluster, problem);
-    for (uint32_t i = 0; i < cluster->config.ost_count && r == 0; i++) {
-        r = open_ost(cluster, i, problem);
-    }
+    r = r < 0 ? r : local_targets_open(cluster, problem);
     return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
@@ -510,16 +359,13 @@ void local_cluster_close(struct local_cluster *cluster) {
     if (cluster->serving) {
         env_service_stop(cluster->env);
     }
+    local_targets_opened(cluster);
     if (cluster->entered) {
         local_cluster_thread_leave(cluster);
         env_thread_leave(cluster->env);
     }
     client_free(cluster->client);
-    for (uint32_t i = 0; i < cluster->ost_count; i++) {
-        (cluster->stopped ? ost_close : ost_abandon)(cluster->osts[i]);
-    }
-    (cluster->stopped ? group_close : group_abandon)(cluster->group);
-    (cluster->stopped ? manager_close : manager_abandon)(cluster->manager);
+    local_targets_close(cluster);
     rpc_free(cluster->asker_rpc);
     rpc_free(cluster->client_rpc);
     rpc_free(cluster->group_rpc);

@@ -1,0 +1,264 @@
+/* Opening the targets of a cluster, side by side: each replays a log of its own, and two of them
+ * share nothing but the env. There are as many threads as targets, up to one a processor or
+ * OPENERS_MIN, as some of them wait for a disk; each takes the next target that nobody has taken.
+ *
+ * A target that reads a cold base has I/O under way when it is open. That belongs to the thread
+ * that opened it, which stays until it has ended, but looks at it only once all targets can be
+ * called: its completion runs the target's step. */
+#include "cmd/local_internal.h"
+#include "env/env_crew.h"
+#include "env/env_process.h"
+#include "kv/kv_lmdb.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TARGET_MANAGER, TARGET_GROUP, TARGET_OST_FIRST };
+enum { OPENERS_MIN = 8 };
+
+static void line_say(const struct local_cluster *cluster, const char *line) {
+    if (cluster->log) {
+        cluster->log(line);
+    }
+}
+
+/* Until all are open only the thread that opens a target says something of it. */
+static void target_log(void *context, const char *line) {
+    struct local_target *target = context;
+    size_t size = strlen(line) + 1;
+    char *lines = target->says_at_once ? NULL : realloc(target->lines, target->lines_bytes + size);
+
+    if (!lines) {
+        line_say(target->cluster, line);
+        return;
+    }
+    memcpy(lines + target->lines_bytes, line, size);
+    target->lines = lines;
+    target->lines_bytes += size;
+}
+
+static void lines_say(struct local_target *target) {
+    for (size_t at = 0; at < target->lines_bytes; at += strlen(target->lines + at) + 1) {
+        line_say(target->cluster, target->lines + at);
+    }
+    free(target->lines);
+    target->lines = NULL;
+    target->lines_bytes = 0;
+    target->says_at_once = true;
+}
+
+static struct kv_options kv_options_of(struct local_target *target, uint32_t id) {
+    struct local_cluster *cluster = target->cluster;
+    const struct config *config = &cluster->config;
+    struct kv_options options = {
+        .env = cluster->env,
+        .directory = target->name,
+        .shared_name = target->ring_name,
+        .ring_expected = cluster->mark.rings_left,
+        .accept_loss = cluster->accept_loss,
+        .base = &kv_lmdb_ops,
+        .root = cluster->root,
+        .disk_log_bytes = config->disk_log_bytes,
+        .base_memory_bytes = config->base_memory_bytes,
+        .sync_interval_ns = NS_PER_S,
+        .log = target_log,
+        .log_context = target,
+    };
+
+    local_target_owner(config, id, options.owner_id);
+    local_target_ring(config, target->name, target->ring_name);
+    return options;
+}
+
+static int open_manager(struct local_target *target) {
+    struct local_cluster *cluster = target->cluster;
+    struct manager_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(target, LOCAL_MANAGER_ID),
+        .rpc = cluster->manager_rpc,
+        .map = cluster->map,
+        .target = {LOCAL_MANAGER_ID},
+        .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
+    };
+
+    options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
+    options.kv.disk_log_bytes = LOCAL_MANAGER_LOG_BYTES;
+    options.kv.changes_bytes_max = 16 * MIB;
+    return manager_open(&options, &cluster->manager, target->problem);
+}
+
+static int open_group(struct local_target *target) {
+    struct local_cluster *cluster = target->cluster;
+    struct group_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(target, LOCAL_MDT_ID),
+        .map = cluster->map,
+        .target = {LOCAL_MDT_ID},
+        .rpc = cluster->group_rpc,
+        .root_mode = 0755,
+        /* Those of a killed predecessor besides, until its session has ended. */
+        .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
+        .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
+        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
+    };
+
+    options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
+    options.kv.ring_bytes_name = "mdt_ring_bytes";
+    options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
+    return group_open(&options, &cluster->group, target->problem);
+}
+
+static int open_ost(struct local_target *target, uint32_t index) {
+    struct local_cluster *cluster = target->cluster;
+    struct target_id id = {LOCAL_OST_ID_FIRST + index};
+    struct ost_options options = {
+        .env = cluster->env,
+        .kv = kv_options_of(target, id.value),
+        .data_path = target->data_path,
+        .target = id,
+        .data_bytes_max = cluster->config.data_bytes_max,
+        .keep_free_bytes = cluster->config.keep_free_bytes,
+        .file_system_shares = cluster->config.ost_count,
+        .cache_bytes = cluster->config.cache_bytes,
+        .unsigned_allowed = true,
+        .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
+        .log = target_log,
+        .log_context = target,
+    };
+
+    options.kv.ring_bytes = cluster->config.ost_ring_bytes;
+    options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
+    options.kv.ring_bytes_name = "ost_ring_bytes";
+    options.kv.ring_data_bytes_name = "ost_ring_data_bytes";
+    options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
+    int r = cluster->env->ops->directory_make(cluster->env, target->name);
+    return r < 0 ? r : ost_open(&options, &cluster->osts[index], target->problem);
+}
+
+static uint32_t target_count(const struct local_cluster *cluster) {
+    return TARGET_OST_FIRST + cluster->config.ost_count;
+}
+
+static void open_target(struct local_cluster *cluster, uint32_t index) {
+    struct local_target *target = &cluster->targets[index];
+
+    switch (index) {
+    case TARGET_MANAGER:
+        target->result = open_manager(target);
+        break;
+    case TARGET_GROUP:
+        target->result = open_group(target);
+        break;
+    default:
+        target->result = open_ost(target, index - TARGET_OST_FIRST);
+    }
+}
+
+static void open_taken(struct local_cluster *cluster) {
+    uint32_t index;
+
+    while ((index = atomic_fetch_add(&cluster->next_target, 1)) < target_count(cluster)) {
+        open_target(cluster, index);
+    }
+}
+
+/* Without a loop it leaves the work to the others. */
+static void opener_work(void *context) {
+    struct local_cluster *cluster = context;
+
+    if (env_thread_enter(cluster->env) == 0) {
+        local_cluster_thread_enter(cluster);
+        open_taken(cluster);
+    }
+}
+
+static void opener_leave(void *context) {
+    struct local_cluster *cluster = context;
+
+    if (worker_current()) {
+        local_cluster_thread_leave(cluster);
+        env_thread_leave(cluster->env);
+    }
+}
+
+static void names_make(struct local_cluster *cluster) {
+    for (uint32_t i = 0; i < target_count(cluster); i++) {
+        struct local_target *target = &cluster->targets[i];
+
+        target->cluster = cluster;
+        if (i < TARGET_OST_FIRST) {
+            snprintf(target->name, sizeof target->name, i == TARGET_MANAGER ? "manager" : "mdt0");
+        } else {
+            snprintf(target->name, sizeof target->name, "ost%u", i - TARGET_OST_FIRST);
+            snprintf(target->data_path, sizeof target->data_path, "ost%u/data",
+                     i - TARGET_OST_FIRST);
+        }
+    }
+}
+
+static int target_add(struct local_cluster *cluster, uint32_t index) {
+    switch (index) {
+    case TARGET_MANAGER:
+        return transport_inproc_add(cluster->transport, (struct target_id){LOCAL_MANAGER_ID},
+                                    manager_actor(cluster->manager));
+    case TARGET_GROUP:
+        return transport_inproc_add(cluster->transport, (struct target_id){LOCAL_MDT_ID},
+                                    group_actor(cluster->group));
+    default:
+        index -= TARGET_OST_FIRST;
+        return transport_inproc_add(cluster->transport,
+                                    (struct target_id){LOCAL_OST_ID_FIRST + index},
+                                    ost_actor(cluster->osts[index]));
+    }
+}
+
+/* By target: what each has said, whether it can be called, and the first error with its words. */
+static int gather(struct local_cluster *cluster, char problem[256]) {
+    int result = 0;
+
+    for (uint32_t i = 0; i < target_count(cluster); i++) {
+        struct local_target *target = &cluster->targets[i];
+
+        lines_say(target);
+        int r = target->result < 0 ? target->result : target_add(cluster, i);
+        if (r < 0 && result == 0) {
+            snprintf(problem, 256, "%s", target->problem);
+            result = r;
+        }
+    }
+    return result;
+}
+
+int local_targets_open(struct local_cluster *cluster, char problem[256]) {
+    unsigned threads = MAX(env_processors(), (unsigned)OPENERS_MIN);
+    const struct env_crew_options options = {.thread_count =
+                                                 MIN(threads, target_count(cluster)) - 1,
+                                             .work = opener_work,
+                                             .leave = opener_leave,
+                                             .context = cluster};
+
+    names_make(cluster);
+    cluster->ost_count = cluster->config.ost_count;
+    int r = env_crew_new(&options, &cluster->openers);
+    if (r < 0) {
+        return r;
+    }
+    open_taken(cluster);
+    env_crew_wait(cluster->openers);
+    r = gather(cluster, problem);
+    env_crew_release(cluster->openers);
+    return r;
+}
+
+void local_targets_opened(struct local_cluster *cluster) {
+    env_crew_free(cluster->openers);
+    cluster->openers = NULL;
+}
+
+void local_targets_close(struct local_cluster *cluster) {
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        (cluster->stopped ? ost_close : ost_abandon)(cluster->osts[i]);
+    }
+    (cluster->stopped ? group_close : group_abandon)(cluster->group);
+    (cluster->stopped ? manager_close : manager_abandon)(cluster->manager);
+}
