@@ -144,7 +144,8 @@ struct session_id group_session_id(const struct group *group, uint32_t index) {
 static uint32_t reply_draw(struct group *group) {
     uint32_t most = group->temper.reply_bytes_max;
 
-    return group->temper.pattern == PATTERN_FIXED || prng_chance(group->owner.prng, 1, 2)
+    return group->temper.pattern == PATTERN_FIXED || group->owner.holds_up ||
+                   prng_chance(group->owner.prng, 1, 2)
                ? MIN(most, (uint32_t)REPLY_BYTES)
            : prng_chance(group->owner.prng, 1, 2) ? most
                                                   : (uint32_t)prng_below(group->owner.prng, most);

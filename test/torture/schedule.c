@@ -186,7 +186,8 @@ static void life_play(struct seed *seed, uint64_t steps) {
     weather_draw(seed, &weather);
     for (size_t i = 0; i < seed->owner_count; i++) {
         seed->owners[i]->holds_up = seed->holds_up;
-        seed->owners[i]->may_flood = !seed->every_point;
+        /* A log that is to be filled must find memory. */
+        seed->owners[i]->may_flood = !seed->every_point && !seed->holds_up;
     }
     for (uint64_t i = 0; i < steps && !has_failed(seed); i++) {
         /* Messages of a batch are all handled before the engine goes on. */
