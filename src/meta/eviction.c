@@ -5,7 +5,7 @@
 #include "meta/move.h"
 #include <assert.h>
 
-enum { EVICTION_CLOSES_A_STEP = 32 };
+enum { EVICTION_CLOSES_A_STEP = 32, EVICTION_LOOKS_A_STEP = 128 };
 /* The writer's row, its moves as orders, and the file if that was its last. */
 static const struct kv_need close_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
@@ -61,17 +61,20 @@ void eviction_close_apply(struct group *group, struct session *session, struct i
     }
 }
 
-/* Ends one open: 0, or why not yet. */
-static int close_one(struct group *group, struct session *session, struct open_entry *entry) {
+enum close_result { CLOSED, WAITS, NO_SETTLE, NO_ROOM };
+
+/* Ends one open, or says why not yet. */
+static enum close_result close_one(struct group *group, struct session *session,
+                                   struct open_entry *entry) {
     struct transaction transaction;
     const struct inode_row *row = NULL;
     struct ino ino = entry->ino;
 
     if (settle_is_running(group, ino)) {
-        return -ERR_PENDING;
+        return WAITS;
     }
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need) < 0) {
-        return -ERR_PENDING;
+        return NO_ROOM;
     }
     int r = inode_get(&transaction, ino, &row);
     /* A damaged inode must not keep the session; its rows stay, for fsck to name. */
@@ -83,19 +86,20 @@ static int close_one(struct group *group, struct session *session, struct open_e
     bool fences = wrote || (row && entry->move_count > 0);
     if (r == 0 && fences && group->rpc) {
         transaction_abort(&transaction);
-        if (settle_has_room(group, ino)) {
-            settle_begin(group, ino, session);
+        if (!settle_has_room(group, ino)) {
+            return NO_SETTLE;
         }
-        return -ERR_PENDING;
+        settle_begin(group, ino, session);
+        return WAITS;
     }
     r = r < 0 ? r : eviction_close_stage(&transaction, session, ino, row);
     if (r < 0) {
         transaction_abort(&transaction);
-        return r;
+        return WAITS;
     }
     (void)transaction_commit(&transaction);
     eviction_close_apply(group, session, ino);
-    return 0;
+    return CLOSED;
 }
 
 /* The oldest names of ended sessions make way: a floor refuses them from then on. */
@@ -176,23 +180,50 @@ static void session_end(struct group *group, struct session *session) {
     group->moved = true;
 }
 
-static void session_step(struct group *group, struct session *session) {
+/* At first each open is looked at once, and those that wait go to the end: what needs no storage
+ * target is closed though one is away. From then on as many as can go on, from the front; a session
+ * may have very many. True: more can be done at once. */
+static bool opens_close(struct group *group, struct session *session) {
     struct list_node *node = list_first(&session->opens);
+    enum close_result result = CLOSED;
+    int looks = 0;
     int closed = 0;
 
+    if (!session->evict_began) {
+        session->evict_began = true;
+        session->evict_unseen = list_count(&session->opens);
+    }
+    while (node && closed < EVICTION_CLOSES_A_STEP && looks++ < EVICTION_LOOKS_A_STEP) {
+        struct open_entry *entry = CONTAINER_OF(node, struct open_entry, by_session);
+        struct list_node *next = list_next(&session->opens, node);
+
+        result = close_one(group, session, entry);
+        if (result == NO_ROOM || (result == NO_SETTLE && session->evict_unseen == 0)) {
+            return false;
+        }
+        if (session->evict_unseen > 0) {
+            session->evict_unseen--;
+            if (result != CLOSED) {
+                list_remove(node);
+                list_push_back(&session->opens, node);
+            }
+        }
+        closed += result == CLOSED;
+        node = next;
+    }
+    return node && (closed == EVICTION_CLOSES_A_STEP || session->evict_unseen > 0);
+}
+
+static void session_step(struct group *group, struct session *session) {
     if (session->evict_position > kv_synced_position(group->kv)) {
         group_sync_want(group, session->evict_position);
         return;
     }
-    while (node && closed < EVICTION_CLOSES_A_STEP) {
-        struct list_node *next = list_next(&session->opens, node);
+    bool again = opens_close(group, session);
 
-        closed += close_one(group, session, CONTAINER_OF(node, struct open_entry, by_session)) == 0;
-        node = next;
-    }
     if (list_is_empty(&session->opens)) {
         session_end(group, session);
-    } else if (node) {
+    } else if (again) {
         group_again(group);
     }
 }

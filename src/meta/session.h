@@ -37,6 +37,8 @@ struct session {
     struct session_failure failures[SESSION_FAILURES];
     struct list evict_calls; /* those who wait for the end of the eviction */
     uint64_t evict_position; /* of the row that says EVICTING; 0: not written yet */
+    bool evict_began;        /* to close opens, */
+    size_t evict_unseen;     /* of which it has not looked at so many yet */
     struct session_counters counters;
 };
 

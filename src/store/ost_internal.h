@@ -107,7 +107,8 @@ struct ost {
     uint64_t file_blocks;    /* as found at open */
     uint64_t file_label;     /* 0: none yet */
     bool was_empty;
-    uint64_t recovered; /* records that were not on disk at open: it serves when they are */
+    uint64_t recovered;       /* records that were not on disk at open: it serves when they are */
+    uint64_t fenced_position; /* of the newest record with a fence of this life; 0: none */
     struct ost_io grow_io;
     bool growing, grow_failed;
     uint64_t grow_failed_ns;

@@ -199,8 +199,10 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
         if (removes) {
             sessions_remove(&ost->sessions, fence.session);
         }
+        ost->fenced_position = kv_seal(ost->kv);
     }
-    *ret_position = kv_seal(ost->kv);
+    /* One that was there already needs no sync point of what others have written since. */
+    *ret_position = ost->fenced_position;
     return 0;
 }
 

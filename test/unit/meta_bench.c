@@ -105,6 +105,10 @@ static void ost_step(struct actor *actor, struct message *first) {
         memset(&call->reply, 0, sizeof call->reply);
         switch (call->header.opcode) {
         case OP_CHUNK_LENGTH:
+            if (ost->is_away) {
+                call_reply(call, -ERR_TIMED_OUT);
+                continue;
+            }
             ost_length(ost->bench, call);
             break;
         case OP_CHUNK_CUT:

@@ -35,6 +35,7 @@ struct bench_ost {
     struct target_id id;
     uint64_t position;
     uint64_t synced;
+    bool is_away;       /* answers no question for a length but that */
     bool holds_syncs;   /* answers none but by bench_sync_answer */
     bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];

@@ -126,10 +126,65 @@ static void test_opens_of_the_dead(void **state) {
     bench_free(files.bench);
 }
 
+enum { MANY_WRITERS = 200, MANY_READERS = 150 };
+
+/* A file of the session, open; a writer's is in chunks. */
+static void one_of_many(struct meta_bench *bench, uint32_t number) {
+    uint8_t name[2] = {(uint8_t)('A' + number / 60), (uint8_t)('A' + number % 60)};
+    bool writes = number >= MANY_READERS;
+    struct call call;
+
+    bench_prepare(bench, SESSION, OP_CREATE, &call);
+    call.request.create.parent = INO_ROOT;
+    call.request.create.name = (struct bytes){name, sizeof name};
+    call.request.create.mode = 0644;
+    call.request.create.open_flags = writes ? OPEN_WRITE : OPEN_READ;
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    if (writes) {
+        bench_prepare(bench, SESSION, OP_INLINE_CONVERT, &call);
+        call.request.inline_convert =
+            (struct inline_convert_request){.ino = ino, .stage = INLINE_CONVERT_BEGIN};
+        assert_int_equal(bench_run(bench, &call), 0);
+        bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    }
+}
+
+/* More opens than are looked at in a step, and a storage target that is away: what does not need it
+ * is closed at once, all else when it is back. */
+static void test_many_opens_of_the_dead(void **state) {
+    const struct bench_options options = {.seed = 32, .opens_max = 1024};
+    struct meta_bench *bench = bench_new(&options);
+    struct group_stats stats;
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < MANY_WRITERS + MANY_READERS; i++) {
+        one_of_many(bench, i);
+    }
+    bench->osts[1].is_away = true;
+    bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
+    call.request.session_evict = (struct session_evict_request){
+        bench->sessions[SESSION].id, bench->sessions[SESSION].incarnation};
+    bench_post(bench, &call);
+    bench_advance(bench, 2 * NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    bench_stats(bench, &stats);
+    assert_int_equal(stats.open_count, MANY_WRITERS);
+    assert_int_equal(stats.totals.settled, 0);
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    bench_stats(bench, &stats);
+    assert_int_equal(stats.open_count, 0);
+    assert_int_equal(stats.totals.settled, MANY_WRITERS);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limit_made_smaller),
         cmocka_unit_test(test_opens_of_the_dead),
+        cmocka_unit_test(test_many_opens_of_the_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
