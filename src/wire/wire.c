@@ -22,6 +22,9 @@ enum field_type {
     FIELD_capability,
 };
 
+/* In front of attributes, credentials, layouts and capabilities. */
+enum { STRUCT_LENGTH_BYTES = 2 };
+
 struct field {
     const char *name;
     uint16_t offset;
@@ -125,6 +128,15 @@ PART_IS(capability, ino, truncate_seq, 8 + 2 * 4 + 8 + 4);
 PART_IS(capability, truncate_size, key_id, 4 * 8 + 4);
 PART_IS(capability, signature[0], signature[1], 2 * 8);
 
+static size_t parts_bytes(const struct part *parts, size_t count) {
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += parts[i].size;
+    }
+    return bytes;
+}
+
 static void give_parts(struct buffer *out, const void *from, const struct part *parts,
                        size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -132,14 +144,28 @@ static void give_parts(struct buffer *out, const void *from, const struct part *
     }
 }
 
+/* As far as there are bytes: an older peer's struct is the beginning of ours. */
 static void take_parts(struct wire_cursor *in, void *to, const struct part *parts, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const uint8_t *at = wire_take(in, parts[i].size);
+    for (size_t i = 0; i < count && in->size > 0; i++) {
+        size_t size = MIN(in->size, (size_t)parts[i].size);
 
-        if (at) {
-            memcpy((uint8_t *)to + parts[i].offset, at, parts[i].size);
-        }
+        memcpy((uint8_t *)to + parts[i].offset, wire_take(in, size), size);
     }
+}
+
+static void give_struct(struct buffer *out, const void *from, const struct part *parts,
+                        size_t count) {
+    wire_give_number(out, parts_bytes(parts, count), STRUCT_LENGTH_BYTES);
+    give_parts(out, from, parts, count);
+}
+
+/* The bytes of the struct that comes next; what is left of it when it has been read is not looked
+ * at. Empty when it is cut off. */
+static struct wire_cursor take_struct(struct wire_cursor *in) {
+    size_t size = wire_take_number(in, STRUCT_LENGTH_BYTES);
+    const uint8_t *at = wire_take(in, size);
+
+    return (struct wire_cursor){at, at ? size : 0, false};
 }
 
 static size_t number_bytes(uint8_t type) {
@@ -169,6 +195,7 @@ static int give_field(struct buffer *out, const struct field *field, const void 
         if (who->group_count > WIRE_GROUPS_MAX) {
             return -ERR_INVALID;
         }
+        wire_give_number(out, 12 + who->group_count * sizeof *who->groups, STRUCT_LENGTH_BYTES);
         wire_give_number(out, who->uid, 4);
         wire_give_number(out, who->gid, 4);
         wire_give_number(out, who->group_count, 4);
@@ -176,13 +203,13 @@ static int give_field(struct buffer *out, const struct field *field, const void 
         return 0;
     }
     case FIELD_attributes:
-        give_parts(out, from, attribute_parts, ARRAY_SIZE(attribute_parts));
+        give_struct(out, from, attribute_parts, ARRAY_SIZE(attribute_parts));
         return 0;
     case FIELD_layout:
-        give_parts(out, from, layout_parts, ARRAY_SIZE(layout_parts));
+        give_struct(out, from, layout_parts, ARRAY_SIZE(layout_parts));
         return 0;
     case FIELD_capability:
-        give_parts(out, from, capability_parts, ARRAY_SIZE(capability_parts));
+        give_struct(out, from, capability_parts, ARRAY_SIZE(capability_parts));
         return 0;
     default:
         wire_give(out, from, number_bytes(field->type));
@@ -204,15 +231,18 @@ static void take_bytes(struct wire_cursor *in, uint16_t limit, struct bytes *to)
 }
 
 static void take_credentials(struct wire_cursor *in, uint32_t *scratch, struct credentials *to) {
-    to->uid = (uint32_t)wire_take_number(in, 4);
-    to->gid = (uint32_t)wire_take_number(in, 4);
-    uint32_t count = (uint32_t)wire_take_number(in, 4);
-    if (count > WIRE_GROUPS_MAX || (count > 0 && !scratch)) {
-        in->bad = true;
+    struct wire_cursor inner = take_struct(in);
+
+    if (inner.size == 0) {
         return;
     }
-    const uint8_t *at = wire_take(in, count * sizeof *scratch);
-    if (at && count > 0) {
+    to->uid = (uint32_t)wire_take_number(&inner, 4);
+    to->gid = (uint32_t)wire_take_number(&inner, 4);
+    uint32_t count = (uint32_t)wire_take_number(&inner, 4);
+    const uint8_t *at = wire_take(&inner, count * sizeof *scratch);
+    if (inner.bad || count > WIRE_GROUPS_MAX || (count > 0 && !scratch)) {
+        in->bad = true;
+    } else if (count > 0) {
         memcpy(scratch, at, count * sizeof *scratch);
         to->group_count = count;
         to->groups = scratch;
@@ -222,6 +252,7 @@ static void take_credentials(struct wire_cursor *in, uint32_t *scratch, struct c
 static void take_field(struct wire_cursor *in, const struct field *field, uint32_t *scratch,
                        void *body) {
     void *to = (uint8_t *)body + field->offset;
+    struct wire_cursor inner;
 
     switch (field->type) {
     case FIELD_bytes:
@@ -231,13 +262,16 @@ static void take_field(struct wire_cursor *in, const struct field *field, uint32
         take_credentials(in, scratch, to);
         break;
     case FIELD_attributes:
-        take_parts(in, to, attribute_parts, ARRAY_SIZE(attribute_parts));
+        inner = take_struct(in);
+        take_parts(&inner, to, attribute_parts, ARRAY_SIZE(attribute_parts));
         break;
     case FIELD_layout:
-        take_parts(in, to, layout_parts, ARRAY_SIZE(layout_parts));
+        inner = take_struct(in);
+        take_parts(&inner, to, layout_parts, ARRAY_SIZE(layout_parts));
         break;
     case FIELD_capability:
-        take_parts(in, to, capability_parts, ARRAY_SIZE(capability_parts));
+        inner = take_struct(in);
+        take_parts(&inner, to, capability_parts, ARRAY_SIZE(capability_parts));
         break;
     default: {
         const uint8_t *at = wire_take(in, number_bytes(field->type));
@@ -336,10 +370,10 @@ int wire_decode_attributes(struct bytes in, struct attributes *ret_attributes) {
     struct wire_cursor cursor = {in.data, in.size, false};
     struct attributes attributes = {0};
 
-    take_parts(&cursor, &attributes, attribute_parts, ARRAY_SIZE(attribute_parts));
-    if (cursor.bad) {
+    if (in.size == 0) {
         return -ERR_MALFORMED;
     }
+    take_parts(&cursor, &attributes, attribute_parts, ARRAY_SIZE(attribute_parts));
     *ret_attributes = attributes;
     return 0;
 }

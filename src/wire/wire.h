@@ -1,8 +1,9 @@
 /* Messages: structs, tables and codecs, all generated from messages.def.
  *
  * Encoding: fields in order, little-endian, without padding; bytes fields are u32 length and
- * bytes. A body carries its length, so unknown trailing fields are skipped and missing ones are
- * zero: versions mix. Decoded bytes and groups point into the input (groups into `scratch`).
+ * bytes; attributes, credentials, layouts and capabilities are u16 length and their fields. A body
+ * carries its length, too, so unknown trailing fields are skipped at each level and missing ones
+ * are zero: versions mix. Decoded bytes and groups point into the input (groups into `scratch`).
  *
  * Any bytes may be given to a decoder: it answers -ERR_MALFORMED and reads nothing beyond them. */
 #pragma once
@@ -71,7 +72,8 @@ MUST_CHECK int wire_decode_request(uint16_t opcode, struct bytes in, uint32_t *s
                                    union request_body *ret_body);
 MUST_CHECK int wire_decode_reply(uint16_t opcode, struct bytes in, union reply_body *ret_body);
 
-/* Attributes alone, as readdir's entries carry them. */
+/* Attributes alone, as readdir's entries carry them, whose header says their length: an older
+ * peer's are the beginning of these, a newer one's go on. -ERR_MALFORMED without any. */
 enum { WIRE_ATTRIBUTES_BYTES = 93 };
 void wire_encode_attributes(const struct attributes *attributes, struct buffer *out);
 MUST_CHECK int wire_decode_attributes(struct bytes in, struct attributes *ret_attributes);

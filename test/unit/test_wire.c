@@ -51,8 +51,84 @@ static void test_attributes_have_their_stated_size(void **state) {
     assert_int_equal(wire_decode_attributes((struct bytes){space, out.size}, &got), 0);
     assert_int_equal(got.mtime_ns, -7);
     assert_int_equal(got.size, 1 << 20);
-    assert_int_equal(wire_decode_attributes((struct bytes){space, out.size - 1}, &got),
+    /* A peer that knows one field less, and one that knows another. */
+    assert_int_equal(wire_decode_attributes((struct bytes){space, out.size - 1}, &got), 0);
+    assert_int_equal(got.size, 1 << 20);
+    assert_int_equal(got.data_state, 0);
+    assert_int_equal(wire_decode_attributes((struct bytes){space, out.size + 5}, &got), 0);
+    assert_int_equal(got.mtime_ns, -7);
+    assert_int_equal(wire_decode_attributes((struct bytes){space, 0}, &got), -ERR_MALFORMED);
+}
+
+/* The place of the length of a struct that is the first field of a body. */
+enum { FIRST_STRUCT_AT = 4, STRUCT_AT = FIRST_STRUCT_AT + 2 };
+
+/* Makes the first struct of the body in `space` longer by `more` bytes (shorter, if negative). */
+static size_t resize_struct(size_t size, int more) {
+    size_t length = (size_t)space[FIRST_STRUCT_AT] | (size_t)space[FIRST_STRUCT_AT + 1] << 8;
+    size_t behind = STRUCT_AT + length;
+    size_t now = length + (size_t)more;
+    uint32_t body = (uint32_t)(size - 4 + (size_t)more);
+
+    memmove(space + STRUCT_AT + now, space + behind, size - behind);
+    if (more > 0) {
+        memset(space + behind, 0xaa, (size_t)more);
+    }
+    space[FIRST_STRUCT_AT] = (uint8_t)now;
+    space[FIRST_STRUCT_AT + 1] = (uint8_t)(now >> 8);
+    memcpy(space, &body, sizeof body);
+    return size + (size_t)more;
+}
+
+/* What is behind a struct is found, however many fields of it the sender knew. */
+static void test_structs_of_other_versions(void **state) {
+    (void)state;
+    static const int more[] = {9, 1, -1, -8, -30};
+    union reply_body sent = {
+        .open = {.attributes = {.ino = {77}, .size = 5, .data_state = DATA_CHUNKED},
+                 .capability = {.ino = {77}, .rights = RIGHT_READ, .signature = {1, 2}}}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+        struct buffer out = {space, 0, sizeof space};
+        union reply_body got;
+
+        assert_int_equal(wire_encode_reply(OP_OPEN, &sent, &out), 0);
+        size_t size = resize_struct(out.size, more[i]);
+        assert_int_equal(wire_decode_reply(OP_OPEN, (struct bytes){space, size}, &got), 0);
+        assert_int_equal(got.open.attributes.ino.value, 77);
+        assert_int_equal(got.open.attributes.data_state, more[i] < 0 ? 0 : DATA_CHUNKED);
+        assert_int_equal(got.open.capability.rights, RIGHT_READ);
+        assert_int_equal(got.open.capability.signature[1], 2);
+    }
+    /* A length beyond the body is no older version. */
+    struct buffer out = {space, 0, sizeof space};
+    union reply_body got;
+    assert_int_equal(wire_encode_reply(OP_OPEN, &sent, &out), 0);
+    space[FIRST_STRUCT_AT + 1] = 0xff;
+    assert_int_equal(wire_decode_reply(OP_OPEN, (struct bytes){space, out.size}, &got),
                      -ERR_MALFORMED);
+}
+
+/* Groups that go beyond their struct are no groups. */
+static void test_credentials_keep_to_their_struct(void **state) {
+    (void)state;
+    const uint32_t groups[] = {7, 8, 9};
+    union request_body sent = {
+        .readdir = {.ino = {3}, .who = {.uid = 5, .group_count = 3, .groups = groups}}};
+    struct buffer out = {space, 0, sizeof space};
+    union request_body got;
+
+    assert_int_equal(wire_encode_request(OP_READDIR, &sent, &out), 0);
+    size_t count_at = out.size - sizeof groups - 4;
+    assert_int_equal(space[count_at], 3);
+    space[count_at] = 4;
+    assert_int_equal(
+        wire_decode_request(OP_READDIR, (struct bytes){space, out.size}, scratch, &got),
+        -ERR_MALFORMED);
+    space[count_at] = 2;
+    assert_int_equal(
+        wire_decode_request(OP_READDIR, (struct bytes){space, out.size}, scratch, &got), 0);
+    assert_int_equal(got.readdir.who.group_count, 2);
 }
 
 /* A newer peer sends more fields, an older one fewer: both are understood. */
@@ -139,6 +215,8 @@ int main(void) {
         cmocka_unit_test(test_request_round_trip),
         cmocka_unit_test(test_attributes_have_their_stated_size),
         cmocka_unit_test(test_versions_mix),
+        cmocka_unit_test(test_structs_of_other_versions),
+        cmocka_unit_test(test_credentials_keep_to_their_struct),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_any_bytes),
     };
