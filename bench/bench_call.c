@@ -60,7 +60,7 @@ static double best_ns(struct rpc *rpc, struct actor *origin, uint16_t opcode) {
     uint64_t best = UINT64_MAX;
 
     call = (struct call){
-        .header = {.opcode = opcode, .target = {TARGET}}, .origin = origin, .done = count_done};
+        .header = {.opcode = opcode, .log = {TARGET}}, .origin = origin, .done = count_done};
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t start_ns = clock_ns();
 
@@ -81,7 +81,7 @@ int main(void) {
     static struct actor server;
     static struct actor origin;
     struct rpc_options options = {
-        .transport = &transport_inproc_ops, .env = &env, .resend_ns = NS_PER_MS, .targets_max = 4};
+        .transport = &transport_inproc_ops, .env = &env, .resend_ns = NS_PER_MS, .logs_max = 4};
     struct transport_inproc *transport = NULL;
     struct rpc *rpc = NULL;
     int r = transport_inproc_new(4, &transport);
@@ -92,7 +92,7 @@ int main(void) {
     worker_bind(&worker);
     actor_init(&server, "server", server_step);
     actor_init(&origin, "origin", origin_step);
-    r = transport_inproc_add(transport, (struct target_id){TARGET}, &server);
+    r = transport_inproc_add(transport, (struct log_id){TARGET}, &server);
     assert(r == 0);
     options.transport_context = transport;
     r = rpc_new(&options, &rpc);

@@ -65,6 +65,14 @@ struct node_id {
 struct group_id {
     uint32_t value;
 };
+/* Of the log of a group, a storage target or the manager: given when it is formatted, 0: none. It
+ * stays when the log is served elsewhere; terms, positions, sequences and floors belong to it. */
+struct log_id {
+    uint64_t value;
+};
+
+/* Whatever log the cluster's manager has; no log that is drawn has a number this low. */
+#define LOG_MANAGER ((struct log_id){1})
 
 #define INO_ROOT ((struct ino){1})
 #define INO_COUNTER_BITS 48

@@ -16,7 +16,6 @@
 struct client_options {
     struct env *env;
     struct rpc *rpc; /* this client's alone; outlives it */
-    struct target_id manager;
     struct node_id node;
     uint64_t incarnation;         /* of this process; differs from that of its predecessors */
     const char *origin;           /* with node, names the predecessor to evict; copied */

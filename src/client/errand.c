@@ -43,7 +43,7 @@ static void errand_send(struct errand *errand) {
         return;
     }
     errand->generation = atomic_load_explicit(&errand->peer->generation, memory_order_acquire);
-    header->target = errand->peer->id;
+    header->log = errand->peer->log;
     header->term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
     header->map_version = errand->map_version;
     call_start(client->options.rpc, &errand->call);

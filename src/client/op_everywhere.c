@@ -60,8 +60,11 @@ bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *ta
 enum { EVERYWHERE_START, STATFS_ASKED, SYNC_OF_MDTS, SYNC_OF_OSTS };
 
 static bool everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
-    struct peer *peer = router_target(&operation->client->router, number);
+    struct peer *peer = router_place(&operation->client->router, number);
 
+    if (!peer) {
+        return false;
+    }
     if (operation->stage != STATFS_ASKED &&
         (peer->kind == TARGET_MDT) != (operation->stage == SYNC_OF_MDTS)) {
         return false;
@@ -84,7 +87,7 @@ static void everywhere_take(struct operation *operation, const struct call *call
 
 static void everywhere_begin(struct operation *operation, uint32_t stage) {
     operation->stage = stage;
-    fan_start(operation, router_map(&operation->client->router)->target_count);
+    fan_start(operation, cluster_map_log_places(router_map(&operation->client->router)));
 }
 
 void op_everywhere_step(struct operation *operation) {

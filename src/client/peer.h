@@ -1,4 +1,5 @@
-/* A server as this client sees it: whether we are attached, in which term, and who waits for it.
+/* A log and who serves it, as this client sees it: whether we are attached, in which term, and who
+ * waits for it.
  *
  * Thread: the session's actor, but term and state, which anybody reads. */
 #pragma once
@@ -16,7 +17,7 @@
 enum peer_stage { PEER_NEW, PEER_ATTACHING, PEER_REOPENING, PEER_ATTACHED };
 
 struct peer {
-    struct target_id id;
+    struct log_id log;
     uint8_t kind;                /* enum target_kind */
     _Atomic uint64_t term;       /* as told by its last attachment */
     _Atomic uint64_t generation; /* attachments that succeeded */

@@ -69,7 +69,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
     peer->stage = PEER_ATTACHING;
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
-    call->header.target = peer->id;
+    call->header.log = peer->log;
     call->header.term = peer->presented ? peer->present_term : 0;
     call->request.session_attach = (struct session_attach_request){
         .session = atomic_load(&session->id),

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 int router_init(struct router *router) {
-    router->peers = calloc(MAP_TARGETS_MAX, sizeof *router->peers);
+    router->peers = calloc(ROUTER_PEERS_MAX, sizeof *router->peers);
     return router->peers ? 0 : -ERR_NO_MEMORY;
 }
 
@@ -79,26 +79,26 @@ void router_map_free(struct route_map *map) {
     free(map);
 }
 
-struct peer *router_peer(const struct router *router, struct target_id id) {
+struct peer *router_peer(const struct router *router, struct log_id log) {
     for (uint32_t i = 0; i < router->peer_count; i++) {
-        if (router->peers[i].id.value == id.value) {
+        if (router->peers[i].log.value == log.value) {
             return &router->peers[i];
         }
     }
     return NULL;
 }
 
-static int router_peer_add(struct router *router, const struct map_target *target) {
+static int router_peer_add(struct router *router, struct map_log log) {
     struct peer *peer;
 
-    if (router_peer(router, target->id)) {
+    if (log.id.value == 0 || router_peer(router, log.id)) {
         return 0;
     }
-    if (router->peer_count == MAP_TARGETS_MAX) {
+    if (router->peer_count == ROUTER_PEERS_MAX) {
         return -ERR_MALFORMED;
     }
     peer = &router->peers[router->peer_count];
-    *peer = (struct peer){.id = target->id, .kind = target->kind};
+    *peer = (struct peer){.log = log.id, .kind = log.kind};
     list_init(&peer->stalled);
     router->peer_count++;
     return ledger_init(&peer->ledger, &router->losses);
@@ -111,10 +111,12 @@ static uint32_t chain_bucket(uint32_t chain) {
 static int route_chains(struct router *router, struct route_map *map) {
     for (uint32_t i = 0; i < map->map.chain_count; i++) {
         const struct map_chain *chain = &map->map.chains[i];
-        struct peer *peer = router_peer(router, chain->members[0]);
+        const struct map_target *head =
+            chain->member_count > 0 ? cluster_map_target(&map->map, chain->members[0]) : NULL;
+        struct peer *peer = head ? router_peer(router, head->log) : NULL;
         uint32_t bucket = chain_bucket(chain->id);
 
-        if (chain->member_count == 0 || !peer) {
+        if (!peer) {
             return -ERR_MALFORMED;
         }
         while (map->chains[bucket].peer) {
@@ -128,10 +130,8 @@ static int route_chains(struct router *router, struct route_map *map) {
 
 static int route_groups(struct router *router, struct route_map *map) {
     for (uint32_t i = 0; i < map->map.group_count; i++) {
-        const struct map_group *group = &map->map.groups[i];
-
-        map->group_peers[i] = router_peer(router, group->members[0]);
-        if (group->member_count == 0 || !map->group_peers[i]) {
+        map->group_peers[i] = router_peer(router, map->map.groups[i].log);
+        if (!map->group_peers[i]) {
             return -ERR_MALFORMED;
         }
     }
@@ -148,11 +148,11 @@ int router_install(struct router *router, struct route_map *map) {
     if (router->retired_count == ROUTER_RETIRED_MAX) {
         return -ERR_BUSY;
     }
-    for (uint32_t i = 0; i < map->map.target_count && r == 0; i++) {
-        r = router_peer_add(router, &map->map.targets[i]);
-    }
-    for (uint32_t i = 0; i < map->map.target_count && r == 0; i++) {
-        map->target_peers[i] = router_peer(router, map->map.targets[i].id);
+    for (uint32_t i = 0; i < cluster_map_log_places(&map->map) && r == 0; i++) {
+        struct map_log log = cluster_map_log_at(&map->map, i);
+
+        r = router_peer_add(router, log);
+        map->peers[i] = router_peer(router, log.id);
     }
     r = r ? r : route_groups(router, map);
     r = r ? r : route_chains(router, map);
@@ -214,8 +214,8 @@ int router_chunk(const struct router *router, const struct layout *layout, uint6
     return 0;
 }
 
-struct peer *router_target(const struct router *router, uint32_t index) {
+struct peer *router_place(const struct router *router, uint32_t place) {
     const struct route_map *map = router_newest(router);
 
-    return index < map->map.target_count ? map->target_peers[index] : NULL;
+    return place < cluster_map_log_places(&map->map) ? map->peers[place] : NULL;
 }

@@ -1,4 +1,4 @@
-/* Where a call goes: slot -> group -> target, chunk -> chain -> target, by the newest map.
+/* Where a call goes: slot -> group -> log, chunk -> chain -> log, by the newest map.
  *
  * A map is immutable and replaced as a whole. A request is counted from its start to its end in one
  * of two epochs, so a map that was replaced goes when every request that may have seen it has ended
@@ -9,12 +9,16 @@
 #include "client/peer.h"
 #include "layout/cluster_map.h"
 
-enum { ROUTER_CHAIN_BUCKETS = 4096, ROUTER_RETIRED_MAX = 16 };
+enum {
+    ROUTER_CHAIN_BUCKETS = 4096,
+    ROUTER_RETIRED_MAX = 16,
+    ROUTER_PEERS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX
+};
 
 /* A map with its names looked up. */
 struct route_map {
     struct cluster_map map;
-    struct peer *target_peers[MAP_TARGETS_MAX];
+    struct peer *peers[ROUTER_PEERS_MAX]; /* by the map's places of logs; NULL: none there */
     struct peer *group_peers[MAP_GROUPS_MAX];
     struct {
         uint32_t chain;
@@ -39,7 +43,7 @@ struct router {
         uint32_t epoch;
     } retired[ROUTER_RETIRED_MAX];
     _Atomic uint64_t losses; /* starts of servers that have lost something of ours */
-    struct peer *peers;      /* MAP_TARGETS_MAX of them; never removed */
+    struct peer *peers;      /* ROUTER_PEERS_MAX of them; never removed */
     uint32_t peer_count;
 };
 
@@ -65,7 +69,7 @@ MUST_CHECK int router_chain(const struct router *router, uint32_t chain, struct 
 /* The chain of a chunk; -ERR_STALE_MAP for a pool version that the map does not have. */
 MUST_CHECK int router_chunk(const struct router *router, const struct layout *layout,
                             uint64_t chunk, uint32_t *ret_chain);
-/* The peers of the map, by index; NULL beyond the last. */
-struct peer *router_target(const struct router *router, uint32_t index);
-/* By the session: NULL when there is none of that id. */
-struct peer *router_peer(const struct router *router, struct target_id id);
+/* The peers of the map, by its places of logs; NULL where there is none, and beyond the last. */
+struct peer *router_place(const struct router *router, uint32_t place);
+/* By the session: NULL when there is none of that log. */
+struct peer *router_peer(const struct router *router, struct log_id log);

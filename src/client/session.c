@@ -37,7 +37,7 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     const struct client_options *options = &session->client->options;
 
     call->header.opcode = opcode;
-    call->header.target = options->manager;
+    call->header.log = LOG_MANAGER;
     call->origin = &session->actor;
     call->done = done;
     call->context = session;

@@ -154,6 +154,13 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
                  config.format, CONFIG_FORMAT);
         return -ERR_NEWER_FORMAT;
     }
+    if (parse.has_format && config.format < CONFIG_FORMAT) {
+        snprintf(problem, 256,
+                 "it has format %u, this version reads %d: start it by the version that made it, "
+                 "and copy what is needed to a new one",
+                 config.format, CONFIG_FORMAT);
+        return -ERR_OLDER_FORMAT;
+    }
     if (line != 0) {
         if (!problem[0]) {
             snprintf(problem, 256, "%s: line %d cannot be read", CONFIG_NAME, line);

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/types.h"
 
-enum { CONFIG_FORMAT = 1, CONFIG_OSTS_MAX = 64 };
+enum { CONFIG_FORMAT = 2, CONFIG_OSTS_MAX = 64 };
 #define CONFIG_NAME "shoal.conf"
 #define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
@@ -33,7 +33,8 @@ struct config {
 
 /* Defaults, without ids, data_bytes_max and keep_free_bytes. */
 void config_default(struct config *config);
-/* -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_INVALID with the line's complaint in problem. */
+/* -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_OLDER_FORMAT, -ERR_INVALID: the line's complaint is in
+ * problem. */
 MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
 /* The default for a file system of this size, where none is set: 1 GiB, at most a twentieth. */
 void config_keep_free(struct config *config, uint64_t file_system_bytes);

@@ -316,7 +316,8 @@ static int window_check(struct window *window) {
 
 /* How many blocks the data file may have; it may be larger than the setting allows by now. */
 static int file_blocks_ask(struct fsck *fsck, uint32_t ost, uint64_t *ret_blocks) {
-    fsck->call = (struct call){.header = {.opcode = OP_STATFS, .target = fsck_ost(ost)}};
+    fsck->call = (struct call){
+        .header = {.opcode = OP_STATFS, .log = cluster_map_log_of(fsck->map, fsck_ost(ost))}};
     int r = local_cluster_ask(fsck->cluster, &fsck->call);
 
     if (r == 0) {

@@ -14,9 +14,10 @@ static int ask(struct fsck *fsck, struct target_id target, const struct fsck_lis
     if (fsck->report->stopped(fsck->report->context)) {
         return -ERR_CLOSED;
     }
-    *call = (struct call){.header = {.opcode = OP_FSCK_LIST, .target = target},
-                          .request.fsck_list = *request,
-                          .bulk_in = {.data = rows->data, .capacity = rows->capacity}};
+    *call = (struct call){
+        .header = {.opcode = OP_FSCK_LIST, .log = cluster_map_log_of(fsck->map, target)},
+        .request.fsck_list = *request,
+        .bulk_in = {.data = rows->data, .capacity = rows->capacity}};
     int r = local_cluster_ask(fsck->cluster, call);
     if (r == 0) {
         rows->size = call->bulk_in.size;

@@ -157,7 +157,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
         .transport_context = cluster->transport,
         .env = cluster->env,
         .resend_ns = NS_PER_S,
-        .targets_max = CONFIG_OSTS_MAX + 4,
+        .logs_max = CONFIG_OSTS_MAX + 4,
     };
 
     return rpc_new(&options, ret_rpc);
@@ -179,7 +179,6 @@ static int open_client(struct local_cluster *cluster, const char *origin) {
     struct client_options options = {
         .env = cluster->env,
         .rpc = cluster->client_rpc,
-        .manager = {LOCAL_MANAGER_ID},
         .node = {1},
         .origin = origin,
         .open_files_max = (uint32_t)cluster->config.open_files_max,

@@ -66,6 +66,9 @@ static struct kv_options kv_options_of(struct local_target *target, uint32_t id)
     };
 
     local_target_owner(config, id, options.owner_id);
+    if (id != LOCAL_MANAGER_ID) {
+        options.log_id = cluster_map_log_of(cluster->map, (struct target_id){id});
+    }
     local_target_ring(config, target->name, target->ring_name);
     return options;
 }
@@ -199,15 +202,14 @@ static void names_make(struct local_cluster *cluster) {
 static int target_add(struct local_cluster *cluster, uint32_t index) {
     switch (index) {
     case TARGET_MANAGER:
-        return transport_inproc_add(cluster->transport, (struct target_id){LOCAL_MANAGER_ID},
+        return transport_inproc_add(cluster->transport, LOG_MANAGER,
                                     manager_actor(cluster->manager));
     case TARGET_GROUP:
-        return transport_inproc_add(cluster->transport, (struct target_id){LOCAL_MDT_ID},
+        return transport_inproc_add(cluster->transport, kv_log_id(group_kv(cluster->group)),
                                     group_actor(cluster->group));
     default:
         index -= TARGET_OST_FIRST;
-        return transport_inproc_add(cluster->transport,
-                                    (struct target_id){LOCAL_OST_ID_FIRST + index},
+        return transport_inproc_add(cluster->transport, kv_log_id(ost_kv(cluster->osts[index])),
                                     ost_actor(cluster->osts[index]));
     }
 }

@@ -32,7 +32,8 @@ static int chunks_delete(struct fsck *fsck, const struct fsck_stray *stray) {
             return -ERR_CLOSED;
         }
         *call =
-            (struct call){.header = {.opcode = OP_CHUNK_DELETE, .target = fsck_ost(stray->ost)},
+            (struct call){.header = {.opcode = OP_CHUNK_DELETE,
+                                     .log = cluster_map_log_of(fsck->map, fsck_ost(stray->ost))},
                           .request.chunk_delete = {stray->id.ino, stray->id.generation, resume}};
         int r = local_cluster_ask(fsck->cluster, call);
         if (r < 0) {

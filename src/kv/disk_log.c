@@ -3,6 +3,7 @@
 #include "base/crc32c.h"
 #include "kv/record.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,6 +76,11 @@ static int log_format(struct disk_log *log, const struct disk_log_options *optio
                                               .written_bytes = end - DISK_LOG_REGION_START};
     memcpy(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES);
     log->env->ops->random(log->env, log->superblock.log_id, LOG_ID_BYTES);
+    /* Numbers this low are no log's: see LOG_MANAGER. */
+    log->superblock.log_id[7] |= 0x80;
+    if (options->log_id.value != 0) {
+        store_le64(log->superblock.log_id, options->log_id.value);
+    }
     r = disk_log_write_superblock(log);
     return r < 0 ? r : disk_log_write_superblock(log);
 }
@@ -139,6 +145,11 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
                             char problem[256]) {
     if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
         snprintf(problem, 256, "%s belongs to another target", options->path);
+        return -ERR_NOT_OURS;
+    }
+    if (options->log_id.value != 0 && options->log_id.value != disk_log_id(log).value) {
+        snprintf(problem, 256, "%s is log %016" PRIx64 ", the cluster has log %016" PRIx64 " there",
+                 options->path, disk_log_id(log).value, options->log_id.value);
         return -ERR_NOT_OURS;
     }
     if (log->superblock.region_bytes != log->region_bytes) {
@@ -240,6 +251,10 @@ void disk_log_close(struct disk_log *log) {
     }
     free(log->stage);
     log->stage = NULL;
+}
+
+struct log_id disk_log_id(const struct disk_log *log) {
+    return (struct log_id){load_le64(log->superblock.log_id)};
 }
 
 uint64_t disk_log_used_bytes(const struct disk_log *log) {

@@ -18,6 +18,7 @@ struct disk_log_options {
     uint64_t file_bytes;     /* a multiple of 4096 */
     size_t record_bytes_max; /* longest record, padded; half of a batch at the most */
     uint8_t owner_id[LOG_OWNER_BYTES];
+    struct log_id log_id; /* of a new one, and what another must have; 0: drawn, any */
 };
 
 struct disk_log {
@@ -55,6 +56,7 @@ MUST_CHECK int disk_log_replay(struct disk_log *log,
                                int (*each)(void *context, const struct log_record *record),
                                void *context, char problem[256]);
 
+struct log_id disk_log_id(const struct disk_log *log);
 /* With the batch that is being written. */
 uint64_t disk_log_used_bytes(const struct disk_log *log);
 /* What is taken at most by the rest of a sync point and one more behind it, of so many bytes. */

@@ -288,6 +288,10 @@ int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session, u
     return r;
 }
 
+struct log_id kv_log_id(const struct kv *kv) {
+    return disk_log_id(&kv->log);
+}
+
 uint64_t kv_position(const struct kv *kv) {
     return kv->ring.position;
 }

@@ -26,6 +26,7 @@ struct kv_options {
     void *base_store;       /* kv_mem: its struct kv_mem_store */
     const char *root;       /* file system path of the env's root; LMDB only */
     uint8_t owner_id[16];   /* the target's id: a ring of another target is not replayed */
+    struct log_id log_id;   /* what it is formatted with, and then must have; 0: any, drawn */
     size_t ring_bytes;      /* records; 32 MiB by default, at least 64 KiB */
     size_t ring_data_bytes; /* small writes; 0 for none */
     const char *ring_bytes_name, *ring_data_bytes_name; /* as settings, for messages; or NULL */

@@ -248,6 +248,7 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
     struct disk_log_options options = {.env = kv->env,
                                        .path = path,
                                        .file_bytes = kv->options.disk_log_bytes,
+                                       .log_id = kv->options.log_id,
                                        .record_bytes_max =
                                            ring_record_bytes_max(kv->options.ring_bytes)};
 

@@ -7,7 +7,7 @@
 #include "base/endian.h"
 #include "base/err.h"
 
-enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 1 };
+enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 2 };
 
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -33,6 +33,40 @@ const struct map_group *cluster_map_group(const struct cluster_map *map, struct 
     return index < map->group_count ? &map->groups[index] : NULL;
 }
 
+uint32_t cluster_map_log_places(const struct cluster_map *map) {
+    return map->group_count + map->target_count;
+}
+
+struct map_log cluster_map_log_at(const struct cluster_map *map, uint32_t place) {
+    if (place < map->group_count) {
+        return (struct map_log){map->groups[place].log, TARGET_MDT};
+    }
+    const struct map_target *target = &map->targets[place - map->group_count];
+    return (struct map_log){target->log, target->kind};
+}
+
+struct log_id cluster_map_log_of(const struct cluster_map *map, struct target_id target) {
+    const struct map_target *found = cluster_map_target(map, target);
+
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        if (map->groups[i].member_count > 0 && map->groups[i].members[0].value == target.value) {
+            return map->groups[i].log;
+        }
+    }
+    return found ? found->log : (struct log_id){0};
+}
+
+/* The cluster's id is random, so this is; the mixing is that of splitmix64 (Steele, Lea, Flood
+ * 2014). */
+struct log_id cluster_map_first_log(const struct cluster_map *map, struct target_id target) {
+    uint64_t value = load_le64(map->cluster_id) ^ load_le64(map->cluster_id + 8);
+
+    value += (target.value + UINT64_C(1)) * UINT64_C(0x9e3779b97f4a7c15);
+    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (struct log_id){(value ^ value >> 31) | UINT64_C(1) << 63};
+}
+
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count) {
     map->version = 1;
@@ -40,15 +74,23 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
     map->targets[map->target_count++] = (struct map_target){
         .id = mdt, .node = {1}, .kind = TARGET_MDT, .state = TARGET_UP, .incarnation = 1};
     map->group_count = 1;
-    map->groups[0] =
-        (struct map_group){.id = {1}, .version = 1, .member_count = 1, .members = {mdt}};
+    map->groups[0] = (struct map_group){.id = {1},
+                                        .log = cluster_map_first_log(map, mdt),
+                                        .version = 1,
+                                        .member_count = 1,
+                                        .members = {mdt}};
     memset(map->slot_groups, 0, sizeof map->slot_groups);
     map->chain_count = 0;
     map->pool.version = 1;
     map->pool.chain_count = ost_count;
     for (uint32_t i = 0; i < ost_count; i++) {
-        map->targets[map->target_count++] = (struct map_target){
-            .id = osts[i], .node = {1}, .kind = TARGET_OST, .state = TARGET_UP, .incarnation = 1};
+        map->targets[map->target_count++] =
+            (struct map_target){.id = osts[i],
+                                .node = {1},
+                                .kind = TARGET_OST,
+                                .state = TARGET_UP,
+                                .incarnation = 1,
+                                .log = cluster_map_first_log(map, osts[i])};
         map->chains[map->chain_count++] = (struct map_chain){
             .id = osts[i].value, .version = 1, .member_count = 1, .members = {osts[i]}};
         map->pool.chains[i] = osts[i].value;
@@ -132,10 +174,12 @@ static void walk_targets(struct walk *walk, struct cluster_map *map) {
         WALK(target->state);
         WALK(target->incarnation);
         WALK(target->synced_position);
+        WALK(target->log.value);
     }
     map->group_count = walk_count(walk, map->group_count, MAP_GROUPS_MAX);
     for (uint32_t i = 0; i < map->group_count; i++) {
         WALK(map->groups[i].id.value);
+        WALK(map->groups[i].log.value);
         WALK(map->groups[i].version);
         walk_members(walk, &map->groups[i].member_count, map->groups[i].members);
     }
@@ -151,8 +195,9 @@ static int walk_map(struct walk *walk, struct cluster_map *map) {
     if (walk_number(walk, MAP_MAGIC, 4) != MAP_MAGIC) {
         return -ERR_MALFORMED;
     }
-    if (walk_number(walk, MAP_FORMAT, 4) > MAP_FORMAT) {
-        return -ERR_NEWER_FORMAT;
+    uint64_t format = walk_number(walk, MAP_FORMAT, 4);
+    if (format != MAP_FORMAT) {
+        return format > MAP_FORMAT ? -ERR_NEWER_FORMAT : -ERR_OLDER_FORMAT;
     }
     WALK(map->version);
     for (size_t i = 0; i < sizeof map->cluster_id; i++) {

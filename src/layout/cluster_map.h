@@ -23,6 +23,7 @@ struct map_target {
     uint8_t state; /* enum target_state */
     uint64_t incarnation;
     uint64_t synced_position; /* last one reported */
+    struct log_id log; /* of a storage target; 0: a metadata target, whose groups have some */
 };
 
 /* Replicas in order; the version rises with each change of membership. */
@@ -35,6 +36,7 @@ struct map_chain {
 
 struct map_group {
     struct group_id id;
+    struct log_id log;
     uint32_t version;
     uint32_t member_count;
     struct target_id members[MAP_CHAIN_MEMBERS_MAX];
@@ -59,13 +61,27 @@ const struct map_target *cluster_map_target(const struct cluster_map *map, struc
 const struct map_chain *cluster_map_chain(const struct cluster_map *map, uint32_t chain_id);
 const struct map_group *cluster_map_group(const struct cluster_map *map, struct slot slot);
 
-/* One group on target `mdt`, one chain a storage target, chain ids = target ids. */
+/* The logs of the map in places 0 to count - 1, those of groups first; id 0: none in that place. */
+struct map_log {
+    struct log_id id;
+    uint8_t kind; /* enum target_kind of who serves it */
+};
+uint32_t cluster_map_log_places(const struct cluster_map *map);
+struct map_log cluster_map_log_at(const struct cluster_map *map, uint32_t place);
+/* A storage target's log, or that of the first group on a metadata target; 0: none. */
+struct log_id cluster_map_log_of(const struct cluster_map *map, struct target_id target);
+/* The log that the maker of a cluster gives to a target. */
+struct log_id cluster_map_first_log(const struct cluster_map *map, struct target_id target);
+
+/* One group on target `mdt`, one chain a storage target, chain ids = target ids; each has its first
+ * log. The cluster's id is there. */
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count);
 
 /* Bytes for the manager's store and for map_get: little-endian, versioned, CRC at the end.
  * encode needs capacity cluster_map_size(map). decode:
- * -ERR_MALFORMED, -ERR_CORRUPT, -ERR_NEWER_FORMAT; *ret_map is then undefined. */
+ * -ERR_MALFORMED, -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_OLDER_FORMAT; *ret_map is then
+ * undefined. */
 size_t cluster_map_size(const struct cluster_map *map);
 void cluster_map_encode(const struct cluster_map *map, struct buffer *out);
 MUST_CHECK int cluster_map_decode(struct bytes data, struct cluster_map *ret_map);

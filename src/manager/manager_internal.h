@@ -22,7 +22,7 @@ struct manager_session {
     uint32_t node;
     enum session_stage stage;
     uint64_t heard_ns;
-    uint32_t told_count; /* targets that know of the eviction */
+    uint32_t told_count; /* places of the map whose logs know of the eviction */
     bool telling;        /* tell_call is in flight */
     bool resting;        /* the target could not be told: again with the next tick */
     struct call tell_call;

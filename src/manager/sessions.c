@@ -144,20 +144,24 @@ static void told(struct call *call) {
     }
 }
 
-/* MDTs come first in the map: they settle sizes, which fences the session where it wrote. */
+/* Groups come first: they settle sizes, which fences the session where it wrote. */
 static void tell(struct manager_session *session) {
     struct manager *manager = session->manager;
 
     if (session->telling || session->resting) {
         return;
     }
-    if (session->told_count == manager->map->target_count) {
+    while (session->told_count < cluster_map_log_places(manager->map) &&
+           cluster_map_log_at(manager->map, session->told_count).id.value == 0) {
+        session->told_count++;
+    }
+    if (session->told_count == cluster_map_log_places(manager->map)) {
         forget(session);
         return;
     }
     session->tell_call = (struct call){
         .header = {.opcode = OP_SESSION_EVICT,
-                   .target = manager->map->targets[session->told_count].id},
+                   .log = cluster_map_log_at(manager->map, session->told_count).id},
         .request.session_evict = {.session = session->id.value,
                                   .incarnation = session->incarnation},
         .origin = &manager->actor,

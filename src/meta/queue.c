@@ -17,7 +17,7 @@ int queue_init(struct order_queue *queue, struct group *group) {
     queue->looking = true;
     queue->jobs = calloc(ORDER_JOBS, sizeof *queue->jobs);
     queue->syncs = calloc(ORDER_SYNCS, sizeof *queue->syncs);
-    queue->targets = calloc(MAP_TARGETS_MAX, sizeof *queue->targets);
+    queue->targets = calloc(ORDER_TARGETS, sizeof *queue->targets);
     if (!queue->jobs || !queue->syncs || !queue->targets) {
         return -ERR_NO_MEMORY;
     }
@@ -79,6 +79,22 @@ static void orders_again(struct order_queue *queue, struct order_target *target)
     }
 }
 
+/* The table is never full: it has twice as many places as a map may have targets. */
+static struct order_target *target_get(struct order_queue *queue, struct log_id log) {
+    for (uint64_t i = log.value;; i++) {
+        struct order_target *target = &queue->targets[i % ORDER_TARGETS];
+
+        assert(i - log.value < ORDER_TARGETS);
+
+        if (target->log.value == 0) {
+            target->log = log;
+        }
+        if (target->log.value == log.value) {
+            return target;
+        }
+    }
+}
+
 static void job_answered(struct call *call) {
     struct order_job *job = call->context;
     struct order_queue *queue = job->queue;
@@ -94,14 +110,7 @@ static void job_answered(struct call *call) {
         return;
     }
     uint64_t term = cut ? call->reply.chunk_cut.term : call->reply.chunk_delete.term;
-    const struct cluster_map *map = queue->group->map;
-    /* Who was asked, whomever the map names by now. */
-    const struct map_target *asked = cluster_map_target(map, call->header.target);
-    if (!asked) {
-        call->result = -ERR_STALE_MAP; /* Nobody could be asked for a sync of it. */
-        return;
-    }
-    struct order_target *target = &queue->targets[asked - map->targets];
+    struct order_target *target = target_get(queue, call->header.log);
     if (target->term != 0 && target->term != term) {
         job->stage = ORDER_ASKING;
         orders_again(queue, target);
@@ -120,11 +129,11 @@ static void job_answered(struct call *call) {
     }
 }
 
-static void job_send(struct group *group, struct order_job *job, struct target_id target) {
+static void job_send(struct group *group, struct order_job *job, const struct map_target *target) {
     struct call *call = &job->call;
 
     assert(job->stage == ORDER_SEND && !job->again);
-    call->header.target = target;
+    call->header.log = target->log;
     call->header.slot = ino_slot(job->ino);
     call->origin = &group->actor;
     call->done = job_answered;
@@ -166,7 +175,7 @@ static void job_step(struct group *group, struct order_job *job) {
         const struct map_target *target = target_of(group, job);
         if (target) {
             job->call.result = 0;
-            job_send(group, job, target->id);
+            job_send(group, job, target);
         } else {
             job_next_target(job);
         }
@@ -259,7 +268,7 @@ static void job_end(struct group *group, struct order_job *job) {
 }
 
 static void round_look(struct order_queue *queue) {
-    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+    for (uint32_t i = 0; i < ORDER_TARGETS; i++) {
         if (queue->targets[i].in_round) {
             return;
         }
@@ -270,26 +279,26 @@ static void round_look(struct order_queue *queue) {
 static void sync_answered(struct call *call) {
     struct order_sync *sync = call->context;
 
-    assert(sync->busy && sync->queue->targets[sync->target_index].in_round);
+    assert(sync->busy && sync->target->in_round);
     sync->busy = false;
     if (call->result == -ERR_STALE_TERM) {
-        orders_again(sync->queue, &sync->queue->targets[sync->target_index]);
+        orders_again(sync->queue, sync->target);
     } else if (call->result < 0) {
         return; /* still in the round: asked again at a tick */
     }
-    sync->queue->targets[sync->target_index].in_round = false;
+    sync->target->in_round = false;
     round_look(sync->queue);
 }
 
 /* NULL: all are out, or one is out to this OST already. Of two, an answer to the one would end the
  * round, and the other, left over from it, be taken for an answer to the next, of later orders. */
-static struct order_sync *sync_find(struct order_queue *queue, uint32_t target_index) {
+static struct order_sync *sync_find(struct order_queue *queue, const struct order_target *target) {
     struct order_sync *idle = NULL;
 
     for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
         struct order_sync *sync = &queue->syncs[i];
 
-        if (sync->busy && sync->target_index == target_index) {
+        if (sync->busy && sync->target == target) {
             return NULL;
         }
         if (!sync->busy && !idle) {
@@ -299,23 +308,23 @@ static struct order_sync *sync_find(struct order_queue *queue, uint32_t target_i
     return idle;
 }
 
-static void sync_send(struct group *group, uint32_t target_index) {
+static void sync_send(struct group *group, struct order_target *target) {
     struct order_queue *queue = &group->orders;
-    struct order_sync *sync = sync_find(queue, target_index);
+    struct order_sync *sync = sync_find(queue, target);
 
     if (!sync) {
         return;
     }
     sync->queue = queue;
     sync->busy = true;
-    sync->target_index = target_index;
+    sync->target = target;
     sync->call.header.opcode = OP_SYNC;
-    sync->call.header.target = group->map->targets[target_index].id;
+    sync->call.header.log = target->log;
     sync->call.origin = &group->actor;
     sync->call.done = sync_answered;
     sync->call.context = sync;
-    sync->call.header.term = queue->targets[target_index].term;
-    sync->call.request.sync.position = queue->targets[target_index].position;
+    sync->call.header.term = target->term;
+    sync->call.request.sync.position = target->position;
     call_start(group->rpc, &sync->call);
 }
 
@@ -331,15 +340,15 @@ static void round_step(struct group *group, uint32_t waiting_count) {
         queue->rounds_begun++;
         queue->urgent = false;
         running = true;
-        for (uint32_t i = 0; i < group->map->target_count; i++) {
+        for (uint32_t i = 0; i < ORDER_TARGETS; i++) {
             queue->targets[i].in_round = queue->targets[i].dirty;
             queue->targets[i].dirty = false;
         }
         round_look(queue);
     }
-    for (uint32_t i = 0; running && i < group->map->target_count; i++) {
+    for (uint32_t i = 0; running && i < ORDER_TARGETS; i++) {
         if (queue->targets[i].in_round) {
-            sync_send(group, i);
+            sync_send(group, &queue->targets[i]);
         }
     }
 }

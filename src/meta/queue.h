@@ -9,10 +9,11 @@
  * Thread: the group's step.  Memory: ORDER_JOBS calls and a few for syncs, taken at start. */
 #pragma once
 #include "kv/kv.h"
+#include "layout/cluster_map.h"
 #include "meta/group_format.h"
 #include "rpc/call.h"
 
-enum { ORDER_JOBS = 64, ORDER_SYNCS = 16 };
+enum { ORDER_JOBS = 64, ORDER_SYNCS = 16, ORDER_TARGETS = 2 * MAP_TARGETS_MAX };
 
 struct group;
 
@@ -41,11 +42,12 @@ struct order_sync {
     struct call call;
     struct order_queue *queue;
     bool busy;
-    uint32_t target_index;
+    struct order_target *target;
 };
 
-/* What an OST has done for orders and not yet synced, as a place in the map's targets. */
+/* What the OST of a log has done for orders and not yet synced, whatever the map says of it. */
 struct order_target {
+    struct log_id log; /* 0: nobody's */
     uint64_t position;
     uint64_t term; /* in which it has done it; 0: nothing yet */
     bool dirty;
@@ -56,7 +58,7 @@ struct order_queue {
     struct group *group;
     struct order_job *jobs;
     struct order_sync *syncs;
-    struct order_target *targets; /* MAP_TARGETS_MAX */
+    struct order_target *targets; /* ORDER_TARGETS, a hash table by log; none is ever removed */
     struct kv_cursor cursor;      /* behind the last row taken */
     uint32_t busy_count;
     uint64_t rounds_begun;

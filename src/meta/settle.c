@@ -146,9 +146,11 @@ static void job_ask(struct group *group, struct settle_job *job) {
         while (!ask->busy && job->chain_next < width) {
             uint32_t chain_id = layout_chain_at(&job->layout, &map->pool, job->chain_next++);
             const struct map_chain *chain = cluster_map_chain(map, chain_id);
+            const struct map_target *head =
+                chain ? cluster_map_target(map, chain->members[0]) : NULL;
 
-            if (chain) {
-                ask->call.header.target = chain->members[0];
+            if (head) {
+                ask->call.header.log = head->log;
                 ask_send(group, job, ask);
             } else {
                 job->answer_count++;

@@ -12,6 +12,7 @@
  * table is still the current one. So one that is not current and has no calls is nobody's. */
 #include "env/env.h"
 #include "rpc/sequence.h"
+#include "rpc/transport.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -100,6 +101,7 @@ static bool call_send(struct call *call) {
         }
     }
     call->header.floor = rpc_link_floor(call->link);
+    call->header.origin = call->header.log;
     call->stage = CALL_SENT;
     call->attempts++;
     if (!rpc->options.transport->reliable) {
@@ -112,7 +114,7 @@ static bool call_send(struct call *call) {
 /* Finds the call's link, and keeps the sequence of an earlier start if that was for it. */
 static bool call_link(struct call *call) {
     struct rpc_session *session = session_enter(call->rpc);
-    struct rpc_link *link = rpc_session_link(session, call->header.target);
+    struct rpc_link *link = rpc_session_link(session, call->header.log);
 
     if (call->link && call->header.sequence > 0) {
         if (call->link == link) {
@@ -176,6 +178,15 @@ int call_given_up(const struct call *call, uint64_t now_ns) {
         return -ERR_INTERRUPTED;
     }
     return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
+}
+
+uint64_t call_time_left_ns(const struct call *call) {
+    uint64_t now_ns = env_now_ns(call->rpc->options.env);
+
+    if (call->deadline_ns == 0) {
+        return UINT64_MAX;
+    }
+    return call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0;
 }
 
 void call_discard(struct call *call) {
@@ -327,8 +338,8 @@ void rpc_tick(struct rpc *rpc) {
 int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc) {
     struct rpc *rpc;
 
-    if (!options->transport || !options->env || options->targets_max == 0 ||
-        options->resend_ns == 0 || !(options->transport->reliable || options->transport->forget)) {
+    if (!options->transport || !options->env || options->logs_max == 0 || options->resend_ns == 0 ||
+        !(options->transport->reliable || options->transport->forget)) {
         return -ERR_INVALID;
     }
     rpc = calloc(1, sizeof *rpc);
@@ -338,7 +349,7 @@ int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc) {
     rpc->options = *options;
     list_init(&rpc->waiting);
     actor_init(&rpc->keeper, "rpc", keeper_step);
-    rpc->session = rpc_session_new(options->targets_max);
+    rpc->session = rpc_session_new(options->logs_max);
     if (!rpc->session) {
         rpc_free(rpc);
         return -ERR_NO_MEMORY;
@@ -378,7 +389,7 @@ static struct rpc_session *session_unused(struct rpc *rpc) {
             return session;
         }
     }
-    session = rpc_session_new(rpc->options.targets_max);
+    session = rpc_session_new(rpc->options.logs_max);
     if (session) {
         session->next = rpc->sessions;
         atomic_store(&rpc->sessions, session);

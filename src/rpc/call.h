@@ -9,7 +9,7 @@
  *
  * Mutations carry (session, sequence, floor) and are resent with the same sequence until answered
  * or until their deadline, so that each takes effect at most once (kv outcomes). Sequences are
- * drawn per target; the floor is the lowest that is still awaited. -ERR_BUSY, by which a server
+ * drawn per log; the floor is the lowest that is still awaited. -ERR_BUSY, by which a server
  * says that it has not looked at the request, is retried here, until the deadline.
  * Bulk points to the caller's memory: valid until done.
  *
@@ -30,15 +30,18 @@ enum { CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
 struct call_header {
     uint16_t opcode;
     uint8_t message_class;
-    struct target_id target;
-    struct slot slot; /* whose state it is about; outcomes are kept by it */
+    struct log_id log; /* that is to answer */
+    struct slot slot;  /* whose state it is about; outcomes are kept by it */
     struct session_id session;
     uint64_t incarnation; /* of the session */
+    struct log_id origin; /* the log that the sequence was drawn for */
     uint64_t sequence;    /* 0 for queries */
-    uint64_t floor;       /* lowest sequence still awaited from this target by the session */
+    uint64_t floor;       /* lowest sequence still awaited from this log by the session */
     uint64_t map_version;
+    uint32_t chain_version; /* of the chain that a chunk's request goes to; 0: none */
     uint64_t trace_id;
-    uint64_t term; /* of the group, as last seen; 0 = unknown */
+    uint64_t term;  /* of the log, as last seen; 0 = unknown */
+    uint64_t epoch; /* newest that the caller has seen of any log; 0: none */
 };
 
 struct call {
@@ -68,6 +71,8 @@ struct call {
     void (*reply_to)(struct call *call);
     struct list_node server_node;    /* the server's, from its step until call_reply */
     uint64_t server_position;        /* log position that the reply depends on; in done: as told */
+    uint64_t server_term;            /* of the log that answers, likewise */
+    uint64_t server_epoch;           /* newest of the log that answers, likewise */
     uint8_t walk_key[24], walk_kept; /* where a walk goes on that waits; see transaction.h */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
@@ -85,12 +90,12 @@ struct call {
 };
 
 /* Starts the call: fills message class, session, sequence and floor of the header, sends. The
- * caller has filled opcode, target, slot, request, bulk, origin, done, deadline, and zeroed the
+ * caller has filled opcode, log, slot, request, bulk, origin, done, deadline, and zeroed the
  * rest before its first use. Never fails: errors come by done, from a step of the origin, so never
  * from inside this call when that is made in a step.
  *
  * A call that ended with an error whose action is REFRESH or REOPEN may have taken effect before:
- * it keeps its sequence (header.sequence, else 0 in done). Start it again, for the same target, and
+ * it keeps its sequence (header.sequence, else 0 in done). Start it again, for the same log, and
  * it is the same mutation; or let it go by call_abandon. */
 void call_start(struct rpc *rpc, struct call *call);
 /* The caller won't start it again: a kept sequence is awaited no longer. Does nothing otherwise. */
@@ -103,6 +108,8 @@ void call_cancel(struct call *call);
 void call_reply(struct call *call, int result);
 /* 0, or what a server that still holds it answers at a tick; its caller does over a network. */
 MUST_CHECK int call_given_up(const struct call *call, uint64_t now_ns);
+/* Until the deadline, by the caller's clock; UINT64_MAX when it has none. */
+uint64_t call_time_left_ns(const struct call *call);
 /* The server's end of a copy of a mutation that it is at work on: the first one gets the answer.
  * reply_to finds CALL_DISCARDED in result. */
 void call_discard(struct call *call);
@@ -110,27 +117,18 @@ void call_discard(struct call *call);
 /* An origin's step hands every message of kind CALL_DONE_KIND here; it runs done. */
 void call_done_message(struct message *message);
 
-/* One per client process (or role that calls others, as an MDT calls OSTs). */
-struct transport_ops {
-    /* Delivers to call->header.target; at some time rpc_answered may be called for it. The call
-     * may be gone when this returns. */
-    void (*send)(void *transport, struct call *call);
-    /* The call is over for the client: its memory may not be touched from now on, and rpc_answered
-     * not be called. NULL where reliable. */
-    void (*forget)(void *transport, struct call *call);
-    /* Every call that is sent gets rpc_answered once. */
-    bool reliable;
-};
+struct transport_ops;
 
+/* One per client process (or role that calls others, as an MDT calls OSTs). */
 struct rpc_options {
     const struct transport_ops *transport;
     void *transport_context;
     struct env *env;
     uint64_t resend_ns; /* first resend; doubles up to 8 times that */
-    uint32_t targets_max;
+    uint32_t logs_max;  /* that it may call */
 };
 
-/* RPC_WINDOW mutations of one session may be awaited from one target; more wait for a tick. */
+/* RPC_WINDOW mutations of one session may be awaited from one log; more wait for a tick. */
 enum { RPC_WINDOW = 2048 };
 
 /* -ERR_INVALID, -ERR_NO_MEMORY. */
@@ -138,13 +136,11 @@ MUST_CHECK int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc);
 /* Frees memory; calls in flight are forgotten without done. Takes NULL. */
 void rpc_free(struct rpc *rpc);
 /* All mutations that start from now on belong to this session; sequences start at 1 for each
- * target. Not beside itself. -ERR_NO_MEMORY. */
+ * log. Not beside itself. -ERR_NO_MEMORY. */
 MUST_CHECK int rpc_session_set(struct rpc *rpc, struct session_id session, uint64_t incarnation);
 struct session_id rpc_session(const struct rpc *rpc, uint64_t *ret_incarnation);
 /* Resends what has waited, ends what is past its deadline with -ERR_TIMED_OUT. Call each tick,
  * from any thread with a worker; done is posted to the origins. */
 void rpc_tick(struct rpc *rpc);
-/* By the transport, in any thread with a worker: the reply has been copied into the call. */
-void rpc_answered(struct rpc *rpc, struct call *call, int result);
 /* Calls that were started and are not done, or keep their sequence. */
 uint64_t rpc_in_flight(struct rpc *rpc);

@@ -1,13 +1,17 @@
 /* Calls as bytes: the head of a request and of its reply. Bulk travels beside, never in it.
  *
- *     request:  u64 id, u16 opcode, u16 slot, u32 target, u64 session, incarnation, sequence,
- *               floor, map_version, trace_id, term; u64 bulk bytes that follow, u64 space for the
- *               reply's bulk; u32 checksum count, u32 0 or 1: checksums follow, u32 each; body
- *     reply:    u64 id, u16 opcode, u16 0, i32 result; u64 log position that it depends on;
- *               u64 bulk bytes that follow;
- *               u32 checksum count, u32 0 or 1: checksums follow; body
+ *     request:  u16 bytes of the fixed fields, these included, u16 opcode, u16 slot, u16 0;
+ *               u64 id, log, origin, session, incarnation, sequence, floor, map_version, trace_id,
+ *               term, epoch, time left in ns (UINT64_MAX: without end), bulk bytes that follow,
+ *               space for the reply's bulk; u32 chain_version, checksum count, 0 or 1: checksums
+ *               follow, 0; [fields of a newer version]; u32 each checksum; body
+ *     reply:    u16 bytes of the fixed fields, these included, u16 opcode, u32 0; u64 id, log,
+ *               term, epoch, log position that it depends on, bulk bytes that follow; i32 result;
+ *               u32 checksum count, 0 or 1: checksums follow, 0; [fields of a newer version];
+ *               u32 each checksum; body
  *
- * Little-endian, unaligned. The id is the client's own and comes back as it was.
+ * Little-endian, unaligned. The id is the client's own and comes back as it was. Fixed fields that
+ * an older peer does not have are zero, those of a newer one are skipped, as in bodies (wire.h).
  * Any bytes may be decoded: -ERR_MALFORMED, and nothing is read beyond them. Pure, any thread. */
 #pragma once
 #include "rpc/call.h"
@@ -15,6 +19,7 @@
 /* Numbers of a request that are no fields of struct call. */
 struct frame_request {
     uint64_t id;
+    uint64_t time_left_ns; /* UINT64_MAX: without end */
     uint64_t bulk_out_bytes;
     uint64_t bulk_in_bytes;  /* space that the client has */
     uint32_t checksum_count; /* as in struct call */
@@ -25,6 +30,9 @@ struct frame_reply {
     uint64_t id;
     uint16_t opcode;
     int result;
+    struct log_id log;
+    uint64_t term;
+    uint64_t epoch;
     uint64_t position;
     uint64_t bulk_bytes;
     struct bytes checksums;
@@ -35,8 +43,10 @@ struct frame_reply {
 size_t frame_request_size(const struct call *call);
 size_t frame_reply_size(const struct call *call);
 
-/* Append the head; errors are those of wire_encode_*, and -ERR_TOO_SMALL. */
-MUST_CHECK int frame_encode_request(const struct call *call, uint64_t id, struct buffer *out);
+/* Append the head; errors are those of wire_encode_*, and -ERR_TOO_SMALL. time_left_ns: as in the
+ * frame. */
+MUST_CHECK int frame_encode_request(const struct call *call, uint64_t id, uint64_t time_left_ns,
+                                    struct buffer *out);
 MUST_CHECK int frame_encode_reply(const struct call *call, uint64_t id, struct buffer *out);
 
 /* What must be known of a request to answer it at all. */

@@ -1,5 +1,6 @@
 /* The contract and the idea are in sequence.h. */
 #include "rpc/sequence.h"
+#include <assert.h>
 #include <stdlib.h>
 
 void rpc_session_free(struct rpc_session *session) {
@@ -9,14 +10,14 @@ void rpc_session_free(struct rpc_session *session) {
     }
 }
 
-struct rpc_session *rpc_session_new(uint32_t targets_max) {
+struct rpc_session *rpc_session_new(uint32_t logs_max) {
     struct rpc_session *session = calloc(1, sizeof *session);
 
     if (!session) {
         return NULL;
     }
-    session->link_count = targets_max;
-    session->links = aligned_alloc(_Alignof(struct rpc_link), targets_max * sizeof *session->links);
+    session->link_count = logs_max;
+    session->links = aligned_alloc(_Alignof(struct rpc_link), logs_max * sizeof *session->links);
     if (!session->links) {
         rpc_session_free(session);
         return NULL;
@@ -43,11 +44,12 @@ void rpc_session_reset(struct rpc_session *session, struct session_id id, uint64
     }
 }
 
-struct rpc_link *rpc_session_link(struct rpc_session *session, struct target_id target) {
-    uint64_t wanted = (uint64_t)target.value + 1;
+struct rpc_link *rpc_session_link(struct rpc_session *session, struct log_id log) {
+    uint64_t wanted = log.value;
 
+    assert(wanted != 0);
     for (uint32_t i = 0; i < session->link_count; i++) {
-        struct rpc_link *link = &session->links[(target.value + i) % session->link_count];
+        struct rpc_link *link = &session->links[(wanted + i) % session->link_count];
         uint64_t key = atomic_load_explicit(&link->key, memory_order_relaxed);
 
         if (key == 0 && atomic_compare_exchange_strong_explicit(

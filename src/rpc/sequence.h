@@ -1,4 +1,4 @@
-/* Sequence numbers of mutations: drawn per target, with a floor below which none is awaited.
+/* Sequence numbers of mutations: drawn per log, with a floor below which none is awaited.
  *
  *     1 2 3 4 5 6 7 8 9
  *     . . . . e a e e a        e: ended, a: awaited, floor = 6, drawn = 9
@@ -15,7 +15,7 @@
 struct rpc_session;
 
 struct rpc_link {
-    _Atomic uint64_t key; /* target + 1; 0: free */
+    _Atomic uint64_t key; /* the log; 0: free */
     struct rpc_session *session;
     _Alignas(64) _Atomic uint64_t drawn; /* how many; also the last one */
     _Atomic uint64_t passed;             /* floor - 1 */
@@ -32,12 +32,12 @@ struct rpc_session {
 };
 
 /* NULL without memory. */
-struct rpc_session *rpc_session_new(uint32_t targets_max);
+struct rpc_session *rpc_session_new(uint32_t logs_max);
 void rpc_session_free(struct rpc_session *session);
 /* For another session; no call may use the table. */
 void rpc_session_reset(struct rpc_session *session, struct session_id id, uint64_t incarnation);
-/* The target's link; NULL when there are too many targets. */
-struct rpc_link *rpc_session_link(struct rpc_session *session, struct target_id target);
+/* The log's link; NULL when there are too many logs. */
+struct rpc_link *rpc_session_link(struct rpc_session *session, struct log_id log);
 
 /* The next number, or 0 when too many are awaited. */
 uint64_t rpc_link_draw(struct rpc_link *link);

@@ -132,7 +132,7 @@ static void sim_send(void *context, struct call *call) {
     index = (uint32_t)(uintptr_t)call->transport_context - 1;
     id = (uint64_t)transport->places[index].generation << 32 | index;
     head.data = allocate(head.capacity);
-    r = frame_encode_request(call, id, &head);
+    r = frame_encode_request(call, id, call_time_left_ns(call), &head);
     if (r < 0) {
         free(head.data);
         place_give(transport, call);
@@ -150,7 +150,7 @@ static void sim_send(void *context, struct call *call) {
         bulk_bytes += call->bulk_out[i].size;
     }
     sim_count(sim_port_world(transport->port), "calls sent", 1);
-    sim_net_send(transport->port, call->header.target.value, packet);
+    sim_net_send(transport->port, call->header.log.value, packet);
 }
 
 static void sim_forget(void *context, struct call *call) {
@@ -276,7 +276,7 @@ static void twin_reply(struct call *call) {
 /* An answer to a request that got no twin. */
 static void refuse(struct transport_sim_server *server, uint16_t opcode, uint64_t id, uint64_t to,
                    int result) {
-    struct call call = {.header.opcode = opcode, .result = result};
+    struct call call = {.header = {.opcode = opcode, .log = server->options.log}, .result = result};
 
     reply_send(server, &call, id, to);
 }
@@ -318,7 +318,7 @@ static int twin_fill(struct twin *twin, struct bytes head, struct bytes bulk) {
     if (r < 0) {
         return r;
     }
-    if (call->header.target.value != twin->server->options.target.value) {
+    if (call->header.log.value != twin->server->options.log.value) {
         return -ERR_STALE_MAP;
     }
     r = twin_set_bulk(twin, &frame, bulk);
@@ -328,6 +328,11 @@ static int twin_fill(struct twin *twin, struct bytes head, struct bytes bulk) {
     call->message.kind = CALL_MESSAGE_KIND;
     call->message.message_class = call->header.message_class;
     call->reply_to = twin_reply;
+    if (frame.time_left_ns != UINT64_MAX) {
+        uint64_t now_ns = env_now_ns(twin->server->options.env);
+
+        call->deadline_ns = now_ns + MIN(frame.time_left_ns, UINT64_MAX - now_ns);
+    }
     return 0;
 }
 
@@ -393,7 +398,7 @@ int transport_sim_serve(const struct transport_sim_server_options *options,
         return r;
     }
     server->port =
-        sim_net_bind(options->net, options->process, options->target.value, server_receive, server);
+        sim_net_bind(options->net, options->process, options->log.value, server_receive, server);
     *ret_server = server;
     return 0;
 }

@@ -6,14 +6,15 @@
  *
  * The client keeps an id for each call in flight; a reply whose id is no longer in use is late or a
  * copy, and is dropped. A server whose pool is out of twins for a class answers -ERR_BUSY. The
- * address of a server is its target.
+ * address of a server is the log that it serves.
  *
  * It counts in the world: calls sent, calls busy, requests malformed, replies late, replies
  * malformed.
  *
  * Thread: the world's.  Memory: twins from a pool, bulk and packets from the heap. */
 #pragma once
-#include "rpc/call.h"
+#include "env/env.h"
+#include "rpc/transport.h"
 #include "rpc/sim_net.h"
 
 /* The client's end, of one incarnation of a process; context of its rpc. */
@@ -29,7 +30,8 @@ void transport_sim_free(struct transport_sim *transport);
 struct transport_sim_server_options {
     struct sim_net *net;
     struct sim_process *process;
-    struct target_id target;
+    struct env *env; /* its clock */
+    struct log_id log;
     struct actor *actor; /* takes messages of kind CALL_MESSAGE_KIND */
     uint32_t calls_max;
     uint32_t reserve_count[MESSAGE_CLASS_COUNT]; /* of them, as in a pool */

@@ -67,7 +67,7 @@ def missing():
 
 def configuration(osts, sizes, identity):
     """The text of a new cluster's shoal.conf."""
-    lines = ["[cluster]", "format = 1", f"osts = {osts}", f"id = {identity}",
+    lines = ["[cluster]", "format = 2", f"osts = {osts}", f"id = {identity}",
              f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
     lines += [f"{name} = {value}" for name, value in sizes.items()]
     return "\n".join(lines) + "\n"

@@ -30,6 +30,7 @@ struct kv_options node_kv_options(const struct node *node) {
 
     options.owner_id[0] = (uint8_t)node->target_id;
     options.owner_id[1] = 0x5a;
+    options.log_id = cluster_map_log_of(&node->world->map, (struct target_id){node->target_id});
     return options;
 }
 
@@ -111,7 +112,6 @@ static int open_client(struct life *life) {
     const struct client_options options = {
         .env = life->env,
         .rpc = life->rpc,
-        .manager = {MANAGER_TARGET},
         .node = {CLIENT_NODE_FIRST + node->index},
         .incarnation = node->incarnation,
         .origin = origin,
@@ -133,13 +133,20 @@ static struct actor *life_actor(struct life *life) {
                          : ost_actor(life->ost);
 }
 
+static struct log_id node_log(const struct node *node) {
+    return node->role == NODE_MANAGER
+               ? LOG_MANAGER
+               : cluster_map_log_of(&node->world->map, (struct target_id){node->target_id});
+}
+
 static int life_serve(struct life *life) {
     struct node *node = life->node;
     uint32_t calls_max = node->world->options.smallest ? 16 : 64;
     const struct transport_sim_server_options options = {
         .net = node->world->net,
         .process = node->process,
-        .target = {node->target_id},
+        .env = life->env,
+        .log = node_log(node),
         .actor = life_actor(life),
         .calls_max = calls_max,
         .reserve_count = {[MESSAGE_CONTROL] = 2,

@@ -90,9 +90,9 @@ struct world *world_new(const struct world_options *options) {
     for (uint32_t i = 0; i < options->ost_count; i++) {
         osts[i].value = OST_TARGET_FIRST + i;
     }
-    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, options->ost_count);
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
+    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, options->ost_count);
     world_nodes(world);
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
@@ -276,6 +276,19 @@ static void life_tick(struct env_tick *tick) {
     }
 }
 
+static uint32_t target_of(const struct world *world, struct log_id log) {
+    for (uint32_t i = 0; i < world->node_count; i++) {
+        const struct node *node = &world->nodes[i];
+
+        if (node->target_id > MANAGER_TARGET &&
+            cluster_map_log_of(&world->map, (struct target_id){node->target_id}).value ==
+                log.value) {
+            return node->target_id;
+        }
+    }
+    return MANAGER_TARGET;
+}
+
 /* The transport, which is told of each call as it leaves. */
 static void told_send(void *context, struct call *call) {
     struct life *life = context;
@@ -289,7 +302,7 @@ static void told_send(void *context, struct call *call) {
                 "%12.6f ms %-10s -> target %u #%" PRIu64 " term %" PRIu64 " session %" PRIu64
                 " attempt %u: %s\n",
                 (double)sim_now_ns(world->sim) / 1e6, sim_process_name(life->node->process),
-                call->header.target.value, call->header.sequence, call->header.term,
+                target_of(world, call->header.log), call->header.sequence, call->header.term,
                 call->header.session.value, call->attempts, text);
     }
     transport_sim_ops.send(life->transport, call);
@@ -307,7 +320,7 @@ static int life_rpc(struct life *life) {
         .transport_context = life,
         .env = life->env,
         .resend_ns = 20 * NS_PER_MS,
-        .targets_max = 8,
+        .logs_max = 8,
     };
 
     return rpc_new(&options, &life->rpc);

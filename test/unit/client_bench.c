@@ -15,7 +15,6 @@ void bench_open(struct bench *bench, struct client_options options) {
     toy_cluster_init(&bench->cluster);
     options.env = bench->cluster.env;
     options.rpc = bench->cluster.rpc;
-    options.manager = (struct target_id){TOY_MANAGER};
     options.node = (struct node_id){7};
     options.incarnation = 9;
     options.origin = "/mnt";

@@ -140,7 +140,7 @@ static struct rpc *rpc_make(struct meta_bench *bench) {
                                         .transport_context = bench->transport,
                                         .env = memory_env_env(bench->world),
                                         .resend_ns = NS_PER_S,
-                                        .targets_max = 8};
+                                        .logs_max = 8};
     struct rpc *rpc = NULL;
 
     assert_int_equal(rpc_new(&options, &rpc), 0);
@@ -168,6 +168,7 @@ static void group_start(struct meta_bench *bench) {
                .base = &kv_mem_ops,
                .base_store = bench->store,
                .owner_id = "a metadata group",
+               .log_id = cluster_map_first_log(bench->map, BENCH_MDT),
                .ring_bytes = 256 * KIB,
                .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 1 * MIB,
@@ -220,7 +221,10 @@ struct meta_bench *bench_new(const struct bench_options *options) {
         bench->osts[i].bench = bench;
         bench->osts[i].id = osts[i];
         actor_init(&bench->osts[i].actor, "ost", ost_step);
-        assert_int_equal(transport_inproc_add(bench->transport, osts[i], &bench->osts[i].actor), 0);
+        assert_int_equal(transport_inproc_add(bench->transport,
+                                              cluster_map_first_log(bench->map, osts[i]),
+                                              &bench->osts[i].actor),
+                         0);
     }
     cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
     bench->map->name_hash_key[0] = options->seed;
@@ -298,7 +302,7 @@ void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, 
 
     memset(call, 0, sizeof *call);
     call->header.opcode = opcode;
-    call->header.target = BENCH_MDT;
+    call->header.log = cluster_map_first_log(bench->map, BENCH_MDT);
     call->header.session.value = who->id;
     call->header.incarnation = who->incarnation;
     call->header.term = who->term;

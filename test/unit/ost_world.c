@@ -157,7 +157,7 @@ struct ost_call *ost_call_get(struct ost_world *world, uint16_t opcode) {
             .message = {.kind = CALL_MESSAGE_KIND, .message_class = wire_class(opcode)},
             .header = {.opcode = opcode,
                        .message_class = wire_class(opcode),
-                       .target = world->options.target,
+                       .log = kv_log_id(ost_kv(world->ost)),
                        .session = {OST_SESSION},
                        .incarnation = OST_INCARNATION},
             .reply_to = replied,

@@ -66,7 +66,7 @@ static struct rpc *rpc_make(struct cluster *cluster) {
         .transport_context = cluster->transport,
         .env = cluster->env,
         .resend_ns = 10 * NS_PER_MS,
-        .targets_max = TARGETS_MAX,
+        .logs_max = TARGETS_MAX,
     };
     struct rpc *rpc = NULL;
 
@@ -74,8 +74,14 @@ static struct rpc *rpc_make(struct cluster *cluster) {
     return rpc;
 }
 
+static struct log_id log_of(const struct cluster *cluster, uint32_t target) {
+    return target == CLUSTER_MANAGER
+               ? LOG_MANAGER
+               : cluster_map_log_of(&cluster->map, (struct target_id){target});
+}
+
 static void serve(struct cluster *cluster, uint32_t target, struct actor *actor) {
-    check(transport_inproc_add(cluster->transport, (struct target_id){target}, actor), "transport");
+    check(transport_inproc_add(cluster->transport, log_of(cluster, target), actor), "transport");
 }
 
 static void manager_start(struct cluster *cluster) {
@@ -222,12 +228,12 @@ static void servers_stop(struct cluster *cluster) {
     }
     cluster->env->ops->tick_stop(cluster->env, &cluster->tick);
     cluster_pass(cluster, NS_PER_S);
-    transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_MANAGER});
-    transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_MDT});
+    transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_MANAGER));
+    transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_MDT));
     manager_abandon(cluster->manager);
     group_abandon(cluster->group);
     for (uint32_t i = 0; i < CLUSTER_OSTS; i++) {
-        transport_inproc_remove(cluster->transport, (struct target_id){CLUSTER_OST + i});
+        transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_OST + i));
         ost_abandon(cluster->osts[i]);
     }
 }
@@ -256,7 +262,6 @@ struct shoal_client *cluster_client(struct cluster *cluster, uint32_t number,
                                     uint64_t incarnation) {
     struct client_options options = {
         .env = cluster->env,
-        .manager = {CLUSTER_MANAGER},
         .node = {number + 1},
         .incarnation = incarnation,
         .origin = "/mnt",

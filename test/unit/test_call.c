@@ -11,10 +11,10 @@
 #include <sched.h>
 #include <string.h>
 
-enum { TARGETS_MAX = 4, CALLS = RPC_WINDOW + 10, RESEND_NS = 1000, HELD_MAX = CALLS };
+enum { LOGS_MAX = 4, CALLS = RPC_WINDOW + 10, RESEND_NS = 1000, HELD_MAX = CALLS };
 
-static const struct target_id server_a = {7};
-static const struct target_id server_b = {7 + TARGETS_MAX}; /* the same place in the tables */
+static const struct log_id server_a = {7};
+static const struct log_id server_b = {7 + LOGS_MAX}; /* the same place in the tables */
 
 /* A server that answers at once with `answer`, or holds what it gets. */
 struct server {
@@ -81,7 +81,7 @@ static int set_up(void **state) {
     struct rpc_options options = {.transport = &transport_inproc_ops,
                                   .env = &it.env,
                                   .resend_ns = RESEND_NS,
-                                  .targets_max = TARGETS_MAX};
+                                  .logs_max = LOGS_MAX};
 
     (void)state;
     memset(&it, 0, sizeof it);
@@ -92,7 +92,7 @@ static int set_up(void **state) {
     actor_init(&it.origin, "origin", origin_step);
     actor_init(&it.a.actor, "server a", server_step);
     actor_init(&it.b.actor, "server b", server_step);
-    if (transport_inproc_new(TARGETS_MAX, &it.transport) < 0 ||
+    if (transport_inproc_new(LOGS_MAX, &it.transport) < 0 ||
         transport_inproc_add(it.transport, server_a, &it.a.actor) < 0 ||
         transport_inproc_add(it.transport, server_b, &it.b.actor) < 0) {
         return -1;
@@ -110,11 +110,11 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static struct call *start(uint32_t number, uint16_t opcode, struct target_id target) {
+static struct call *start(uint32_t number, uint16_t opcode, struct log_id target) {
     struct call *call = &it.calls[number];
 
     call->header.opcode = opcode;
-    call->header.target = target;
+    call->header.log = target;
     call->origin = &it.origin;
     call->done = count_done;
     call_start(it.rpc, call);
@@ -316,7 +316,7 @@ static void sessions_count_from_one(void **state) {
 
 static void unknown_targets(void **state) {
     (void)state;
-    start(0, OP_GETATTR, (struct target_id){100});
+    start(0, OP_GETATTR, (struct log_id){100});
     assert_int_equal(it.calls[0].result, -ERR_STALE_MAP);
     transport_inproc_remove(it.transport, server_a);
     start(1, OP_GETATTR, server_a);
@@ -325,9 +325,9 @@ static void unknown_targets(void **state) {
     assert_int_equal(transport_inproc_add(it.transport, server_a, &it.a.actor), 0);
     start(2, OP_GETATTR, server_a);
     assert_int_equal(it.calls[2].result, 0);
-    /* More targets than there are links. */
-    for (uint32_t i = 0; i < TARGETS_MAX; i++) {
-        start(3, OP_GETATTR, (struct target_id){1000 + i});
+    /* More logs than there are links. */
+    for (uint32_t i = 0; i < LOGS_MAX; i++) {
+        start(3, OP_GETATTR, (struct log_id){1000 + i});
     }
     assert_int_equal(it.calls[3].result, -ERR_NO_MEMORY);
     assert_int_equal(rpc_in_flight(it.rpc), 0);
@@ -347,14 +347,14 @@ static void discard_without_copies_is_busy(void **state) {
 
 static void bad_options_are_refused(void **state) {
     struct rpc_options good = {
-        .transport = &transport_inproc_ops, .env = &it.env, .resend_ns = 1, .targets_max = 1};
+        .transport = &transport_inproc_ops, .env = &it.env, .resend_ns = 1, .logs_max = 1};
     struct transport_ops forgetful = {.send = transport_inproc_ops.send};
     struct rpc_options options[4] = {good, good, good, good};
     struct transport_inproc *transport;
     struct rpc *rpc;
 
     (void)state;
-    options[0].targets_max = 0;
+    options[0].logs_max = 0;
     options[1].resend_ns = 0;
     options[2].env = NULL;
     options[3].transport = &forgetful;
@@ -434,7 +434,7 @@ static void caller_step(struct actor *actor, struct message *first) {
                 struct call *call = &caller->calls[i];
 
                 call->header.opcode = OP_MKDIR;
-                call->header.target = server_b;
+                call->header.log = server_b;
                 call->origin = &caller->origin;
                 call->done = call_again;
                 call->context = caller;

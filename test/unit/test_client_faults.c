@@ -209,7 +209,6 @@ static void test_start_fails_whole(void **state) {
     struct bench *bench = *state;
     struct shoal_client *other;
     struct client_options options = {.env = bench->cluster.env,
-                                     .manager = {TOY_MANAGER},
                                      .incarnation = 10,
                                      .origin = "/other",
                                      .request_timeout_ns = 2 * NS_PER_S};
@@ -217,7 +216,7 @@ static void test_start_fails_whole(void **state) {
                               .transport_context = bench->cluster.transport,
                               .env = bench->cluster.env,
                               .resend_ns = NS_PER_S,
-                              .targets_max = 16};
+                              .logs_max = 16};
     int result = 1;
     int stopped = 1;
 

@@ -96,7 +96,7 @@ static struct rpc *rpc_make(struct bench *bench) {
         .transport_context = bench->transport,
         .env = bench->env,
         .resend_ns = 10 * NS_PER_MS,
-        .targets_max = 16,
+        .logs_max = 16,
     };
     struct rpc *rpc;
 
@@ -128,9 +128,8 @@ static void manager_begins(struct bench *bench) {
     if (manager_open(&options, &bench->manager, problem)) {
         fail_msg("%s", problem);
     }
-    assert_int_equal(transport_inproc_add(bench->transport, (struct target_id){MANAGER},
-                                          manager_actor(bench->manager)),
-                     0);
+    assert_int_equal(
+        transport_inproc_add(bench->transport, LOG_MANAGER, manager_actor(bench->manager)), 0);
 }
 
 static int setup(void **state) {
@@ -153,9 +152,11 @@ static int setup(void **state) {
     assert_int_equal(bench->env->ops->directory_make(bench->env, "manager"), 0);
     for (int i = 0; i < TARGETS; i++) {
         actor_init(&bench->targets[i].actor, "target", target_step);
-        assert_int_equal(transport_inproc_add(bench->transport, (struct target_id){ids[i]},
-                                              &bench->targets[i].actor),
-                         0);
+        assert_int_equal(
+            transport_inproc_add(bench->transport,
+                                 cluster_map_first_log(&bench->map, (struct target_id){ids[i]}),
+                                 &bench->targets[i].actor),
+            0);
     }
     cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
     bench->map.version = 5;
@@ -196,7 +197,7 @@ static int manager_ends(struct bench *bench) {
 
     manager_stop_start(bench->manager, note_stopped, &result);
     pass(bench, 5 * NS_PER_S);
-    transport_inproc_remove(bench->transport, (struct target_id){MANAGER});
+    transport_inproc_remove(bench->transport, LOG_MANAGER);
     manager_abandon(bench->manager);
     bench->manager = NULL;
     return result;
@@ -227,7 +228,7 @@ static void start_for(struct bench *bench, struct asked *asked, uint64_t patienc
                       uint16_t opcode, union request_body request) {
     uint64_t now_ns = env_now_ns(bench->env);
 
-    *asked = (struct asked){.call = {.header = {.opcode = opcode, .target = {MANAGER}},
+    *asked = (struct asked){.call = {.header = {.opcode = opcode, .log = LOG_MANAGER},
                                      .request = request,
                                      .origin = &bench->origin,
                                      .done = asked_done,
@@ -470,7 +471,7 @@ static void test_map_is_handed_out(void **state) {
     struct asked asked;
 
     for (uint64_t known = 4; known <= 5; known++) {
-        asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .target = {MANAGER}},
+        asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
                                         .request.map_get.known_version = known,
                                         .bulk_in = {bytes, 0, size},
                                         .origin = &bench->origin,
@@ -484,7 +485,7 @@ static void test_map_is_handed_out(void **state) {
     }
     assert_int_equal(cluster_map_decode((struct bytes){bytes, size}, map), 0);
     map_check(map, &bench->map);
-    asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .target = {MANAGER}},
+    asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
                                     .bulk_in = {bytes, 0, size - 1},
                                     .origin = &bench->origin,
                                     .done = asked_done}};
@@ -496,7 +497,7 @@ static void test_map_is_handed_out(void **state) {
 }
 
 static void manager_dies(struct bench *bench, bool power) {
-    transport_inproc_remove(bench->transport, (struct target_id){MANAGER});
+    transport_inproc_remove(bench->transport, LOG_MANAGER);
     if (power) {
         sim_power(bench->process);
     } else {

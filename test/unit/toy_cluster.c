@@ -551,7 +551,10 @@ static void server_init(struct toy_cluster *cluster, struct toy_server *server, 
     server->term = 1;
     server->survived = UINT64_MAX;
     actor_init(&server->actor, "toy", toy_step);
-    int r = transport_inproc_add(cluster->transport, server->id, &server->actor);
+    int r = transport_inproc_add(
+        cluster->transport,
+        id == TOY_MANAGER ? LOG_MANAGER : cluster_map_first_log(&cluster->map, server->id),
+        &server->actor);
     assert(r == 0);
 }
 
@@ -578,7 +581,7 @@ void toy_cluster_init(struct toy_cluster *cluster) {
         .transport_context = cluster->transport,
         .env = cluster->env,
         .resend_ns = 100 * NS_PER_MS,
-        .targets_max = 64,
+        .logs_max = 64,
     };
     r = rpc_new(&options, &cluster->rpc);
     assert(r == 0);
