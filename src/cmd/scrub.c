@@ -84,10 +84,10 @@ static int lost_find(struct fsck *fsck, const struct chunk_id *id, bool *ret_los
     *ret_lost = false;
     fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_LOST);
     while ((r = fsck_list_next(&list, &found)) == 0) {
-        struct lost_row row;
+        const struct lost_row *row;
 
-        if (lost_row_get(found.value, &row) == 0) {
-            *ret_lost |= lost_row_has(&row, id->ino, id->generation);
+        if (lost_row_check(found.value, &row) == 0) {
+            *ret_lost |= lost_row_has(row, id->ino, id->generation);
         }
     }
     return r == -ERR_NOT_FOUND ? 0 : r;

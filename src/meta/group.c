@@ -17,6 +17,7 @@ void group_answer(struct group *group, struct call *call, int result) {
 }
 
 void group_seal(struct group *group) {
+    slots_stage(&group->slots, group->kv, group->numbers.directory_count);
     numbers_stage(&group->numbers, group->kv);
     (void)(BUG(EARLY_REPLY) ? 0 : kv_seal(group->kv));
 }
@@ -319,6 +320,7 @@ static void group_step(struct actor *actor, struct message *first) {
     do {
         if (group->synced_moved) {
             group->synced_moved = false;
+            slots_synced(&group->slots, kv_synced_position(group->kv));
             if (numbers_synced(&group->numbers, kv_synced_position(group->kv))) {
                 group->moved = true;
             }

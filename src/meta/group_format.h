@@ -14,9 +14,6 @@ struct __attribute__((packed)) group_row {
 };
 static_assert(sizeof(struct group_row) == 48, "group_row is on disk");
 
-/* Format 1 of this row and of lost_row ends before what is about generations. */
-enum { COUNTERS_FORMAT = 2, COUNTERS_BYTES_1 = 48, LOST_FORMAT = 2, LOST_BYTES_1 = 32 };
-
 /* Goes with each record. */
 struct __attribute__((packed)) counters_row {
     uint8_t format;
@@ -27,12 +24,25 @@ struct __attribute__((packed)) counters_row {
     uint64_t session_floor;       /* unknown sessions up to this one are gone */
     uint64_t epoch;
     uint64_t inode_count;
-    uint64_t
-        generation_next; /* the first that was not used yet; of format 1: generation_reserved */
+    uint64_t generation_next; /* the first that was not used yet */
+    uint64_t directory_count; /* of the inodes */
 };
-static_assert(sizeof(struct counters_row) == 56, "counters_row is on disk");
-static_assert(offsetof(struct counters_row, generation_next) == COUNTERS_BYTES_1,
-              "counters_row of format 1 is on disk");
+static_assert(sizeof(struct counters_row) == 64, "counters_row is on disk");
+
+/* A range of slots, from the key's id on; see slots.h. */
+enum slots_state { SLOTS_MINE = 1, SLOTS_GIVEN = 2 };
+
+struct __attribute__((packed)) slots_row {
+    uint8_t format;
+    uint8_t state; /* enum slots_state */
+    uint8_t reserved[2];
+    uint32_t count;
+    uint32_t opened; /* the first ones of the range, for ever; 0: given */
+    uint32_t reserved2;
+    uint64_t handover; /* number of the hand-over that made it so; 0: the format */
+    uint64_t given_to; /* log; 0: mine */
+};
+static_assert(sizeof(struct slots_row) == 32, "slots_row is on disk");
 
 /* A row of state GONE refuses late messages of its session; the oldest of them make way. */
 enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
@@ -65,11 +75,9 @@ struct __attribute__((packed)) lost_row {
     uint64_t counter_from;
     uint64_t counter_to;      /* exclusive */
     uint64_t generation_from; /* counters, of which numbers_generation_of makes generations */
-    uint64_t generation_to;   /* exclusive; of format 1: none */
+    uint64_t generation_to;   /* exclusive */
 };
 static_assert(sizeof(struct lost_row) == 48, "lost_row is on disk");
-static_assert(offsetof(struct lost_row, generation_from) == LOST_BYTES_1,
-              "lost_row of format 1 is on disk");
 
 /* The value of Q, and of M: what becomes a Q row when the move fails. The third part of a Q row's
  * key: truncate_seq of a cut, which stays below ORDER_DELETE_BIT, or the generation that is deleted

@@ -4,6 +4,7 @@
 #include "meta/group.h"
 #include "meta/names.h"
 #include "meta/numbers.h"
+#include "meta/slots.h"
 #include "meta/opens.h"
 #include "meta/parking.h"
 #include "meta/queue.h"
@@ -19,7 +20,15 @@ enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
 
 /* What a start reads before the first call is served. */
-enum load_stage { LOAD_IDENTITY, LOAD_SESSIONS, LOAD_WRITERS, LOAD_MOVES, LOAD_SYNC, LOAD_DONE };
+enum load_stage {
+    LOAD_IDENTITY,
+    LOAD_SLOTS,
+    LOAD_SESSIONS,
+    LOAD_WRITERS,
+    LOAD_MOVES,
+    LOAD_SYNC,
+    LOAD_DONE
+};
 
 /* Freeing orphans after a start: once all sessions have attached anew or ended. */
 enum sweep_stage { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE };
@@ -68,6 +77,7 @@ struct group {
     uint64_t promised_epoch; /* files made since are nobody's but their makers' (op_inline.c) */
 
     struct numbers numbers;
+    struct slots slots;
     struct sessions sessions;
     struct opens opens;
     struct order_queue orders;

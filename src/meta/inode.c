@@ -217,6 +217,7 @@ int inode_free(struct transaction *transaction, struct ino ino, const struct ino
         r = order_put(transaction, ino, &order);
     }
     transaction->inode_delta--;
+    transaction->directory_delta -= mode_is_directory(row->mode);
     return r;
 }
 

@@ -22,5 +22,6 @@ int make_inode(struct transaction *transaction, const struct place *place, uint3
               : directory_changed(transaction, place->parent, place->directory,
                                   change_of(dentry.type, 1));
     transaction->inode_delta++;
+    transaction->directory_delta += mode_is_directory(mode);
     return r;
 }

@@ -10,6 +10,7 @@
  *     space 0, slot 0       id        generation  index
  *     G group               0         0           0                format, cluster, hash of names
  *     C counters            0         0           0                reserved numbers, last epoch
+ *     R slots               first     0           0                range: mine? how many opened
  *     S session             session   0           0                incarnation, node, state
  *     O orphan              ino       0           0                unlinked but open
  *     W writer              ino       0           session          open for writing
@@ -40,6 +41,7 @@ enum row_type {
     ROW_INLINE = 'L',
     ROW_GROUP = 'G',
     ROW_COUNTERS = 'C',
+    ROW_SLOTS = 'R',
     ROW_SESSION = 'S',
     ROW_ORPHAN = 'O',
     ROW_WRITER = 'W',

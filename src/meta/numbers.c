@@ -14,6 +14,7 @@ void numbers_load(struct numbers *numbers, const struct counters_row *row) {
         .session_floor = row->session_floor,
         .epoch = row->epoch,
         .inode_count = row->inode_count,
+        .directory_count = row->directory_count,
         .changed = true,
         .stage_reserve = true,
     };
@@ -74,7 +75,7 @@ void numbers_stage(struct numbers *numbers, struct kv *kv) {
     }
     uint64_t ahead = numbers->stage_reserve ? NUMBERS_BLOCK : 0;
     struct counters_row row = {
-        .format = COUNTERS_FORMAT,
+        .format = META_FORMAT,
         .ino_reserved =
             ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END) : numbers->inos.reserved,
         .generation_reserved =
@@ -82,6 +83,7 @@ void numbers_stage(struct numbers *numbers, struct kv *kv) {
         .session_floor = numbers->session_floor,
         .epoch = numbers->epoch,
         .inode_count = numbers->inode_count,
+        .directory_count = numbers->directory_count,
         .generation_next = numbers->generations.next,
     };
     memcpy(row.ino_next, &numbers->inos.next, sizeof row.ino_next);

@@ -24,6 +24,7 @@ struct numbers {
     uint64_t session_floor;
     uint64_t epoch;
     uint64_t inode_count;
+    uint64_t directory_count;  /* of these */
     uint64_t reserve_position; /* of the record that raised `reserved`; 0: on disk */
     bool changed;              /* since numbers_stage */
     bool stage_reserve;        /* with the next record */

@@ -1,4 +1,4 @@
-/* mkdir: the new directory gets a slot of its own choice, so that directories spread over all. */
+/* mkdir: the new directory gets one of the opened slots, so that directories spread over them. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/make.h"
@@ -13,24 +13,11 @@ static uint64_t mix(uint64_t value) {
     return value ^ (value >> 31);
 }
 
-/* The first slot of this group at or behind one drawn from the next number. */
-static struct slot slot_draw(const struct group *group, struct slot otherwise) {
-    uint32_t start = (uint32_t)(mix(group->numbers.inos.next) % SLOT_COUNT);
-
-    for (uint32_t i = 0; i < SLOT_COUNT; i++) {
-        uint16_t slot = (uint16_t)((start + i) % SLOT_COUNT);
-
-        if (group->map->slot_groups[slot] == group->map_group) {
-            return (struct slot){slot};
-        }
-    }
-    return otherwise;
-}
-
 int op_mkdir(struct transaction *transaction, struct call *call) {
     const struct mkdir_request *request = &call->request.mkdir;
     struct place place = {.parent = request->parent, .name = request->name, .who = &request->who};
-    struct slot slot = slot_draw(transaction->group, ino_slot(request->parent));
+    const struct group *group = transaction->group;
+    struct slot slot = slots_draw(&group->slots, mix(group->numbers.inos.next));
     struct made made;
 
     int r = place_find_free(transaction, &place);

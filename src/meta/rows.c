@@ -1,6 +1,7 @@
 /* Checks of what came from disk. */
 #include "meta/rows.h"
 #include "base/err.h"
+#include "layout/cluster_map.h"
 #include "meta/numbers.h"
 #include <string.h>
 
@@ -108,31 +109,31 @@ int group_row_check(struct bytes value, const struct group_row **ret_row) {
     return 0;
 }
 
-/* Copies a row that has grown since format 1, when it had bytes_1. */
-static int grown_get(struct bytes value, size_t bytes_1, void *ret_row, size_t bytes_2) {
-    if (value.size > 0 && value.data[0] > 2) {
-        return -ERR_NEWER_FORMAT;
-    }
-    bool first = value.size == bytes_1 && value.data[0] == 1;
-    bool second = value.size == bytes_2 && value.data[0] == 2;
-    if (!first && !second) {
-        return -ERR_CORRUPT;
-    }
-    memset(ret_row, 0, bytes_2);
-    memcpy(ret_row, value.data, value.size);
-    return 0;
-}
-
-int counters_row_get(struct bytes value, struct counters_row *ret_row) {
-    struct counters_row row;
-    int r = grown_get(value, COUNTERS_BYTES_1, &row, sizeof row);
-
+int counters_row_check(struct bytes value, const struct counters_row **ret_row) {
+    int r = format_check(value, sizeof(struct counters_row), sizeof(struct counters_row));
     if (r < 0) {
         return r;
     }
-    row.generation_next = row.format == 1 ? row.generation_reserved : row.generation_next;
-    if (row.ino_reserved >> INO_COUNTER_BITS || row.reserved ||
-        row.generation_next > row.generation_reserved) {
+    const struct counters_row *row = (const void *)value.data;
+    if (row->ino_reserved >> INO_COUNTER_BITS || row->reserved ||
+        row->generation_next > row->generation_reserved ||
+        row->directory_count > row->inode_count) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int slots_row_check(struct bytes value, const struct slots_row **ret_row) {
+    int r = format_check(value, sizeof(struct slots_row), sizeof(struct slots_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct slots_row *row = (const void *)value.data;
+    bool mine = row->state == SLOTS_MINE;
+    if ((!mine && row->state != SLOTS_GIVEN) || mine != (row->given_to == 0) || row->count == 0 ||
+        row->count > SLOT_COUNT || row->opened > (mine ? row->count : 0) || row->reserved2 ||
+        !is_zero(row->reserved, sizeof row->reserved)) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;
@@ -166,15 +167,14 @@ int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
     return 0;
 }
 
-int lost_row_get(struct bytes value, struct lost_row *ret_row) {
-    struct lost_row row;
-    int r = grown_get(value, LOST_BYTES_1, &row, sizeof row);
-
+int lost_row_check(struct bytes value, const struct lost_row **ret_row) {
+    int r = format_check(value, sizeof(struct lost_row), sizeof(struct lost_row));
     if (r < 0) {
         return r;
     }
-    if (row.counter_from > row.counter_to || row.generation_from > row.generation_to ||
-        !is_zero(row.reserved, sizeof row.reserved)) {
+    const struct lost_row *row = (const void *)value.data;
+    if (row->counter_from > row->counter_to || row->generation_from > row->generation_to ||
+        !is_zero(row->reserved, sizeof row->reserved)) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;

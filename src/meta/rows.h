@@ -37,9 +37,9 @@ MUST_CHECK int inode_row_check(struct bytes value, const struct inode_row **ret_
 /* *ret_data: the bytes of the piece. */
 MUST_CHECK int inline_row_check(struct bytes value, struct bytes *ret_data);
 MUST_CHECK int group_row_check(struct bytes value, const struct group_row **ret_row);
-/* Copies: what is of an older format is filled up. */
-MUST_CHECK int counters_row_get(struct bytes value, struct counters_row *ret_row);
-MUST_CHECK int lost_row_get(struct bytes value, struct lost_row *ret_row);
+MUST_CHECK int counters_row_check(struct bytes value, const struct counters_row **ret_row);
+MUST_CHECK int slots_row_check(struct bytes value, const struct slots_row **ret_row);
+MUST_CHECK int lost_row_check(struct bytes value, const struct lost_row **ret_row);
 MUST_CHECK int session_row_check(struct bytes value, const struct session_row **ret_row);
 MUST_CHECK int mark_row_check(struct bytes value, const struct mark_row **ret_row);
 MUST_CHECK int order_row_check(struct bytes value, const struct order_row **ret_row);

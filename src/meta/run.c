@@ -347,6 +347,13 @@ static int session_part(struct group *group, const struct operation *operation, 
     return r;
 }
 
+/* What is about no file or directory is about all of the group. */
+static int slot_check(const struct group *group, const struct call *call) {
+    uint64_t ino = wire_request_ino(call->header.opcode, &call->request);
+
+    return ino == 0 ? 0 : slots_check(&group->slots, ino_slot((struct ino){ino}));
+}
+
 static enum run_result run_call(struct group *group, struct call *call) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
@@ -362,6 +369,7 @@ static enum run_result run_call(struct group *group, struct call *call) {
     if (r > 0) {
         return RUN_OVER;
     }
+    r = r < 0 ? r : slot_check(group, call);
     if (r == -ERR_PENDING) {
         return RUN_PARKED;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const struct kv_need start_need = {.rows = 3, .value_bytes = 1000, .record_bytes = 1000};
+enum { SLOTS_ROW_RECORD_BYTES = sizeof(struct slots_row) + KV_ROW_RECORD_BYTES };
 
 static int problem_say(char problem[256], int result, const char *text) {
     (void)snprintf(problem, 256, "%s", text);
@@ -50,8 +51,52 @@ static int format_root(struct transaction *transaction) {
 
     row.parent = INO_ROOT.value;
     transaction->inode_delta = 1;
+    transaction->directory_delta = 1;
     int r = transaction_put(transaction, &key, &partition, sizeof partition);
     return r < 0 ? r : inode_put(transaction, INO_ROOT, &row);
+}
+
+/* Ends behind the run of slots that are the group's, from *slot on; 0: there is none any more. */
+static uint32_t slots_run(const struct group *group, uint32_t *slot) {
+    const uint16_t *groups = group->map->slot_groups;
+    uint32_t count = 0;
+
+    while (*slot < SLOT_COUNT && groups[*slot] != group->map_group) {
+        (*slot)++;
+    }
+    while (*slot + count < SLOT_COUNT && groups[*slot + count] == group->map_group) {
+        count++;
+    }
+    return count;
+}
+
+static struct kv_need format_need(const struct group *group) {
+    struct kv_need need = start_need;
+    uint32_t slot = 0;
+    uint32_t count;
+
+    while ((count = slots_run(group, &slot)) > 0) {
+        need.rows++;
+        need.value_bytes += (uint32_t)sizeof(struct slots_row);
+        need.record_bytes += SLOTS_ROW_RECORD_BYTES;
+        slot += count;
+    }
+    return need;
+}
+
+static int format_slots(struct transaction *transaction) {
+    uint32_t slot = 0;
+    uint32_t count;
+    int r = 0;
+
+    while (r == 0 && (count = slots_run(transaction->group, &slot)) > 0) {
+        struct slots_row row = slots_row_first(count);
+        struct kv_key key = key_owner(ROW_SLOTS, slot, 0, 0);
+
+        r = transaction_put(transaction, &key, &row, sizeof row);
+        slot += count;
+    }
+    return r;
 }
 
 /* Root's number is 1, so counting begins behind it. */
@@ -59,7 +104,7 @@ static int format(struct group *group) {
     const struct cluster_map *map = group->map;
     const struct group_options *options = &group->options;
     struct counters_row counters = {
-        .format = COUNTERS_FORMAT, .ino_reserved = INO_ROOT.value + 1, .generation_reserved = 0};
+        .format = META_FORMAT, .ino_reserved = INO_ROOT.value + 1, .generation_reserved = 0};
     struct group_row row = {
         .format = META_FORMAT,
         .hash_bits = options->name_hash_bits ? options->name_hash_bits : NAME_HASH_BITS,
@@ -75,11 +120,13 @@ static int format(struct group *group) {
     }
     memcpy(row.cluster_id, map->cluster_id, sizeof row.cluster_id);
     numbers_load(&group->numbers, &counters);
-    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &start_need);
+    const struct kv_need need = format_need(group);
+    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need);
     r = r < 0 ? r : transaction_put(&transaction, &key, &row, sizeof row);
     if (r == 0 && map->slot_groups[0] == group->map_group) {
         r = format_root(&transaction);
     }
+    r = r < 0 ? r : format_slots(&transaction);
     if (r < 0) {
         transaction_abort(&transaction);
         return r;
@@ -107,7 +154,7 @@ static int identity_check(struct group *group, const struct group_row *row, char
  * it is used, in the same record or an earlier one. */
 static int lost_note(struct group *group, const struct counters_row *counters) {
     struct kv_key key = key_owner(ROW_LOST, kv_losses(group->kv), 0, 0);
-    struct lost_row row = {.format = LOST_FORMAT,
+    struct lost_row row = {.format = META_FORMAT,
                            .epoch = counters->epoch,
                            .counter_to = counters->ino_reserved,
                            .generation_from = counters->generation_next,
@@ -141,7 +188,7 @@ static int lost_note(struct group *group, const struct counters_row *counters) {
  * on with it when they are there. */
 static int identity_read(struct group *group, char problem[256]) {
     struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
-    struct counters_row counters;
+    const struct counters_row *counters;
     const struct group_row *row;
     struct bytes value;
 
@@ -158,10 +205,14 @@ static int identity_read(struct group *group, char problem[256]) {
     key = key_owner(ROW_COUNTERS, 0, 0, 0);
     r = kv_get(group->kv, &key, &value);
     r = r == -ERR_NOT_FOUND ? -ERR_CORRUPT : r;
-    r = r < 0 ? r : counters_row_get(value, &counters);
-    r = r < 0 ? r : lost_note(group, &counters);
+    r = r < 0 ? r : counters_row_check(value, &counters);
+    if (r < 0) {
+        return r;
+    }
+    const struct counters_row copy = *counters; /* the next look-up may overwrite it */
+    r = lost_note(group, &copy);
     if (r == 0 && group->numbers.inos.reserved == 0) {
-        numbers_load(&group->numbers, &counters);
+        numbers_load(&group->numbers, &copy);
     }
     return r;
 }
@@ -187,6 +238,13 @@ int start_read(struct group *group, char ret_problem[256]) {
         group->stage = GROUP_SERVING;
     }
     return r == -ERR_PENDING ? 0 : r;
+}
+
+static int load_slots(struct group *group, const struct kv_key *key, struct bytes value) {
+    const struct slots_row *row;
+    int r = slots_row_check(value, &row);
+
+    return r < 0 ? r : slots_load(&group->slots, (uint32_t)kv_key_split(key).id, row);
 }
 
 static int load_session(struct group *group, const struct kv_key *key, struct bytes value) {
@@ -258,6 +316,15 @@ int load_step(struct group *group) {
     switch (group->load_stage) {
     case LOAD_IDENTITY:
         r = identity_read(group, problem);
+        if (r < 0) {
+            break;
+        }
+        load_range(group, ROW_SLOTS);
+        group->load_stage = LOAD_SLOTS;
+        __attribute__((fallthrough));
+    case LOAD_SLOTS:
+        r = load_rows(group, load_slots);
+        r = r == 0 && group->slots.opened == 0 ? -ERR_CORRUPT : r;
         if (r < 0) {
             break;
         }

@@ -54,6 +54,7 @@ uint64_t transaction_commit(struct transaction *transaction) {
     numbers_used(&group->numbers, transaction->inos_used, transaction->generations_used);
     if (transaction->changed) {
         group->numbers.inode_count += (uint64_t)transaction->inode_delta;
+        group->numbers.directory_count += (uint64_t)transaction->directory_delta;
         group->numbers.changed = true;
     }
     for (uint32_t i = 0; i < transaction->effect_count; i++) {
@@ -132,6 +133,9 @@ int transaction_ino(struct transaction *transaction, struct slot slot, struct in
     uint64_t counter = 0;
 
     assert(transaction->staging);
+    if (!slots_is_opened(&transaction->group->slots, slot)) {
+        return -ERR_CORRUPT; /* It has a directory, and the row that opened it is damaged. */
+    }
     int r = numbers_ino(numbers, transaction->inos_used, &counter);
     if (r < 0) {
         group_sync_want(transaction->group, numbers->reserve_position);

@@ -57,6 +57,7 @@ struct transaction {
     uint32_t inos_used;
     uint32_t generations_used;
     int64_t inode_delta;
+    int64_t directory_delta; /* of these */
     uint32_t effect_count;
     struct effect effects[EFFECTS_MAX];
 };

@@ -74,15 +74,15 @@ bool strays_are_settled(struct world *world) {
 
 /* Whether power loss took all that was known of it. */
 static bool is_lost(struct world *world, struct ino ino, uint32_t generation) {
-    struct lost_row row;
+    const struct lost_row *row;
     struct walk walk;
     bool lost = false;
 
     walk_begin(&walk, world->mdt, key_owner(ROW_LOST, 0, 0, 0),
                key_owner(ROW_LOST, UINT64_MAX, UINT32_MAX, UINT64_MAX));
     while (walk_next(&walk) == 0) {
-        if (lost_row_get((struct bytes){walk.value, walk.size}, &row) == 0) {
-            lost = lost || lost_row_has(&row, ino, generation);
+        if (lost_row_check((struct bytes){walk.value, walk.size}, &row) == 0) {
+            lost = lost || lost_row_has(row, ino, generation);
         }
     }
     return lost;

@@ -80,6 +80,7 @@ struct bench_options {
     uint32_t gone_sessions_max;
     uint32_t opens_max; /* 0: 256 */
     uint64_t slow_request_ns;
+    uint32_t slot_count; /* slots from this one on are another group's; 0: all are this one's */
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */

@@ -28,19 +28,9 @@ CHECKER(group)
 CHECKER(session)
 CHECKER(mark)
 CHECKER(order)
-
-/* These have grown: they are copied. */
-static int check_counters(struct bytes value) {
-    struct counters_row row;
-
-    return counters_row_get(value, &row);
-}
-
-static int check_lost(struct bytes value) {
-    struct lost_row row;
-
-    return lost_row_get(value, &row);
-}
+CHECKER(counters)
+CHECKER(slots)
+CHECKER(lost)
 
 static int check_inline(struct bytes value) {
     struct bytes data;
@@ -64,9 +54,15 @@ static const struct inode_row inode = {.format = META_FORMAT,
                                        .chunk_bytes = CHUNK_BYTES_DEFAULT,
                                        .stripe_count = 1};
 static const struct group_row group = {.format = META_FORMAT, .hash_bits = 51};
-static const struct counters_row counters = {
-    .format = COUNTERS_FORMAT, .ino_reserved = 9, .generation_reserved = 7, .generation_next = 6};
-static const struct lost_row lost = {.format = LOST_FORMAT,
+static const struct counters_row counters = {.format = META_FORMAT,
+                                             .ino_reserved = 9,
+                                             .generation_reserved = 7,
+                                             .generation_next = 6,
+                                             .inode_count = 3,
+                                             .directory_count = 3};
+static const struct slots_row slots = {
+    .format = META_FORMAT, .state = SLOTS_MINE, .count = 100, .opened = 100};
+static const struct lost_row lost = {.format = META_FORMAT,
                                      .counter_from = 9,
                                      .counter_to = 10,
                                      .generation_from = 20,
@@ -99,6 +95,7 @@ static const struct {
     {"counters", check_counters, &counters, sizeof counters, 0},
     {"session", check_session, &session, sizeof session, 0},
     {"mark", check_mark, &mark, sizeof mark, 0},
+    {"slots", check_slots, &slots, sizeof slots, 0},
     {"lost", check_lost, &lost, sizeof lost, 0},
     {"order", check_order, &order, sizeof order, 0},
     {"outcome", check_outcome, &outcome, sizeof outcome, VALUE_BYTES_MAX},
@@ -196,35 +193,20 @@ static void test_wrong_fields(void **state) {
     ASSERT_BAD(lost_row, lost, reserved[6], 1);
     ASSERT_BAD(lost_row, lost, counter_from, 11);
     ASSERT_BAD(lost_row, lost, generation_from, 31);
-    ASSERT_BAD(lost_row, lost, format, 1); /* too long for it */
     ASSERT_BAD(counters_row, counters, generation_next, 8);
-    ASSERT_BAD(counters_row, counters, format, 1);
+    ASSERT_BAD(counters_row, counters, directory_count, 4);
+    ASSERT_BAD(slots_row, slots, state, 0);
+    ASSERT_BAD(slots_row, slots, state, SLOTS_GIVEN); /* to nobody */
+    ASSERT_BAD(slots_row, slots, given_to, 5);        /* and mine */
+    ASSERT_BAD(slots_row, slots, count, 0);
+    ASSERT_BAD(slots_row, slots, count, 65537);
+    ASSERT_BAD(slots_row, slots, opened, 101);
+    ASSERT_BAD(slots_row, slots, reserved[1], 1);
+    ASSERT_BAD(slots_row, slots, reserved2, 1);
     ASSERT_BAD(mark_row, mark, reserved[0], 1);
     ASSERT_BAD(order_row, order, kind, 0);
     ASSERT_BAD(order_row, order, kind, ORDER_CUT + 1);
     ASSERT_BAD(order_row, order, stripe_count, 0);
-}
-
-/* Rows of the format that knew no generations name none as lost. */
-static void test_format_1(void **state) {
-    struct counters_row counters_row = counters;
-    struct lost_row lost_row = lost;
-
-    (void)state;
-    counters_row.format = 1;
-    lost_row.format = 1;
-    assert_int_equal(
-        counters_row_get((struct bytes){(const uint8_t *)&counters_row, COUNTERS_BYTES_1},
-                         &counters_row),
-        0);
-    assert_int_equal(counters_row.ino_reserved, 9);
-    assert_int_equal(counters_row.generation_next, 7);
-    assert_int_equal(
-        lost_row_get((struct bytes){(const uint8_t *)&lost_row, LOST_BYTES_1}, &lost_row), 0);
-    assert_int_equal(lost_row.counter_to, 10);
-    assert_int_equal(lost_row.generation_to, 0);
-    assert_false(lost_row_has(&lost_row, (struct ino){8}, 1));
-    assert_true(lost_row_has(&lost_row, (struct ino){9}, 1));
 }
 
 /* Counters of generations are 64 bits wide, and what names a chunk is not; 0 is not used. */
@@ -270,9 +252,9 @@ static void test_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_and_cut),     cmocka_unit_test(test_random),
-        cmocka_unit_test(test_wrong_fields),     cmocka_unit_test(test_format_1),
-        cmocka_unit_test(test_lost_generations), cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_good_and_cut), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_wrong_fields), cmocka_unit_test(test_lost_generations),
+        cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
