@@ -71,6 +71,16 @@ struct log_id {
     uint64_t value;
 };
 
+/* Of one start of a log, drawn anew at each: two of one term are two machines with one log. */
+struct log_life {
+    uint64_t high;
+    uint64_t low;
+};
+
+static inline bool log_life_is(struct log_life a, struct log_life b) {
+    return a.high == b.high && a.low == b.low;
+}
+
 /* Whatever log the cluster's manager has; no log that is drawn has a number this low. */
 #define LOG_MANAGER ((struct log_id){1})
 

@@ -29,6 +29,25 @@ static int errand_find_peer(struct errand *errand, const struct router *router) 
     return 0;
 }
 
+/* Each shard keeps its own, and tells the others of it once a millisecond, so that they don't write
+ * to one line with each answer: epochs are nanoseconds. */
+static void epoch_note(struct shard *shard, uint64_t epoch) {
+    _Atomic uint64_t *shared = &shard->client->epoch;
+    uint64_t told = atomic_load_explicit(shared, memory_order_relaxed);
+
+    shard->epoch = MAX(shard->epoch, epoch);
+    while (shard->epoch > told + NS_PER_MS &&
+           !atomic_compare_exchange_weak_explicit(shared, &told, shard->epoch, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+    }
+}
+
+static uint64_t epoch_of(const struct shard *shard) {
+    uint64_t shared = atomic_load_explicit(&shard->client->epoch, memory_order_relaxed);
+
+    return MAX(shard->epoch, shared);
+}
+
 static void errand_send(struct errand *errand) {
     struct shoal_client *client = errand->shard->client;
     struct call_header *header = &errand->call.header;
@@ -46,6 +65,7 @@ static void errand_send(struct errand *errand) {
     header->log = errand->peer->log;
     header->term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
     header->map_version = errand->map_version;
+    header->epoch = epoch_of(errand->shard);
     call_start(client->options.rpc, &errand->call);
 }
 
@@ -83,6 +103,7 @@ static void errand_answered(struct call *call) {
                  (action == ERR_ACTION_REOPEN && call->result != -ERR_BAD_CAPABILITY);
 
     loss_note(&errand->peer->ledger, call);
+    epoch_note(errand->shard, call->server_epoch);
     if (call->result == -ERR_FENCED) {
         client_session_fence(&client->session);
     }

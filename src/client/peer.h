@@ -20,6 +20,7 @@ struct peer {
     struct log_id log;
     uint8_t kind;                /* enum target_kind */
     _Atomic uint64_t term;       /* as told by its last attachment */
+    struct log_life life;        /* likewise */
     _Atomic uint64_t generation; /* attachments that succeeded */
     _Atomic uint64_t over_term;  /* our opens are presented to a later one, or were */
     struct ledger ledger;        /* what we were answered that may not be on disk yet */

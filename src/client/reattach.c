@@ -36,6 +36,18 @@ static void peer_fail(struct session *session, struct peer *peer, int result) {
     client_session_attached(session, result);
 }
 
+static struct log_life life_of(const struct session_attach_reply *reply) {
+    return (struct log_life){reply->life_high, reply->life_low};
+}
+
+/* Whether who answers is who we knew, or a later start of it. Else it has the log from a copy of
+ * what the other one had: it lacks what that one has acknowledged since. */
+static bool peer_is_successor(const struct peer *peer, const struct session_attach_reply *reply) {
+    uint64_t term = atomic_load(&peer->term);
+
+    return reply->term > term || (reply->term == term && log_life_is(life_of(reply), peer->life));
+}
+
 static void attach_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, call);
     struct session *session = call->context;
@@ -52,10 +64,16 @@ static void attach_answered(struct call *call) {
         session_over(session);
         return;
     }
+    if (!peer_is_successor(peer, &call->reply.session_attach)) {
+        peer_fail(session, peer, -ERR_TWO_LIVES);
+        session_over(session);
+        return;
+    }
     /* What the start has cost is known before anything is sent to the new term. */
     ledger_restart(&peer->ledger, call->reply.session_attach.term,
                    call->reply.session_attach.recovered_position);
     atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_release);
+    peer->life = life_of(&call->reply.session_attach);
     peer->attached = true;
     peer_go_on(session, peer);
     session_over(session);

@@ -292,6 +292,10 @@ struct log_id kv_log_id(const struct kv *kv) {
     return disk_log_id(&kv->log);
 }
 
+struct log_life kv_life(const struct kv *kv) {
+    return kv->life;
+}
+
 uint64_t kv_position(const struct kv *kv) {
     return kv->ring.position;
 }

@@ -93,6 +93,7 @@ MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
 struct log_id kv_log_id(const struct kv *kv);
+struct log_life kv_life(const struct kv *kv);     /* of this open */
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
 uint64_t kv_synced_position(const struct kv *kv); /* durable up to here */
 uint64_t kv_term(const struct kv *kv);            /* rises at each open */

@@ -306,6 +306,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     }
     kv->synced = kv->log.last_position;
     kv->term++;
+    kv->env->ops->random(kv->env, &kv->life, sizeof kv->life);
     if (superblock->format < LOG_FORMAT) {
         superblock->format = LOG_FORMAT;
         superblock->counted_from = kv->ring.position + 1;

@@ -127,8 +127,8 @@ struct kv {
     struct outcomes *outcomes;
     struct kv_base *base;
     uint64_t term;
-    uint64_t synced;
-    uint64_t applied;
+    struct log_life life;
+    uint64_t synced, applied;
     atomic_int failed; /* the error that stopped the log, or 0 */
     struct kv_transaction transaction;
     uint64_t grant_number; /* of the newest grant, while it is good; rises with all that ends it */

@@ -96,6 +96,8 @@ static void reply(struct group *group, struct call *call, int result, uint64_t n
                               now_ns - call->started_ns);
     session_counters_record(call, result, now_ns - call->started_ns);
     slow_log_answer(&group->slow, call, result, now_ns);
+    call->server_term = group->term;
+    call->server_epoch = group->numbers.epoch;
     call_reply(call, result);
 }
 

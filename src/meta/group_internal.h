@@ -85,6 +85,7 @@ struct group {
     struct counters counters;
     struct slow_log slow;
     uint64_t damage_quiet_ns; /* until then no line tells of rows that contradict one another */
+    uint64_t epoch_quiet_ns;  /* likewise, of a clock that is far ahead */
 
     struct signal tick;
     struct signal wake;

@@ -57,6 +57,14 @@ void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generati
     }
 }
 
+bool numbers_epoch_seen(struct numbers *numbers, uint64_t epoch, uint64_t wall_ns) {
+    if (epoch > numbers->epoch && epoch > wall_ns + NUMBERS_EPOCH_AHEAD_NS) {
+        return false;
+    }
+    numbers->epoch = MAX(numbers->epoch, epoch);
+    return true;
+}
+
 uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns) {
     numbers->epoch = MAX(numbers->epoch + 1, wall_ns);
     return numbers->epoch;

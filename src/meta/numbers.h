@@ -42,6 +42,10 @@ static inline uint32_t numbers_generation_of(uint64_t counter) {
     return (uint32_t)(counter % UINT32_MAX) + 1;
 }
 void numbers_used(struct numbers *numbers, uint32_t ino_count, uint32_t generation_count);
+/* A caller has seen this epoch of some log: those to come are above it. False: it is more than
+ * NUMBERS_EPOCH_AHEAD_NS ahead of our clock, and not taken. */
+#define NUMBERS_EPOCH_AHEAD_NS (60 * NS_PER_S)
+MUST_CHECK bool numbers_epoch_seen(struct numbers *numbers, uint64_t epoch, uint64_t wall_ns);
 /* Above all epochs before, and not behind the clock. */
 uint64_t numbers_epoch(struct numbers *numbers, uint64_t wall_ns);
 

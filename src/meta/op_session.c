@@ -56,6 +56,8 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
     call->reply.session_attach = (struct session_attach_reply){
         .term = group->term,
         .recovered_position = kv_survived_position(group->kv, request->known_term),
+        .life_high = kv_life(group->kv).high,
+        .life_low = kv_life(group->kv).low,
     };
     return 0;
 }

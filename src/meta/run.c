@@ -347,6 +347,25 @@ static int session_part(struct group *group, const struct operation *operation, 
     return r;
 }
 
+/* Changes of other logs that the caller knows of come before those that it asks for now. A clock
+ * that is far ahead would take all of ours with it; one line a second at most names whose it is. */
+static void epoch_see(struct group *group, const struct call *call) {
+    const struct kv_options *options = &group->options.kv;
+    char line[256];
+
+    if (numbers_epoch_seen(&group->numbers, call->header.epoch, group->wall_ns) || !options->log ||
+        group->now_ns < group->epoch_quiet_ns) {
+        return;
+    }
+    group->epoch_quiet_ns = group->now_ns + NS_PER_S;
+    (void)snprintf(line, sizeof line,
+                   "target %u: session %" PRIu64 " has met a clock that is %" PRIu64
+                   " s ahead of this machine's: set both right; its time is not taken",
+                   (unsigned)group->options.target.value, call->header.session.value,
+                   (call->header.epoch - group->wall_ns) / NS_PER_S);
+    options->log(options->log_context, line);
+}
+
 /* What is about no file or directory is about all of the group. */
 static int slot_check(const struct group *group, const struct call *call) {
     uint64_t ino = wire_request_ino(call->header.opcode, &call->request);
@@ -370,6 +389,9 @@ static enum run_result run_call(struct group *group, struct call *call) {
         return RUN_OVER;
     }
     r = r < 0 ? r : slot_check(group, call);
+    if (r == 0 && call->header.epoch > 0) {
+        epoch_see(group, call);
+    }
     if (r == -ERR_PENDING) {
         return RUN_PARKED;
     }

@@ -85,6 +85,7 @@ void requests_answer(struct ost *ost) {
         int result = failure < 0 ? failure : request->result;
 
         call->server_position = position;
+        call->server_term = kv_term(ost->kv);
         operation_counters_record(ost->operations, call->header.opcode, result,
                                   now_ns - call->started_ns);
         session_counters_record(call, result, now_ns - call->started_ns);

@@ -249,7 +249,10 @@ void attach_run(struct ost *ost, struct request *request) {
         uint64_t known = request->call->request.session_attach.known_term;
 
         request->call->reply.session_attach = (struct session_attach_reply){
-            .term = kv_term(ost->kv), .recovered_position = kv_survived_position(ost->kv, known)};
+            .term = kv_term(ost->kv),
+            .recovered_position = kv_survived_position(ost->kv, known),
+            .life_high = kv_life(ost->kv).high,
+            .life_low = kv_life(ost->kv).low};
         request_finish(ost, request, 0);
     }
 }

@@ -39,6 +39,38 @@ static void test_storage_target_is_attached_again(void **state) {
     free(back);
 }
 
+/* A machine that was cloned, or put back from a backup, has a log that another one serves: the same
+ * term with another life, or an older term. It is not believed, and what needs it fails; the one
+ * that we knew, and a later start, are. */
+static void test_a_copy_of_a_log_is_refused(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "copy", RW);
+    uint8_t *data = pattern(300000, 10);
+    struct toy_server *ost = &bench->cluster.osts[1];
+
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].term = 5;
+        bench->cluster.osts[i].attached = false;
+    }
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    ost->attached = false;
+    ost->life = 9;
+    assert_int_equal(put(bench, file, 0, data, 300000), -EIO);
+    ost->attached = false;
+    ost->term = 4;
+    ost->life = 0;
+    assert_int_equal(put(bench, file, 0, data, 300000), -EIO);
+    ost->attached = false;
+    ost->term = 5;
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    ost->attached = false;
+    ost->term = 6;
+    ost->life = 11;
+    assert_int_equal(put(bench, file, 0, data, 300000), 300000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 /* A metadata target that has started anew is shown every open file before it is attached again;
  * then what it refused is sent again as the same mutation. */
 static void test_metadata_target_is_shown_opens_again(void **state) {
@@ -368,6 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(conversion_starts_again_after_a_conflict),
         TEST(storage_target_is_attached_again),
+        TEST(a_copy_of_a_log_is_refused),
         TEST(metadata_target_is_shown_opens_again),
         TEST(old_map_is_replaced),
         TEST(waiting_for_a_map_ends),

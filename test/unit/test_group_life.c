@@ -485,7 +485,7 @@ static void test_unlink_on_disk_first(void **state) {
 
 /* Nothing tells of a truncation before it is on disk: not its answer, not another's open. */
 static void test_truncate_on_disk_first(void **state) {
-    const struct bench_options options = {.seed = 9};
+    const struct bench_options options = {.seed = 10};
     struct meta_bench *bench = bench_new(&options);
     struct bench_chunks *chunks = NULL;
     struct ino ino = chunked_file(bench, &chunks);
@@ -823,8 +823,46 @@ static void test_many_sessions_end(void **state) {
     bench_free(bench);
 }
 
+static uint64_t epoch_of_mkdir(struct meta_bench *bench, const char *name, uint64_t seen) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_MKDIR, &call);
+    call.header.epoch = seen;
+    call.request.mkdir.parent = INO_ROOT;
+    call.request.mkdir.name = (struct bytes){(const uint8_t *)name, strlen(name)};
+    call.request.mkdir.mode = 0755;
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.server_term, bench->sessions[0].term);
+    assert_true(call.server_epoch >= call.reply.mkdir.attributes.epoch);
+    return call.reply.mkdir.attributes.epoch;
+}
+
+/* A change is later than all that its caller has seen, also of other logs, whose clock may be
+ * ahead; not of one that is far ahead, which a line tells. */
+static void test_epochs_of_others(void **state) {
+    const struct bench_options options = {.seed = 5};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    uint64_t first = epoch_of_mkdir(bench, "a", 0);
+    uint64_t second = epoch_of_mkdir(bench, "b", first + 30 * NS_PER_S);
+    assert_true(second > first + 30 * NS_PER_S);
+    assert_int_equal(bench->other_line_count, 0);
+    uint64_t third = epoch_of_mkdir(bench, "c", second + 120 * NS_PER_S);
+    assert_in_range(third, second + 1, second + NS_PER_S);
+    assert_int_equal(bench->other_line_count, 1);
+    assert_non_null(strstr(bench->other_line, "session 1 has met a clock that is 1"));
+    assert_non_null(strstr(bench->other_line, "set both right"));
+    /* What was taken is kept over a start. */
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    assert_true(epoch_of_mkdir(bench, "d", 0) > third);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_epochs_of_others),
         cmocka_unit_test(test_kill_in_flight),
         cmocka_unit_test(test_full_log),
         cmocka_unit_test(test_copies_on_full_disk),

@@ -401,8 +401,10 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
 static void attach_answer(struct toy_server *server, struct call *call) {
     bool same = call->request.session_attach.known_term == server->term;
 
-    call->reply.session_attach = (struct session_attach_reply){
-        .term = server->term, .recovered_position = same ? UINT64_MAX : server->survived};
+    call->reply.session_attach =
+        (struct session_attach_reply){.term = server->term,
+                                      .recovered_position = same ? UINT64_MAX : server->survived,
+                                      .life_low = server->life};
 }
 
 static int mdt_handle(struct toy_server *server, struct call *call) {

@@ -40,6 +40,7 @@ struct toy_server {
     bool attached;
     int detached_result; /* what calls get as long as it is not attached */
     uint64_t term;
+    uint64_t life;     /* of that term */
     uint64_t position; /* of the newest answer: each counts as a record */
     uint64_t survived; /* what the next attachment says of the term before */
     uint32_t seen[OPCODE_COUNT];
