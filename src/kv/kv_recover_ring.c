@@ -245,6 +245,18 @@ static int note_loss(struct kv *kv) {
     return disk_log_write_superblock(&kv->log);
 }
 
+/* The ring that is there holds nothing that the disk log lacks, and gives way to another one: as
+ * behind a stop, none is missed from here on. */
+static int note_complete(struct kv *kv) {
+    struct log_superblock *superblock = &kv->log.superblock;
+
+    if (superblock->stopped) {
+        return 0;
+    }
+    superblock->stopped = 1;
+    return disk_log_write_superblock(&kv->log);
+}
+
 static int refuse_unmapped(struct kv_replay *replay, int error) {
     const struct kv *kv = replay->kv;
     const char *why = err_text(error);
@@ -292,6 +304,7 @@ static int map_ring(struct kv *kv, struct kv_replay *replay, enum ring_found *re
             *ret_found == RING_DAMAGED ? check_header(kv, replay) : refuse_other_size(kv, replay);
 
         ring_close(&kv->ring);
+        refused = refused < 0 ? refused : note_complete(kv);
         if (refused < 0) {
             return refused;
         }
@@ -313,7 +326,7 @@ int kv_recover_ring(struct kv *kv, struct kv_replay *replay) {
     lost = found == RING_NEW || found == RING_STALE;
     if (found == RING_STALE) {
         say_of_ring(kv, "is of an earlier boot, and is ignored");
-    } else if (found == RING_NEW && kv->options.ring_expected) {
+    } else if (found == RING_NEW && kv->options.ring_expected && !kv->log.superblock.stopped) {
         say_of_ring(kv, "is gone, though the machine still runs since the daemon was killed: what "
                         "was acknowledged in the last second before is lost");
     }

@@ -114,7 +114,7 @@ struct log_superblock {
     uint64_t written_bytes; /* of the region, once written through */
     uint32_t tail_previous_crc;
     uint16_t losses;   /* starts that found no ring although there had been no stop; counts round */
-    uint8_t stopped;   /* the last term ended with a stop: the log has all of it */
+    uint8_t stopped;   /* the last term ended with a stop, or its ring gave way: the log has all */
     uint8_t ring_log2; /* no ring of this log was longer than 1 << this; 0: not noted */
     struct log_start starts[LOG_STARTS]; /* that of a term is at term % LOG_STARTS */
     uint8_t log_id[LOG_ID_BYTES];
