@@ -14,7 +14,7 @@ void claims_add(struct claims *claims, enum claim_kind kind, uint64_t position, 
 }
 
 struct bounds claims_bounds(const struct claims *claims, size_t point, uint64_t first) {
-    struct bounds bounds = {first, first, first};
+    struct bounds bounds = {first, first, first, false};
 
     for (size_t i = 0; i < claims->count && claims->items[i].event < point; i++) {
         const struct claim *claim = &claims->items[i];
@@ -29,10 +29,12 @@ struct bounds claims_bounds(const struct claims *claims, size_t point, uint64_t 
             break;
         case CLAIM_POWER:
             bounds.least_by_kill = bounds.least_by_power;
+            bounds.powered = true;
             break;
         case CLAIM_RESUMED:
             bounds.least_by_kill = claim->position;
             bounds.most = claim->position;
+            bounds.powered = false;
             break;
         }
     }

@@ -27,6 +27,7 @@ struct bounds {
     uint64_t least_by_kill;
     uint64_t least_by_power;
     uint64_t most;
+    bool powered; /* power was lost, and none has opened since */
 };
 
 void claims_add(struct claims *claims, enum claim_kind kind, uint64_t position, size_t event);

@@ -198,17 +198,42 @@ static void settings_keep(struct group *group) {
         (struct group_settings){machine_event_count(group->owner.machine), group->options};
 }
 
-/* Sizes of the ring may change when nothing in it is needed; the rest at any start. */
+/* What eight rings of fit into the disk log. */
+static size_t ring_limit(const struct group *group, size_t ring_bytes) {
+    return MIN(ring_bytes, (size_t)(group->options.disk_log_bytes / 8 / BLOCK_BYTES * BLOCK_BYTES));
+}
+
 static void settings(struct owner *owner) {
     struct group *group = group_of(owner);
     struct kv_options old = group->options;
 
     options_draw(group, prng_chance(owner->prng, 1, 2));
     group->options.disk_log_bytes = old.disk_log_bytes;
-    group->options.ring_bytes = MIN(group->options.ring_bytes,
-                                    (size_t)(old.disk_log_bytes / 8 / BLOCK_BYTES * BLOCK_BYTES));
+    group->options.ring_bytes = ring_limit(group, group->options.ring_bytes);
     group_temper_draw(group);
     settings_keep(group);
+}
+
+static void resize(struct owner *owner, struct prng *prng) {
+    struct group *group = group_of(owner);
+
+    group->options.ring_bytes = ring_limit(group, size_draw(prng, RING_BYTES_MIN, false));
+    group->options.ring_data_bytes = data_draw(prng);
+}
+
+static bool ring_be(struct owner *owner, size_t ring_bytes, size_t data_bytes) {
+    struct group *group = group_of(owner);
+
+    if (group->options.ring_bytes == ring_bytes && group->options.ring_data_bytes == data_bytes) {
+        return false;
+    }
+    group->options.ring_bytes = ring_bytes;
+    group->options.ring_data_bytes = data_bytes;
+    if (!owner->recovering) {
+        group_temper_draw(group);
+        settings_keep(group);
+    }
+    return true;
 }
 
 static void settings_of(struct owner *owner, size_t point) {
@@ -248,6 +273,8 @@ static const struct owner_ops group_ops = {
     .left = group_left,
     .settings = settings,
     .settings_of = settings_of,
+    .resize = resize,
+    .ring_be = ring_be,
     .free = free_group,
 };
 

@@ -1,10 +1,81 @@
 /* What every owner's engine goes through. */
 #include "owner.h"
+#include "base/crc32c.h"
 #include "fail.h"
 #include "kv/kv_internal.h"
 
 /* A disk that is well and clocks that run true: this is simulated time. */
 enum { WAIT_S = 30, TURN_MS = 10 };
+
+/* As the newer whole superblock says. */
+static uint16_t losses_on_disk(const struct owner *owner) {
+    size_t size = 0;
+    const uint8_t *file = machine_file(owner->machine, owner->log_path, &size);
+    struct log_superblock newest = {0};
+
+    for (size_t i = 0; file && i < 2 && (i + 1) * BLOCK_BYTES <= size; i++) {
+        struct log_superblock superblock;
+
+        memcpy(&superblock, file + i * BLOCK_BYTES, sizeof superblock);
+        uint32_t crc = superblock.crc;
+        superblock.crc = 0;
+        if (crc == crc32c(0, &superblock, sizeof superblock) &&
+            superblock.sequence > newest.sequence) {
+            newest = superblock;
+        }
+    }
+    return newest.losses;
+}
+
+/* Of the ring that is there; 0 of what is none. */
+struct ring_sizes {
+    size_t records, data;
+};
+
+static struct ring_sizes ring_sizes(const struct owner *owner) {
+    size_t size = 0;
+    const struct ring_header *header =
+        (const void *)machine_region(owner->machine, owner->ring_name, &size);
+    bool is_ring = header && header->magic == LOG_RING_MAGIC;
+
+    return is_ring ? (struct ring_sizes){(size_t)header->record_bytes, (size_t)header->data_bytes}
+                   : (struct ring_sizes){0};
+}
+
+/* It holds something that was acknowledged, or sealed: with its own sizes that is replayed. */
+static void open_refused(struct owner *owner, const struct ring_sizes *sizes, const char *refusal) {
+    struct kv_counters counters;
+    char problem[256] = "";
+
+    MUST(owner->ops->ring_be(owner, sizes->records, sizes->data),
+         "%s does not open, though its ring has the sizes that are set: %s", owner->name, refusal);
+    int r = owner->ops->open(owner, problem);
+    MUST(r == 0, "%s does not open with the ring's sizes: %s: %s", owner->name, err_name(r),
+         problem);
+    kv_counters_get(owner->kv, &counters);
+    MUST(counters.replayed_ring_records > 0, "%s is refused for a ring that holds nothing new: %s",
+         owner->name, refusal);
+}
+
+enum total owner_open(struct owner *owner) {
+    struct ring_sizes old = ring_sizes(owner);
+    char problem[256] = "";
+
+    owner->losses = losses_on_disk(owner);
+    int r = owner->ops->open(owner, problem);
+    if (r == -ERR_IN_USE) {
+        open_refused(owner, &old, problem);
+        return TOTAL_RINGS_KEPT;
+    }
+    MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+    const struct ring *ring = &owner->kv->ring;
+    bool same = ring->record_bytes == old.records;
+    size_t before = same ? old.data : old.records;
+    size_t now = same ? ring->data_bytes : ring->record_bytes;
+    return old.records == 0 || before == now ? TOTAL_COUNT
+           : now < before                    ? TOTAL_RINGS_SMALLER
+                                             : TOTAL_RINGS_LARGER;
+}
 
 void owner_wait(struct owner *owner, bool (*done)(struct owner *owner), const char *what) {
     for (int i = 0; i < WAIT_S * 1000 / TURN_MS; i++) {

@@ -35,8 +35,12 @@ struct owner_ops {
     bool (*content)(struct owner *owner);
     /* Behind that: what is left is what clients still await. */
     void (*left)(struct owner *owner);
-    /* The settings of the next life are drawn. */
+    /* The settings of the next life are drawn, its ring's sizes among them. */
     void (*settings)(struct owner *owner);
+    /* Other sizes of the ring only. */
+    void (*resize)(struct owner *owner, struct prng *prng);
+    /* The ring shall have these sizes; false: they are those that are set. */
+    bool (*ring_be)(struct owner *owner, size_t ring_bytes, size_t data_bytes);
     /* Those that it had at an event. */
     void (*settings_of)(struct owner *owner, size_t point);
     /* The part of the ring's data area that a note names. */
@@ -57,11 +61,17 @@ struct owner {
     bool in_batch;   /* many clients come at once, of all classes */
     bool recovering; /* what happens now is not of the schedule: its model stays as it is */
     const char *ring_name, *log_path;
+    size_t ring_bytes, data_bytes; /* of the ring of the life at hand, or the last one */
+    uint16_t losses;               /* that the disk log counted before the opening */
     uint64_t found; /* the position that the first opening behind a crash has found */
     unsigned base;  /* of the machine's */
     char waits[80]; /* what for, as a failure has it */
 };
 
+/* A fresh engine on what is there. A ring that has other sizes than are set, and holds what the
+ * disk log lacks, is refused, and opens with its own. Answers what became of the one that was
+ * found: TOTAL_RINGS_SMALLER, TOTAL_RINGS_LARGER, TOTAL_RINGS_KEPT, or TOTAL_COUNT. */
+enum total owner_open(struct owner *owner);
 /* Of time and turns; each turn lets what is under way go on. */
 void owner_wait(struct owner *owner, bool (*done)(struct owner *owner), const char *what);
 /* Everything there is, made durable; a checkpoint; the end. */

@@ -8,15 +8,22 @@
 
 enum { POINTS_DRAWN = 16, CUT_AGAIN_TRIES = 8 };
 
+static void ring_count(struct seed *seed, enum total what) {
+    if (what < TOTAL_COUNT) {
+        seed->counts[seed->kinds[seed->active]].of[what]++;
+    }
+}
+
 static void owners_open(struct seed *seed, size_t point, bool power) {
     for (size_t i = 0; i < seed->owner_count; i++) {
         struct owner *owner = seed->owners[i];
-        char problem[256] = "";
 
         seed->active = i;
         owner->ops->settings_of(owner, point);
-        int r = owner->ops->open(owner, problem);
-        MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+        if (seed->resizes && prng_chance(machine_prng(seed->machine), 1, 8)) {
+            owner->ops->resize(owner, machine_prng(seed->machine));
+        }
+        ring_count(seed, owner_open(owner));
         owner_kv_check(owner);
         owner->ops->check(owner, point, power);
     }
@@ -236,6 +243,7 @@ static void drawn_play(struct seed *seed) {
 
 void recover_all(struct seed *seed) {
     recover_begin(seed);
+    seed->resizes = true;
     if (!seed->every_point) {
         drawn_play(seed);
         return;

@@ -114,18 +114,38 @@ static void life_count(struct seed *seed) {
     }
 }
 
-static void owners_open(struct seed *seed, size_t point, bool power) {
+/* What lies before a life. */
+enum ending { ENDING_NONE, ENDING_KILL, ENDING_POWER, ENDING_STOP };
+
+static void ring_count(struct owner *owner, enum ending ending, enum total what) {
+    const struct ring *ring = &owner->kv->ring;
+    bool other = ring->record_bytes != owner->ring_bytes || ring->data_bytes != owner->data_bytes;
+
+    owner->counts[TOTAL_RINGS_BY_KILL] += other && ending == ENDING_KILL;
+    owner->counts[TOTAL_RINGS_BY_STOP] += other && ending == ENDING_STOP;
+    if (what < TOTAL_COUNT) {
+        owner->counts[what]++;
+    }
+    owner->ring_bytes = ring->record_bytes;
+    owner->data_bytes = ring->data_bytes;
+}
+
+static void owners_open(struct seed *seed, size_t point, enum ending ending) {
+    bool power = ending == ENDING_POWER;
+
     for (size_t i = 0; i < seed->owner_count; i++) {
         struct owner *owner = seed->owners[i];
-        char problem[256] = "";
 
         seed->active = i;
-        int r = owner->ops->open(owner, problem);
-        MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+        if (ending != ENDING_NONE && prng_chance(&seed->prng, 1, 2)) {
+            owner->ops->settings(owner);
+        }
+        ring_count(owner, ending, owner_open(owner));
         owner_kv_check(owner);
         owner->found = UINT64_MAX;
         owner->ops->check(owner, point, power);
         owner->ops->resume(owner);
+        owner->losses = kv_losses(owner->kv);
     }
 }
 
@@ -145,7 +165,19 @@ void schedule_crash(struct seed *seed, enum crash_kind kind) {
             seed->owners[i]->ops->powered(seed->owners[i]);
         }
     }
-    owners_open(seed, point, power);
+    owners_open(seed, point, power ? ENDING_POWER : ENDING_KILL);
+}
+
+/* Of a ring that holds something still, or of one that has come to rest. */
+static void kill_and_open(struct seed *seed) {
+    if (!has_met_failure(seed) && prng_chance(&seed->prng, 1, 2)) {
+        calm(seed);
+        for (size_t i = 0; i < seed->owner_count; i++) {
+            seed->active = i;
+            owner_sync(seed->owners[i]);
+        }
+    }
+    schedule_crash(seed, CRASH_KILL);
 }
 
 static void stop_all(struct seed *seed) {
@@ -168,15 +200,12 @@ static void end_and_open(struct seed *seed) {
         seed->owners[i]->counts[r == 0 ? TOTAL_STOPS_IN_WEATHER : TOTAL_STOPS_FAILED]++;
     }
     calm(seed);
-    owners_open(seed, machine_event_count(seed->machine), false);
+    owners_open(seed, machine_event_count(seed->machine), ENDING_STOP);
 }
 
 static void stop_and_open(struct seed *seed) {
     stop_all(seed);
-    for (size_t i = 0; i < seed->owner_count; i++) {
-        seed->owners[i]->ops->settings(seed->owners[i]);
-    }
-    owners_open(seed, machine_event_count(seed->machine), false);
+    owners_open(seed, machine_event_count(seed->machine), ENDING_STOP);
 }
 
 static void life_play(struct seed *seed, uint64_t steps) {
@@ -228,7 +257,7 @@ void schedule_play(struct seed *seed) {
     uint64_t lives = prng_between(prng, 1, 3);
 
     fail_where("schedule");
-    owners_open(seed, machine_event_count(seed->machine), false);
+    owners_open(seed, machine_event_count(seed->machine), ENDING_NONE);
     for (uint64_t life = 0; life < lives; life++) {
         uint64_t steps = prng_between(prng, 40, 200);
 
@@ -242,8 +271,10 @@ void schedule_play(struct seed *seed) {
             stop_and_open(seed);
         } else if (prng_chance(prng, 2, has_met_failure(seed) ? 3 : 6)) {
             end_and_open(seed);
+        } else if (prng_chance(prng, 2, 3)) {
+            kill_and_open(seed);
         } else {
-            schedule_crash(seed, prng_chance(prng, 1, 2) ? CRASH_KILL : crash_draw(prng));
+            schedule_crash(seed, crash_draw(prng));
         }
     }
     if (prng_chance(prng, 1, 2)) {

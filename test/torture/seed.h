@@ -29,6 +29,7 @@ struct seed {
     size_t active;      /* the owner whose step it is */
     size_t first_point; /* events before it are of the preparation */
     bool every_point;
+    bool resizes;             /* what is recovered may open with a ring of other sizes */
     uint64_t failures_before; /* of I/O, when the life at hand began */
     bool holds_up;            /* the life at hand: its checkpoints wait for space, its log fills */
     uint64_t filler_at[SEED_OWNERS_MAX]; /* the ring's head where the newest filler was stored */

@@ -25,6 +25,10 @@ static void log_line(void *context, const char *line) {
     machine_say(store->owner.machine, "       store says: %s", line);
 }
 
+static size_t data_draw(struct prng *prng) {
+    return DATA_BYTES_MIN + BLOCK_BYTES * prng_below(prng, 32);
+}
+
 static void options_draw(struct store *store, bool smallest) {
     struct prng *prng = store->owner.prng;
     struct ost_options *options = &store->options;
@@ -32,11 +36,14 @@ static void options_draw(struct store *store, bool smallest) {
     bool small = prng_chance(prng, 3, 4);
 
     options->step_segments = small ? STEP_SEGMENTS_SMALL : 0;
+    store->ring_bytes_min = small ? RING_BYTES_SMALL : RING_BYTES_MIN;
     options->kv.ring_bytes =
-        small ? RING_BYTES_SMALL + BLOCK_BYTES * prng_below(prng, 4) : RING_BYTES_MIN + more;
-    options->kv.ring_data_bytes =
-        DATA_BYTES_MIN + (smallest ? 0 : BLOCK_BYTES * prng_below(prng, 32));
+        store->ring_bytes_min + (small ? BLOCK_BYTES * prng_below(prng, 4) : more);
+    options->kv.ring_data_bytes = smallest ? DATA_BYTES_MIN : data_draw(prng);
     options->kv.disk_log_bytes = 8 * (uint64_t)options->kv.ring_bytes;
+    if (prng_chance(prng, 1, 2)) {
+        options->kv.disk_log_bytes += 8 * BLOCK_BYTES * prng_between(prng, 1, 8); /* it may grow */
+    }
     options->kv.changes_bytes_max = prng_chance(prng, 1, 2) ? MIB : MIB / 2;
     options->kv.outcomes_max = 64;
     options->data_bytes_max = (prng_chance(prng, 1, 2) ? 1 : 2) * MIB / 2;
@@ -201,13 +208,50 @@ static void powered(struct owner *owner) {
                machine_told(owner->machine, CLAIM_POWER, 0));
 }
 
+static void sizes_keep(struct store *store) {
+    MUST(store->sizes_count < STORE_LIVES_MAX, "too many lives");
+    store->sizes[store->sizes_count++] =
+        (struct store_sizes){machine_event_count(store->owner.machine),
+                             store->options.kv.ring_bytes, store->options.kv.ring_data_bytes};
+}
+
+static void resize(struct owner *owner, struct prng *prng) {
+    struct store *store = store_of(owner);
+    size_t most = (size_t)(store->options.kv.disk_log_bytes / 8 / BLOCK_BYTES * BLOCK_BYTES);
+    size_t blocks = (most - store->ring_bytes_min) / BLOCK_BYTES;
+
+    store->options.kv.ring_bytes =
+        store->ring_bytes_min + BLOCK_BYTES * prng_below(prng, blocks + 1);
+    store->options.kv.ring_data_bytes = data_draw(prng);
+}
+
 static void settings(struct owner *owner) {
-    (void)owner;
+    resize(owner, owner->prng);
+    sizes_keep(store_of(owner));
+}
+
+static bool ring_be(struct owner *owner, size_t ring_bytes, size_t data_bytes) {
+    struct store *store = store_of(owner);
+    struct kv_options *options = &store->options.kv;
+
+    if (options->ring_bytes == ring_bytes && options->ring_data_bytes == data_bytes) {
+        return false;
+    }
+    options->ring_bytes = ring_bytes;
+    options->ring_data_bytes = data_bytes;
+    if (!owner->recovering) {
+        sizes_keep(store);
+    }
+    return true;
 }
 
 static void settings_of(struct owner *owner, size_t point) {
-    (void)owner;
-    (void)point;
+    struct store *store = store_of(owner);
+
+    for (size_t i = 0; i < store->sizes_count && store->sizes[i].event <= point; i++) {
+        store->options.kv.ring_bytes = store->sizes[i].ring_bytes;
+        store->options.kv.ring_data_bytes = store->sizes[i].data_bytes;
+    }
 }
 
 static void named(struct bytes note, uint64_t *ret_offset, uint64_t *ret_size) {
@@ -244,6 +288,8 @@ static const struct owner_ops store_ops = {
     .left = store_left,
     .settings = settings,
     .settings_of = settings_of,
+    .resize = resize,
+    .ring_be = ring_be,
     .named = named,
     .free = free_store,
 };
@@ -302,6 +348,7 @@ struct owner *store_new(struct machine *machine, struct prng *prng, const struct
     options_draw(store, plan->smallest);
     call_memory(store, &store->client);
     call_memory(store, &store->aside);
+    sizes_keep(store);
     store->next_sequence = 1;
     store->next_stamp = 1;
     return &store->owner;

@@ -14,6 +14,7 @@ enum {
     STORE_USED_BYTES = 80 * 1024, /* of each chunk */
     STORE_SESSION = 7,
     STORE_INCARNATION = 3,
+    STORE_LIVES_MAX = 32,
 };
 
 enum store_kind { STORE_WRITE, STORE_CUT, STORE_DELETE };
@@ -34,6 +35,12 @@ struct store_file {
     uint64_t truncate_size;
 };
 
+/* The sizes of its ring, from an event on. */
+struct store_sizes {
+    size_t event;
+    size_t ring_bytes, data_bytes;
+};
+
 typedef uint8_t store_bytes[STORE_FILES][STORE_CHUNKS][STORE_USED_BYTES];
 
 /* A call with its memory. */
@@ -48,6 +55,9 @@ struct store_call {
 struct store {
     struct owner owner;
     struct ost_options options;
+    struct store_sizes sizes[STORE_LIVES_MAX];
+    size_t sizes_count;
+    size_t ring_bytes_min;
     char directory[8], ring_name[16], log_path[16], data_path[16];
     struct worker worker;
     struct ost *ost;

@@ -40,6 +40,11 @@
     X(STOPS, "stops", 3)                                                                           \
     X(STOPS_IN_WEATHER, "stops in bad weather", 3)                                                 \
     X(STOPS_FAILED, "stops of logs that failed", 3)                                                \
+    X(RINGS_BY_KILL, "lives with another ring behind a kill", 3)                                   \
+    X(RINGS_BY_STOP, "lives with another ring behind a stop", 3)                                   \
+    X(RINGS_SMALLER, "rings that give way to smaller ones", 3)                                     \
+    X(RINGS_LARGER, "rings that give way to larger ones", 3)                                       \
+    X(RINGS_KEPT, "rings kept for what they hold", 3)                                              \
     X(LIVELY, "mended, and all moves", 3)                                                          \
     X(EVENTS, "events", 0)                                                                         \
     X(RECOVERIES, "recoveries", 3)                                                                 \
