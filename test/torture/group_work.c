@@ -75,7 +75,7 @@ static void rows_draw(struct group *group, struct plan *plan) {
         rows_fixed(plan, group->temper.fixed_bytes);
         return;
     }
-    if (pattern == PATTERN_LONG && prng_chance(prng, 3, 4)) {
+    if ((pattern == PATTERN_LONG || group->owner.holds_up) && prng_chance(prng, 3, 4)) {
         rows_fixed(plan, (uint32_t)prng_between(prng, 1600, MIN(most, 16U * 1024)));
         return;
     }

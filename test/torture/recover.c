@@ -6,7 +6,11 @@
 #include "kv/kv_internal.h"
 #include <stdlib.h>
 
-enum { POINTS_DRAWN = 16, CUT_AGAIN_TRIES = 8 };
+enum { POINTS_DRAWN = 16, POINTS_OF_STAGES = 4, CUT_AGAIN_TRIES = 8 };
+
+/* What the engine was at: of an owner a stage of the sync point and one of the checkpoint, or its
+ * opening. */
+enum { STATES_MAX = SEED_OWNERS_MAX * (TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES + 1) };
 
 static void ring_count(struct seed *seed, enum total what) {
     if (what < TOTAL_COUNT) {
@@ -226,12 +230,45 @@ void recover_short(struct seed *seed, size_t point, enum crash_kind kind) {
     seed->counts[OWNER_GROUP].of[TOTAL_KILLED + (unsigned)kind]++;
 }
 
+static size_t state_of(const struct event *event) {
+    struct mark mark = mark_split(event->mark);
+    size_t pairs = TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES;
+    size_t pair = mark.is_open ? mark.sync * TOTALS_CHECKPOINT_STAGES + mark.checkpoint : pairs;
+
+    return mark.owner * (pairs + 1) + pair;
+}
+
+/* Of each state that was met one event, each as likely as the others. Answers how many. */
+static size_t states_draw(struct seed *seed, size_t ret_events[STATES_MAX]) {
+    size_t met[STATES_MAX] = {0}, chosen[STATES_MAX] = {0};
+    size_t count = 0;
+
+    for (size_t i = seed->first_point; i < machine_event_count(seed->machine); i++) {
+        size_t state = state_of(machine_event(seed->machine, i));
+
+        if (is_point(seed, i) && prng_chance(&seed->prng, 1, ++met[state])) {
+            chosen[state] = i;
+        }
+    }
+    for (size_t state = 0; state < STATES_MAX; state++) {
+        if (met[state] > 0) {
+            ret_events[count++] = chosen[state];
+        }
+    }
+    return count;
+}
+
+/* Some of them are of states that seldom last. */
 static void drawn_play(struct seed *seed) {
     size_t end = machine_event_count(seed->machine);
     size_t drawn[POINTS_DRAWN];
+    size_t states[STATES_MAX];
+    size_t state_count = states_draw(seed, states);
 
     for (size_t i = 0; i < POINTS_DRAWN; i++) {
-        drawn[i] = seed->first_point + prng_below(&seed->prng, end - seed->first_point);
+        drawn[i] = i < POINTS_OF_STAGES
+                       ? states[prng_below(&seed->prng, state_count)]
+                       : seed->first_point + prng_below(&seed->prng, end - seed->first_point);
     }
     qsort(drawn, POINTS_DRAWN, sizeof drawn[0], downwards);
     for (size_t i = 0; i < POINTS_DRAWN; i++) {

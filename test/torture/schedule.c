@@ -137,7 +137,7 @@ static void owners_open(struct seed *seed, size_t point, enum ending ending) {
         struct owner *owner = seed->owners[i];
 
         seed->active = i;
-        if (ending != ENDING_NONE && prng_chance(&seed->prng, 1, 2)) {
+        if (ending != ENDING_NONE && prng_chance(&seed->prng, ending == ENDING_KILL ? 7 : 4, 8)) {
             owner->ops->settings(owner);
         }
         ring_count(owner, ending, owner_open(owner));
@@ -237,6 +237,27 @@ static void life_play(struct seed *seed, uint64_t steps) {
     }
 }
 
+/* Disks fail while much is under way: an engine fails with I/O in flight, and stops. */
+static void storm(struct seed *seed) {
+    enum { STORM_TURNS = 60 };
+    const struct machine_faults faults = {.write_fails = 200, .flush_fails = 300};
+
+    calm(seed);
+    for (int i = 0; i < STORM_TURNS && !has_failed(seed); i++) {
+        for (size_t k = 0; k < seed->owner_count; k++) {
+            seed->active = k;
+            seed->owners[k]->ops->act(seed->owners[k]);
+            kv_checkpoint_want(seed->owners[k]->kv);
+        }
+        owners_turn(seed);
+        if (i == STORM_TURNS / 4) {
+            machine_faults_set(seed->machine, &faults);
+        }
+        (void)machine_pump(seed->machine, i % 2);
+    }
+    end_and_open(seed);
+}
+
 /* Once everything is well, everything moves; the next start finds no more than what was left. */
 static void mend(struct seed *seed) {
     calm(seed);
@@ -254,21 +275,24 @@ static void mend(struct seed *seed) {
 
 void schedule_play(struct seed *seed) {
     struct prng *prng = &seed->prng;
-    uint64_t lives = prng_between(prng, 1, 3);
+    bool store = seed->kinds[0] == OWNER_STORE;
+    uint64_t lives = store ? prng_between(prng, 2, 4) : prng_between(prng, 1, 3);
 
     fail_where("schedule");
     owners_open(seed, machine_event_count(seed->machine), ENDING_NONE);
     for (uint64_t life = 0; life < lives; life++) {
         uint64_t steps = prng_between(prng, 40, 200);
 
-        seed->holds_up = !seed->every_point && life == 0 && prng_chance(prng, 1, 16);
-        steps = seed->every_point ? prng_between(prng, 5, 30) : seed->holds_up ? 600 : steps;
+        seed->holds_up = !seed->every_point && life == 0 && prng_chance(prng, 1, 8);
+        steps = seed->every_point ? prng_between(prng, 5, 30) : seed->holds_up ? 300 : steps;
         life_play(seed, steps);
         if (life + 1 == lives && !has_met_failure(seed)) {
             break;
         }
         if (!has_met_failure(seed) && prng_chance(prng, 1, 4)) {
             stop_and_open(seed);
+        } else if (!has_met_failure(seed) && prng_chance(prng, 1, 8)) {
+            storm(seed);
         } else if (prng_chance(prng, 2, has_met_failure(seed) ? 3 : 6)) {
             end_and_open(seed);
         } else if (prng_chance(prng, 2, 3)) {
