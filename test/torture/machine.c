@@ -84,6 +84,8 @@ struct env *machine_env(struct machine *machine) {
 void machine_reset(struct machine *machine, uint64_t seed) {
     machine_forget(machine);
     machine_back(machine, 0, 0);
+    memset(machine->written, 0, sizeof machine->written);
+    memset(machine->filled, 0, sizeof machine->filled);
     bases_reset(machine);
     machine->now_ns = NS_PER_S;
     machine->hash = seed;
@@ -160,6 +162,19 @@ static uint8_t *shadow_of(const struct machine *machine, uint64_t at) {
                                                                       : NULL;
 }
 
+static void filled_note(struct machine *machine, uint64_t place, size_t size_bytes) {
+    uint64_t at = place - offsetof(struct arena, regions);
+
+    if (size_bytes > 0 && shadow_of(machine, place)) {
+        bool *filled = machine->filled[0];
+
+        for (uint64_t block = at / BLOCK_BYTES; block <= (at + size_bytes - 1) / BLOCK_BYTES;
+             block++) {
+            filled[block] = true;
+        }
+    }
+}
+
 static struct event *event_append(struct machine *machine, enum event_kind kind, uint64_t at,
                                   uint32_t size) {
     machine_grow((void **)&machine->events, &machine->event_capacity, machine->event_count + 1,
@@ -198,6 +213,7 @@ static void fills_note(struct machine *machine) {
             if (memcmp(known, arena + at + k, part) != 0) {
                 event_append(machine, EVENT_FILL, at + k, (uint32_t)part);
                 change_add(machine, at + k, known, part);
+                filled_note(machine, at + k, part);
                 memcpy(known, arena + at + k, part);
                 hash_bytes(machine, known, part);
             }
@@ -211,6 +227,20 @@ struct event *machine_event_add(struct machine *machine, enum event_kind kind, u
     return event_append(machine, kind, at, size);
 }
 
+static void written_note(struct machine *machine, uint64_t place, size_t size_bytes) {
+    uint64_t first = offsetof(struct arena, files);
+    uint64_t at = (place - first) % sizeof(struct file_bytes);
+
+    if (place < first || at >= MACHINE_FILE_BYTES_MAX || size_bytes == 0) {
+        return;
+    }
+    bool *written = machine->written[(place - first) / sizeof(struct file_bytes)];
+    uint64_t last = MIN(at + size_bytes, (uint64_t)MACHINE_FILE_BYTES_MAX) - 1;
+    for (uint64_t block = at / BLOCK_BYTES; block <= last / BLOCK_BYTES; block++) {
+        written[block] = true;
+    }
+}
+
 void machine_change(struct machine *machine, const void *at, const void *from, size_t size_bytes) {
     uint64_t place = machine_place(machine, at);
     uint8_t *to = (uint8_t *)machine->arena + place;
@@ -219,10 +249,22 @@ void machine_change(struct machine *machine, const void *at, const void *from, s
     assert(place + size_bytes <= sizeof *machine->arena);
     change_add(machine, place, to, size_bytes);
     memcpy(to, from, size_bytes);
+    written_note(machine, place, size_bytes);
+    filled_note(machine, place, size_bytes);
     if (known) {
         memcpy(known, from, size_bytes);
     }
     hash_bytes(machine, from, size_bytes);
+}
+
+void machine_clear(struct machine *machine, const void *at, size_t size_bytes) {
+    uint64_t place = machine_place(machine, at);
+    uint8_t *to = (uint8_t *)machine->arena + place;
+
+    change_add(machine, place, to, size_bytes);
+    memset(to, 0, size_bytes);
+    memset(shadow_of(machine, place), 0, size_bytes);
+    machine_hash_add(machine, place);
 }
 
 size_t machine_told(struct machine *machine, uint32_t kind, uint64_t number) {
@@ -236,6 +278,7 @@ static void change_undo(struct machine *machine, const struct change *change, si
     const uint8_t *old = machine->old_bytes + change->old;
 
     memcpy((uint8_t *)machine->arena + change->at + skip, old + skip, change->size - skip);
+    filled_note(machine, change->at, change->size);
     if (known) {
         memcpy(known + skip, old + skip, change->size - skip);
     }

@@ -161,8 +161,27 @@ static int write_end(struct machine *machine, const struct env_io *io, uint32_t 
 static void read_now(struct machine *machine, struct env_io *io) {
     uint64_t size = STATE(machine)->files[io->file->index].size;
 
+    const uint8_t *content = machine->arena->files[io->file->index].content;
+    const bool *written = machine->written[io->file->index];
+    uint8_t *to = io->buffer;
+
     io->ret_size = io->offset >= size ? 0 : MIN(io->size, (size_t)(size - io->offset));
-    memcpy(io->buffer, machine->arena->files[io->file->index].content + io->offset, io->ret_size);
+    for (size_t at = 0; at < io->ret_size;) {
+        uint64_t from = io->offset + at;
+        uint64_t block = from / BLOCK_BYTES;
+        bool zeros = !written[block];
+
+        while (block * BLOCK_BYTES < io->offset + io->ret_size && !written[block] == zeros) {
+            block++;
+        }
+        size_t part = MIN(io->ret_size - at, (size_t)(block * BLOCK_BYTES - from));
+        if (zeros) {
+            memset(to + at, 0, part);
+        } else {
+            memcpy(to + at, content + from, part);
+        }
+        at += part;
+    }
 }
 
 static int allocate_now(struct machine *machine, const struct env_io *io) {
@@ -269,13 +288,12 @@ static int file_rename(struct env *env, const char *from, const char *to) {
 }
 
 static void region_empty(struct machine *machine, unsigned region, uint64_t size) {
-    static const uint8_t zeros[BLOCK_BYTES];
-
     for (uint64_t at = 0; at < size; at += BLOCK_BYTES) {
         const uint8_t *block = machine->arena->regions[region] + at;
 
-        if (memcmp(block, zeros, BLOCK_BYTES) != 0) {
-            machine_change(machine, block, zeros, BLOCK_BYTES);
+        if (machine->filled[region][at / BLOCK_BYTES]) {
+            machine_clear(machine, block, BLOCK_BYTES);
+            machine->filled[region][at / BLOCK_BYTES] = false;
         }
     }
 }

@@ -40,6 +40,16 @@ static void mark_dirty(struct machine *machine, unsigned file, uint64_t first, u
     }
 }
 
+/* A whole block, and what is there and durable already: no crash can tell that it was written. */
+static bool is_written(const struct machine *machine, unsigned file, uint64_t offset,
+                       struct bytes data) {
+    const struct file_bytes *bytes = bytes_of(machine, file);
+
+    return offset % BLOCK_BYTES == 0 && data.size == BLOCK_BYTES &&
+           bytes->dirty[offset / BLOCK_BYTES] == 0 &&
+           memcmp(bytes->content + offset, data.data, data.size) == 0;
+}
+
 void file_write(struct machine *machine, unsigned file, uint64_t offset, struct bytes data) {
     struct file_state *state = &STATE(machine)->files[file];
     uint64_t end = offset + data.size;
@@ -49,8 +59,10 @@ void file_write(struct machine *machine, unsigned file, uint64_t offset, struct 
     if (data.size == 0) {
         return;
     }
-    machine_change(machine, bytes_of(machine, file)->content + offset, data.data, data.size);
-    mark_dirty(machine, file, first, (end - 1) / BLOCK_BYTES - first + 1);
+    if (!is_written(machine, file, offset, data)) {
+        machine_change(machine, bytes_of(machine, file)->content + offset, data.data, data.size);
+        mark_dirty(machine, file, first, (end - 1) / BLOCK_BYTES - first + 1);
+    }
     if (end > state->size) {
         machine_change(machine, &state->size, &end, sizeof end);
     }

@@ -93,6 +93,8 @@ struct machine {
     size_t old_count, old_capacity;
     struct flight *flights;
     size_t flight_count, flight_capacity;
+    bool written[MACHINE_FILES_MAX][BLOCKS_PER_FILE]; /* since the seed began; others are zeros */
+    bool filled[MACHINE_REGIONS_MAX][MACHINE_REGION_BYTES_MAX / BLOCK_BYTES]; /* may be no zeros */
     struct pending pending[PENDING_MAX];
     size_t pending_count;
     uint64_t touched[TOUCHED_MAX]; /* places of data areas that somebody may write to */
@@ -112,6 +114,8 @@ void machine_grow(void **items, size_t *capacity, size_t count, size_t item_byte
 struct event *machine_event_add(struct machine *machine, enum event_kind kind, uint64_t at,
                                 uint32_t size);
 void machine_change(struct machine *machine, const void *at, const void *from, size_t size_bytes);
+/* Bytes of a region become zeros. */
+void machine_clear(struct machine *machine, const void *at, size_t size_bytes);
 static inline uint64_t machine_place(const struct machine *machine, const void *at) {
     return (uint64_t)((const uint8_t *)at - (const uint8_t *)machine->arena);
 }

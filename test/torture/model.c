@@ -143,8 +143,41 @@ static void fold_one(struct model_state *state, const struct model_operation *op
     }
 }
 
+/* What is folded, as a number, and of each row the newest operation that needs no older one. */
+static uint64_t fold_plan(const struct model *model, size_t point, uint64_t position,
+                          size_t ret_first[MODEL_KEYS]) {
+    uint64_t hash = UINT64_C(0x243f6a8885a308d3);
+
+    memset(ret_first, 0, MODEL_KEYS * sizeof *ret_first);
+    for (size_t i = 0; i < model->count; i++) {
+        const struct model_operation *operation = &model->operations[i];
+
+        if (operation->position > position || !is_valid(operation, point)) {
+            continue;
+        }
+        hash = (hash ^ (i + 1)) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+        if (operation->kind == MODEL_PUT || operation->kind == MODEL_DELETE) {
+            ret_first[operation->key % MODEL_KEYS] = i;
+        }
+    }
+    return hash;
+}
+
+static bool is_of_row(const struct model_operation *operation) {
+    return operation->kind == MODEL_PUT || operation->kind == MODEL_PATCH ||
+           operation->kind == MODEL_DELETE;
+}
+
 void model_fold(const struct model *model, size_t point, uint64_t position,
                 struct model_state *ret_state) {
+    size_t first[MODEL_KEYS];
+    uint64_t folded = fold_plan(model, point, position, first);
+
+    if (ret_state->folded == folded) {
+        return;
+    }
+    ret_state->folded = folded;
     for (size_t i = 0; i < MODEL_KEYS; i++) {
         ret_state->rows[i].present = false;
         ret_state->rows[i].size = 0;
@@ -153,7 +186,8 @@ void model_fold(const struct model *model, size_t point, uint64_t position,
     for (size_t i = 0; i < model->count; i++) {
         const struct model_operation *operation = &model->operations[i];
 
-        if (operation->position <= position && is_valid(operation, point)) {
+        if (operation->position <= position && is_valid(operation, point) &&
+            !(is_of_row(operation) && i < first[operation->key % MODEL_KEYS])) {
             fold_one(ret_state, operation);
         }
     }

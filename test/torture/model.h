@@ -53,6 +53,7 @@ struct model_session {
     struct model_kept kept[64];
 };
 struct model_state {
+    uint64_t folded; /* of what it is the state; 0: of nothing */
     struct model_row rows[MODEL_KEYS];
     struct model_session sessions[MODEL_SESSIONS];
 };

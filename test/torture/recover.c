@@ -8,9 +8,8 @@
 
 enum { POINTS_DRAWN = 16, POINTS_OF_STAGES = 4, CUT_AGAIN_TRIES = 8 };
 
-/* What the engine was at: of an owner a stage of the sync point and one of the checkpoint, or its
- * opening. */
-enum { STATES_MAX = SEED_OWNERS_MAX * (TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES + 1) };
+/* What the engine was at: of an owner a stage of the sync point and one of the checkpoint. */
+enum { STATES_MAX = SEED_OWNERS_MAX * TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES };
 
 static void ring_count(struct seed *seed, enum total what) {
     if (what < TOTAL_COUNT) {
@@ -168,20 +167,51 @@ static void count_cut(struct seed *seed, size_t index, size_t cut) {
     of[TOTAL_CUT_FILLED] += mark.filler && mark.record;
 }
 
-static void point_play(struct seed *seed, size_t point) {
+/* Whether a loss of power right behind the event leaves another disk than one right before it. */
+static bool is_of_disk(const struct event *event) {
+    return event->kind == EVENT_SUBMIT || event->kind == EVENT_END || event->kind == EVENT_FLUSH ||
+           event->kind == EVENT_FILE;
+}
+
+/* Whether the event changes nothing but bytes of a ring's header or records. What is told makes
+ * more owed, not less. */
+static bool is_of_ring(const struct event *event) {
+    struct mark mark = mark_split(event->mark);
+
+    return (event->kind == EVENT_STORE && !mark.opening) ||
+           (event->kind == EVENT_TOLD && event->size != CLAIM_RESUMED);
+}
+
+static uint64_t rings_seen(const struct seed *seed) {
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < seed->owner_count; i++) {
+        seen = seen * UINT64_C(0x9e3779b97f4a7c15) + ring_seen(seed->owners[i]);
+    }
+    return seen;
+}
+
+/* behind: what a start sees of the rings at the point behind, which was played, and from which this
+ * one differs in nothing else; UINT64_MAX: there is none. Answers what it sees here. */
+static uint64_t point_play(struct seed *seed, size_t point, uint64_t behind) {
     struct prng prng;
 
     prng_init(&prng, seed->number * 77777 + point);
     machine_draw_from(seed->machine, prng_next(&prng));
     size_t cut = cut_draw(seed, point);
+    bool by_power = !seed->every_point || is_of_disk(machine_event(seed->machine, point));
 
     count_cut(seed, point, cut);
     machine_back(seed->machine, point, cut);
-    recover(seed, point, CRASH_KILL);
-    if (!seed->every_point || prng_chance(&prng, 1, 2)) {
+    uint64_t seen = rings_seen(seed);
+    if (seen != behind) {
+        recover(seed, point, CRASH_KILL);
+    }
+    if (by_power) {
         recover(seed, point,
                 (enum crash_kind)prng_between(&prng, CRASH_KILL + 1, CRASH_KIND_COUNT - 1));
     }
+    return seen;
 }
 
 static int downwards(const void *a, const void *b) {
@@ -230,12 +260,9 @@ void recover_short(struct seed *seed, size_t point, enum crash_kind kind) {
     seed->counts[OWNER_GROUP].of[TOTAL_KILLED + (unsigned)kind]++;
 }
 
-static size_t state_of(const struct event *event) {
-    struct mark mark = mark_split(event->mark);
-    size_t pairs = TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES;
-    size_t pair = mark.is_open ? mark.sync * TOTALS_CHECKPOINT_STAGES + mark.checkpoint : pairs;
-
-    return mark.owner * (pairs + 1) + pair;
+static size_t state_of(const struct mark *mark) {
+    return (mark->owner * TOTALS_SYNC_STAGES + mark->sync) * TOTALS_CHECKPOINT_STAGES +
+           mark->checkpoint;
 }
 
 /* Of each state that was met one event, each as likely as the others. Answers how many. */
@@ -244,9 +271,10 @@ static size_t states_draw(struct seed *seed, size_t ret_events[STATES_MAX]) {
     size_t count = 0;
 
     for (size_t i = seed->first_point; i < machine_event_count(seed->machine); i++) {
-        size_t state = state_of(machine_event(seed->machine, i));
+        struct mark mark = mark_split(machine_event(seed->machine, i)->mark);
+        size_t state = state_of(&mark);
 
-        if (is_point(seed, i) && prng_chance(&seed->prng, 1, ++met[state])) {
+        if (mark.is_open && is_point(seed, i) && prng_chance(&seed->prng, 1, ++met[state])) {
             chosen[state] = i;
         }
     }
@@ -266,14 +294,14 @@ static void drawn_play(struct seed *seed) {
     size_t state_count = states_draw(seed, states);
 
     for (size_t i = 0; i < POINTS_DRAWN; i++) {
-        drawn[i] = i < POINTS_OF_STAGES
+        drawn[i] = i < POINTS_OF_STAGES && state_count > 0
                        ? states[prng_below(&seed->prng, state_count)]
                        : seed->first_point + prng_below(&seed->prng, end - seed->first_point);
     }
     qsort(drawn, POINTS_DRAWN, sizeof drawn[0], downwards);
     for (size_t i = 0; i < POINTS_DRAWN; i++) {
         if ((i == 0 || drawn[i] != drawn[i - 1]) && is_point(seed, drawn[i])) {
-            point_play(seed, drawn[i]);
+            (void)point_play(seed, drawn[i], UINT64_MAX);
         }
     }
 }
@@ -285,9 +313,11 @@ void recover_all(struct seed *seed) {
         drawn_play(seed);
         return;
     }
+    uint64_t behind = UINT64_MAX;
     for (size_t point = machine_event_count(seed->machine); point > seed->first_point; point--) {
-        if (is_point(seed, point - 1)) {
-            point_play(seed, point - 1);
-        }
+        bool same = is_of_ring(machine_event(seed->machine, point - 1));
+
+        behind = is_point(seed, point - 1) ? point_play(seed, point - 1, same ? behind : UINT64_MAX)
+                                           : UINT64_MAX;
     }
 }

@@ -47,24 +47,55 @@ static void name_record(const struct owner *owner, const struct log_record *reco
     }
 }
 
-static void walk(const struct owner *owner, const struct ring_header *header) {
+/* Where a walk has come to. */
+struct walked {
+    uint64_t offset, position;
+    uint32_t crc;
+};
+
+static struct walked walk(const struct owner *owner, const struct ring_header *header, bool names) {
     const struct ring_start *start = newest_start(header);
     struct ring ring = {.header = header,
                         .records = (const uint8_t *)header + BLOCK_BYTES,
                         .record_bytes = (size_t)header->record_bytes};
 
     if (!start) {
-        return;
+        return (struct walked){0};
     }
-    uint64_t offset = start->offset;
-    uint64_t position = start->position;
-    uint32_t crc = start->previous_crc;
+    struct walked walked = {start->offset, start->position, start->previous_crc};
     const struct log_record *record;
-    while ((record = ring_walk(&ring, &offset, position, crc))) {
-        name_record(owner, record);
-        crc = record->crc;
-        position++;
+    while ((record = ring_walk(&ring, &walked.offset, walked.position, walked.crc))) {
+        if (names) {
+            name_record(owner, record);
+        }
+        walked.crc = record->crc;
+        walked.position++;
     }
+    return walked;
+}
+
+static const struct ring_header *ring_of(const struct owner *owner) {
+    size_t size = 0;
+    const struct ring_header *header =
+        (const void *)machine_region(owner->machine, owner->ring_name, &size);
+
+    return header && size >= BLOCK_BYTES && header->magic == LOG_RING_MAGIC &&
+                   header->record_bytes > 0 &&
+                   BLOCK_BYTES + header->record_bytes + header->data_bytes == size
+               ? header
+               : NULL;
+}
+
+/* The header, and the records that the walk takes: the last one's CRC is of all of them. */
+uint64_t ring_seen(const struct owner *owner) {
+    const struct ring_header *header = ring_of(owner);
+
+    if (!header) {
+        return 0;
+    }
+    struct walked walked = walk(owner, header, false);
+    uint64_t crcs = (uint64_t)crc32c(0, header, sizeof *header) << 32 | walked.crc;
+    return (crcs ^ walked.offset) * UINT64_C(0x9e3779b97f4a7c15) + walked.position;
 }
 
 /* Of a sector that nobody names some bytes in one place; else all that are not named. */
@@ -85,19 +116,15 @@ static void sector_spoil(struct machine *machine, const uint8_t *data, const uin
 }
 
 void scramble(struct owner *owner) {
-    size_t size = 0;
-    const uint8_t *region = machine_region(owner->machine, owner->ring_name, &size);
-    const struct ring_header *header = (const void *)region;
+    const struct ring_header *header = ring_of(owner);
 
-    if (!region || size < BLOCK_BYTES || header->magic != LOG_RING_MAGIC ||
-        header->data_bytes == 0 ||
-        BLOCK_BYTES + header->record_bytes + header->data_bytes != size) {
+    if (!header || header->data_bytes == 0) {
         return;
     }
     area.size = (size_t)header->data_bytes;
-    const uint8_t *data = region + BLOCK_BYTES + header->record_bytes;
+    const uint8_t *data = (const uint8_t *)header + BLOCK_BYTES + header->record_bytes;
     memset(area.named, 0, area.size);
-    walk(owner, header);
+    (void)walk(owner, header, true);
     machine_spoil_begin(owner->machine, data);
     for (size_t at = 0; at < area.size; at += MACHINE_SECTOR_BYTES) {
         sector_spoil(owner->machine, data + at, area.named + at);

@@ -58,5 +58,8 @@ bool recover_back(struct seed *seed, size_t point);
 void recover_short(struct seed *seed, size_t point, enum crash_kind kind);
 /* What a crash leaves of a ring's data area: what no whole record names is anything. */
 void scramble(struct owner *owner);
+/* What a start would take of a ring, as a number: the same for rings that differ only in what no
+ * start looks at. 0: there is none. */
+uint64_t ring_seen(const struct owner *owner);
 /* prepare.c: a log that has come far: records, terms, offsets go on from there. */
 void prepare_far(struct seed *seed, struct owner *owner, uint64_t first);

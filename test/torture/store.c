@@ -114,7 +114,7 @@ static void stop(struct owner *owner, void (*done)(void *context, int result), v
     actors_run(store_of(owner));
 }
 
-static void claim_synced(struct store *store) {
+void store_claim_synced(struct store *store) {
     uint64_t synced = kv_synced_position(store->owner.kv);
 
     if (!store->owner.recovering && synced > store->told_synced) {
@@ -132,7 +132,7 @@ static void turn(struct owner *owner) {
     actors_run(store);
     if (kv_failure(owner->kv) == 0) {
         owner_kv_check(owner);
-        claim_synced(store);
+        store_claim_synced(store);
     }
 }
 
@@ -199,7 +199,7 @@ static void resume(struct owner *owner) {
         }
     }
     claims_add(&store->claims, CLAIM_RESUMED, position, event);
-    claim_synced(store);
+    store_claim_synced(store);
     store_resend(store);
 }
 

@@ -45,19 +45,40 @@ static void fold_order(const struct store_wish *wish, store_bytes *bytes) {
 
 /* Truncations and removals are the metadata target's, which has them on its disk when it orders
  * them; so they are seen as soon as they are ordered. */
+static bool is_seen(const struct store_wish *wish, size_t point, uint64_t position,
+                    bool in_flight) {
+    return wish->kind != STORE_WRITE ||
+           (!wish->refused &&
+            (wish->answered < point ? wish->position <= position && wish->lost >= point
+                                    : in_flight));
+}
+
 void store_fold(const struct store *store, size_t point, uint64_t position, bool in_flight,
-                store_bytes *ret_bytes) {
-    memset(*ret_bytes, 0, sizeof *ret_bytes);
+                struct store_folded *ret_folded) {
+    store_bytes *bytes = &ret_folded->bytes;
+    uint64_t of = UINT64_C(0x243f6a8885a308d3);
+
+    for (size_t i = 0; i < store->wish_count && store->wishes[i].issued < point; i++) {
+        if (is_seen(&store->wishes[i], point, position, in_flight)) {
+            of = (of ^ (i + 1)) * UINT64_C(0x9e3779b97f4a7c15);
+            of ^= of >> 29;
+        }
+    }
+    if (ret_folded->of == of) {
+        return;
+    }
+    ret_folded->of = of;
+    memset(*bytes, 0, sizeof *bytes);
     for (size_t i = 0; i < store->wish_count && store->wishes[i].issued < point; i++) {
         const struct store_wish *wish = &store->wishes[i];
-        bool answered = wish->answered < point;
 
+        if (!is_seen(wish, point, position, in_flight)) {
+            continue;
+        }
         if (wish->kind != STORE_WRITE) {
-            fold_order(wish, ret_bytes);
-        } else if (!wish->refused &&
-                   (answered ? wish->position <= position && wish->lost >= point : in_flight)) {
-            store_fill(wish->stamp, (*ret_bytes)[wish->file][wish->chunk] + wish->offset,
-                       wish->size);
+            fold_order(wish, bytes);
+        } else {
+            store_fill(wish->stamp, (*bytes)[wish->file][wish->chunk] + wish->offset, wish->size);
         }
     }
 }
@@ -102,7 +123,8 @@ static size_t difference(const uint8_t *left, const uint8_t *right, size_t size)
     return at;
 }
 
-static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size_t point) {
+static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size_t point,
+                        bool in_flight) {
     const struct store_wish range = {.file = file, .chunk = chunk, .size = STORE_USED_BYTES};
 
     (void)store_call_begin(store, &store->aside, OP_CHUNK_READ);
@@ -110,11 +132,12 @@ static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size
     int r = store_run(store, &store->aside);
     MUST(r == 0, "a read of chunk %u.%u answers %s", file, chunk, err_name(r));
     const uint8_t *found = store->aside.memory;
-    MUST(memcmp(found, store->expected[file][chunk], STORE_USED_BYTES) == 0 ||
-             memcmp(found, store->other[file][chunk], STORE_USED_BYTES) == 0,
+    const uint8_t *expected = store->expected.bytes[file][chunk];
+    const uint8_t *other = in_flight ? store->other.bytes[file][chunk] : expected;
+    MUST(memcmp(found, expected, STORE_USED_BYTES) == 0 ||
+             memcmp(found, other, STORE_USED_BYTES) == 0,
          "chunk %u.%u has other bytes, from %zu (%zu) on", file, chunk,
-         difference(found, store->expected[file][chunk], STORE_USED_BYTES),
-         difference(found, store->other[file][chunk], STORE_USED_BYTES));
+         difference(found, expected, STORE_USED_BYTES), difference(found, other, STORE_USED_BYTES));
 }
 
 static bool has_in_flight(const struct store *store, size_t point) {
@@ -148,14 +171,13 @@ void store_check(struct owner *owner, size_t point, bool power) {
     owner->found = position;
     attach(store);
     store_fold(store, point, position, false, &store->expected);
-    if (has_in_flight(store, point)) {
+    bool in_flight = has_in_flight(store, point);
+    if (in_flight) {
         store_fold(store, point, position, true, &store->other);
-    } else {
-        memcpy(store->other, store->expected, sizeof store->other);
     }
     for (uint32_t file = 0; file < STORE_FILES; file++) {
         for (uint32_t chunk = 0; chunk < STORE_CHUNKS; chunk++) {
-            check_chunk(store, file, chunk, point);
+            check_chunk(store, file, chunk, point, in_flight);
         }
     }
 }

@@ -42,6 +42,10 @@ struct store_sizes {
 };
 
 typedef uint8_t store_bytes[STORE_FILES][STORE_CHUNKS][STORE_USED_BYTES];
+struct store_folded {
+    uint64_t of; /* which wishes, as a number; 0: of none yet */
+    store_bytes bytes;
+};
 
 /* A call with its memory. */
 struct store_call {
@@ -72,7 +76,7 @@ struct store {
     uint32_t next_stamp;
     uint64_t told_synced;
     uint32_t content_stage;
-    store_bytes expected, other;
+    struct store_folded expected, other;
     struct {
         uint32_t write_of_16, small_of_4, sync_of_16, checkpoint_of_64;
     } temper;
@@ -84,6 +88,8 @@ static inline struct store *store_of(struct owner *owner) {
 
 /* store.c */
 void store_count(struct store *store, enum total total);
+/* Who asks is told what is durable. */
+void store_claim_synced(struct store *store);
 void store_post(struct store *store, struct store_call *call);
 int store_run(struct store *store, struct store_call *call);
 struct call *store_call_begin(struct store *store, struct store_call *call, uint16_t opcode);
@@ -99,7 +105,7 @@ void store_check(struct owner *owner, size_t point, bool power);
 void store_fill(uint32_t stamp, uint8_t *data, size_t size);
 /* What the caller may find; in_flight: what was not answered at `point` has happened. */
 void store_fold(const struct store *store, size_t point, uint64_t position, bool in_flight,
-                store_bytes *ret_bytes);
+                struct store_folded *ret_folded);
 struct store_file store_file_at(const struct store *store, uint32_t file, size_t point);
 /* Fills the request of a read or write. */
 void store_read_fill(struct store *store, struct store_call *call, const struct store_wish *wish,
