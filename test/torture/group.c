@@ -312,7 +312,10 @@ struct owner *group_new(struct machine *machine, struct prng *prng, const struct
                                   .log_path = group->log_path,
                                   .base = plan->index};
     group_options(group, plan->index);
-    options_draw(group, plan->smallest);
+    options_draw(group, plan->smallest || plan->fills);
+    if (plan->fills) {
+        group->options.changes_bytes_max = 8 * CHANGES_BYTES_MIN;
+    }
     if (plan->data_bytes > 0) {
         group->options.ring_data_bytes = plan->data_bytes;
     }

@@ -11,6 +11,7 @@ struct group_plan {
     unsigned index; /* of the machine's owners */
     uint64_t first;
     bool smallest;
+    bool fills;        /* its log shall be full before its memory is */
     size_t data_bytes; /* 0: drawn */
 };
 struct owner *group_new(struct machine *machine, struct prng *prng, const struct group_plan *plan);

@@ -55,8 +55,9 @@ static uint32_t mark_now(void *context, enum event_kind kind, uint32_t size) {
 static void owner_add(struct seed *seed, enum owner_kind kind, uint64_t first) {
     unsigned index = (unsigned)seed->owner_count;
     bool smallest = prng_chance(&seed->prng, 1, 2);
-    const struct group_plan group = {.index = index, .first = first, .smallest = smallest};
-    const struct store_plan store = {.index = index, .smallest = smallest};
+    const struct group_plan group = {
+        .index = index, .first = first, .smallest = smallest, .fills = seed->fills};
+    const struct store_plan store = {.index = index, .smallest = smallest, .fills = seed->fills};
     struct owner *owner = kind == OWNER_GROUP ? group_new(seed->machine, &seed->prng, &group)
                                               : store_new(seed->machine, &seed->prng, &store);
 
@@ -75,6 +76,8 @@ static void owners_make(struct seed *seed) {
     static const uint64_t far[FAR_COUNT] = {0, (UINT64_C(1) << 32) - 40, UINT64_C(1) << 47,
                                             UINT64_C(1) << 63};
     struct prng *prng = &seed->prng;
+
+    seed->fills = !seed->every_point && prng_chance(prng, 1, 6);
     uint64_t first = prng_chance(prng, 1, 2) ? 0 : far[prng_below(prng, FAR_COUNT)];
     enum owner_kind kind = prng_chance(prng, 1, 4) ? OWNER_STORE : OWNER_GROUP;
 

@@ -283,15 +283,18 @@ void schedule_play(struct seed *seed) {
     for (uint64_t life = 0; life < lives; life++) {
         uint64_t steps = prng_between(prng, 40, 200);
 
-        seed->holds_up = !seed->every_point && life == 0 && prng_chance(prng, 1, 8);
-        steps = seed->every_point ? prng_between(prng, 5, 30) : seed->holds_up ? 300 : steps;
+        seed->holds_up = seed->fills && life == 0;
+        steps = seed->every_point ? prng_between(prng, 5, 30) : seed->holds_up ? 400 : steps;
         life_play(seed, steps);
         if (life + 1 == lives && !has_met_failure(seed)) {
+            if (prng_chance(prng, 1, 4)) {
+                storm(seed);
+            }
             break;
         }
         if (!has_met_failure(seed) && prng_chance(prng, 1, 4)) {
             stop_and_open(seed);
-        } else if (!has_met_failure(seed) && prng_chance(prng, 1, 8)) {
+        } else if (!has_met_failure(seed) && prng_chance(prng, 1, 4)) {
             storm(seed);
         } else if (prng_chance(prng, 2, has_met_failure(seed) ? 3 : 6)) {
             end_and_open(seed);

@@ -29,6 +29,7 @@ struct seed {
     size_t active;      /* the owner whose step it is */
     size_t first_point; /* events before it are of the preparation */
     bool every_point;
+    bool fills;               /* its first life fills the log */
     bool resizes;             /* what is recovered may open with a ring of other sizes */
     uint64_t failures_before; /* of I/O, when the life at hand began */
     bool holds_up;            /* the life at hand: its checkpoints wait for space, its log fills */

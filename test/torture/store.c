@@ -29,11 +29,11 @@ static size_t data_draw(struct prng *prng) {
     return DATA_BYTES_MIN + BLOCK_BYTES * prng_below(prng, 32);
 }
 
-static void options_draw(struct store *store, bool smallest) {
+static void options_draw(struct store *store, bool smallest, bool fills) {
     struct prng *prng = store->owner.prng;
     struct ost_options *options = &store->options;
     size_t more = smallest ? 0 : BLOCK_BYTES * prng_below(prng, 64);
-    bool small = prng_chance(prng, 3, 4);
+    bool small = fills || prng_chance(prng, 3, 4);
 
     options->step_segments = small ? STEP_SEGMENTS_SMALL : 0;
     store->ring_bytes_min = small ? RING_BYTES_SMALL : RING_BYTES_MIN;
@@ -41,10 +41,10 @@ static void options_draw(struct store *store, bool smallest) {
         store->ring_bytes_min + (small ? BLOCK_BYTES * prng_below(prng, 4) : more);
     options->kv.ring_data_bytes = smallest ? DATA_BYTES_MIN : data_draw(prng);
     options->kv.disk_log_bytes = 8 * (uint64_t)options->kv.ring_bytes;
-    if (prng_chance(prng, 1, 2)) {
+    if (!fills && prng_chance(prng, 1, 2)) {
         options->kv.disk_log_bytes += 8 * BLOCK_BYTES * prng_between(prng, 1, 8); /* it may grow */
     }
-    options->kv.changes_bytes_max = prng_chance(prng, 1, 2) ? MIB : MIB / 2;
+    options->kv.changes_bytes_max = fills || prng_chance(prng, 1, 2) ? MIB : MIB / 2;
     options->kv.outcomes_max = 64;
     options->data_bytes_max = (prng_chance(prng, 1, 2) ? 1 : 2) * MIB / 2;
     options->grow_bytes = 512 * KIB;
@@ -57,9 +57,14 @@ static void options_draw(struct store *store, bool smallest) {
     store->temper.checkpoint_of_64 = (uint32_t)prng_below(prng, 6);
 }
 
+/* One that has nothing left to do is as good as new. */
 static void worker_fresh(struct store *store) {
-    worker_init(&store->worker);
-    worker_bind(&store->worker);
+    struct worker *worker = &store->worker;
+
+    if (worker->chain_first || worker->in_step || !run_queue_is_all_empty(&worker->run_queue)) {
+        worker_init(worker);
+    }
+    worker_bind(worker);
 }
 
 /* What is posted from inside a step has its turn behind it: also of one that the machine runs. */
@@ -114,7 +119,7 @@ static void stop(struct owner *owner, void (*done)(void *context, int result), v
     actors_run(store_of(owner));
 }
 
-void store_claim_synced(struct store *store) {
+static void claim_synced(struct store *store) {
     uint64_t synced = kv_synced_position(store->owner.kv);
 
     if (!store->owner.recovering && synced > store->told_synced) {
@@ -132,7 +137,7 @@ static void turn(struct owner *owner) {
     actors_run(store);
     if (kv_failure(owner->kv) == 0) {
         owner_kv_check(owner);
-        store_claim_synced(store);
+        claim_synced(store);
     }
 }
 
@@ -199,7 +204,7 @@ static void resume(struct owner *owner) {
         }
     }
     claims_add(&store->claims, CLAIM_RESUMED, position, event);
-    store_claim_synced(store);
+    claim_synced(store);
     store_resend(store);
 }
 
@@ -345,10 +350,11 @@ struct owner *store_new(struct machine *machine, struct prng *prng, const struct
                                   .log_path = store->log_path,
                                   .base = plan->index};
     options_fixed(store, plan->index);
-    options_draw(store, plan->smallest);
+    options_draw(store, plan->smallest, plan->fills);
     call_memory(store, &store->client);
     call_memory(store, &store->aside);
     sizes_keep(store);
+    worker_init(&store->worker);
     store->next_sequence = 1;
     store->next_stamp = 1;
     return &store->owner;

@@ -7,5 +7,6 @@
 struct store_plan {
     unsigned index; /* of the machine's owners */
     bool smallest;
+    bool fills; /* its log shall be full before its memory is */
 };
 struct owner *store_new(struct machine *machine, struct prng *prng, const struct store_plan *plan);

@@ -88,8 +88,6 @@ static inline struct store *store_of(struct owner *owner) {
 
 /* store.c */
 void store_count(struct store *store, enum total total);
-/* Who asks is told what is durable. */
-void store_claim_synced(struct store *store);
 void store_post(struct store *store, struct store_call *call);
 int store_run(struct store *store, struct store_call *call);
 struct call *store_call_begin(struct store *store, struct store_call *call, uint16_t opcode);

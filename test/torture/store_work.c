@@ -156,9 +156,6 @@ void store_answered(struct store *store, struct store_call *mine) {
         MUST(call->result == 0 || kv_failure(store->owner.kv) < 0 || call->result == -ERR_CLOSED ||
                  call->result == -ERR_NO_SPACE,
              "store: a sync answers %s", err_name(call->result));
-        if (call->result == 0) {
-            store_claim_synced(store);
-        }
     } else if (call->result < 0) {
         refused(store, call->result);
     } else if (call->header.opcode == OP_CHUNK_WRITE) {
