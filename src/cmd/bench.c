@@ -1,5 +1,6 @@
 /* Runs the phases of a benchmark: shares indices out to threads, times them, adds them up. */
 #include "cmd/bench_internal.h"
+#include "host/machine.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ struct engine {
 };
 
 void bench_worker_add(struct bench_worker *worker, uint64_t begun_ns, uint64_t bytes) {
-    histogram_add(&worker->latency_ns, env_host_clock_ns() - begun_ns);
+    histogram_add(&worker->latency_ns, machine_clock_ns() - begun_ns);
     worker->operations++;
     worker->bytes += bytes;
 }
@@ -26,7 +27,7 @@ static int worker_operate(struct bench_worker *worker, const struct bench_phase 
     int r = phase->begin ? phase->begin(worker) : 0;
 
     while (r == 0 && worker->done < worker->count &&
-           (worker->deadline_ns == UINT64_MAX || env_host_clock_ns() < worker->deadline_ns)) {
+           (worker->deadline_ns == UINT64_MAX || machine_clock_ns() < worker->deadline_ns)) {
         r = phase->operation(worker, worker->first + worker->done);
         worker->done += r == 0;
     }
@@ -114,10 +115,10 @@ static int phase_run(struct engine *engine, const char *name, char problem[256])
     }
     row->name = name;
     row->threads = options->threads;
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     workers_share(engine, seconds ? begun_ns + seconds * NS_PER_S : UINT64_MAX);
-    int r = env_host_threads(options->threads, worker_run, engine);
-    row->elapsed_ns = env_host_clock_ns() - begun_ns;
+    int r = machine_threads(options->threads, worker_run, engine);
+    row->elapsed_ns = machine_clock_ns() - begun_ns;
     if (r < 0) {
         snprintf(problem, 256, "%s: %" PRIu32 " threads cannot be had", name, options->threads);
     } else {
@@ -151,7 +152,7 @@ static int directory_make(const struct bench_run *run, const char *path, char pr
 /* The time of a phase holds for this too. *ret_count are there then, also on failure. */
 static int directories_make(const struct bench_run *run, uint32_t *ret_count, char problem[256]) {
     const struct bench_options *options = run->options;
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     uint64_t limit_ns = options->seconds ? options->seconds * NS_PER_S : UINT64_MAX;
     char path[BENCH_PATH_BYTES];
 
@@ -159,7 +160,7 @@ static int directories_make(const struct bench_run *run, uint32_t *ret_count, ch
     top_path(options, path);
     int r = directory_make(run, path, problem);
     while (r == 0 && *ret_count < options->dirs) {
-        if (env_host_clock_ns() - begun_ns >= limit_ns) {
+        if (machine_clock_ns() - begun_ns >= limit_ns) {
             snprintf(problem, 256,
                      "in --seconds %" PRIu32 " only %" PRIu32
                      " directories could be made, not %" PRIu32

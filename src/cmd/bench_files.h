@@ -3,7 +3,7 @@
  * thread_leave. */
 #pragma once
 #include "base/types.h"
-#include "env/env_host.h"
+#include "host/plain_file.h"
 
 struct bench_piece {
     void *data;

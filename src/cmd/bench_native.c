@@ -23,9 +23,9 @@ static int native_open(void *context, const char *path, unsigned flags,
                        union bench_file *ret_file) {
     struct shoal_place place = place_of(context);
     struct shoal_file *file;
-    uint32_t words = (flags & ENV_HOST_READ ? SHOAL_OPEN_READ : 0U) |
-                     (flags & ENV_HOST_WRITE ? SHOAL_OPEN_WRITE : 0U) |
-                     (flags & ENV_HOST_CREATE ? SHOAL_OPEN_CREATE : 0U);
+    uint32_t words = (flags & PLAIN_FILE_READ ? SHOAL_OPEN_READ : 0U) |
+                     (flags & PLAIN_FILE_WRITE ? SHOAL_OPEN_WRITE : 0U) |
+                     (flags & PLAIN_FILE_CREATE ? SHOAL_OPEN_CREATE : 0U);
     int r = error_of(shoal_path_open(&place, path, words, 0644, &file));
 
     if (r == 0) {

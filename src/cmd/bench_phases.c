@@ -1,5 +1,6 @@
 /* The operations of each phase of a benchmark. */
 #include "cmd/bench_internal.h"
+#include "host/machine.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +52,7 @@ static uint64_t count_endless(const struct bench_options *options) {
 /* meta */
 
 static int file_open_close(struct bench_worker *worker, unsigned flags) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     union bench_file file;
     int r = files_of(worker)->open(worker->run->context, worker->path, flags, &file);
 
@@ -66,16 +67,16 @@ static int file_open_close(struct bench_worker *worker, unsigned flags) {
 
 static int meta_create(struct bench_worker *worker, uint64_t index) {
     path_set(worker, worker->path, 'f', index);
-    return file_open_close(worker, ENV_HOST_WRITE | ENV_HOST_CREATE);
+    return file_open_close(worker, PLAIN_FILE_WRITE | PLAIN_FILE_CREATE);
 }
 
 static int meta_open(struct bench_worker *worker, uint64_t index) {
     path_set(worker, worker->path, 'f', scattered(worker, index));
-    return file_open_close(worker, ENV_HOST_READ);
+    return file_open_close(worker, PLAIN_FILE_READ);
 }
 
 static int timed(struct bench_worker *worker, int (*call)(void *context, const char *path)) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     int r = call(worker->run->context, worker->path);
 
     if (r == 0) {
@@ -110,7 +111,7 @@ static int meta_rename(struct bench_worker *worker, uint64_t index) {
     path_set(worker, worker->path, 'f', index);
     path_set(worker, worker->other, 'r', index);
     for (int back = 0; r == 0 && back < 2; back++) {
-        uint64_t begun_ns = env_host_clock_ns();
+        uint64_t begun_ns = machine_clock_ns();
 
         r = files_of(worker)->rename(worker->run->context, back ? worker->other : worker->path,
                                      back ? worker->path : worker->other);
@@ -122,7 +123,7 @@ static int meta_rename(struct bench_worker *worker, uint64_t index) {
 }
 
 static int meta_list(struct bench_worker *worker, uint64_t index) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     uint64_t count = 0;
 
     snprintf(worker->path, sizeof worker->path, "%s/shoal-bench/d%" PRIu64,
@@ -155,7 +156,7 @@ static int file_transfer(struct bench_worker *worker, union bench_file file, uin
 /* Opens, moves all bytes, makes them durable when asked to, closes. */
 static int file_whole(struct bench_worker *worker, uint64_t size, bool writes, bool syncs) {
     void *context = worker->run->context;
-    unsigned flags = writes ? ENV_HOST_WRITE | ENV_HOST_CREATE : ENV_HOST_READ;
+    unsigned flags = writes ? PLAIN_FILE_WRITE | PLAIN_FILE_CREATE : PLAIN_FILE_READ;
     union bench_file file;
     int r = files_of(worker)->open(context, worker->path, flags, &file);
 
@@ -171,7 +172,7 @@ static int file_whole(struct bench_worker *worker, uint64_t size, bool writes, b
 }
 
 static int small_write(struct bench_worker *worker, uint64_t index) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     uint64_t size = options_of(worker)->size_bytes;
 
     path_set(worker, worker->path, 'f', index);
@@ -183,7 +184,7 @@ static int small_write(struct bench_worker *worker, uint64_t index) {
 }
 
 static int small_read(struct bench_worker *worker, uint64_t index) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     uint64_t size = options_of(worker)->size_bytes;
 
     path_set(worker, worker->path, 'f', scattered(worker, index));
@@ -197,7 +198,7 @@ static int small_read(struct bench_worker *worker, uint64_t index) {
 /* big: the worker's file is open from begin to end */
 
 static int big_open(struct bench_worker *worker, unsigned flags) {
-    flags |= options_of(worker)->direct ? ENV_HOST_DIRECT : 0;
+    flags |= options_of(worker)->direct ? PLAIN_FILE_DIRECT : 0;
     path_set(worker, worker->path, 'f', worker->index);
     int r = files_of(worker)->open(worker->run->context, worker->path, flags, &worker->file);
 
@@ -206,11 +207,11 @@ static int big_open(struct bench_worker *worker, unsigned flags) {
 }
 
 static int big_open_write(struct bench_worker *worker) {
-    return big_open(worker, ENV_HOST_WRITE | ENV_HOST_CREATE);
+    return big_open(worker, PLAIN_FILE_WRITE | PLAIN_FILE_CREATE);
 }
 
 static int big_open_read(struct bench_worker *worker) {
-    return big_open(worker, ENV_HOST_READ);
+    return big_open(worker, PLAIN_FILE_READ);
 }
 
 static int big_close(struct bench_worker *worker) {
@@ -226,7 +227,7 @@ static int big_sync_close(struct bench_worker *worker) {
 }
 
 static int big_move(struct bench_worker *worker, uint64_t offset, size_t size, bool writes) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     struct bench_piece piece = {.data = worker->buffer, .size = size, .offset = offset};
     int r = writes ? files_of(worker)->write(worker->run->context, worker->file, &piece)
                    : files_of(worker)->read(worker->run->context, worker->file, &piece);
@@ -267,7 +268,7 @@ static int big_randwrite(struct bench_worker *worker, uint64_t index) {
 
 /* As training frameworks do: a temporary name, on the disk, then the name. */
 static int saved(struct bench_worker *worker, uint64_t index, uint64_t size) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
 
     path_set(worker, worker->other, 'f', index);
     path_set(worker, worker->path, 't', index);
@@ -287,7 +288,7 @@ static int checkpoint_save(struct bench_worker *worker, uint64_t index) {
 }
 
 static int checkpoint_restore(struct bench_worker *worker, uint64_t index) {
-    uint64_t begun_ns = env_host_clock_ns();
+    uint64_t begun_ns = machine_clock_ns();
     uint64_t size = bench_thread_bytes(options_of(worker));
 
     (void)index;

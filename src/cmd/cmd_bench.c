@@ -1,7 +1,7 @@
 /* bench: workloads of training runs on any directory, through the kernel or through libshoal. */
 #include "cmd/bench.h"
 #include "cmd/find.h"
-#include "env/env_system.h"
+#include "host/plain_file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static int run_native(const struct verb *verb, int argc, char **argv, const char
     char *absolute = NULL;
     int status = EXIT_FAILED;
 
-    if (!words || env_path_resolve(path, &absolute) < 0) {
+    if (!words || plain_file_resolve(path, &absolute) < 0) {
         free(words);
         return verb_fail(verb, "%s: there is no such directory", path);
     }

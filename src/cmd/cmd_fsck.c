@@ -3,8 +3,9 @@
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "cmd/fsck_report.h"
-#include "env/env_control.h"
-#include "env/env_process.h"
+#include "host/control_socket.h"
+#include "host/machine.h"
+#include "host/process.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +64,7 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
     struct local_cluster *cluster;
     char problem[512];
 
-    env_signals_block();
+    process_signals_block();
     if (local_cluster_open(&options, &cluster, problem) < 0) {
         return verb_fail(verb, "%s", problem);
     }
@@ -76,7 +77,7 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
 static int check(const struct verb *verb, const struct words *words, const char *directory) {
     const char *arguments[3] = {"fsck"};
     size_t count = 1;
-    struct lines lines = {.progress = words->progress || env_is_terminal(stderr)};
+    struct lines lines = {.progress = words->progress || machine_is_terminal(stderr)};
 
     if (words->json) {
         arguments[count++] = "--json";
@@ -84,7 +85,7 @@ static int check(const struct verb *verb, const struct words *words, const char 
     if (words->no_data) {
         arguments[count++] = "--no-data";
     }
-    const struct env_control_request request = {
+    const struct control_socket_request request = {
         .directory = directory,
         .name = DAEMON_CONTROL_NAME,
         .argument_count = count,
@@ -93,7 +94,7 @@ static int check(const struct verb *verb, const struct words *words, const char 
         .context = &lines,
     };
     int status = EXIT_FAILED;
-    int r = env_control_call(&request, &status);
+    int r = control_socket_call(&request, &status);
 
     if (r == -ERR_NOT_FOUND) {
         return check_stopped(verb, words, directory, &lines);

@@ -1,6 +1,6 @@
 /* stat and stripe: how a file lies. The inode number comes from the mount. */
 #include "cmd/find.h"
-#include "env/env_system.h"
+#include "host/plain_file.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static int ino_of(const struct verb *verb, const char *path, char ret_text[24]) {
     uint64_t ino;
 
-    if (env_path_ino(path, &ino) < 0) {
+    if (plain_file_ino(path, &ino) < 0) {
         return verb_fail(verb, "%s: there is no such file or directory", path);
     }
     snprintf(ret_text, 24, "%" PRIu64, ino);

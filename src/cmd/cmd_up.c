@@ -3,7 +3,9 @@
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "env/env_linux.h"
-#include "env/env_system.h"
+#include "host/folder.h"
+#include "host/plain_file.h"
+#include "host/process.h"
 #include <shoal/shoal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +53,7 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
 }
 
 static int resolve(const struct verb *verb, const char *path, char **ret_path) {
-    int r = env_path_resolve(path, ret_path);
+    int r = plain_file_resolve(path, ret_path);
 
     if (r == -ERR_NOT_FOUND) {
         return verb_fail(verb, "the directory %s does not exist: create it with `mkdir -p %s`",
@@ -96,7 +98,7 @@ static bool is_asked_to_mount(const struct daemon_options *options) {
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
-    struct env_background background;
+    struct background background;
     char log_path[FIND_PATH_BYTES + 32];
     char notes[NOTES_BYTES];
     char problem[512];
@@ -114,11 +116,11 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     daemon_notes(options, notes, sizeof notes);
     if (foreground) {
         print_notes(verb, notes);
-        env_signals_block();
+        process_signals_block();
         return daemon_run(options);
     }
     snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
-    r = env_background_enter(&background, log_path);
+    r = background_enter(&background, log_path);
     if (r < 0) {
         return verb_fail(verb, "the daemon cannot be started: %s", err_text(r));
     }
@@ -133,7 +135,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
                                                : "the daemon died at its start");
     }
     /* Not before: who waits for the daemon to be ready may give up. */
-    env_signals_block();
+    process_signals_block();
     options->background = &background;
     exit(daemon_run(options));
 }
@@ -172,9 +174,9 @@ static int wait_for_end(const struct verb *verb, const char *directory) {
     }
     uint64_t end_ns = env_now_ns(env) + DOWN_WAIT_S * NS_PER_S;
     /* Its id goes a moment before the lock does. */
-    while (((r = env_lock_holder(env, "lock", &holder)) == 0 || r == -ERR_MALFORMED) &&
+    while (((r = folder_lock_holder(env, "lock", &holder)) == 0 || r == -ERR_MALFORMED) &&
            env_now_ns(env) < end_ns) {
-        (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
+        (void)!process_signal_wait(10 * NS_PER_MS, &signal_number);
     }
     env_linux_free(env);
     return r == -ERR_NOT_FOUND ? EXIT_OK

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void control_print(struct env_control_connection *connection, const char *format, ...) {
+void control_print(struct control_socket_connection *connection, const char *format, ...) {
     char text[4096];
     va_list arguments;
 
@@ -15,16 +15,16 @@ void control_print(struct env_control_connection *connection, const char *format
     int size = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (size > 0) {
-        env_control_write(connection, text, MIN((size_t)size, sizeof text - 1));
+        control_socket_write(connection, text, MIN((size_t)size, sizeof text - 1));
     }
 }
 
-void control_print_json(struct env_control_connection *connection, json_t *json) {
+void control_print_json(struct control_socket_connection *connection, json_t *json) {
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
 
     if (text) {
-        env_control_write(connection, text, strlen(text));
-        env_control_write(connection, "\n", 1);
+        control_socket_write(connection, text, strlen(text));
+        control_socket_write(connection, "\n", 1);
     }
     free(text);
     json_decref(json);
@@ -81,7 +81,7 @@ bool control_is_mounted(struct control *control) {
 }
 
 /* The mount is taken away first, so that what uses it is refused and nothing has changed. */
-static int detach(struct control *control, struct env_control_connection *connection) {
+static int detach(struct control *control, struct control_socket_connection *connection) {
     struct fuse_mount *mount = control_mount_get(control);
     int r = 0;
 
@@ -103,7 +103,7 @@ static int detach(struct control *control, struct env_control_connection *connec
 }
 
 /* umount PATH */
-static int control_umount(struct control *control, struct env_control_connection *connection,
+static int control_umount(struct control *control, struct control_socket_connection *connection,
                           size_t argument_count, char **arguments) {
     if (!control_is_mounted(control)) {
         control_print(connection, "%s is not mounted\n", control->directory);
@@ -118,7 +118,7 @@ static int control_umount(struct control *control, struct env_control_connection
 }
 
 /* mount PATH: where a cluster that runs is mounted from now on. */
-static int control_mount(struct control *control, struct env_control_connection *connection,
+static int control_mount(struct control *control, struct control_socket_connection *connection,
                          size_t argument_count, char **arguments) {
     unsigned wanted = MOUNT_WANTED;
 
@@ -154,7 +154,7 @@ const char *control_stop_text(int error) {
     return error == -ERR_NO_SPACE ? "its file system is full: make room there" : err_text(error);
 }
 
-static int control_down(struct control *control, struct env_control_connection *connection,
+static int control_down(struct control *control, struct control_socket_connection *connection,
                         size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
@@ -176,8 +176,9 @@ static int control_down(struct control *control, struct env_control_connection *
     return EXIT_OK;
 }
 
-static int control_mount_point(struct control *control, struct env_control_connection *connection,
-                               size_t argument_count, char **arguments) {
+static int control_mount_point(struct control *control,
+                               struct control_socket_connection *connection, size_t argument_count,
+                               char **arguments) {
     (void)argument_count;
     (void)arguments;
     control_print(connection, "%s", control_is_mounted(control) ? control->mount_point : "");
@@ -194,8 +195,8 @@ static const struct {
     {"bench", control_bench},   {"fsck", control_fsck},     {"mount", control_mount},
 };
 
-static int handle(void *context, struct env_control_connection *connection, size_t argument_count,
-                  char **arguments) {
+static int handle(void *context, struct control_socket_connection *connection,
+                  size_t argument_count, char **arguments) {
     for (size_t i = 0; argument_count > 0 && i < ARRAY_SIZE(handlers); i++) {
         if (strcmp(handlers[i].name, arguments[0]) == 0) {
             return handlers[i].run(context, connection, argument_count, arguments);
@@ -233,7 +234,7 @@ static void thread_leave(void *context) {
 }
 
 int control_start(struct control *control, char problem[512]) {
-    const struct env_control_options options = {
+    const struct control_socket_options options = {
         .directory = control->directory,
         .name = DAEMON_CONTROL_NAME,
         .handle = handle,
@@ -243,7 +244,7 @@ int control_start(struct control *control, char problem[512]) {
         .go_on = go_on,
         .context = control,
     };
-    int r = env_control_start(&options, &control->server);
+    int r = control_socket_start(&options, &control->server);
 
     if (r < 0) {
         snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, DAEMON_CONTROL_NAME,
@@ -253,6 +254,6 @@ int control_start(struct control *control, char problem[512]) {
 }
 
 void control_stop(struct control *control) {
-    env_control_stop(control->server);
+    control_socket_stop(control->server);
     control->server = NULL;
 }

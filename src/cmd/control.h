@@ -1,8 +1,8 @@
 /* The daemon's side of the control socket: a table of verbs, each answering text. */
 #pragma once
 #include "cmd/local_cluster.h"
-#include "env/env_control.h"
 #include "front/fuse/fuse.h"
+#include "host/control_socket.h"
 #include <jansson.h>
 #include <stdatomic.h>
 
@@ -19,7 +19,7 @@ struct control {
     atomic_uint mount_stage;         /* enum control_mount_stage */
     const char *mount_wanted;
     char mount_problem[512];
-    struct env_control_server *server;
+    struct control_socket_server *server;
     atomic_bool stop_wanted;
     atomic_bool checking;  /* a check of the cluster runs, or the scrub */
     atomic_bool scrubbing; /* that is the scrub, which ends by itself */
@@ -39,19 +39,19 @@ void control_stop(struct control *control);
 /* What went wrong with a stop, and what to do. */
 const char *control_stop_text(int error);
 
-__attribute__((format(printf, 2, 3))) void control_print(struct env_control_connection *connection,
-                                                         const char *format, ...);
+__attribute__((format(printf, 2, 3))) void
+control_print(struct control_socket_connection *connection, const char *format, ...);
 /* Takes the value; NULL, for want of memory, prints nothing. */
-void control_print_json(struct env_control_connection *connection, json_t *json);
+void control_print_json(struct control_socket_connection *connection, json_t *json);
 /* Whether one of those behind the verb is this word. */
 bool control_has_word(size_t argument_count, char **arguments, const char *word);
 
 /* stats --clients. */
-int control_clients(struct control *control, struct env_control_connection *connection,
+int control_clients(struct control *control, struct control_socket_connection *connection,
                     bool as_json);
 
 /* The handlers: exit statuses. arguments[0] is the verb. */
-typedef int control_fn(struct control *control, struct env_control_connection *connection,
+typedef int control_fn(struct control *control, struct control_socket_connection *connection,
                        size_t argument_count, char **arguments);
 control_fn control_bench, control_fsck, control_status, control_df, control_stats, control_sync,
     control_stat, control_stripe;

@@ -4,6 +4,7 @@
 #include "cmd/bench.h"
 #include "cmd/control.h"
 #include "cmd/verb.h"
+#include "host/machine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static void native_run(void *context, unsigned index) {
 
 /* On a thread that is not entered: one that is must not sleep but in its loop. */
 static int run_apart(struct native_run *native) {
-    int r = env_host_threads(1, native_run, native);
+    int r = machine_threads(1, native_run, native);
 
     if (r < 0) {
         snprintf(native->problem, sizeof native->problem, "no thread can be had");
@@ -52,7 +53,7 @@ static int run_apart(struct native_run *native) {
     return r < 0 ? r : native->result;
 }
 
-int control_bench(struct control *control, struct env_control_connection *connection,
+int control_bench(struct control *control, struct control_socket_connection *connection,
                   size_t argument_count, char **arguments) {
     const char *below = argument_count > 2 ? inside(control, arguments[1]) : NULL;
     struct bench_options *options = calloc(1, sizeof *options);

@@ -11,7 +11,7 @@ enum { CLIENTS_SHOWN_MAX = SESSIONS_DEFAULT };
 
 /* One answer, as it grows. */
 struct clients_answer {
-    struct env_control_connection *connection;
+    struct control_socket_connection *connection;
     json_t *clients; /* NULL: as text */
     uint64_t left_out_count;
 };
@@ -81,7 +81,7 @@ static void clients_end(struct clients_answer *answer) {
     }
 }
 
-int control_clients(struct control *control, struct env_control_connection *connection,
+int control_clients(struct control *control, struct control_socket_connection *connection,
                     bool as_json) {
     struct session_counters *rows = calloc(CLIENTS_SHOWN_MAX, sizeof *rows);
     struct clients_answer answer = {.connection = connection,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(struct env_control_connection *connection, int64_t result) {
+static int refuse(struct control_socket_connection *connection, int64_t result) {
     control_print(connection, "%s\n", err_text(err_from_errno((int)-result)));
     return EXIT_FAILED;
 }
@@ -29,7 +29,7 @@ static json_t *layout_json(const struct shoal_layout *layout) {
                      (json_int_t)layout->pool_version);
 }
 
-static void print_layout(struct env_control_connection *connection,
+static void print_layout(struct control_socket_connection *connection,
                          const struct shoal_layout *layout) {
     control_print(connection, "chunk size    %" PRIu32 " KiB\n",
                   layout->chunk_bytes / (uint32_t)KIB);
@@ -41,7 +41,7 @@ static void print_layout(struct env_control_connection *connection,
     control_print(connection, "pool version  %" PRIu32 "\n", layout->pool_version);
 }
 
-int control_stat(struct control *control, struct env_control_connection *connection,
+int control_stat(struct control *control, struct control_socket_connection *connection,
                  size_t argument_count, char **arguments) {
     struct shoal_client *client = local_cluster_client(control->cluster);
     struct shoal_request request = {.operation = SHOAL_GETATTR};
@@ -101,7 +101,7 @@ static bool take_layout(const char *count, const char *bytes, struct shoal_layou
 }
 
 /* stripe get INO - - | stripe set INO COUNT|all|- BYTES|-, and --json */
-int control_stripe(struct control *control, struct env_control_connection *connection,
+int control_stripe(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     struct shoal_client *client = local_cluster_client(control->cluster);
     struct shoal_request request = {.operation = SHOAL_LAYOUT_GET};

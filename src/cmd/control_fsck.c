@@ -6,13 +6,13 @@
 
 struct checking {
     struct control *control;
-    struct env_control_connection *connection;
+    struct control_socket_connection *connection;
 };
 
 static void write_text(void *context, const char *text, size_t size) {
     const struct checking *checking = context;
 
-    env_control_write(checking->connection, text, size);
+    control_socket_write(checking->connection, text, size);
 }
 
 /* Nobody waits for the answer, or the daemon shall end. */
@@ -20,10 +20,10 @@ static bool is_stopped(void *context) {
     const struct checking *checking = context;
 
     return atomic_load(&checking->control->stop_wanted) ||
-           env_control_is_gone(checking->connection);
+           control_socket_is_gone(checking->connection);
 }
 
-int control_fsck(struct control *control, struct env_control_connection *connection,
+int control_fsck(struct control *control, struct control_socket_connection *connection,
                  size_t argument_count, char **arguments) {
     struct checking checking = {control, connection};
     struct fsck_output output = {

@@ -8,7 +8,7 @@
 
 /* One answer, as it grows. Text: the operations' table first, then the counters'. */
 struct answer {
-    struct env_control_connection *connection;
+    struct control_socket_connection *connection;
     bool as_json;
     json_t *operations;
     json_t *counters;
@@ -212,7 +212,7 @@ static void answer_end(struct answer *answer) {
 }
 
 static int operations_and_counters(struct control *control,
-                                   struct env_control_connection *connection, bool as_json) {
+                                   struct control_socket_connection *connection, bool as_json) {
     struct operation_counters *operations = calloc(OPCODE_COUNT, sizeof *operations);
     struct answer answer = {.connection = connection,
                             .as_json = as_json,
@@ -240,7 +240,7 @@ static int operations_and_counters(struct control *control,
     return EXIT_OK;
 }
 
-int control_stats(struct control *control, struct env_control_connection *connection,
+int control_stats(struct control *control, struct control_socket_connection *connection,
                   size_t argument_count, char **arguments) {
     bool as_json = control_has_word(argument_count, arguments, "--json");
 

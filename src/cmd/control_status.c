@@ -3,6 +3,7 @@
 #include "cmd/daemon.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
+#include "host/process.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -83,12 +84,12 @@ static json_t *status_json(struct control *control) {
             mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
     }
     return json_pack("{s:s, s:i, s:[{s:s, s:s}], s:n, s:o, s:o}", "directory", control->directory,
-                     "process", env_process_id(), "managers", "id", "manager", "state",
+                     "process", process_own_id(), "managers", "id", "manager", "state",
                      state_of(control, LOCAL_MANAGER_ID), "key_file", "mounts", mounts, "targets",
                      targets_json(control));
 }
 
-static void print_table(struct control *control, struct env_control_connection *connection) {
+static void print_table(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
 
     control_print(connection, "directory  %s\nmounted    %s\n\n", control->directory,
@@ -109,7 +110,8 @@ static void print_table(struct control *control, struct env_control_connection *
 }
 
 /* How full the parts of each target's log are, and who waits. */
-static void print_levels(struct env_control_connection *connection, const struct target_row *row) {
+static void print_levels(struct control_socket_connection *connection,
+                         const struct target_row *row) {
     const struct kv_levels *levels = &row->levels;
     uint64_t full_s = levels->full_ns / NS_PER_S;
 
@@ -123,7 +125,7 @@ static void print_levels(struct env_control_connection *connection, const struct
     }
 }
 
-static void print_fill(struct control *control, struct env_control_connection *connection) {
+static void print_fill(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
     struct target_row row = mdt_row(control);
 
@@ -136,7 +138,7 @@ static void print_fill(struct control *control, struct env_control_connection *c
     }
 }
 
-int control_status(struct control *control, struct env_control_connection *connection,
+int control_status(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     if (control_has_word(argument_count, arguments, "--json")) {
         control_print_json(connection, status_json(control));
@@ -154,7 +156,7 @@ static uint64_t percent(uint64_t used, const struct shoal_statfs *space) {
     return all > 0 ? (used * 100 + all - 1) / all : 0;
 }
 
-int control_df(struct control *control, struct env_control_connection *connection,
+int control_df(struct control *control, struct control_socket_connection *connection,
                size_t argument_count, char **arguments) {
     struct shoal_request request = {.operation = SHOAL_STATFS};
     int64_t r = shoal_run(local_cluster_client(control->cluster), &request);
@@ -182,7 +184,7 @@ int control_df(struct control *control, struct env_control_connection *connectio
     return EXIT_OK;
 }
 
-int control_sync(struct control *control, struct env_control_connection *connection,
+int control_sync(struct control *control, struct control_socket_connection *connection,
                  size_t argument_count, char **arguments) {
     struct shoal_request request = {.operation = SHOAL_SYNC};
     int64_t r = shoal_run(local_cluster_client(control->cluster), &request);

@@ -6,6 +6,10 @@
 #include "cmd/scrub.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
+#include "host/folder.h"
+#include "host/machine.h"
+#include "host/plain_file.h"
+#include "host/process.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,9 +20,9 @@ enum { ENTRY_TIMEOUT_NS = 1000000000 };
 #define STOP_POLL_NS (NS_PER_S / 5)
 
 static void log_line(const char *line) {
-    char now[ENV_TIME_BYTES];
+    char now[MACHINE_TIME_BYTES];
 
-    env_time_print(now);
+    machine_time_print(now);
     fprintf(stderr, "%s shoal: %s\n", now, line);
     fflush(stderr);
 }
@@ -37,7 +41,7 @@ PRINTF_LIKE(1, 2) static void log_format(const char *format, ...) {
 static int give_up(const struct daemon_options *options, const char *problem) {
     log_line(problem);
     if (options->background) {
-        env_background_report(options->background, EXIT_FAILED, problem);
+        background_report(options->background, EXIT_FAILED, problem);
     }
     return EXIT_FAILED;
 }
@@ -78,7 +82,7 @@ int daemon_check(const struct daemon_options *options, char **ret_mount_point, c
 
     /* Before the rest, as a mount point in a new directory would make that somebody else's. One
      * that is dead, or missing, is told later. */
-    if (options->mount_point && env_path_resolve(options->mount_point, &mount_point) == 0) {
+    if (options->mount_point && plain_file_resolve(options->mount_point, &mount_point) == 0) {
         int r = check_apart(options, mount_point, problem);
 
         free(mount_point);
@@ -110,7 +114,7 @@ int daemon_check_mount(const struct daemon_options *options, char **ret_mount_po
     return 0;
 }
 
-static int note_entry(void *context, const struct env_entry *entry) {
+static int note_entry(void *context, const struct folder_entry *entry) {
     bool *found = context;
 
     *found = strcmp(entry->name, "lost+found") != 0;
@@ -123,7 +127,7 @@ static bool is_empty(const char *directory) {
     struct env *env;
 
     if (env_linux_new(&options, &env) == 0) {
-        (void)!env_directory_list(env, ".", note_entry, &found);
+        (void)!folder_list(env, ".", note_entry, &found);
         env_linux_free(env);
     }
     return !found;
@@ -198,8 +202,10 @@ static struct env *registry_open(char ret_name[16]) {
     const struct env_linux_options options = {.root = DAEMON_REGISTRY};
     struct env *env;
 
-    snprintf(ret_name, 16, "%d", env_process_id());
-    return env_path_make(DAEMON_REGISTRY) == 0 && env_linux_new(&options, &env) == 0 ? env : NULL;
+    snprintf(ret_name, 16, "%d", process_own_id());
+    return plain_file_make_directories(DAEMON_REGISTRY) == 0 && env_linux_new(&options, &env) == 0
+               ? env
+               : NULL;
 }
 
 static void registry_enter(const struct daemon_options *options) {
@@ -207,7 +213,7 @@ static void registry_enter(const struct daemon_options *options) {
     struct env *env = registry_open(name);
 
     if (env) {
-        (void)!env_file_write(env, name, options->directory, strlen(options->directory));
+        (void)!folder_file_write(env, name, options->directory, strlen(options->directory));
         env_linux_free(env);
     }
 }
@@ -223,7 +229,7 @@ static void registry_leave(void) {
 }
 
 static void report_ready(const struct daemon_options *options, const struct control *control) {
-    char message[ENV_BACKGROUND_MESSAGE_BYTES];
+    char message[BACKGROUND_MESSAGE_BYTES];
     const struct config *config = local_cluster_config(control->cluster);
     struct local_recovery recovery = local_cluster_recovery(control->cluster);
 
@@ -236,9 +242,9 @@ static void report_ready(const struct daemon_options *options, const struct cont
              options->directory, config->ost_count, config->ost_count == 1 ? "" : "s",
              options->mount_point ? ", mounted at " : "",
              options->mount_point ? options->mount_point : "");
-    log_format("%s, process %d", message, env_process_id());
+    log_format("%s, process %d", message, process_own_id());
     if (options->background) {
-        env_background_report(options->background, EXIT_OK, message);
+        background_report(options->background, EXIT_OK, message);
     }
 }
 
@@ -247,7 +253,7 @@ static void report_ready(const struct daemon_options *options, const struct cont
 static bool stop_came(struct control *control, uint64_t timeout_ns) {
     int signal_number;
 
-    if (env_signal_wait(timeout_ns, &signal_number) == 0) {
+    if (process_signal_wait(timeout_ns, &signal_number) == 0) {
         log_format("%s: signal %d says stop", control->directory, signal_number);
         atomic_store(&control->stop_wanted, true);
     }
@@ -309,7 +315,7 @@ static void serve(struct control *control) {
 
 static int stop(const struct daemon_options *options, struct control *control) {
     fuse_mount_stop(control_mount_take(control));
-    env_control_wait_long(control->server);
+    control_socket_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
         log_format("%s stopped with an error: %s", options->directory, control_stop_text(r));

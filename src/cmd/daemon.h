@@ -2,7 +2,7 @@
  * stop. Runs in the calling process. */
 #pragma once
 #include "base/types.h"
-#include "env/env_process.h"
+#include "host/background.h"
 
 #define DAEMON_CONTROL_NAME "control.sock"
 #define DAEMON_LOG_NAME "shoal.log"
@@ -10,12 +10,12 @@
 #define DAEMON_REGISTRY "/run/shoal"
 
 struct daemon_options {
-    const char *directory;             /* absolute */
-    const char *mount_point;           /* absolute, or NULL */
-    uint32_t ost_count;                /* 0: the default */
-    uint64_t data_bytes_max;           /* 0: the default */
-    bool accept_loss;                  /* go on without what a damaged ring held */
-    struct env_background *background; /* reported to once it serves; NULL: in the foreground */
+    const char *directory;         /* absolute */
+    const char *mount_point;       /* absolute, or NULL */
+    uint32_t ost_count;            /* 0: the default */
+    uint64_t data_bytes_max;       /* 0: the default */
+    bool accept_loss;              /* go on without what a damaged ring held */
+    struct background *background; /* reported to once it serves; NULL: in the foreground */
 };
 
 /* Whether a start would be refused; changes nothing. problem gets one line. *ret_mount_point, for

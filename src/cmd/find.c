@@ -3,11 +3,12 @@
 #include "cmd/config.h"
 #include "cmd/daemon.h"
 #include "cmd/local_mark.h"
-#include "env/env_control.h"
 #include "env/env_linux.h"
-#include "env/env_process.h"
-#include "env/env_system.h"
 #include "front/fuse/fuse.h"
+#include "host/control_socket.h"
+#include "host/folder.h"
+#include "host/plain_file.h"
+#include "host/process.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static bool has_died(const char *directory) {
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments) {
     struct text text = {NULL, 0};
-    const struct env_control_request request = {
+    const struct control_socket_request request = {
         .directory = directory,
         .name = DAEMON_CONTROL_NAME,
         .argument_count = argument_count,
@@ -71,7 +72,7 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
         .context = &text,
     };
     int status = EXIT_FAILED;
-    int r = env_control_call(&request, &status);
+    int r = control_socket_call(&request, &status);
 
     if (r == -ERR_NOT_FOUND) {
         status = verb_fail(verb, "nothing runs on %s%s: start it with `shoal up %s`", directory,
@@ -108,15 +109,15 @@ static void note_denied(struct search *search, int r) {
 /* The text, for the caller to free, is empty where nothing is mounted. */
 static int ask_mount_point(const char *directory, struct text *ret_text) {
     const char *const arguments[] = {"mount-point"};
-    const struct env_control_request request = {.directory = directory,
-                                                .name = DAEMON_CONTROL_NAME,
-                                                .argument_count = 1,
-                                                .arguments = arguments,
-                                                .silence_ms_max = SILENCE_MS,
-                                                .output = collect,
-                                                .context = ret_text};
+    const struct control_socket_request request = {.directory = directory,
+                                                   .name = DAEMON_CONTROL_NAME,
+                                                   .argument_count = 1,
+                                                   .arguments = arguments,
+                                                   .silence_ms_max = SILENCE_MS,
+                                                   .output = collect,
+                                                   .context = ret_text};
     int status = EXIT_FAILED;
-    int r = env_control_call(&request, &status);
+    int r = control_socket_call(&request, &status);
 
     return r == 0 && status != EXIT_OK ? -ERR_CLOSED : r;
 }
@@ -153,11 +154,11 @@ static bool runs_on(struct search *search, const char *entry, const char *direct
     int r = env_linux_new(&options, &env);
 
     if (r == 0) {
-        r = env_lock_holder(env, "lock", &holder);
+        r = folder_lock_holder(env, "lock", &holder);
         gone = r == -ERR_NOT_FOUND || (r == 0 && holder != process);
         env_linux_free(env);
     } else {
-        gone = r == -ERR_NOT_FOUND && env_process_signal(process, 0) == -ERR_NOT_FOUND;
+        gone = r == -ERR_NOT_FOUND && process_signal(process, 0) == -ERR_NOT_FOUND;
     }
     note_denied(search, r);
     if (gone) {
@@ -173,13 +174,13 @@ static void half_written(struct search *search, const char *entry) {
     unsigned long long process;
 
     snprintf(number, sizeof number, "%.*s", (int)MIN(size, sizeof number), entry);
-    if (strcmp(entry + size, ENV_FILE_NEW_SUFFIX) == 0 && verb_parse_count(number, &process) &&
-        process <= INT_MAX && env_process_signal((int)process, 0) == -ERR_NOT_FOUND) {
+    if (strcmp(entry + size, FOLDER_FILE_NEW_SUFFIX) == 0 && verb_parse_count(number, &process) &&
+        process <= INT_MAX && process_signal((int)process, 0) == -ERR_NOT_FOUND) {
         (void)!search->env->ops->file_remove(search->env, entry);
     }
 }
 
-static int search_one(void *context, const struct env_entry *entry) {
+static int search_one(void *context, const struct folder_entry *entry) {
     struct search *search = context;
     unsigned long long process;
     char *directory;
@@ -189,7 +190,7 @@ static int search_one(void *context, const struct env_entry *entry) {
         half_written(search, entry->name);
         return 0;
     }
-    int r = env_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size);
+    int r = folder_file_read(search->env, entry->name, FIND_PATH_BYTES - 1, &directory, &size);
     if (r < 0) {
         note_denied(search, r);
         return 0;
@@ -208,7 +209,7 @@ static void search_all(struct search *search) {
     int r = env_linux_new(&options, &search->env);
 
     if (r == 0) {
-        r = env_directory_list(search->env, ".", search_one, search);
+        r = folder_list(search->env, ".", search_one, search);
         env_linux_free(search->env);
     }
     note_denied(search, r);
@@ -222,7 +223,7 @@ static bool is_cluster_directory(struct search *search, const char *path) {
     int r = env_linux_new(&options, &env);
 
     if (r == 0) {
-        r = env_file_read(env, CONFIG_NAME, 65536, &text, &size);
+        r = folder_file_read(env, CONFIG_NAME, 65536, &text, &size);
         env_linux_free(env);
     }
     if (r == 0) {
@@ -256,7 +257,7 @@ static int say_not_found(const struct verb *verb, const char *what, const struct
 static int resolve(const char *what, char **ret_path, bool *ret_is_mount_point) {
     char *text = NULL;
     bool in_mount = fuse_path_in_mount(what, &text, ret_is_mount_point);
-    int r = *ret_is_mount_point ? 0 : env_path_resolve(what, ret_path);
+    int r = *ret_is_mount_point ? 0 : plain_file_resolve(what, ret_path);
 
     if (*ret_is_mount_point ||
         (in_mount && r < 0 && r != -ERR_NOT_FOUND && r != -ERR_NOT_DIRECTORY && r != -ERR_ACCESS &&

@@ -3,7 +3,7 @@
 #include "cmd/local_directory.h"
 #include "cmd/local_internal.h"
 #include "env/env_fault.h"
-#include "env/env_system.h"
+#include "host/folder.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,7 +371,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     rpc_free(cluster->manager_rpc);
     transport_inproc_free(cluster->transport);
     free(cluster->map);
-    env_lock_close(cluster->lock);
+    folder_lock_close(cluster->lock);
     env_linux_free(cluster->env);
     free(cluster->root);
     free(cluster);

@@ -17,7 +17,7 @@
 #include "rpc/worker.h"
 #include "store/ost.h"
 
-struct env_lock;
+struct folder_lock;
 struct local_cluster;
 
 struct local_cluster_options {

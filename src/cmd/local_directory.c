@@ -5,8 +5,9 @@
 #include "cmd/daemon.h"
 #include "cmd/local_cluster.h"
 #include "cmd/local_targets.h"
-#include "env/env_control.h"
-#include "env/env_process.h"
+#include "host/control_socket.h"
+#include "host/machine.h"
+#include "host/process.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,18 +24,18 @@ struct seen {
 };
 
 /* What may lie in a directory that counts as empty. */
-static bool is_nothing(const struct env_entry *entry) {
+static bool is_nothing(const struct folder_entry *entry) {
     if (strcmp(entry->name, LOCK_NAME) == 0) {
-        return entry->kind == ENV_KIND_FILE &&
-               (entry->size_bytes == 0 || entry->size_bytes == ENV_LOCK_BYTES);
+        return entry->kind == FOLDER_KIND_FILE &&
+               (entry->size_bytes == 0 || entry->size_bytes == FOLDER_LOCK_BYTES);
     }
-    if (strcmp(entry->name, CONFIG_NAME ENV_FILE_NEW_SUFFIX) == 0) {
-        return entry->kind == ENV_KIND_FILE;
+    if (strcmp(entry->name, CONFIG_NAME FOLDER_FILE_NEW_SUFFIX) == 0) {
+        return entry->kind == FOLDER_KIND_FILE;
     }
     return strcmp(entry->name, "lost+found") == 0 || strcmp(entry->name, DAEMON_LOG_NAME) == 0;
 }
 
-static int see(void *context, const struct env_entry *entry) {
+static int see(void *context, const struct folder_entry *entry) {
     struct seen *seen = context;
 
     if (strcmp(entry->name, CONFIG_NAME) == 0) {
@@ -52,7 +53,7 @@ static int look(struct env *env, const char *directory, struct seen *ret_seen, c
      * it was there before what the first listing has found. */
     for (int i = 0; i < 2 && r == 0; i++) {
         *ret_seen = (struct seen){0};
-        r = env_directory_list(env, ".", see, ret_seen);
+        r = folder_list(env, ".", see, ret_seen);
         if (!ret_seen->anything || ret_seen->config) {
             break;
         }
@@ -69,9 +70,9 @@ static int look(struct env *env, const char *directory, struct seen *ret_seen, c
 }
 
 /* The space below; a file system on which none can be kept is refused. */
-static int get_space(struct env *env, const char *directory, struct env_space *ret_space,
+static int get_space(struct env *env, const char *directory, struct folder_space *ret_space,
                      char problem[512]) {
-    int r = env_space_get(env, ret_space);
+    int r = folder_space_get(env, ret_space);
 
     if (r < 0) {
         snprintf(problem, 512, "the space of %s cannot be told: %s", directory, err_text(r));
@@ -99,7 +100,7 @@ static uint64_t size_of(struct env *env, const char *target, const char *name) {
 
 /* What data takes and could take: the same before the first start and after it. */
 static uint64_t data_room(struct env *env, const struct config *config,
-                          const struct env_space *space) {
+                          const struct folder_space *space) {
     uint64_t logs = size_of(env, "mdt0", "log") > 0 ? 0 : config->disk_log_bytes;
     uint64_t room = space->free_bytes;
 
@@ -115,11 +116,11 @@ static uint64_t data_room(struct env *env, const struct config *config,
 
 static int read_config(struct env *env, const char *directory, struct config *ret_config,
                        char problem[512]) {
-    struct env_space space;
+    struct folder_space space;
     char detail[256];
     char *text;
     size_t size;
-    int r = env_file_read(env, CONFIG_NAME, CONFIG_BYTES_MAX, &text, &size);
+    int r = folder_file_read(env, CONFIG_NAME, CONFIG_BYTES_MAX, &text, &size);
 
     if (r == 0) {
         r = config_parse(text, ret_config, detail);
@@ -149,7 +150,7 @@ static uint64_t bytes_at_start(const struct config *config) {
            config->keep_free_bytes;
 }
 
-static int refuse_small(const struct env_space *space, const char *directory,
+static int refuse_small(const struct folder_space *space, const char *directory,
                         const struct config *config, char problem[512]) {
     snprintf(problem, 512,
              "%s has %" PRIu64 " MiB free, a new cluster of %u storage target%s needs %" PRIu64
@@ -162,7 +163,7 @@ static int refuse_small(const struct env_space *space, const char *directory,
 /* A directory that has a shoal.conf and nothing else yet. */
 static int check_room(struct env *env, const char *directory, const struct config *config,
                       char problem[512]) {
-    struct env_space space;
+    struct folder_space space;
     int r = get_space(env, directory, &space, problem);
 
     return r == 0 && space.free_bytes < bytes_at_start(config)
@@ -172,7 +173,7 @@ static int check_room(struct env *env, const char *directory, const struct confi
 
 static int plan(struct env *env, const struct local_cluster_options *options,
                 struct config *ret_config, char problem[512]) {
-    struct env_space space;
+    struct folder_space space;
     struct config config;
 
     config_default(&config);
@@ -199,7 +200,7 @@ static int format(struct env *env, const struct config *planned, char problem[51
     env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
     env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
     config_print(&config, text, sizeof text);
-    int r = env_file_write_new(env, CONFIG_NAME, text, strlen(text));
+    int r = folder_file_write_new(env, CONFIG_NAME, text, strlen(text));
     if (r < 0) {
         snprintf(problem, 512, "%s cannot be written: %s", CONFIG_NAME, err_text(r));
     }
@@ -223,17 +224,17 @@ static void note_place(void *context, const char *text, size_t size) {
 
 static bool daemon_answers(const char *directory, struct place *ret_place) {
     const char *const arguments[] = {"mount-point"};
-    const struct env_control_request request = {.directory = directory,
-                                                .name = DAEMON_CONTROL_NAME,
-                                                .argument_count = 1,
-                                                .arguments = arguments,
-                                                .silence_ms_max = 1000,
-                                                .output = note_place,
-                                                .context = ret_place};
+    const struct control_socket_request request = {.directory = directory,
+                                                   .name = DAEMON_CONTROL_NAME,
+                                                   .argument_count = 1,
+                                                   .arguments = arguments,
+                                                   .silence_ms_max = 1000,
+                                                   .output = note_place,
+                                                   .context = ret_place};
     int status;
 
     *ret_place = (struct place){.size = 0};
-    return env_control_call(&request, &status) == 0;
+    return control_socket_call(&request, &status) == 0;
 }
 
 /* A killed daemon keeps its lock until the kernel has taken it apart, and one that comes up answers
@@ -243,11 +244,11 @@ static bool lock_stays(struct env *env, const char *directory, int *ret_holder,
     uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
     int signal_number;
 
-    while (env_lock_holder(env, LOCK_NAME, ret_holder) == 0) {
+    while (folder_lock_holder(env, LOCK_NAME, ret_holder) == 0) {
         if (daemon_answers(directory, ret_place) || env_now_ns(env) > end_ns) {
             return true;
         }
-        (void)!env_signal_wait(10 * NS_PER_MS, &signal_number);
+        (void)!process_signal_wait(10 * NS_PER_MS, &signal_number);
     }
     return false;
 }
@@ -260,7 +261,7 @@ static void say_in_use(const char *directory, int holder, const char *place, cha
 /* One that nobody holds, but that could not be held either. */
 static int check_lock(struct env *env, const char *directory, char problem[512]) {
     int holder;
-    int r = env_lock_holder(env, LOCK_NAME, &holder);
+    int r = folder_lock_holder(env, LOCK_NAME, &holder);
 
     if (r != -ERR_NOT_FILE && r != -ERR_IS_DIRECTORY && r != -ERR_LOOP) {
         return 0;
@@ -294,8 +295,8 @@ static int check_asked(const struct local_cluster_options *options, const struct
  * gets on its way and then finds none left would fail at whatever needs one first. */
 static int check_descriptors(const struct config *config, char problem[256]) {
     uint64_t needed =
-        DESCRIPTORS_MIN + DESCRIPTORS_OF_EACH * (config->ost_count + env_processors());
-    uint64_t limit = env_descriptors_raise();
+        DESCRIPTORS_MIN + DESCRIPTORS_OF_EACH * (config->ost_count + machine_processors());
+    uint64_t limit = machine_descriptors_raise();
 
     if (limit >= needed) {
         return 0;
@@ -362,7 +363,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
 
 void local_directory_notes(const struct local_cluster_options *options, char *text, size_t size) {
     const struct env_linux_options env_options = {.root = options->directory};
-    struct env_space space;
+    struct folder_space space;
     struct config config;
     char problem[512];
     struct seen seen;
@@ -373,7 +374,7 @@ void local_directory_notes(const struct local_cluster_options *options, char *te
     if (env_linux_new(&env_options, &env) < 0) {
         return;
     }
-    if (env_space_get(env, &space) == 0 && space.in_memory) {
+    if (folder_space_get(env, &space) == 0 && space.in_memory) {
         used = (size_t)snprintf(text, size,
                                 "%s lies on %s, in memory: a restart of the machine loses all that "
                                 "is in it, synced or not\n",
@@ -393,20 +394,20 @@ void local_directory_notes(const struct local_cluster_options *options, char *te
 }
 
 /* Who holds it has signed it, or is about to; or lets it go, having been refused. */
-static int take_lock(struct env *env, const char *directory, struct env_lock **ret_lock,
+static int take_lock(struct env *env, const char *directory, struct folder_lock **ret_lock,
                      char problem[512]) {
     uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
     int signal_number;
     int r;
 
-    while ((r = env_lock_open(env, LOCK_NAME, ret_lock)) == -ERR_IN_USE) {
+    while ((r = folder_lock_open(env, LOCK_NAME, ret_lock)) == -ERR_IN_USE) {
         int holder = 0;
 
-        if (env_lock_holder(env, LOCK_NAME, &holder) == 0 || env_now_ns(env) > end_ns) {
+        if (folder_lock_holder(env, LOCK_NAME, &holder) == 0 || env_now_ns(env) > end_ns) {
             say_in_use(directory, holder, "", problem);
             return r;
         }
-        (void)!env_signal_wait(NS_PER_MS, &signal_number);
+        (void)!process_signal_wait(NS_PER_MS, &signal_number);
     }
     if (r < 0) {
         snprintf(problem, 512, "%s/%s cannot be made: %s", directory, LOCK_NAME, err_text(r));
@@ -415,7 +416,8 @@ static int take_lock(struct env *env, const char *directory, struct env_lock **r
 }
 
 int local_directory_take(struct env *env, const struct local_cluster_options *options,
-                         struct env_lock **ret_lock, struct config *ret_config, char problem[512]) {
+                         struct folder_lock **ret_lock, struct config *ret_config,
+                         char problem[512]) {
     struct config planned;
     struct seen seen;
     int r = look(env, options->directory, &seen, problem);

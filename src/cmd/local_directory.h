@@ -1,7 +1,7 @@
 /* The directory of a cluster on this machine: is it ours, is it free, is there room. */
 #pragma once
 #include "cmd/config.h"
-#include "env/env_system.h"
+#include "host/folder.h"
 
 struct local_cluster_options;
 
@@ -14,5 +14,5 @@ void local_directory_notes(const struct local_cluster_options *options, char *te
 /* Locks it, formats it when it is empty (its shoal.conf is the first file beside the lock), reads
  * it. On failure *ret_lock may be held, for the caller to close. */
 MUST_CHECK int local_directory_take(struct env *env, const struct local_cluster_options *options,
-                                    struct env_lock **ret_lock, struct config *ret_config,
+                                    struct folder_lock **ret_lock, struct config *ret_config,
                                     char problem[512]);

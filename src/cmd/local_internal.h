@@ -24,7 +24,7 @@ struct local_target {
 struct local_cluster {
     struct config config;
     struct env *env;
-    struct env_lock *lock;
+    struct folder_lock *lock;
     struct cluster_map *map;
     struct transport_inproc *transport;
     struct rpc *manager_rpc;

@@ -1,5 +1,6 @@
 /* The contract is in local_mark.h. */
 #include "cmd/local_mark.h"
+#include "host/folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ int local_mark_read(struct env *env, struct local_mark *ret_mark) {
     char boot[MARK_BYTES + 1];
     char *text;
     size_t size;
-    int r = env_file_read(env, LOCAL_MARK_NAME, MARK_BYTES_MAX, &text, &size);
+    int r = folder_file_read(env, LOCAL_MARK_NAME, MARK_BYTES_MAX, &text, &size);
 
     *ret_mark = (struct local_mark){.unclean = r != -ERR_NOT_FOUND};
     if (r == 0) {
@@ -36,15 +37,15 @@ int local_mark_serving(struct env *env, const struct local_mark *mark) {
     char boot[MARK_BYTES + 1];
 
     text_of_boot(env, boot);
-    int r = mark->rings_left ? 0 : env_file_write(env, LOCAL_MARK_NAME, boot, MARK_BYTES);
+    int r = mark->rings_left ? 0 : folder_file_write(env, LOCAL_MARK_NAME, boot, MARK_BYTES);
     if (r == -ERR_NO_SPACE && !mark->unclean) {
-        r = env_file_write(env, LOCAL_MARK_NAME, "", 0);
+        r = folder_file_write(env, LOCAL_MARK_NAME, "", 0);
     }
     return mark->unclean ? 0 : r;
 }
 
 void local_mark_stopping(struct env *env) {
-    (void)!env_file_write(env, LOCAL_MARK_NAME, "", 0);
+    (void)!folder_file_write(env, LOCAL_MARK_NAME, "", 0);
 }
 
 void local_mark_end(struct env *env, const struct local_mark *mark) {

@@ -6,7 +6,7 @@
  *
  * Any other text, of a boot that is over too, tells of an unclean end and no more. */
 #pragma once
-#include "env/env_system.h"
+#include "env/env.h"
 
 #define LOCAL_MARK_NAME "in-use"
 

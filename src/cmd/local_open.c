@@ -7,7 +7,7 @@
  * called: its completion runs the target's step. */
 #include "cmd/local_internal.h"
 #include "env/env_crew.h"
-#include "env/env_process.h"
+#include "host/machine.h"
 #include "kv/kv_lmdb.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,7 +232,7 @@ static int gather(struct local_cluster *cluster, char problem[256]) {
 }
 
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
-    unsigned threads = MAX(env_processors(), (unsigned)OPENERS_MIN);
+    unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
     const struct env_crew_options options = {.thread_count =
                                                  MIN(threads, target_count(cluster)) - 1,
                                              .work = opener_work,

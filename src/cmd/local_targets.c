@@ -1,5 +1,7 @@
 /* Looking for what was made, without opening it. */
 #include "cmd/local_targets.h"
+#include "env/env_linux.h"
+#include "host/folder.h"
 #include "kv/disk_log.h"
 #include "kv/kv_lmdb.h"
 #include "kv/ring.h"
@@ -96,7 +98,7 @@ int local_targets_check(struct env *env, const struct config *config, char probl
     char wanted[TARGETS_BYTES_MAX];
     char *text;
     size_t size;
-    int r = env_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &text, &size);
+    int r = folder_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &text, &size);
 
     if (r < 0) {
         return r == -ERR_NOT_FOUND ? 0 : refuse_missing(TARGETS_NAME, r, problem);
@@ -156,10 +158,10 @@ int local_targets_note(struct env *env, const struct config *config) {
     char text[TARGETS_BYTES_MAX];
     char *known;
     size_t size;
-    int r = env_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &known, &size);
+    int r = folder_file_read(env, TARGETS_NAME, TARGETS_BYTES_MAX, &known, &size);
 
     if (r == 0) {
         free(known);
     }
-    return r == -ERR_NOT_FOUND ? env_file_write(env, TARGETS_NAME, text, list(config, text)) : r;
+    return r == -ERR_NOT_FOUND ? folder_file_write(env, TARGETS_NAME, text, list(config, text)) : r;
 }

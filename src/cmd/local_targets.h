@@ -3,7 +3,7 @@
  * made in its place. */
 #pragma once
 #include "cmd/config.h"
-#include "env/env_system.h"
+#include "env/env.h"
 
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
 enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };

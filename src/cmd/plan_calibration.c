@@ -2,7 +2,7 @@
 #include "cmd/plan_calibration.h"
 #include "base/err.h"
 #include "cmd/plan_files.h"
-#include "env/env_process.h"
+#include "host/machine.h"
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static int set_cost(struct data *data, const char *key, enum unit unit, double c
     unit_format_exact(unit, cost, text);
     int r = data_set(data, "calibration", key, text);
     snprintf(about, sizeof about, "about.calibration.%s", key);
-    snprintf(text, sizeof text, "this machine, %u processors", env_processors());
+    snprintf(text, sizeof text, "this machine, %u processors", machine_processors());
     return r < 0 ? r : data_set(data, about, "source", text);
 }
 
@@ -151,7 +151,8 @@ static int load_one(const char *path, struct costs *costs, struct plan_problem *
 
 int plan_calibration_load(const char *const *paths, size_t path_count, struct data *data,
                           struct plan_problem *problem) {
-    struct costs costs = {.cores = env_processors(), .read.name = "read", .write.name = "write"};
+    struct costs costs = {
+        .cores = machine_processors(), .read.name = "read", .write.name = "write"};
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < path_count; i++) {

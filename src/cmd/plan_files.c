@@ -1,7 +1,7 @@
 /* Data files and scenarios of `shoal plan`. */
 #include "cmd/plan_files.h"
 #include "base/err.h"
-#include "env/env_host.h"
+#include "host/plain_file.h"
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,10 +151,10 @@ int plan_files_read(const char *path, char **ret_text, struct plan_problem *prob
     size_t size = 0;
     int fd;
 
-    int r = text ? env_host_open(path, ENV_HOST_READ, &fd) : -ERR_NO_MEMORY;
+    int r = text ? plain_file_open(path, PLAIN_FILE_READ, &fd) : -ERR_NO_MEMORY;
     if (r == 0) {
-        r = env_host_read(fd, text, PLAN_FILE_BYTES_MAX + 1, 0, &size);
-        int closed = env_host_close(fd);
+        r = plain_file_read(fd, text, PLAN_FILE_BYTES_MAX + 1, 0, &size);
+        int closed = plain_file_close(fd);
 
         r = r < 0 ? r : closed;
     }

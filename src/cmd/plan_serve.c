@@ -2,9 +2,9 @@
 #include "cmd/plan_serve.h"
 #include "base/err.h"
 #include "cmd/plan_files.h"
-#include "env/env_host.h"
-#include "env/env_http.h"
-#include "env/env_process.h"
+#include "host/http.h"
+#include "host/plain_file.h"
+#include "host/process.h"
 #include "planner/answer.h"
 #include "planner/text.h"
 #include <stdio.h>
@@ -147,28 +147,27 @@ static int explain_start(int r, const char *address, struct plan_problem *proble
 
 static int serve(const struct plan_words_given *words, const struct text *page,
                  struct plan_problem *problem) {
-    const struct env_http_document document = {"/", "text/html; charset=utf-8", page->data,
-                                               page->size};
-    char where[ENV_HTTP_ADDRESS_BYTES];
-    struct env_http *http;
+    const struct http_document document = {"/", "text/html; charset=utf-8", page->data, page->size};
+    char where[HTTP_ADDRESS_BYTES];
+    struct http *http;
     int signal_number;
 
-    if (env_http_is_local(words->serve) == 0 && !words->listen_anywhere) {
+    if (http_is_local(words->serve) == 0 && !words->listen_anywhere) {
         plan_complain(problem,
                       "%.60s cannot be listened at: others could reach it, which --listen-anywhere "
                       "allows: for example --serve 127.0.0.1:8080",
                       words->serve);
         return -ERR_INVALID;
     }
-    env_signals_block();
-    int r = env_http_start(words->serve, &document, 1, where, &http);
+    process_signals_block();
+    int r = http_start(words->serve, &document, 1, where, &http);
     if (r < 0) {
         return explain_start(r, words->serve, problem);
     }
     printf("http://%s/ (Ctrl-C ends it)\n", where);
     (void)fflush(stdout);
-    r = env_signal_wait(UINT64_MAX, &signal_number);
-    env_http_stop(http);
+    r = process_signal_wait(UINT64_MAX, &signal_number);
+    http_stop(http);
     if (r < 0) {
         plan_complain(problem, "waiting for a signal failed: %s", err_text(r));
     }
@@ -186,18 +185,18 @@ static int write_page(const char *path, bool force, const struct text *page,
         plan_complain(problem, "the page cannot be written");
         return -ERR_IO;
     }
-    if (!force && env_host_stat(path) == 0) {
+    if (!force && plain_file_stat(path) == 0) {
         plan_complain(problem, "%s is there already: --force writes over it, or name another file",
                       path);
         return -ERR_EXISTS;
     }
-    int r = env_host_open(path, ENV_HOST_WRITE | ENV_HOST_CREATE, &fd);
+    int r = plain_file_open(path, PLAIN_FILE_WRITE | PLAIN_FILE_CREATE, &fd);
     if (r == 0) {
-        r = env_host_write(fd, page->data, page->size, 0);
-        int closed = env_host_close(fd);
+        r = plain_file_write(fd, page->data, page->size, 0);
+        int closed = plain_file_close(fd);
 
         r = r < 0 ? r : closed;
-        if (r < 0 && env_host_unlink(path) < 0) {
+        if (r < 0 && plain_file_unlink(path) < 0) {
             plan_complain(problem, "%s cannot be written, and a part of it stays: %s", path,
                           err_text(r));
             return r;

@@ -187,3 +187,7 @@ void env_linux_free(struct env *base) {
 bool env_linux_has_uring(struct env *env) {
     return env_linux_of(env)->uring;
 }
+
+int env_linux_root(struct env *env) {
+    return env_linux_of(env)->root_fd;
+}

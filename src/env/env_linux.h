@@ -73,3 +73,15 @@ MUST_CHECK int env_service_start(struct env *env, const struct env_service_hooks
 void env_service_stop(struct env *env);
 /* For env_loop_wake; NULL when it doesn't run. */
 struct env_loop *env_service_loop(struct env *env);
+
+/* What host/ needs to reach the same files by other system calls. */
+int env_linux_root(struct env *env); /* the root's descriptor, which stays the env's */
+/* Whether path may be opened as a file, if it is there: opening a FIFO, say, would never end. A
+ * block device may. -ERR_NOT_FILE, -ERR_IS_DIRECTORY. */
+MUST_CHECK int env_path_check(int root_fd, const char *path);
+/* Makes the entry that path has in its directory durable. */
+MUST_CHECK int env_path_sync(int root_fd, const char *path);
+/* What new regions of shared memory may take (UINT64_MAX: no limit), and the directory that they
+ * lie in, cut to the size; for messages. */
+MUST_CHECK int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_bytes,
+                                char *ret_place);

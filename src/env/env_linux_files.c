@@ -20,7 +20,7 @@ static int fd_sync(int fd) {
     return fsync(fd) == 0 ? 0 : err_from_errno(errno);
 }
 
-int path_sync_parent(struct env_linux *env, const char *path) {
+int env_path_sync(int root_fd, const char *path) {
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');
     size_t size = slash ? (size_t)(slash - path) : 0;
@@ -36,7 +36,7 @@ int path_sync_parent(struct env_linux *env, const char *path) {
         memcpy(parent, path, size);
     }
     parent[size] = '\0';
-    int fd = openat(env->root_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(root_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return err_from_errno(errno);
     }
@@ -45,7 +45,7 @@ int path_sync_parent(struct env_linux *env, const char *path) {
     return r;
 }
 
-int path_check_file(int root_fd, const char *path) {
+int env_path_check(int root_fd, const char *path) {
     struct stat status;
 
     /* Where nothing is, or may be looked at, opening it tells. */
@@ -89,7 +89,7 @@ static int open_or_create(struct env_linux *env, const char *path, unsigned flag
         }
         int r = fd_sync(fd);
         if (!r) {
-            r = path_sync_parent(env, path);
+            r = env_path_sync(env->root_fd, path);
         }
         if (r) {
             close(fd);
@@ -108,7 +108,7 @@ int linux_file_open(struct env *base, const char *path, unsigned flags,
     if (!file) {
         return -ERR_NO_MEMORY;
     }
-    int fd = path_check_file(env->root_fd, path);
+    int fd = env_path_check(env->root_fd, path);
     fd = fd < 0 ? fd : open_or_create(env, path, flags);
     if (fd < 0 || fstat(fd, &status) != 0) {
         int r = fd < 0 ? fd : err_from_errno(errno);
@@ -175,7 +175,7 @@ int linux_directory_make(struct env *base, const char *path) {
         }
         return S_ISDIR(status.st_mode) ? 0 : -ERR_NOT_DIRECTORY;
     }
-    return path_sync_parent(env, path);
+    return env_path_sync(env->root_fd, path);
 }
 
 int linux_file_remove(struct env *base, const char *path) {
@@ -184,7 +184,7 @@ int linux_file_remove(struct env *base, const char *path) {
     if (unlinkat(env->root_fd, path, 0) != 0) {
         return err_from_errno(errno);
     }
-    return path_sync_parent(env, path);
+    return env_path_sync(env->root_fd, path);
 }
 
 int linux_file_rename(struct env *base, const char *from, const char *to) {
@@ -193,8 +193,8 @@ int linux_file_rename(struct env *base, const char *from, const char *to) {
     if (renameat(env->root_fd, from, env->root_fd, to) != 0) {
         return err_from_errno(errno);
     }
-    int r = path_sync_parent(env, to);
-    return r ? r : path_sync_parent(env, from);
+    int r = env_path_sync(env->root_fd, to);
+    return r ? r : env_path_sync(env->root_fd, from);
 }
 
 int io_check(const struct env_io *io) {

@@ -97,16 +97,11 @@ int linux_io_run(struct env *env, struct env_io *io);
 int linux_directory_make(struct env *env, const char *path);
 int linux_file_remove(struct env *env, const char *path);
 int linux_file_rename(struct env *env, const char *from, const char *to);
-/* Whether path may be opened as a file, if it is there: opening a FIFO, say, would never end. A
- * block device may. -ERR_NOT_FILE, -ERR_IS_DIRECTORY. */
-int path_check_file(int root_fd, const char *path);
 /* 0 or why the request can't be right. */
 int io_check(const struct env_io *io);
 /* Takes the system's answer (>= 0 or -errno) to the rest of io. True: finished with
  * io->work.result; false: more is left to do. */
 bool io_advance(struct env_io *io, int64_t answer);
-/* Makes the entry that path has in its directory durable. */
-int path_sync_parent(struct env_linux *env, const char *path);
 
 /* env_linux_loop.c */
 void linux_io_submit(struct env *env, struct env_io *io);

@@ -5,7 +5,6 @@
  * whatever path it is reached. A lock on the file is held while it is mapped: should two processes
  * come upon one region (a directory and its copy), the second is refused. */
 #include "env/env_linux_internal.h"
-#include "env/env_system.h"
 #include "env/errno_map.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "env/env_linux.h"
-#include "env/env_system.h"
+#include "host/folder.h"
 
 #define SHORT_NS (50 * NS_PER_MS)
 #define LONG_NS (60 * NS_PER_S) /* never reached but by a failure */
@@ -43,14 +43,14 @@ static inline int set_up_blocking(void **state) {
     return place_set_up(state, (struct env_linux_options){.refuse_uring = true});
 }
 
-static inline int entry_remove(void *context, const struct env_entry *entry) {
-    return env_tree_remove(context, entry->name);
+static inline int entry_remove(void *context, const struct folder_entry *entry) {
+    return folder_tree_remove(context, entry->name);
 }
 
 static inline int tear_down(void **state) {
     struct place *place = *state;
 
-    assert_int_equal(env_directory_list(place->env, ".", entry_remove, place->env), 0);
+    assert_int_equal(folder_list(place->env, ".", entry_remove, place->env), 0);
     env_thread_leave(place->env);
     env_linux_free(place->env);
     assert_int_equal(rmdir(place->root), 0);

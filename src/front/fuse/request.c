@@ -1,6 +1,6 @@
 /* One request of the kernel, from its bytes to its reply. */
 #include "front/fuse/request.h"
-#include "env/env_process.h"
+#include "env/env_groups.h"
 #include "front/fuse/ops.h"
 #include <errno.h>
 #include <string.h>
@@ -123,8 +123,8 @@ bool request_learn_groups(struct fuse_request *request) {
     if (request->with_groups || !(request->op->flags & OP_CALLER) || header->uid == 0 ||
         request->in_bytes > place)
         return false;
-    if (env_process_groups((int)header->pid, GROUPS_MAX,
-                           (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
+    if (env_groups_get((int)header->pid, GROUPS_MAX,
+                       (uint32_t *)(void *)(request_payload(request) + place), &count) < 0)
         return false;
     request->group_count = (uint32_t)MIN(count, (size_t)GROUPS_MAX);
     request->with_groups = true;

@@ -10,26 +10,26 @@
 #include "base/err.h"
 #include "base/types.h"
 
-enum { ENV_CONTROL_LONG_MAX = 4 };
-enum { ENV_CONTROL_ARGUMENTS_MAX = 64, ENV_CONTROL_REQUEST_BYTES_MAX = 65536 };
+enum { CONTROL_SOCKET_LONG_MAX = 4 };
+enum { CONTROL_SOCKET_ARGUMENTS_MAX = 64, CONTROL_SOCKET_REQUEST_BYTES_MAX = 65536 };
 
-struct env_control_server;
-struct env_control_connection;
+struct control_socket_server;
+struct control_socket_connection;
 
 /* Handles one request on the server's thread and answers the status (0 success, 1 failure, 2
  * usage). Arguments are valid until it returns. */
-typedef int env_control_fn(void *context, struct env_control_connection *connection,
-                           size_t argument_count, char **arguments);
+typedef int control_socket_fn(void *context, struct control_socket_connection *connection,
+                              size_t argument_count, char **arguments);
 
 /* Listens at directory/name; replaces a socket that a killed process left, so the caller holds the
  * directory's lock. Starts one thread; requests of which is_long (may be NULL) says so get one each
- * for their time, up to ENV_CONTROL_LONG_MAX at once, so that others need not wait for them.
+ * for their time, up to CONTROL_SOCKET_LONG_MAX at once, so that others need not wait for them.
  * thread_enter/leave, when set, run on each; where enter fails, the start answers
  * its error, or who asks for something long is told. */
-struct env_control_options {
+struct control_socket_options {
     const char *directory;
     const char *name;
-    env_control_fn *handle;
+    control_socket_fn *handle;
     bool (*is_long)(const char *verb); /* arguments[0] */
     int (*thread_enter)(void *context);
     void (*thread_leave)(void *context);
@@ -38,22 +38,23 @@ struct env_control_options {
     bool (*go_on)(void *context);
     void *context;
 };
-MUST_CHECK int env_control_start(const struct env_control_options *options,
-                                 struct env_control_server **ret_server);
+MUST_CHECK int control_socket_start(const struct control_socket_options *options,
+                                    struct control_socket_server **ret_server);
 /* Waits until no long request is being handled. */
-void env_control_wait_long(struct env_control_server *server);
+void control_socket_wait_long(struct control_socket_server *server);
 /* Waits for the requests being handled; removes the socket. Takes NULL. Not from handle. */
-void env_control_stop(struct env_control_server *server);
+void control_socket_stop(struct control_socket_server *server);
 
 /* Text to the other end; errors of a peer that went away are not reported. */
-void env_control_write(struct env_control_connection *connection, const char *text, size_t size);
+void control_socket_write(struct control_socket_connection *connection, const char *text,
+                          size_t size);
 
 /* The other end went away: nobody reads the answer. */
-bool env_control_is_gone(const struct env_control_connection *connection);
+bool control_socket_is_gone(const struct control_socket_connection *connection);
 
 /* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
  * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle, or fell silent. */
-struct env_control_request {
+struct control_socket_request {
     const char *directory;
     const char *name;
     size_t argument_count;
@@ -62,4 +63,4 @@ struct env_control_request {
     void (*output)(void *context, const char *text, size_t size);
     void *context;
 };
-MUST_CHECK int env_control_call(const struct env_control_request *request, int *ret_status);
+MUST_CHECK int control_socket_call(const struct control_socket_request *request, int *ret_status);

@@ -1,5 +1,5 @@
 /* Fixed documents over HTTP: one thread of libmicrohttpd's, a response made once a document. */
-#include "env/env_http.h"
+#include "host/http.h"
 #include "env/errno_map.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 enum { SILENT_S = 5 };
 
-struct env_http {
+struct http {
     struct MHD_Daemon *daemon;
-    const struct env_http_document *documents;
+    const struct http_document *documents;
     size_t document_count;
 };
 
@@ -69,7 +69,7 @@ static bool parse_address(const char *text, union address *ret_address) {
            parse_port(port, &ret_address->v4.sin_port);
 }
 
-int env_http_is_local(const char *address) {
+int http_is_local(const char *address) {
     union address where;
 
     if (!parse_address(address, &where)) {
@@ -82,7 +82,7 @@ int env_http_is_local(const char *address) {
 }
 
 static enum MHD_Result answer_with(struct MHD_Connection *connection, unsigned status,
-                                   const struct env_http_document *document) {
+                                   const struct http_document *document) {
     struct MHD_Response *response = MHD_create_response_from_buffer(
         document->size, (void *)(uintptr_t)document->data, MHD_RESPMEM_PERSISTENT);
 
@@ -105,9 +105,9 @@ FOREIGN_SIGNATURE static enum MHD_Result answer(void *context, struct MHD_Connec
                                                 const char *path, const char *method,
                                                 const char *version, const char *upload,
                                                 size_t *upload_size, void **state) {
-    static const struct env_http_document none = {"", "text/plain", "there is no such page\n", 22};
-    static const struct env_http_document other = {"", "text/plain", "GET and HEAD only\n", 18};
-    const struct env_http *http = context;
+    static const struct http_document none = {"", "text/plain", "there is no such page\n", 22};
+    static const struct http_document other = {"", "text/plain", "GET and HEAD only\n", 18};
+    const struct http *http = context;
 
     (void)version;
     (void)upload;
@@ -147,27 +147,26 @@ static int listen_at(union address *address, int *ret_socket) {
     return 0;
 }
 
-static void print_address(const union address *address, char text[ENV_HTTP_ADDRESS_BYTES]) {
+static void print_address(const union address *address, char text[HTTP_ADDRESS_BYTES]) {
     bool v6 = address->any.sa_family == AF_INET6;
     char host[INET6_ADDRSTRLEN] = "";
 
     (void)inet_ntop(address->any.sa_family,
                     v6 ? (const void *)&address->v6.sin6_addr : &address->v4.sin_addr, host,
                     sizeof host);
-    snprintf(text, ENV_HTTP_ADDRESS_BYTES, v6 ? "[%s]:%u" : "%s:%u", host,
+    snprintf(text, HTTP_ADDRESS_BYTES, v6 ? "[%s]:%u" : "%s:%u", host,
              ntohs(v6 ? address->v6.sin6_port : address->v4.sin_port));
 }
 
-int env_http_start(const char *address, const struct env_http_document *documents,
-                   size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
-                   struct env_http **ret_http) {
+int http_start(const char *address, const struct http_document *documents, size_t document_count,
+               char ret_address[HTTP_ADDRESS_BYTES], struct http **ret_http) {
     union address where;
     int fd = -1;
 
     if (!parse_address(address, &where)) {
         return -ERR_INVALID;
     }
-    struct env_http *http = malloc(sizeof *http);
+    struct http *http = malloc(sizeof *http);
     if (!http) {
         return -ERR_NO_MEMORY;
     }
@@ -176,10 +175,10 @@ int env_http_start(const char *address, const struct env_http_document *document
         free(http);
         return r;
     }
-    *http = (struct env_http){.documents = documents, .document_count = document_count};
+    *http = (struct http){.documents = documents, .document_count = document_count};
     http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL,
                                     answer, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                                    MHD_OPTION_CONNECTION_LIMIT, ENV_HTTP_CONNECTIONS_MAX,
+                                    MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
                                     MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S, MHD_OPTION_END);
     if (!http->daemon) {
         (void)close(fd);
@@ -191,7 +190,7 @@ int env_http_start(const char *address, const struct env_http_document *document
     return 0;
 }
 
-void env_http_stop(struct env_http *http) {
+void http_stop(struct http *http) {
     if (!http) {
         return;
     }

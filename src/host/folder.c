@@ -1,6 +1,6 @@
-/* Locks, whole files, listings, space: plain system calls. */
-#include "env/env_system.h"
-#include "env/env_linux_internal.h"
+/* Locks, whole files, listings, space: system calls relative to the root. */
+#include "host/folder.h"
+#include "env/env_linux.h"
 #include "env/errno_map.h"
 #include <assert.h>
 #include <dirent.h>
@@ -17,7 +17,7 @@
 
 enum { TREE_DEPTH_MAX = 64 };
 
-struct env_lock {
+struct folder_lock {
     int fd;
     bool held;
 };
@@ -41,34 +41,34 @@ static int all_written(int fd, const void *data, size_t size_bytes) {
 
 /* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. Empty
  * lines fill it up, which a shell's $(cat lock) leaves out. */
-static int lock_sign(const struct env_lock *lock) {
-    char text[ENV_LOCK_BYTES];
+static int lock_sign(const struct folder_lock *lock) {
+    char text[FOLDER_LOCK_BYTES];
     int size = snprintf(text, sizeof text, "%d", getpid());
 
     memset(text + size, '\n', sizeof text - (size_t)size);
-    return all_written(lock->fd, text, ENV_LOCK_BYTES);
+    return all_written(lock->fd, text, FOLDER_LOCK_BYTES);
 }
 
 /* Empty again: whoever tried and gave up has changed nothing. */
-static void lock_unsign(const struct env_lock *lock) {
-    char text[ENV_LOCK_BYTES];
+static void lock_unsign(const struct folder_lock *lock) {
+    char text[FOLDER_LOCK_BYTES];
 
     memset(text, '\n', sizeof text);
     (void)!pwrite(lock->fd, text, sizeof text, 0);
 }
 
-int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock) {
-    int r = path_check_file(env_linux_of(env)->root_fd, path);
+int folder_lock_open(struct env *env, const char *path, struct folder_lock **ret_lock) {
+    int r = env_path_check(env_linux_root(env), path);
 
     if (r < 0) {
         return r;
     }
-    struct env_lock *lock = calloc(1, sizeof *lock);
+    struct folder_lock *lock = calloc(1, sizeof *lock);
     if (!lock) {
         return -ERR_NO_MEMORY;
     }
     int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
-    lock->fd = openat(env_linux_of(env)->root_fd, path, flags, 0600);
+    lock->fd = openat(env_linux_root(env), path, flags, 0600);
     if (lock->fd < 0) {
         r = err_from_errno(errno);
     } else if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
@@ -78,14 +78,14 @@ int env_lock_open(struct env *env, const char *path, struct env_lock **ret_lock)
         r = lock_sign(lock);
     }
     if (r) {
-        env_lock_close(lock);
+        folder_lock_close(lock);
         return r;
     }
     *ret_lock = lock;
     return 0;
 }
 
-void env_lock_close(struct env_lock *lock) {
+void folder_lock_close(struct folder_lock *lock) {
     if (lock) {
         if (lock->held) {
             lock_unsign(lock);
@@ -97,10 +97,10 @@ void env_lock_close(struct env_lock *lock) {
     }
 }
 
-int env_lock_holder(struct env *env, const char *path, int *ret_process_id) {
-    char text[ENV_LOCK_BYTES + 1] = {0};
-    int root_fd = env_linux_of(env)->root_fd;
-    int r = path_check_file(root_fd, path);
+int folder_lock_holder(struct env *env, const char *path, int *ret_process_id) {
+    char text[FOLDER_LOCK_BYTES + 1] = {0};
+    int root_fd = env_linux_root(env);
+    int r = env_path_check(root_fd, path);
 
     if (r < 0) {
         return r;
@@ -166,10 +166,10 @@ static int fd_read_whole(int fd, size_t limit_bytes, char **ret_data, size_t *re
     return -ERR_NO_MEMORY;
 }
 
-int env_file_read(struct env *env, const char *path, size_t limit_bytes, char **ret_data,
-                  size_t *ret_size_bytes) {
-    int root_fd = env_linux_of(env)->root_fd;
-    int r = path_check_file(root_fd, path);
+int folder_file_read(struct env *env, const char *path, size_t limit_bytes, char **ret_data,
+                     size_t *ret_size_bytes) {
+    int root_fd = env_linux_root(env);
+    int r = env_path_check(root_fd, path);
 
     if (r < 0) {
         return r;
@@ -184,7 +184,7 @@ int env_file_read(struct env *env, const char *path, size_t limit_bytes, char **
 }
 
 static int new_file_written(int root_fd, const char *path, const void *data, size_t size_bytes) {
-    int r = path_check_file(root_fd, path);
+    int r = env_path_check(root_fd, path);
 
     if (r < 0) {
         return r;
@@ -202,22 +202,22 @@ static int new_file_written(int root_fd, const char *path, const void *data, siz
 }
 
 /* Some network file systems have no rename of the kind: there a second link does the same. */
-static int rename_to_new(struct env_linux *env, const char *from, const char *to) {
-    int r = renameat2(env->root_fd, from, env->root_fd, to, RENAME_NOREPLACE);
+static int rename_to_new(int root_fd, const char *from, const char *to) {
+    int r = renameat2(root_fd, from, root_fd, to, RENAME_NOREPLACE);
 
     if (r != 0 && errno == EINVAL) {
-        r = linkat(env->root_fd, from, env->root_fd, to, 0);
+        r = linkat(root_fd, from, root_fd, to, 0);
         if (r == 0) {
-            r = unlinkat(env->root_fd, from, 0);
+            r = unlinkat(root_fd, from, 0);
         }
     }
-    return r == 0 ? path_sync_parent(env, to) : err_from_errno(errno);
+    return r == 0 ? env_path_sync(root_fd, to) : err_from_errno(errno);
 }
 
 static int file_write(struct env *env, const char *path, struct bytes content, bool replace) {
-    int root_fd = env_linux_of(env)->root_fd;
+    int root_fd = env_linux_root(env);
     char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof temporary, "%s" ENV_FILE_NEW_SUFFIX, path);
+    int length = snprintf(temporary, sizeof temporary, "%s" FOLDER_FILE_NEW_SUFFIX, path);
 
     if (length < 0 || (size_t)length >= sizeof temporary) {
         return -ERR_NAME_TOO_LONG;
@@ -225,7 +225,7 @@ static int file_write(struct env *env, const char *path, struct bytes content, b
     int r = new_file_written(root_fd, temporary, content.data, content.size);
     if (!r) {
         r = replace ? env->ops->file_rename(env, temporary, path)
-                    : rename_to_new(env_linux_of(env), temporary, path);
+                    : rename_to_new(root_fd, temporary, path);
     }
     if (r) {
         (void)unlinkat(root_fd, temporary, 0);
@@ -233,28 +233,28 @@ static int file_write(struct env *env, const char *path, struct bytes content, b
     return r;
 }
 
-int env_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
+int folder_file_write(struct env *env, const char *path, const void *data, size_t size_bytes) {
     return file_write(env, path, (struct bytes){data, size_bytes}, true);
 }
 
-int env_file_write_new(struct env *env, const char *path, const void *data, size_t size_bytes) {
+int folder_file_write_new(struct env *env, const char *path, const void *data, size_t size_bytes) {
     return file_write(env, path, (struct bytes){data, size_bytes}, false);
 }
 
-static enum env_kind kind_of(mode_t mode) {
+static enum folder_kind kind_of(mode_t mode) {
     if (S_ISREG(mode)) {
-        return ENV_KIND_FILE;
+        return FOLDER_KIND_FILE;
     }
-    return S_ISDIR(mode) ? ENV_KIND_DIRECTORY : ENV_KIND_OTHER;
+    return S_ISDIR(mode) ? FOLDER_KIND_DIRECTORY : FOLDER_KIND_OTHER;
 }
 
 static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-int env_directory_list(struct env *env, const char *path,
-                       int (*each)(void *context, const struct env_entry *entry), void *context) {
-    int fd = openat(env_linux_of(env)->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+int folder_list(struct env *env, const char *path,
+                int (*each)(void *context, const struct folder_entry *entry), void *context) {
+    int fd = openat(env_linux_root(env), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
     int r = 0;
 
@@ -279,8 +279,8 @@ int env_directory_list(struct env *env, const char *path,
             fstatat(fd, found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
-        struct env_entry entry = {found->d_name, kind_of(status.st_mode), 0};
-        if (entry.kind == ENV_KIND_FILE) {
+        struct folder_entry entry = {found->d_name, kind_of(status.st_mode), 0};
+        if (entry.kind == FOLDER_KIND_FILE) {
             entry.size_bytes = (uint64_t)status.st_size;
         }
         r = each(context, &entry);
@@ -335,13 +335,13 @@ static int tree_empty(int parent_fd, const char *name, unsigned depth) {
     return r;
 }
 
-int env_tree_remove(struct env *env, const char *path) {
-    int r = tree_remove_at(env_linux_of(env)->root_fd, path, 0);
+int folder_tree_remove(struct env *env, const char *path) {
+    int r = tree_remove_at(env_linux_root(env), path, 0);
 
-    return r ? r : path_sync_parent(env_linux_of(env), path);
+    return r ? r : env_path_sync(env_linux_root(env), path);
 }
 
-int env_space_get(struct env *env, struct env_space *ret_space) {
+int folder_space_get(struct env *env, struct folder_space *ret_space) {
     static const struct {
         uint32_t magic;
         const char *name;
@@ -356,10 +356,10 @@ int env_space_get(struct env *env, struct env_space *ret_space) {
     };
     struct statfs status;
 
-    if (fstatfs(env_linux_of(env)->root_fd, &status) != 0) {
+    if (fstatfs(env_linux_root(env), &status) != 0) {
         return err_from_errno(errno);
     }
-    *ret_space = (struct env_space){
+    *ret_space = (struct folder_space){
         .total_bytes = (uint64_t)status.f_blocks * (uint64_t)status.f_frsize,
         .free_bytes = (uint64_t)status.f_bavail * (uint64_t)status.f_frsize,
         .fs_name = "unknown",
@@ -371,51 +371,5 @@ int env_space_get(struct env *env, struct env_space *ret_space) {
             ret_space->in_memory = kinds[i].way == MEMORY;
         }
     }
-    return 0;
-}
-
-int env_path_make(const char *path) {
-    char part[PATH_MAX];
-    size_t size = strlen(path);
-    struct stat status;
-
-    if (size == 0 || size >= sizeof part) {
-        return size ? -ERR_NAME_TOO_LONG : -ERR_NOT_FOUND;
-    }
-    memcpy(part, path, size + 1);
-    for (size_t i = 1; i <= size; i++) {
-        if (part[i] != '/' && part[i] != '\0') {
-            continue;
-        }
-        char ended_by = part[i];
-        part[i] = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
-            return err_from_errno(errno);
-        }
-        part[i] = ended_by;
-    }
-    if (stat(path, &status) != 0) {
-        return err_from_errno(errno);
-    }
-    return S_ISDIR(status.st_mode) ? 0 : -ERR_NOT_DIRECTORY;
-}
-
-int env_path_resolve(const char *path, char **ret_path) {
-    char *resolved = realpath(path, NULL);
-
-    if (!resolved) {
-        return err_from_errno(errno);
-    }
-    *ret_path = resolved;
-    return 0;
-}
-
-int env_path_ino(const char *path, uint64_t *ret_ino) {
-    struct stat attributes;
-
-    if (lstat(path, &attributes) < 0) {
-        return err_from_errno(errno);
-    }
-    *ret_ino = attributes.st_ino;
     return 0;
 }

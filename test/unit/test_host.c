@@ -1,37 +1,38 @@
 /* What a program's start needs: locks, whole files, listings, space, the background, signals. */
 #include "env_place.h"
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "env/env_control.h"
-#include "env/env_process.h"
+#include "host/background.h"
+#include "host/control_socket.h"
+#include "host/plain_file.h"
+#include "host/process.h"
 
 static void test_lock_is_exclusive(void **state) {
     struct place *place = *state;
-    struct env_lock *lock = NULL;
-    struct env_lock *second = NULL;
+    struct folder_lock *lock = NULL;
+    struct folder_lock *second = NULL;
     int holder = 0;
 
-    assert_int_equal(env_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
-    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
-    assert_int_equal(env_lock_open(place->env, "lock", &second), -ERR_IN_USE);
+    assert_int_equal(folder_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
+    assert_int_equal(folder_lock_open(place->env, "lock", &lock), 0);
+    assert_int_equal(folder_lock_open(place->env, "lock", &second), -ERR_IN_USE);
     assert_null(second);
-    assert_int_equal(env_lock_holder(place->env, "lock", &holder), 0);
-    assert_int_equal(holder, env_process_id());
-    env_lock_close(lock);
-    assert_int_equal(env_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
-    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
-    env_lock_close(lock);
-    env_lock_close(NULL);
-    assert_int_equal(env_lock_open(place->env, "nowhere/lock", &lock), -ERR_NOT_FOUND);
+    assert_int_equal(folder_lock_holder(place->env, "lock", &holder), 0);
+    assert_int_equal(holder, process_own_id());
+    folder_lock_close(lock);
+    assert_int_equal(folder_lock_holder(place->env, "lock", &holder), -ERR_NOT_FOUND);
+    assert_int_equal(folder_lock_open(place->env, "lock", &lock), 0);
+    folder_lock_close(lock);
+    folder_lock_close(NULL);
+    assert_int_equal(folder_lock_open(place->env, "nowhere/lock", &lock), -ERR_NOT_FOUND);
 }
 
 /* kill -9 of its holder frees a lock. */
 static void test_lock_ends_with_its_process(void **state) {
     struct place *place = *state;
-    struct env_lock *lock;
+    struct folder_lock *lock;
     int ends[2];
     char letter;
     int holder = 0;
@@ -39,7 +40,7 @@ static void test_lock_ends_with_its_process(void **state) {
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid_t child = fork();
     if (child == 0) {
-        int r = env_lock_open(place->env, "lock", &lock);
+        int r = folder_lock_open(place->env, "lock", &lock);
 
         r = write(ends[1], r ? "n" : "y", 1) == 1;
         pause();
@@ -47,15 +48,15 @@ static void test_lock_ends_with_its_process(void **state) {
     }
     assert_int_equal(read(ends[0], &letter, 1), 1);
     assert_int_equal(letter, 'y');
-    assert_int_equal(env_lock_open(place->env, "lock", &lock), -ERR_IN_USE);
-    assert_int_equal(env_lock_holder(place->env, "lock", &holder), 0);
+    assert_int_equal(folder_lock_open(place->env, "lock", &lock), -ERR_IN_USE);
+    assert_int_equal(folder_lock_holder(place->env, "lock", &holder), 0);
     assert_int_equal(holder, child);
-    assert_int_equal(env_process_signal(child, SIGKILL), 0);
+    assert_int_equal(process_signal(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(env_process_signal(child, SIGKILL), -ERR_NOT_FOUND);
-    assert_int_equal(env_process_signal(0, SIGKILL), -ERR_INVALID);
-    assert_int_equal(env_lock_open(place->env, "lock", &lock), 0);
-    env_lock_close(lock);
+    assert_int_equal(process_signal(child, SIGKILL), -ERR_NOT_FOUND);
+    assert_int_equal(process_signal(0, SIGKILL), -ERR_INVALID);
+    assert_int_equal(folder_lock_open(place->env, "lock", &lock), 0);
+    folder_lock_close(lock);
     close(ends[0]);
     close(ends[1]);
 }
@@ -69,20 +70,21 @@ static void test_whole_files(void **state) {
 
     memset(content, 'c', 100000);
     for (size_t i = 0; i < ARRAY_SIZE(sizes_bytes); i++) {
-        assert_int_equal(env_file_write(place->env, "file", content, sizes_bytes[i]), 0);
-        assert_int_equal(env_file_read(place->env, "file", 100000, &back, &size_bytes), 0);
+        assert_int_equal(folder_file_write(place->env, "file", content, sizes_bytes[i]), 0);
+        assert_int_equal(folder_file_read(place->env, "file", 100000, &back, &size_bytes), 0);
         assert_int_equal(size_bytes, sizes_bytes[i]);
         assert_memory_equal(back, content, size_bytes);
         assert_int_equal(back[size_bytes], 0);
         free(back);
         back = NULL;
     }
-    assert_int_equal(env_file_read(place->env, "file", 99999, &back, &size_bytes),
+    assert_int_equal(folder_file_read(place->env, "file", 99999, &back, &size_bytes),
                      -ERR_FILE_TOO_BIG);
-    assert_int_equal(env_file_read(place->env, "other", 100, &back, &size_bytes), -ERR_NOT_FOUND);
-    assert_int_equal(env_file_read(place->env, ".", 100, &back, &size_bytes), -ERR_IS_DIRECTORY);
+    assert_int_equal(folder_file_read(place->env, "other", 100, &back, &size_bytes),
+                     -ERR_NOT_FOUND);
+    assert_int_equal(folder_file_read(place->env, ".", 100, &back, &size_bytes), -ERR_IS_DIRECTORY);
     assert_null(back);
-    assert_int_equal(env_file_write(place->env, "no/file", content, 1), -ERR_NOT_FOUND);
+    assert_int_equal(folder_file_write(place->env, "no/file", content, 1), -ERR_NOT_FOUND);
     free(content);
 }
 
@@ -94,13 +96,13 @@ static void test_failed_replacement(void **state) {
     int r;
 
     assert_int_equal(place->env->ops->directory_make(place->env, "directory"), 0);
-    assert_int_equal(env_file_write(place->env, "directory/file", "x", 1), 0);
-    r = env_file_write(place->env, "directory", "y", 1);
+    assert_int_equal(folder_file_write(place->env, "directory/file", "x", 1), 0);
+    r = folder_file_write(place->env, "directory", "y", 1);
     assert_true(r == -ERR_IS_DIRECTORY || r == -ERR_NOT_EMPTY || r == -ERR_EXISTS);
-    assert_int_equal(env_file_read(place->env, "directory/file", 10, &back, &size_bytes), 0);
+    assert_int_equal(folder_file_read(place->env, "directory/file", 10, &back, &size_bytes), 0);
     assert_string_equal(back, "x");
     free(back);
-    assert_int_equal(env_file_read(place->env, "directory.tmp", 10, &back, &size_bytes),
+    assert_int_equal(folder_file_read(place->env, "directory.tmp", 10, &back, &size_bytes),
                      -ERR_NOT_FOUND);
 }
 
@@ -110,14 +112,15 @@ static void test_new_file_replaces_none(void **state) {
     char *back;
     size_t size_bytes;
 
-    assert_int_equal(env_file_write_new(place->env, "file", "first", 5), 0);
-    assert_int_equal(env_file_write_new(place->env, "file", "second", 6), -ERR_EXISTS);
-    assert_int_equal(env_file_read(place->env, "file", 10, &back, &size_bytes), 0);
+    assert_int_equal(folder_file_write_new(place->env, "file", "first", 5), 0);
+    assert_int_equal(folder_file_write_new(place->env, "file", "second", 6), -ERR_EXISTS);
+    assert_int_equal(folder_file_read(place->env, "file", 10, &back, &size_bytes), 0);
     assert_string_equal(back, "first");
     free(back);
-    assert_int_equal(env_file_read(place->env, "file" ENV_FILE_NEW_SUFFIX, 10, &back, &size_bytes),
-                     -ERR_NOT_FOUND);
-    assert_int_equal(env_file_write_new(place->env, "no/file", "x", 1), -ERR_NOT_FOUND);
+    assert_int_equal(
+        folder_file_read(place->env, "file" FOLDER_FILE_NEW_SUFFIX, 10, &back, &size_bytes),
+        -ERR_NOT_FOUND);
+    assert_int_equal(folder_file_write_new(place->env, "no/file", "x", 1), -ERR_NOT_FOUND);
 }
 
 struct listing {
@@ -126,7 +129,7 @@ struct listing {
     int stop_with;
 };
 
-static int listing_add(void *context, const struct env_entry *entry) {
+static int listing_add(void *context, const struct folder_entry *entry) {
     struct listing *listing = context;
 
     assert_true(strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0);
@@ -143,63 +146,62 @@ static void test_listing_and_removal(void **state) {
 
     assert_int_equal(place->env->ops->directory_make(place->env, "d"), 0);
     assert_int_equal(place->env->ops->directory_make(place->env, "d/d"), 0);
-    assert_int_equal(env_file_write(place->env, "d/d/file", "abc", 3), 0);
-    assert_int_equal(env_file_write(place->env, "file", "abcd", 4), 0);
+    assert_int_equal(folder_file_write(place->env, "d/d/file", "abc", 3), 0);
+    assert_int_equal(folder_file_write(place->env, "file", "abcd", 4), 0);
     /* A link out of the tree is removed, what it names is not. */
     snprintf(path, sizeof path, "%s/d/link", place->root);
     assert_int_equal(symlink("../file", path), 0);
     snprintf(path, sizeof path, "%s/d/up", place->root);
     assert_int_equal(symlink("..", path), 0);
-    assert_int_equal(env_directory_list(place->env, ".", listing_add, &listing), 0);
-    assert_int_equal(listing.counts[ENV_KIND_DIRECTORY], 1);
-    assert_int_equal(listing.counts[ENV_KIND_FILE], 1);
+    assert_int_equal(folder_list(place->env, ".", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[FOLDER_KIND_DIRECTORY], 1);
+    assert_int_equal(listing.counts[FOLDER_KIND_FILE], 1);
     assert_int_equal(listing.size_bytes, 4);
-    assert_int_equal(env_directory_list(place->env, "d", listing_add, &listing), 0);
-    assert_int_equal(listing.counts[ENV_KIND_OTHER], 2);
-    assert_int_equal(env_directory_list(place->env, ".", listing_add, &stopping), -ERR_CONFLICT);
-    assert_int_equal(env_directory_list(place->env, "no", listing_add, &listing), -ERR_NOT_FOUND);
-    assert_int_equal(env_directory_list(place->env, "file", listing_add, &listing),
-                     -ERR_NOT_DIRECTORY);
-    assert_int_equal(env_tree_remove(place->env, "d"), 0);
-    assert_int_equal(env_tree_remove(place->env, "d"), -ERR_NOT_FOUND);
+    assert_int_equal(folder_list(place->env, "d", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[FOLDER_KIND_OTHER], 2);
+    assert_int_equal(folder_list(place->env, ".", listing_add, &stopping), -ERR_CONFLICT);
+    assert_int_equal(folder_list(place->env, "no", listing_add, &listing), -ERR_NOT_FOUND);
+    assert_int_equal(folder_list(place->env, "file", listing_add, &listing), -ERR_NOT_DIRECTORY);
+    assert_int_equal(folder_tree_remove(place->env, "d"), 0);
+    assert_int_equal(folder_tree_remove(place->env, "d"), -ERR_NOT_FOUND);
     memset(&listing, 0, sizeof listing);
-    assert_int_equal(env_directory_list(place->env, ".", listing_add, &listing), 0);
-    assert_int_equal(listing.counts[ENV_KIND_DIRECTORY], 0);
-    assert_int_equal(listing.counts[ENV_KIND_FILE], 1);
+    assert_int_equal(folder_list(place->env, ".", listing_add, &listing), 0);
+    assert_int_equal(listing.counts[FOLDER_KIND_DIRECTORY], 0);
+    assert_int_equal(listing.counts[FOLDER_KIND_FILE], 1);
 }
 
 static void test_space_and_paths(void **state) {
     struct place *place = *state;
-    struct env_space space;
+    struct folder_space space;
     char path[128];
     char *resolved = NULL;
 
-    assert_int_equal(env_space_get(place->env, &space), 0);
+    assert_int_equal(folder_space_get(place->env, &space), 0);
     assert_true(space.total_bytes > 0 && space.free_bytes <= space.total_bytes);
     assert_non_null(space.fs_name);
     snprintf(path, sizeof path, "%s/a/b//c", place->root);
-    assert_int_equal(env_path_make(path), 0);
-    assert_int_equal(env_path_make(path), 0);
+    assert_int_equal(plain_file_make_directories(path), 0);
+    assert_int_equal(plain_file_make_directories(path), 0);
     snprintf(path, sizeof path, "%s/a/./b/../b/c", place->root);
-    assert_int_equal(env_path_resolve(path, &resolved), 0);
+    assert_int_equal(plain_file_resolve(path, &resolved), 0);
     snprintf(path, sizeof path, "%s/a/b/c", place->root);
     assert_string_equal(resolved + strlen(resolved) - strlen("/a/b/c"), "/a/b/c");
     free(resolved);
     resolved = NULL;
-    assert_int_equal(env_file_write(place->env, "a/file", "x", 1), 0);
+    assert_int_equal(folder_file_write(place->env, "a/file", "x", 1), 0);
     snprintf(path, sizeof path, "%s/a/file", place->root);
-    assert_int_equal(env_path_make(path), -ERR_NOT_DIRECTORY);
+    assert_int_equal(plain_file_make_directories(path), -ERR_NOT_DIRECTORY);
     snprintf(path, sizeof path, "%s/a/file/below", place->root);
-    assert_int_equal(env_path_make(path), -ERR_NOT_DIRECTORY);
-    assert_int_equal(env_path_make(""), -ERR_NOT_FOUND);
-    assert_int_equal(env_path_resolve("/nowhere/at/all", &resolved), -ERR_NOT_FOUND);
+    assert_int_equal(plain_file_make_directories(path), -ERR_NOT_DIRECTORY);
+    assert_int_equal(plain_file_make_directories(""), -ERR_NOT_FOUND);
+    assert_int_equal(plain_file_resolve("/nowhere/at/all", &resolved), -ERR_NOT_FOUND);
     assert_null(resolved);
 }
 
 /* The part of the child that goes into the background; it never comes back here. */
 enum { CALLERS_FD = 77 };
 
-static void background_child(struct env_background *background, bool reports) {
+static void background_child(struct background *background, bool reports) {
     char letter = 'x';
 
     printf("words for the log\n");
@@ -208,16 +210,16 @@ static void background_child(struct env_background *background, bool reports) {
     bool right = read(0, &letter, 1) == 0 && getsid(0) == getpid() && access("proc", F_OK) == 0 &&
                  fcntl(CALLERS_FD, F_GETFD) < 0;
     if (reports) {
-        env_background_report(background, right ? 7 : 8, "it works");
+        background_report(background, right ? 7 : 8, "it works");
     }
     _exit(0);
 }
 
-static void background_round(struct place *place, bool reports, struct env_background *background) {
+static void background_round(struct place *place, bool reports, struct background *background) {
     char log_path[128];
 
     snprintf(log_path, sizeof log_path, "%s/log", place->root);
-    assert_int_equal(env_background_enter(background, log_path), 0);
+    assert_int_equal(background_enter(background, log_path), 0);
     if (!background->is_parent) {
         background_child(background, reports);
     }
@@ -226,7 +228,7 @@ static void background_round(struct place *place, bool reports, struct env_backg
 
 static void test_background(void **state) {
     struct place *place = *state;
-    struct env_background background;
+    struct background background;
     char *log = NULL;
     size_t size_bytes;
 
@@ -238,17 +240,17 @@ static void test_background(void **state) {
     background_round(place, false, &background);
     assert_int_equal(background.status, -1);
     assert_true(strlen(background.message) > 0);
-    assert_int_equal(env_file_read(place->env, "log", 1000, &log, &size_bytes), 0);
+    assert_int_equal(folder_file_read(place->env, "log", 1000, &log, &size_bytes), 0);
     assert_string_equal(log, "words for the log\nwords for the log\n");
     free(log);
 }
 
 /* A log that can't be written is reported to who started it, not to nobody. */
 static void test_background_without_log(void **state) {
-    struct env_background background;
+    struct background background;
 
     (void)state;
-    assert_int_equal(env_background_enter(&background, "/nowhere/at/all"), 0);
+    assert_int_equal(background_enter(&background, "/nowhere/at/all"), 0);
     assert_true(background.is_parent);
     assert_int_equal(background.status, 1);
     assert_non_null(strstr(background.message, "/nowhere/at/all"));
@@ -264,38 +266,15 @@ static void test_signals(void **state) {
     (void)state;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     sigaction(SIGPIPE, NULL, &pipe_before);
-    env_signals_block();
-    assert_int_equal(env_signal_wait(1000, &got), -ERR_TIMED_OUT);
+    process_signals_block();
+    assert_int_equal(process_signal_wait(1000, &got), -ERR_TIMED_OUT);
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-        assert_int_equal(env_process_signal(env_process_id(), signals[i]), 0);
-        assert_int_equal(env_signal_wait(UINT64_MAX, &got), 0);
+        assert_int_equal(process_signal(process_own_id(), signals[i]), 0);
+        assert_int_equal(process_signal_wait(UINT64_MAX, &got), 0);
         assert_int_equal(got, signals[i]);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     sigaction(SIGPIPE, &pipe_before, NULL);
-}
-
-static void test_groups_of_a_process(void **state) {
-    gid_t ours[256];
-    uint32_t found[256];
-    size_t count = 0;
-    int our_count = getgroups(ARRAY_SIZE(ours), ours);
-
-    (void)state;
-    assert_true(our_count >= 0);
-    assert_int_equal(env_process_groups(env_process_id(), ARRAY_SIZE(found), found, &count), 0);
-    assert_int_equal(count, our_count);
-    for (size_t i = 0; i < count; i++) {
-        bool known = false;
-
-        for (int j = 0; j < our_count; j++) {
-            known |= ours[j] == found[i];
-        }
-        assert_true(known);
-    }
-    assert_int_equal(env_process_groups(env_process_id(), 0, NULL, &count), 0);
-    assert_int_equal(count, our_count);
-    assert_int_equal(env_process_groups(0x3fffffff, 256, found, &count), -ERR_NOT_FOUND);
 }
 
 struct control_asked {
@@ -309,11 +288,11 @@ static int control_enter(void *context) {
     return asked->threads_left-- > 0 ? 0 : -ERR_TOO_MANY_OPEN;
 }
 
-static int control_handle(void *context, struct env_control_connection *connection,
+static int control_handle(void *context, struct control_socket_connection *connection,
                           size_t argument_count, char **arguments) {
     (void)context;
     (void)argument_count;
-    env_control_write(connection, arguments[0], strlen(arguments[0]));
+    control_socket_write(connection, arguments[0], strlen(arguments[0]));
     return 0;
 }
 
@@ -331,36 +310,36 @@ static void control_output(void *context, const char *text, size_t size) {
 static void test_control_without_threads(void **state) {
     struct place *place = *state;
     struct control_asked asked = {.threads_left = 0};
-    const struct env_control_options options = {.directory = place->root,
-                                                .name = "control",
-                                                .handle = control_handle,
-                                                .is_long = control_is_long,
-                                                .thread_enter = control_enter,
-                                                .context = &asked};
+    const struct control_socket_options options = {.directory = place->root,
+                                                   .name = "control",
+                                                   .handle = control_handle,
+                                                   .is_long = control_is_long,
+                                                   .thread_enter = control_enter,
+                                                   .context = &asked};
     const char *words[] = {"long"};
-    const struct env_control_request request = {.directory = place->root,
-                                                .name = "control",
-                                                .argument_count = 1,
-                                                .arguments = words,
-                                                .output = control_output,
-                                                .context = &asked};
-    struct env_control_server *server;
+    const struct control_socket_request request = {.directory = place->root,
+                                                   .name = "control",
+                                                   .argument_count = 1,
+                                                   .arguments = words,
+                                                   .output = control_output,
+                                                   .context = &asked};
+    struct control_socket_server *server;
     int status = -1;
 
-    assert_int_equal(env_control_start(&options, &server), -ERR_TOO_MANY_OPEN);
-    assert_int_equal(env_control_call(&request, &status), -ERR_NOT_FOUND);
+    assert_int_equal(control_socket_start(&options, &server), -ERR_TOO_MANY_OPEN);
+    assert_int_equal(control_socket_call(&request, &status), -ERR_NOT_FOUND);
     asked.threads_left = 1;
-    assert_int_equal(env_control_start(&options, &server), 0);
-    assert_int_equal(env_control_call(&request, &status), 0);
+    assert_int_equal(control_socket_start(&options, &server), 0);
+    assert_int_equal(control_socket_call(&request, &status), 0);
     assert_int_equal(status, 1);
     assert_memory_equal(asked.text, err_text(-ERR_TOO_MANY_OPEN),
                         strlen(err_text(-ERR_TOO_MANY_OPEN)));
     assert_string_equal(asked.text + strlen(err_text(-ERR_TOO_MANY_OPEN)), "\n");
     words[0] = "short";
-    assert_int_equal(env_control_call(&request, &status), 0);
+    assert_int_equal(control_socket_call(&request, &status), 0);
     assert_int_equal(status, 0);
     assert_string_equal(asked.text, "short");
-    env_control_stop(server);
+    control_socket_stop(server);
 }
 
 int main(void) {
@@ -376,7 +355,6 @@ int main(void) {
         cmocka_unit_test(test_background_without_log),
         cmocka_unit_test_setup_teardown(test_control_without_threads, set_up, tear_down),
         cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_groups_of_a_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

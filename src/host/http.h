@@ -6,25 +6,25 @@
 #include "base/err.h"
 #include "base/types.h"
 
-struct env_http;
+struct http;
 
-struct env_http_document {
+struct http_document {
     const char *path; /* "/" */
     const char *content_type;
     const void *data; /* stays as it is while served */
     size_t size;
 };
 
-enum { ENV_HTTP_ADDRESS_BYTES = 64, ENV_HTTP_CONNECTIONS_MAX = 512 };
+enum { HTTP_ADDRESS_BYTES = 64, HTTP_CONNECTIONS_MAX = 512 };
 
 /* address: "127.0.0.1:8080", "localhost:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port
  * 0 is any free one. ret_address is where it listens then, written like that. A connection that is
  * silent for 5 s is closed. documents stays the caller's and must live until the stop.
  * -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_NOT_FOUND: it is not of this machine;
  * -ERR_ACCESS and others of the system. */
-MUST_CHECK int env_http_start(const char *address, const struct env_http_document *documents,
-                              size_t document_count, char ret_address[ENV_HTTP_ADDRESS_BYTES],
-                              struct env_http **ret_http);
+MUST_CHECK int http_start(const char *address, const struct http_document *documents,
+                          size_t document_count, char ret_address[HTTP_ADDRESS_BYTES],
+                          struct http **ret_http);
 /* 1: only this machine reaches it, 0: others may. -ERR_INVALID: no such address. */
-int env_http_is_local(const char *address);
-void env_http_stop(struct env_http *http);
+int http_is_local(const char *address);
+void http_stop(struct http *http);

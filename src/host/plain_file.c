@@ -1,14 +1,14 @@
-/* Files and threads of this machine, for measuring. */
-#include "env/env_host.h"
+/* Files by their paths: plain system calls. */
+#include "host/plain_file.h"
 #include "env/errno_map.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FILE_MODE = 0644, DIRECTORY_MODE = 0755 };
@@ -17,12 +17,12 @@ static int result_of(int returned) {
     return returned < 0 ? err_from_errno(errno) : 0;
 }
 
-int env_host_open(const char *path, unsigned flags, int *ret_fd) {
+int plain_file_open(const char *path, unsigned flags, int *ret_fd) {
     static const int access[] = {O_RDONLY, O_RDONLY, O_WRONLY, O_RDWR};
-    int words = O_CLOEXEC | access[flags & (ENV_HOST_READ | ENV_HOST_WRITE)];
+    int words = O_CLOEXEC | access[flags & (PLAIN_FILE_READ | PLAIN_FILE_WRITE)];
 
-    words |= flags & ENV_HOST_CREATE ? O_CREAT : 0;
-    words |= flags & ENV_HOST_DIRECT ? O_DIRECT : 0;
+    words |= flags & PLAIN_FILE_CREATE ? O_CREAT : 0;
+    words |= flags & PLAIN_FILE_DIRECT ? O_DIRECT : 0;
     int fd = open(path, words, FILE_MODE);
     if (fd < 0) {
         return err_from_errno(errno);
@@ -31,11 +31,11 @@ int env_host_open(const char *path, unsigned flags, int *ret_fd) {
     return 0;
 }
 
-int env_host_close(int fd) {
+int plain_file_close(int fd) {
     return result_of(close(fd));
 }
 
-int env_host_read(int fd, void *data, size_t size, uint64_t offset, size_t *ret_size) {
+int plain_file_read(int fd, void *data, size_t size, uint64_t offset, size_t *ret_size) {
     size_t done = 0;
 
     while (done < size) {
@@ -56,7 +56,7 @@ int env_host_read(int fd, void *data, size_t size, uint64_t offset, size_t *ret_
     return 0;
 }
 
-int env_host_write(int fd, const void *data, size_t size, uint64_t offset) {
+int plain_file_write(int fd, const void *data, size_t size, uint64_t offset) {
     size_t done = 0;
 
     while (done < size) {
@@ -70,29 +70,29 @@ int env_host_write(int fd, const void *data, size_t size, uint64_t offset) {
     return 0;
 }
 
-int env_host_fsync(int fd) {
+int plain_file_fsync(int fd) {
     return result_of(fsync(fd));
 }
 
-int env_host_stat(const char *path) {
+int plain_file_stat(const char *path) {
     struct stat attributes;
 
     return result_of(lstat(path, &attributes));
 }
 
-int env_host_mkdir(const char *path) {
+int plain_file_mkdir(const char *path) {
     return result_of(mkdir(path, DIRECTORY_MODE));
 }
 
-int env_host_rmdir(const char *path) {
+int plain_file_rmdir(const char *path) {
     return result_of(rmdir(path));
 }
 
-int env_host_unlink(const char *path) {
+int plain_file_unlink(const char *path) {
     return result_of(unlink(path));
 }
 
-int env_host_rename(const char *from, const char *to) {
+int plain_file_rename(const char *from, const char *to) {
     return result_of(rename(from, to));
 }
 
@@ -100,7 +100,7 @@ static bool is_dot(const char *name) {
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-int env_host_list(const char *path, uint64_t *ret_count) {
+int plain_file_list(const char *path, uint64_t *ret_count) {
     DIR *directory = opendir(path);
     uint64_t count = 0;
     struct stat attributes;
@@ -126,43 +126,48 @@ int env_host_list(const char *path, uint64_t *ret_count) {
     return r;
 }
 
-uint64_t env_host_clock_ns(void) {
-    struct timespec now;
+int plain_file_make_directories(const char *path) {
+    char part[PATH_MAX];
+    size_t size = strlen(path);
+    struct stat status;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-struct host_thread {
-    pthread_t thread;
-    bool started;
-    unsigned index;
-    void (*run)(void *context, unsigned index);
-    void *context;
-};
-
-static void *thread_main(void *context) {
-    struct host_thread *thread = context;
-
-    thread->run(thread->context, thread->index);
-    return NULL;
-}
-
-int env_host_threads(unsigned count, void (*run)(void *context, unsigned index), void *context) {
-    struct host_thread *threads = calloc(count, sizeof *threads);
-    int r = threads ? 0 : -ERR_NO_MEMORY;
-
-    for (unsigned i = 0; r == 0 && i < count; i++) {
-        threads[i] = (struct host_thread){.index = i, .run = run, .context = context};
-        threads[i].started =
-            pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]) == 0;
-        r = threads[i].started ? 0 : -ERR_BUSY;
+    if (size == 0 || size >= sizeof part) {
+        return size ? -ERR_NAME_TOO_LONG : -ERR_NOT_FOUND;
     }
-    for (unsigned i = 0; threads && i < count; i++) {
-        if (threads[i].started) {
-            pthread_join(threads[i].thread, NULL);
+    memcpy(part, path, size + 1);
+    for (size_t i = 1; i <= size; i++) {
+        if (part[i] != '/' && part[i] != '\0') {
+            continue;
         }
+        char ended_by = part[i];
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST) {
+            return err_from_errno(errno);
+        }
+        part[i] = ended_by;
     }
-    free(threads);
-    return r;
+    if (stat(path, &status) != 0) {
+        return err_from_errno(errno);
+    }
+    return S_ISDIR(status.st_mode) ? 0 : -ERR_NOT_DIRECTORY;
+}
+
+int plain_file_resolve(const char *path, char **ret_path) {
+    char *resolved = realpath(path, NULL);
+
+    if (!resolved) {
+        return err_from_errno(errno);
+    }
+    *ret_path = resolved;
+    return 0;
+}
+
+int plain_file_ino(const char *path, uint64_t *ret_ino) {
+    struct stat attributes;
+
+    if (lstat(path, &attributes) < 0) {
+        return err_from_errno(errno);
+    }
+    *ret_ino = attributes.st_ino;
+    return 0;
 }

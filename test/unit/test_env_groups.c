@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "env/env_process.h"
+#include "env/env_groups.h"
 
 static void test_own_groups(void **state) {
     gid_t want[1024];
@@ -20,7 +20,7 @@ static void test_own_groups(void **state) {
 
     (void)state;
     assert_true(want_count >= 0);
-    assert_int_equal(env_process_groups((int)getpid(), 1024, groups, &count), 0);
+    assert_int_equal(env_groups_get((int)getpid(), 1024, groups, &count), 0);
     assert_int_equal(count, want_count);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(groups[i], want[i]);
@@ -49,7 +49,7 @@ static void test_no_more_than_asked_for(void **state) {
     }
     (void)close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    r = env_process_groups((int)child, 2, groups, &count);
+    r = env_groups_get((int)child, 2, groups, &count);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(r, 0);
@@ -59,8 +59,8 @@ static void test_no_more_than_asked_for(void **state) {
     assert_int_equal(groups[2], 77);
 
     /* Gone by now. */
-    assert_int_equal(env_process_groups((int)child, 2, groups, &count), -ERR_NOT_FOUND);
-    assert_int_equal(env_process_groups(0, 2, groups, &count), -ERR_NOT_FOUND);
+    assert_int_equal(env_groups_get((int)child, 2, groups, &count), -ERR_NOT_FOUND);
+    assert_int_equal(env_groups_get(0, 2, groups, &count), -ERR_NOT_FOUND);
     (void)close(ready[0]);
 }
 

@@ -1,5 +1,5 @@
 /* The control socket: framing, one thread that serves, and the caller's side. */
-#include "env/env_control.h"
+#include "host/control_socket.h"
 #include "base/endian.h"
 #include "env/errno_map.h"
 #include <errno.h>
@@ -29,14 +29,14 @@ enum {
     ACCEPT_REST_MS = 100, /* after there was no descriptor for a connection */
 };
 
-struct env_control_connection {
+struct control_socket_connection {
     int socket;
     bool broken;
 };
 
 /* A request that takes long, and its thread. */
 struct long_request {
-    struct env_control_server *server;
+    struct control_socket_server *server;
     pthread_t thread;
     bool used;            /* the serving thread's */
     atomic_bool finished; /* to be joined */
@@ -45,9 +45,9 @@ struct long_request {
     size_t size;
 };
 
-struct env_control_server {
-    struct long_request longs[ENV_CONTROL_LONG_MAX];
-    struct env_control_options options;
+struct control_socket_server {
+    struct long_request longs[CONTROL_SOCKET_LONG_MAX];
+    struct control_socket_options options;
     int directory;
     int listener;
     int stop_event;
@@ -136,7 +136,8 @@ static int address_of(int directory, const char *name, struct sockaddr_un *ret_a
     return size > 0 && (size_t)size < sizeof ret_address->sun_path ? 0 : -ERR_NAME_TOO_LONG;
 }
 
-void env_control_write(struct env_control_connection *connection, const char *text, size_t size) {
+void control_socket_write(struct control_socket_connection *connection, const char *text,
+                          size_t size) {
     if (size == 0 || connection->broken) {
         return;
     }
@@ -147,33 +148,33 @@ void env_control_write(struct env_control_connection *connection, const char *te
 static size_t split_arguments(char *request, size_t size, char **arguments) {
     size_t count = 0;
 
-    for (size_t at = 0; at < size && count < ENV_CONTROL_ARGUMENTS_MAX;) {
+    for (size_t at = 0; at < size && count < CONTROL_SOCKET_ARGUMENTS_MAX;) {
         arguments[count++] = request + at;
         at += strlen(request + at) + 1;
     }
     return count;
 }
 
-bool env_control_is_gone(const struct env_control_connection *connection) {
+bool control_socket_is_gone(const struct control_socket_connection *connection) {
     struct pollfd event = {.fd = connection->socket, .events = POLLRDHUP};
 
     return connection->broken || poll(&event, 1, 0) > 0;
 }
 
-static int thread_enter(struct env_control_server *server) {
+static int thread_enter(struct control_socket_server *server) {
     return server->options.thread_enter ? server->options.thread_enter(server->options.context) : 0;
 }
 
-static void thread_leave(struct env_control_server *server) {
+static void thread_leave(struct control_socket_server *server) {
     if (server->options.thread_leave) {
         server->options.thread_leave(server->options.context);
     }
 }
 
 /* Frees the request and closes the socket. */
-static void answer(struct env_control_server *server, int socket, char *request, size_t size) {
-    struct env_control_connection connection = {.socket = socket};
-    char *arguments[ENV_CONTROL_ARGUMENTS_MAX];
+static void answer(struct control_socket_server *server, int socket, char *request, size_t size) {
+    struct control_socket_connection connection = {.socket = socket};
+    char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
     size_t count = split_arguments(request, size, arguments);
     int status = server->options.handle(server->options.context, &connection, count, arguments);
 
@@ -186,11 +187,11 @@ static void answer(struct env_control_server *server, int socket, char *request,
 
 /* The same, of one that cannot be handled. */
 static void answer_error(int socket, char *request, int error) {
-    struct env_control_connection connection = {.socket = socket};
+    struct control_socket_connection connection = {.socket = socket};
     char line[160];
     int size = snprintf(line, sizeof line, "%s\n", err_text(error));
 
-    env_control_write(&connection, line, (size_t)size);
+    control_socket_write(&connection, line, (size_t)size);
     if (!connection.broken) {
         (void)(send_number(socket, 0) && send_number(socket, 1));
     }
@@ -213,8 +214,8 @@ static void *answer_long(void *context) {
 }
 
 /* Joins those that have ended, or all. */
-static void longs_join(struct env_control_server *server, bool all) {
-    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+static void longs_join(struct control_socket_server *server, bool all) {
+    for (size_t i = 0; i < CONTROL_SOCKET_LONG_MAX; i++) {
         struct long_request *request = &server->longs[i];
 
         if (request->used && (all || atomic_load(&request->finished))) {
@@ -225,9 +226,9 @@ static void longs_join(struct env_control_server *server, bool all) {
 }
 
 /* False: no thread is left, so it is handled on the serving one. */
-static bool long_start(struct env_control_server *server, int socket, char *text, size_t size) {
+static bool long_start(struct control_socket_server *server, int socket, char *text, size_t size) {
     longs_join(server, false);
-    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+    for (size_t i = 0; i < CONTROL_SOCKET_LONG_MAX; i++) {
         struct long_request *request = &server->longs[i];
 
         if (!request->used) {
@@ -248,7 +249,7 @@ static bool long_start(struct env_control_server *server, int socket, char *text
 
 /* One that has begun to speak. A peer that sends half a request, or takes no answer, may not hold
  * up the others for long. */
-static void serve(struct env_control_server *server, int socket) {
+static void serve(struct control_socket_server *server, int socket) {
     const struct timeval patience = {.tv_sec = ANSWER_S_MAX};
     int64_t end_ms = now_ms() + REQUEST_MS_MAX;
     uint8_t number[4];
@@ -259,7 +260,7 @@ static void serve(struct env_control_server *server, int socket) {
     if (receive_until(socket, number, sizeof number, end_ms)) {
         size = load_le32(number);
     }
-    if (size > 0 && size <= ENV_CONTROL_REQUEST_BYTES_MAX) {
+    if (size > 0 && size <= CONTROL_SOCKET_REQUEST_BYTES_MAX) {
         request = calloc(1, size + 1);
     }
     if (!request || !receive_until(socket, request, size, end_ms)) {
@@ -273,11 +274,11 @@ static void serve(struct env_control_server *server, int socket) {
     }
 }
 
-static bool goes_on(struct env_control_server *server) {
+static bool goes_on(struct control_socket_server *server) {
     return server->options.go_on && server->options.go_on(server->options.context);
 }
 
-static int silent_remove(struct env_control_server *server, size_t index) {
+static int silent_remove(struct control_socket_server *server, size_t index) {
     int socket = server->silent[index];
 
     server->silent_count--;
@@ -288,7 +289,7 @@ static int silent_remove(struct env_control_server *server, size_t index) {
 
 /* Where there are too many, the one that has been silent longest goes. False: there is nothing left
  * to accept it with. */
-static bool accept_one(struct env_control_server *server) {
+static bool accept_one(struct control_socket_server *server) {
     int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (socket < 0) {
@@ -302,7 +303,7 @@ static bool accept_one(struct env_control_server *server) {
 }
 
 /* Each of events is of the silent connection of its index. */
-static void serve_speaking(struct env_control_server *server, const struct pollfd *events,
+static void serve_speaking(struct control_socket_server *server, const struct pollfd *events,
                            size_t count) {
     for (size_t i = count; i-- > 0;) {
         if (events[i].revents) {
@@ -311,14 +312,14 @@ static void serve_speaking(struct env_control_server *server, const struct pollf
     }
 }
 
-static int poll_ms(struct env_control_server *server, bool accepts) {
+static int poll_ms(struct control_socket_server *server, bool accepts) {
     int none = accepts ? -1 : ACCEPT_REST_MS;
 
     return goes_on(server) ? 0 : none;
 }
 
 static void *serve_all(void *context) {
-    struct env_control_server *server = context;
+    struct control_socket_server *server = context;
     struct pollfd events[2 + SILENT_MAX] = {{.fd = server->stop_event, .events = POLLIN},
                                             {.fd = server->listener, .events = POLLIN}};
 
@@ -353,7 +354,7 @@ static void *serve_all(void *context) {
     return NULL;
 }
 
-static void server_free(struct env_control_server *server) {
+static void server_free(struct control_socket_server *server) {
     if (server->listener >= 0) {
         (void)unlinkat(server->directory, server->name, 0);
         close(server->listener);
@@ -369,7 +370,7 @@ static void server_free(struct env_control_server *server) {
     free(server);
 }
 
-static int server_listen(struct env_control_server *server) {
+static int server_listen(struct control_socket_server *server) {
     struct sockaddr_un address;
     int r = address_of(server->directory, server->name, &address);
 
@@ -387,9 +388,9 @@ static int server_listen(struct env_control_server *server) {
     return 0;
 }
 
-int env_control_start(const struct env_control_options *options,
-                      struct env_control_server **ret_server) {
-    struct env_control_server *server = calloc(1, sizeof *server);
+int control_socket_start(const struct control_socket_options *options,
+                         struct control_socket_server **ret_server) {
+    struct control_socket_server *server = calloc(1, sizeof *server);
     int r = 0;
 
     if (!server) {
@@ -398,7 +399,7 @@ int env_control_start(const struct env_control_options *options,
     server->options = *options;
     server->listener = -1;
     sem_init(&server->entered, 0, 0);
-    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+    for (size_t i = 0; i < CONTROL_SOCKET_LONG_MAX; i++) {
         atomic_init(&server->longs[i].finished, true);
     }
     server->stop_event = eventfd(0, EFD_CLOEXEC);
@@ -430,15 +431,15 @@ int env_control_start(const struct env_control_options *options,
     return 0;
 }
 
-void env_control_wait_long(struct env_control_server *server) {
-    for (size_t i = 0; i < ENV_CONTROL_LONG_MAX; i++) {
+void control_socket_wait_long(struct control_socket_server *server) {
+    for (size_t i = 0; i < CONTROL_SOCKET_LONG_MAX; i++) {
         while (!atomic_load(&server->longs[i].finished)) {
             (void)poll(NULL, 0, LONG_POLL_MS);
         }
     }
 }
 
-void env_control_stop(struct env_control_server *server) {
+void control_socket_stop(struct control_socket_server *server) {
     uint64_t one = 1;
 
     if (!server) {
@@ -472,7 +473,7 @@ static int connect_to(const char *directory, const char *name, int *ret_socket) 
     return 0;
 }
 
-static int send_request(int fd, const struct env_control_request *request) {
+static int send_request(int fd, const struct control_socket_request *request) {
     size_t argument_count = request->argument_count;
     const char *const *arguments = request->arguments;
     size_t size = 0;
@@ -480,7 +481,7 @@ static int send_request(int fd, const struct env_control_request *request) {
     for (size_t i = 0; i < argument_count; i++) {
         size += strlen(arguments[i]) + 1;
     }
-    if (argument_count > ENV_CONTROL_ARGUMENTS_MAX || size > ENV_CONTROL_REQUEST_BYTES_MAX) {
+    if (argument_count > CONTROL_SOCKET_ARGUMENTS_MAX || size > CONTROL_SOCKET_REQUEST_BYTES_MAX) {
         return -ERR_INVALID;
     }
     bool sent = send_number(fd, (uint32_t)size);
@@ -490,7 +491,7 @@ static int send_request(int fd, const struct env_control_request *request) {
     return sent ? 0 : -ERR_CLOSED;
 }
 
-static int receive_answer(int fd, const struct env_control_request *request, int *ret_status) {
+static int receive_answer(int fd, const struct control_socket_request *request, int *ret_status) {
     char text[16384];
     uint32_t size;
     uint32_t status;
@@ -516,7 +517,7 @@ static int receive_answer(int fd, const struct env_control_request *request, int
     return -ERR_CLOSED;
 }
 
-int env_control_call(const struct env_control_request *request, int *ret_status) {
+int control_socket_call(const struct control_socket_request *request, int *ret_status) {
     int fd = -1;
     int r = connect_to(request->directory, request->name, &fd);
 

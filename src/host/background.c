@@ -1,0 +1,132 @@
+/* Going into the background: fork, and a pipe for the report. */
+#include "host/background.h"
+#include "env/errno_map.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct report {
+    int status;
+    char message[BACKGROUND_MESSAGE_BYTES];
+};
+
+/* What the caller's shell had open is not the child's: a pipe that it kept would never end. */
+static int others_close(int report_fd, int *ret_report_fd) {
+    int fd = 3;
+
+    if (report_fd != fd && dup3(report_fd, fd, O_CLOEXEC) < 0) {
+        return err_from_errno(errno);
+    }
+    *ret_report_fd = fd;
+    return close_range((unsigned)fd + 1, ~0U, 0) == 0 ? 0 : err_from_errno(errno);
+}
+
+/* The child's descriptors 0 to 2. A log that waits for a reader would hold up who writes it. */
+static int output_redirect(const char *log_path) {
+    struct stat status;
+
+    if (stat(log_path, &status) == 0 && S_ISFIFO(status.st_mode)) {
+        return -ERR_NOT_FILE;
+    }
+    int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int r = 0;
+
+    if (log_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 ||
+        dup2(log_fd, 2) < 0) {
+        r = err_from_errno(errno);
+    }
+    /* Below 3 they are what they should be already. */
+    if (log_fd > 2) {
+        close(log_fd);
+    }
+    if (null_fd > 2) {
+        close(null_fd);
+    }
+    return r;
+}
+
+static void parent_wait(struct background *background, int fd) {
+    struct report report;
+    size_t size = 0;
+    ssize_t got;
+
+    do {
+        got = read(fd, (char *)&report + size, sizeof report - size);
+        size += got > 0 ? (size_t)got : 0;
+    } while (size < sizeof report && (got > 0 || (got < 0 && errno == EINTR)));
+    close(fd);
+    background->is_parent = true;
+    background->report_fd = -1;
+    if (size < sizeof report) {
+        background->status = -1;
+        snprintf(background->message, sizeof background->message,
+                 "the process in the background ended before it was ready");
+        return;
+    }
+    background->status = report.status;
+    memcpy(background->message, report.message, sizeof report.message);
+    background->message[sizeof background->message - 1] = '\0';
+}
+
+int background_enter(struct background *background, const char *log_path) {
+    int ends[2];
+
+    memset(background, 0, sizeof *background);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return err_from_errno(errno);
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0) {
+        int r = err_from_errno(errno);
+
+        close(ends[0]);
+        close(ends[1]);
+        return r;
+    }
+    if (child > 0) {
+        close(ends[1]);
+        parent_wait(background, ends[0]);
+        return 0;
+    }
+    (void)setsid();
+    int r = others_close(ends[1], &background->report_fd);
+    if (!r) {
+        r = output_redirect(log_path);
+    }
+    if (!r && chdir("/") != 0) {
+        r = err_from_errno(errno);
+    }
+    if (r) {
+        char message[256];
+
+        background->report_fd = background->report_fd > 0 ? background->report_fd : ends[1];
+        snprintf(message, sizeof message, "%s: %s", log_path, err_text(r));
+        background_report(background, 1, message);
+        _exit(1);
+    }
+    return 0;
+}
+
+void background_report(struct background *background, int status, const char *message) {
+    struct report report = {.status = status};
+
+    if (background->report_fd <= 0) {
+        return;
+    }
+    snprintf(report.message, sizeof report.message, "%s", message);
+    /* Less than PIPE_BUF, so it goes at once or not at all; a parent that was killed misses it. */
+    static_assert(sizeof report <= 4096, "a report is one write");
+    (void)!write(background->report_fd, &report, sizeof report);
+    close(background->report_fd);
+    background->report_fd = -1;
+}

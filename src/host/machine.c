@@ -1,0 +1,79 @@
+/* Clock, processors, limits and threads: plain system calls. */
+#include "host/machine.h"
+#include "base/err.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+bool machine_is_terminal(FILE *file) {
+    return isatty(fileno(file)) == 1;
+}
+
+void machine_time_print(char ret_text[MACHINE_TIME_BYTES]) {
+    time_t now = time(NULL);
+    struct tm parts = {.tm_mday = 1};
+
+    (void)gmtime_r(&now, &parts);
+    (void)strftime(ret_text, MACHINE_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
+}
+
+uint64_t machine_descriptors_raise(void) {
+    struct rlimit limit = {.rlim_cur = UINT64_MAX};
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        rlim_t before = limit.rlim_cur;
+
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+    }
+    return limit.rlim_cur;
+}
+
+unsigned machine_processors(void) {
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count > 0 ? (unsigned)count : 1;
+}
+
+uint64_t machine_clock_ns(void) {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+struct machine_thread {
+    pthread_t thread;
+    bool started;
+    unsigned index;
+    void (*run)(void *context, unsigned index);
+    void *context;
+};
+
+static void *thread_main(void *context) {
+    struct machine_thread *thread = context;
+
+    thread->run(thread->context, thread->index);
+    return NULL;
+}
+
+int machine_threads(unsigned count, void (*run)(void *context, unsigned index), void *context) {
+    struct machine_thread *threads = calloc(count, sizeof *threads);
+    int r = threads ? 0 : -ERR_NO_MEMORY;
+
+    for (unsigned i = 0; r == 0 && i < count; i++) {
+        threads[i] = (struct machine_thread){.index = i, .run = run, .context = context};
+        threads[i].started =
+            pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]) == 0;
+        r = threads[i].started ? 0 : -ERR_BUSY;
+    }
+    for (unsigned i = 0; threads && i < count; i++) {
+        if (threads[i].started) {
+            pthread_join(threads[i].thread, NULL);
+        }
+    }
+    free(threads);
+    return r;
+}
