@@ -1,9 +1,10 @@
 /* The daemon's life: open, mount, serve, stop. */
 #include "cmd/daemon.h"
+#include "check/scrub.h"
 #include "cmd/control.h"
+#include "cmd/fsck_report.h"
 #include "cmd/local_cluster.h"
 #include "cmd/local_directory.h"
-#include "cmd/scrub.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
@@ -283,10 +284,9 @@ static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
 
 /* After an unclean end. False: it has to be done again after the next start. */
 static bool scrub(struct control *control) {
-    struct scrub scrub = {.cluster = control->cluster,
-                          .stopped = scrub_stopped,
-                          .context = control,
-                          .kept = scrub_kept};
+    const struct fsck_cluster cluster = fsck_cluster_of(control->cluster);
+    struct scrub scrub = {
+        .cluster = &cluster, .stopped = scrub_stopped, .context = control, .kept = scrub_kept};
     int r = scrub_run(&scrub);
 
     atomic_store(&control->checking, false);

@@ -103,7 +103,31 @@ static void tell_json_summary(const struct telling *telling, const struct fsck_c
          result < 0 ? "false" : "true", result == 0 && counts->problems == 0 ? "true" : "false");
 }
 
+static int cluster_sync(void *context) {
+    struct shoal_request sync = {.operation = SHOAL_SYNC};
+
+    return (int)shoal_run(local_cluster_client(context), &sync) < 0 ? -ERR_IO : 0;
+}
+
+static int cluster_ask(void *context, struct call *call) {
+    return local_cluster_ask(context, call);
+}
+
+static void cluster_rest(void *context) {
+    local_cluster_rest(context);
+}
+
+struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster) {
+    return (struct fsck_cluster){.env = local_cluster_env(cluster),
+                                 .map = local_cluster_map(cluster),
+                                 .sync = cluster_sync,
+                                 .ask = cluster_ask,
+                                 .rest = cluster_rest,
+                                 .context = cluster};
+}
+
 int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output) {
+    const struct fsck_cluster checked = fsck_cluster_of(cluster);
     struct telling telling = {.output = output};
     const struct fsck_report report = {.problem = tell_problem,
                                        .progress = tell_progress,
@@ -114,7 +138,7 @@ int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *out
     if (output->json) {
         tell(&telling, "{\n  \"problems\": [\n");
     }
-    int r = fsck_run_all(cluster, &report, output->with_data, &counts);
+    int r = fsck_run_all(&checked, &report, output->with_data, &counts);
     if (output->json) {
         tell_json_summary(&telling, &counts, r);
     } else if (r == 0) {

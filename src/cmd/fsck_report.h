@@ -3,7 +3,8 @@
  * Lines that begin with FSCK_NOTE or FSCK_ERROR are not the answer but about it: progress, and why
  * a check could not be finished. */
 #pragma once
-#include "cmd/fsck.h"
+#include "check/fsck.h"
+#include "cmd/local_cluster.h"
 
 enum {
     FSCK_NOTE = 1,
@@ -17,6 +18,9 @@ struct fsck_output {
     bool (*stopped)(void *context); /* the check shall end */
     void *context;
 };
+
+/* A cluster of this process as a check sees it. */
+struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster);
 
 /* Checks and tells; answers an exit status. */
 int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output);

@@ -1,23 +1,16 @@
-/* Checking a cluster that runs: every row of every target against the others, and stored blocks
- * against their checksums. Finds; changes nothing.
+/* What the files of fsck share, and scrub.
  *
  *     names    inodes, partitions, orphans, then entries, counted in a table; so many inodes at a
  *              time as fit it
  *     chunks   index rows of each OST in order, each file's against its inode
  *     blocks   bitmap, index, bitmap again: bits for a range of blocks at a time
- *     data     each block read from its disk
- *
- * The cluster is in use meanwhile, so nothing that seems wrong is a problem yet: it is looked at
- * again, until either it is right, or wrong in a way that no change can explain. What changes all
- * the while is counted as unsettled.
- *
- * Thread: one that has entered the cluster; it waits. Memory: FSCK_TABLE_BYTES for names and
- * FSCK_BITS_BYTES for blocks, however big the cluster is, and lists of FSCK_SUSPECTS_MAX. */
+ *     data     each block read from its disk */
 #pragma once
-#include "cmd/local_cluster.h"
+#include "check/fsck.h"
 #include "kv/kv_key.h"
 #include "meta/rows.h"
-#include "store/chunk.h"
+#include "store/store_format.h"
+#include <string.h>
 
 enum {
     FSCK_TABLE_BYTES = 64 << 20,
@@ -29,33 +22,20 @@ enum {
     FSCK_WHERE_BYTES = 1200,
 };
 
-struct fsck_report {
-    /* kind is one word, where names the place, meaning says what is wrong with it. */
-    void (*problem)(void *context, const char *kind, const char *where, const char *meaning);
-    void (*progress)(void *context, const char *line);
-    bool (*stopped)(void *context); /* the daemon shall end */
-    void *context;
-};
-
-struct fsck_counts {
-    uint64_t files; /* all that is no directory */
-    uint64_t directories;
-    uint64_t chunks;
-    uint64_t blocks;
-    uint64_t problems;
-    uint64_t unsettled; /* changed at each look */
-    uint64_t beyond;    /* files (for each OST) with data behind their ends */
+struct fsck_chunk {
+    struct ino ino;
+    uint32_t generation;
+    uint64_t chunk;
 };
 
 /* A chunk that seems to belong to nobody. */
 struct fsck_stray {
     uint32_t ost;
-    struct chunk_id id;
+    struct fsck_chunk id;
 };
 
 struct fsck {
-    struct local_cluster *cluster;
-    const struct cluster_map *map;
+    const struct fsck_cluster *cluster;
     const struct fsck_report *report;
     struct fsck_counts counts;
     char stage[64];      /* what is being checked */
@@ -68,15 +48,8 @@ struct fsck {
     uint32_t stray_count;
 };
 
-/* with_data: reads every stored block. 0 when all has been looked at, whatever was found;
- * -ERR_CLOSED when told to stop; errors of the targets. ret_counts is filled as far as it went. */
-MUST_CHECK int fsck_run_all(struct local_cluster *cluster, const struct fsck_report *report,
-                            bool with_data, struct fsck_counts *ret_counts);
-
-/* The rest is shared by the files of fsck, and scrub. */
-
 /* NULL: no memory. free takes NULL. */
-struct fsck *fsck_new(struct local_cluster *cluster, const struct fsck_report *report);
+struct fsck *fsck_new(const struct fsck_cluster *cluster, const struct fsck_report *report);
 void fsck_free(struct fsck *fsck);
 
 struct fsck_row {
@@ -95,13 +68,19 @@ struct fsck_list {
     struct bytes rest;
 };
 
-static inline struct target_id fsck_mdt(void) {
-    return (struct target_id){LOCAL_MDT_ID};
+/* The map has one metadata target, and a chain of its own for each OST. */
+static inline struct target_id fsck_mdt(const struct fsck *fsck) {
+    return fsck->cluster->map->groups[0].members[0];
 }
-static inline struct target_id fsck_ost(uint32_t index) {
-    return (struct target_id){LOCAL_OST_ID_FIRST + index};
+static inline struct target_id fsck_ost(const struct fsck *fsck, uint32_t index) {
+    return fsck->cluster->map->chains[index].members[0];
+}
+static inline uint32_t fsck_ost_count(const struct fsck *fsck) {
+    return fsck->cluster->map->chain_count;
 }
 
+/* Asks with fsck->call; -ERR_CLOSED when told to stop. */
+MUST_CHECK int fsck_ask(struct fsck *fsck);
 void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id target,
                      uint32_t what);
 /* Rows from the key on. */
@@ -133,6 +112,18 @@ MUST_CHECK int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray
 MUST_CHECK int fsck_blocks(struct fsck *fsck, uint32_t ost);
 MUST_CHECK int fsck_data(struct fsck *fsck, uint32_t ost);
 
+/* Answers for an inode's row that is gone or makes no sense, which is told where it is read. */
+static inline bool fsck_is_row_error(int r) {
+    return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT;
+}
+
+/* A whole row of blocks, whatever its length in the store. */
+static inline struct store_segment fsck_segment(struct bytes value) {
+    struct store_segment segment = {0};
+
+    memcpy(&segment, value.data, MIN(value.size, sizeof segment));
+    return segment;
+}
 static inline uint64_t chunk_of(const struct kv_key_fields *fields) {
     return fields->index >> STORE_INDEX_BITS;
 }

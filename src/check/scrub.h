@@ -10,15 +10,15 @@
  * Chunks that the queue is about to delete are left to it. An inode of any other number was lost in
  * another way, and its chunks may be all that is left of a file: they are named, and stay.
  *
- * Thread: one that has entered the cluster; it waits, and is the only one that checks. Memory: as
- * for a check, while it runs. */
+ * Thread: the caller's, which waits, and is the only one that checks. Memory: as for a check, while
+ * it runs. */
 #pragma once
-#include "cmd/fsck.h"
+#include "check/fsck.h"
 
 enum { SCRUB_NAMED_MAX = 16 /* lines about chunks that stay */ };
 
 struct scrub {
-    struct local_cluster *cluster;
+    const struct fsck_cluster *cluster;
     bool (*stopped)(void *context);
     void *context;
     void (*kept)(void *context, uint64_t ino, uint32_t ost); /* SCRUB_NAMED_MAX times at most */

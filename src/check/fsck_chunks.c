@@ -4,7 +4,7 @@
  * Chunks come before their inode knows of them (a file that moves to chunks: its M row is there as
  * long as they may become the file's) and go after it (the queue of orders). So what seems stray is
  * kept, and judged when all else is done. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { STRAY_WAIT_MS = 3000 };
 struct walk {
     struct fsck *fsck;
     uint32_t ost;
-    struct chunk_id id; /* of the rows at hand */
+    struct fsck_chunk id; /* of the rows at hand */
     bool has_head;
     uint32_t head_blocks;
     uint32_t blocks; /* named by segments */
@@ -28,17 +28,17 @@ struct walk {
     struct inode_row inode;
 };
 
-static struct chunk_id id_of(const struct kv_key *key) {
+static struct fsck_chunk id_of(const struct kv_key *key) {
     struct kv_key_fields fields = kv_key_split(key);
 
-    return (struct chunk_id){{fields.id}, fields.generation, chunk_of(&fields)};
+    return (struct fsck_chunk){{fields.id}, fields.generation, chunk_of(&fields)};
 }
 
-static bool id_is(const struct chunk_id *a, const struct chunk_id *b) {
+static bool id_is(const struct fsck_chunk *a, const struct fsck_chunk *b) {
     return a->ino.value == b->ino.value && a->generation == b->generation && a->chunk == b->chunk;
 }
 
-static const char *where_chunk(struct fsck *fsck, uint32_t ost, const struct chunk_id *id,
+static const char *where_chunk(struct fsck *fsck, uint32_t ost, const struct fsck_chunk *id,
                                char where[FSCK_WHERE_BYTES]) {
     char file[FSCK_WHERE_BYTES];
     int size =
@@ -49,12 +49,23 @@ static const char *where_chunk(struct fsck *fsck, uint32_t ost, const struct chu
     return where;
 }
 
-/* A whole row of blocks, whatever its length in the store. */
-static struct store_segment segment_of(struct bytes value) {
-    struct store_segment segment = {0};
+static struct kv_key head_key(const struct fsck_chunk *id) {
+    return kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT,
+                                              .slot = store_bucket(id->ino),
+                                              .type = STORE_ROW_CHUNK,
+                                              .id = id->ino.value,
+                                              .generation = id->generation,
+                                              .index = id->chunk << STORE_INDEX_BITS});
+}
 
-    memcpy(&segment, value.data, MIN(value.size, sizeof segment));
-    return segment;
+static bool head_get(struct bytes value, struct store_head *ret_head) {
+    if (value.size != sizeof *ret_head) {
+        return false;
+    }
+    memcpy(ret_head, value.data, sizeof *ret_head);
+    return ret_head->format == STORE_FORMAT &&
+           ret_head->chunk_bytes <= (uint32_t)STORE_CHUNK_BLOCKS_MAX * BLOCK_BYTES &&
+           ret_head->length <= ret_head->chunk_bytes && ret_head->reserved_too == 0;
 }
 
 static void row_add(struct walk *walk, const struct fsck_row *row) {
@@ -63,20 +74,20 @@ static void row_add(struct walk *walk, const struct fsck_row *row) {
     if (chunk_row_of(&fields) == 0) {
         struct store_head head;
 
-        walk->has_head = chunk_head_check(row->value, &head) == 0;
+        walk->has_head = head_get(row->value, &head);
         walk->head_blocks = walk->has_head ? head.block_count : 0;
         walk->chunk_bytes = walk->has_head ? head.chunk_bytes : 0;
         walk->length = walk->has_head ? head.length : 0;
         walk->truncate_seq = walk->has_head ? head.truncate_seq : 0;
         return;
     }
-    struct store_segment segment = segment_of(row->value);
+    struct store_segment segment = fsck_segment(row->value);
     for (size_t i = 0; i < BLOCKS_PER_SEGMENT; i++) {
         walk->blocks += store_entry_block(&segment.entries[i]) != 0;
     }
 }
 
-static void walk_begin(struct walk *walk, const struct chunk_id *id) {
+static void walk_begin(struct walk *walk, const struct fsck_chunk *id) {
     walk->id = *id;
     walk->has_head = false;
     walk->head_blocks = 0;
@@ -85,18 +96,18 @@ static void walk_begin(struct walk *walk, const struct chunk_id *id) {
 }
 
 /* All rows of one chunk as they are at one time: they fit one answer. */
-static int chunk_load(struct walk *walk, const struct chunk_id *id, bool *ret_found) {
-    struct kv_key from = chunk_head_key(id);
+static int chunk_load(struct walk *walk, const struct fsck_chunk *id, bool *ret_found) {
+    struct kv_key from = head_key(id);
     struct fsck_list list;
     struct fsck_row row;
     int r;
 
     walk_begin(walk, id);
     *ret_found = false;
-    fsck_list_begin(&list, walk->fsck, fsck_ost(walk->ost), FSCK_CHUNKS);
+    fsck_list_begin(&list, walk->fsck, fsck_ost(walk->fsck, walk->ost), FSCK_CHUNKS);
     fsck_list_from(&list, &from);
     while ((r = fsck_list_next(&list, &row)) == 0) {
-        struct chunk_id got = id_of(&row.key);
+        struct fsck_chunk got = id_of(&row.key);
 
         if (!id_is(&got, id)) {
             return 0;
@@ -133,7 +144,7 @@ static int chunk_recheck(const struct walk *from) {
 }
 
 /* NULL when the inode has this chunk, and here. */
-static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const struct chunk_id *id,
+static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const struct fsck_chunk *id,
                                 int inode_result, const struct inode_row *inode) {
     if (inode_result < 0) {
         return inode_result == -ERR_NOT_FOUND ? "its inode does not exist" : NULL;
@@ -145,18 +156,14 @@ static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const str
         return "its file has chunks of another generation";
     }
     struct layout layout = inode_layout(inode);
-    uint32_t chain_id = layout_chain(&layout, &fsck->map->pool, id->chunk);
-    const struct map_chain *chain = cluster_map_chain(fsck->map, chain_id);
+    uint32_t chain_id = layout_chain(&layout, &fsck->cluster->map->pool, id->chunk);
+    const struct map_chain *chain = cluster_map_chain(fsck->cluster->map, chain_id);
     for (uint32_t i = 0; chain && i < chain->member_count; i++) {
-        if (chain->members[i].value == fsck_ost(ost).value) {
+        if (chain->members[i].value == fsck_ost(fsck, ost).value) {
             return NULL;
         }
     }
     return "the layout of its file has it elsewhere";
-}
-
-static bool is_row_error(int r) {
-    return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT;
 }
 
 static bool is_beyond(const struct walk *walk, const struct inode_row *inode) {
@@ -172,7 +179,7 @@ static int is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
     struct fsck_list list;
     struct fsck_row row;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_WRITERS);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_WRITERS);
     fsck_list_from(&list, &from);
     int r = fsck_list_next(&list, &row);
     *ret_written = r == 0 && kv_key_split(&row.key).id == ino;
@@ -192,7 +199,7 @@ static int size_recheck(struct walk *walk) {
     }
     r = fsck_inode_get(walk->fsck, walk->id.ino.value, &inode);
     walk->fsck->counts.beyond += r == 0 && is_beyond(walk, &inode);
-    return is_row_error(r) ? 0 : r;
+    return fsck_is_row_error(r) ? 0 : r;
 }
 
 static int owner_check(struct walk *walk) {
@@ -203,7 +210,7 @@ static int owner_check(struct walk *walk) {
         walk->ino = ino;
         walk->stray_generation = 0;
         walk->is_long = false;
-        if (walk->ino_result < 0 && !is_row_error(walk->ino_result)) {
+        if (walk->ino_result < 0 && !fsck_is_row_error(walk->ino_result)) {
             return walk->ino_result;
         }
     }
@@ -222,12 +229,7 @@ static int owner_check(struct walk *walk) {
 
 /* Answers use the list's memory, so the walk goes on with a list of its own behind the chunk. */
 static int chunk_end(struct walk *walk, struct fsck_list *list) {
-    struct kv_key_fields next = {.space = KV_SPACE_SLOT,
-                                 .slot = store_bucket(walk->id.ino),
-                                 .type = STORE_ROW_CHUNK,
-                                 .id = walk->id.ino.value,
-                                 .generation = walk->id.generation,
-                                 .index = (walk->id.chunk + 1) << STORE_INDEX_BITS};
+    const struct fsck_chunk next = {walk->id.ino, walk->id.generation, walk->id.chunk + 1};
 
     walk->fsck->counts.chunks++;
     walk->fsck->counts.blocks += walk->blocks;
@@ -241,7 +243,7 @@ static int chunk_end(struct walk *walk, struct fsck_list *list) {
         walk->is_long = true;
         r = size_recheck(walk);
     }
-    struct kv_key from = kv_key_make(next);
+    struct kv_key from = head_key(&next);
     fsck_list_from(list, &from);
     return r < 0 ? r : 1;
 }
@@ -253,9 +255,9 @@ int fsck_chunks(struct fsck *fsck, uint32_t ost) {
     bool inside = false;
     int r;
 
-    fsck_list_begin(&list, fsck, fsck_ost(ost), FSCK_CHUNKS);
+    fsck_list_begin(&list, fsck, fsck_ost(fsck, ost), FSCK_CHUNKS);
     while ((r = fsck_list_next(&list, &row)) == 0) {
-        struct chunk_id id = id_of(&row.key);
+        struct fsck_chunk id = id_of(&row.key);
 
         if (inside && !id_is(&id, &walk.id)) {
             inside = false;
@@ -280,13 +282,13 @@ int fsck_chunks(struct fsck *fsck, uint32_t ost) {
 }
 
 /* Whether somebody moves the inode's bytes to chunks of this generation. */
-static int is_moving(struct fsck *fsck, const struct chunk_id *id, bool *ret_moving) {
+static int is_moving(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_moving) {
     struct kv_key from = key_owner(ROW_MOVE, id->ino.value, id->generation, 0);
     const struct order_row *order;
     struct fsck_list list;
     struct fsck_row row;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_MOVES);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_MOVES);
     fsck_list_from(&list, &from);
     int r = fsck_list_next(&list, &row);
     struct kv_key_fields fields = r == 0 ? kv_key_split(&row.key) : (struct kv_key_fields){0};
@@ -296,14 +298,14 @@ static int is_moving(struct fsck *fsck, const struct chunk_id *id, bool *ret_mov
 }
 
 /* Whether an order to delete these chunks is in the queue. */
-static int is_queued(struct fsck *fsck, const struct chunk_id *id, bool *ret_queued) {
+static int is_queued(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_queued) {
     const struct order_row *order;
     struct fsck_list list;
     struct fsck_row row;
     int r;
 
     *ret_queued = false;
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_QUEUE);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_QUEUE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         if (kv_key_split(&row.key).index == id->ino.value &&
             order_row_check(row.value, &order) == 0 && order->kind == ORDER_DELETE &&
@@ -330,7 +332,7 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
         return r;
     }
     r = fsck_inode_get(fsck, stray->id.ino.value, &inode);
-    if (r < 0 && !is_row_error(r)) {
+    if (r < 0 && !fsck_is_row_error(r)) {
         return r;
     }
     *ret_reason = stray_reason(fsck, stray->ost, &stray->id, r, &inode);
@@ -338,7 +340,9 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
         return 0;
     }
     r = is_queued(fsck, &stray->id, &queued);
-    r = r < 0 || queued ? r : chunk_load(&walk, &stray->id, &found);
+    if (r == 0 && !queued) {
+        r = chunk_load(&walk, &stray->id, &found);
+    }
     if (queued || !found) {
         *ret_reason = NULL;
     }
@@ -346,7 +350,7 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
 }
 
 int fsck_strays(struct fsck *fsck) {
-    struct env *env = local_cluster_env(fsck->cluster);
+    struct env *env = fsck->cluster->env;
     uint64_t deadline_ns = env_now_ns(env) + STRAY_WAIT_MS * NS_PER_MS;
     uint32_t at = 0;
 
@@ -364,7 +368,7 @@ int fsck_strays(struct fsck *fsck) {
         }
         bool waits = reason && env_now_ns(env) < deadline_ns;
         if (waits) {
-            local_cluster_rest(fsck->cluster);
+            fsck->cluster->rest(fsck->cluster->context);
         } else if (reason) {
             fsck_problem(fsck, "orphan-chunk", where_chunk(fsck, stray->ost, &stray->id, where),
                          "%s: its blocks are lost space", reason);

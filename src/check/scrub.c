@@ -1,5 +1,6 @@
 /* The rounds, and the orders to delete. */
-#include "cmd/scrub.h"
+#include "check/scrub.h"
+#include "check/fsck_internal.h"
 #include <string.h>
 
 static void ignore_problem(void *context, const char *kind, const char *where,
@@ -28,14 +29,11 @@ static int chunks_delete(struct fsck *fsck, const struct fsck_stray *stray) {
     bool end = false;
 
     while (!end) {
-        if (fsck->report->stopped(fsck->report->context)) {
-            return -ERR_CLOSED;
-        }
-        *call =
-            (struct call){.header = {.opcode = OP_CHUNK_DELETE,
-                                     .log = cluster_map_log_of(fsck->map, fsck_ost(stray->ost))},
-                          .request.chunk_delete = {stray->id.ino, stray->id.generation, resume}};
-        int r = local_cluster_ask(fsck->cluster, call);
+        *call = (struct call){
+            .header = {.opcode = OP_CHUNK_DELETE,
+                       .log = cluster_map_log_of(fsck->cluster->map, fsck_ost(fsck, stray->ost))},
+            .request.chunk_delete = {stray->id.ino, stray->id.generation, resume}};
+        int r = fsck_ask(fsck);
         if (r < 0) {
             return r;
         }
@@ -76,13 +74,13 @@ static int stray_remove(struct scrub *scrub, struct fsck *fsck, const struct fsc
 }
 
 /* Whether power loss took all that was known of it. */
-static int lost_find(struct fsck *fsck, const struct chunk_id *id, bool *ret_lost) {
+static int lost_find(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_lost) {
     struct fsck_list list;
     struct fsck_row found;
     int r;
 
     *ret_lost = false;
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_LOST);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_LOST);
     while ((r = fsck_list_next(&list, &found)) == 0) {
         const struct lost_row *row;
 
@@ -127,7 +125,7 @@ static int round_all(struct scrub *scrub, struct fsck *fsck) {
         removed_before = scrub->removed;
         fsck->stray_count = 0;
         scrub->kept_count = 0;
-        for (uint32_t i = 0; r == 0 && i < local_cluster_config(fsck->cluster)->ost_count; i++) {
+        for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
             r = fsck_chunks(fsck, i);
         }
         for (uint32_t i = 0; r == 0 && i < fsck->stray_count; i++) {

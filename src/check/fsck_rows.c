@@ -1,5 +1,5 @@
 /* Asking targets for rows: lists, and single rows as they are now. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include "store/fsck_format.h"
 #include <string.h>
 
@@ -7,18 +7,21 @@ static bool is_meta(uint32_t what) {
     return what != FSCK_CHUNKS && what != FSCK_BLOCKS && what != FSCK_DATA;
 }
 
+int fsck_ask(struct fsck *fsck) {
+    return fsck->report->stopped(fsck->report->context)
+               ? -ERR_CLOSED
+               : fsck->cluster->ask(fsck->cluster->context, &fsck->call);
+}
+
 static int ask(struct fsck *fsck, struct target_id target, const struct fsck_list_request *request,
                struct buffer *rows, bool *ret_end) {
     struct call *call = &fsck->call;
 
-    if (fsck->report->stopped(fsck->report->context)) {
-        return -ERR_CLOSED;
-    }
     *call = (struct call){
-        .header = {.opcode = OP_FSCK_LIST, .log = cluster_map_log_of(fsck->map, target)},
+        .header = {.opcode = OP_FSCK_LIST, .log = cluster_map_log_of(fsck->cluster->map, target)},
         .request.fsck_list = *request,
         .bulk_in = {.data = rows->data, .capacity = rows->capacity}};
-    int r = local_cluster_ask(fsck->cluster, call);
+    int r = fsck_ask(fsck);
     if (r == 0) {
         rows->size = call->bulk_in.size;
         *ret_end = call->reply.fsck_list.end;
@@ -138,8 +141,10 @@ int fsck_inode_get(struct fsck *fsck, uint64_t ino, struct inode_row *ret_row) {
     const struct inode_row *row;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(), FSCK_INODES, &key, &value);
-    r = r < 0 ? r : inode_row_check(value, &row);
+    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_INODES, &key, &value);
+    if (r == 0) {
+        r = inode_row_check(value, &row);
+    }
     if (r == 0) {
         *ret_row = *row;
     }

@@ -1,6 +1,6 @@
 /* Stored blocks against their checksums, read from the disk by the OST. A block that does not match
  * is looked at again, as long as the index gives it another content meanwhile. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,10 @@
 static int segment_get(struct fsck *fsck, uint32_t ost, const struct kv_key *key,
                        struct store_segment *ret_segment) {
     struct bytes value;
-    int r = fsck_row_get(fsck, fsck_ost(ost), FSCK_CHUNKS, key, &value);
+    int r = fsck_row_get(fsck, fsck_ost(fsck, ost), FSCK_CHUNKS, key, &value);
 
     if (r == 0) {
-        *ret_segment = (struct store_segment){0};
-        memcpy(ret_segment, value.data, MIN(value.size, sizeof *ret_segment));
+        *ret_segment = fsck_segment(value);
     }
     return r;
 }
@@ -35,7 +34,7 @@ static void report_block(struct fsck *fsck, uint32_t ost, const struct kv_key *k
 /* What one look at a segment found: bits of blocks that don't match. */
 static int look(struct fsck *fsck, uint32_t ost, const struct kv_key *key, uint16_t *ret_mask) {
     struct bytes value;
-    int r = fsck_row_get(fsck, fsck_ost(ost), FSCK_DATA, key, &value);
+    int r = fsck_row_get(fsck, fsck_ost(fsck, ost), FSCK_DATA, key, &value);
 
     if (r == 0) {
         *ret_mask = value.size >= sizeof *ret_mask ? load_le16(value.data) : 0;
@@ -51,8 +50,12 @@ static int segment_recheck(struct fsck *fsck, uint32_t ost, const struct kv_key 
         bool moved = false;
 
         int r = segment_get(fsck, ost, key, &before);
-        r = r < 0 ? r : look(fsck, ost, key, &mask);
-        r = r < 0 ? r : segment_get(fsck, ost, key, &after);
+        if (r == 0) {
+            r = look(fsck, ost, key, &mask);
+        }
+        if (r == 0) {
+            r = segment_get(fsck, ost, key, &after);
+        }
         if (r < 0 || mask == 0) {
             return r == -ERR_NOT_FOUND ? 0 : r;
         }
@@ -80,7 +83,7 @@ int fsck_data(struct fsck *fsck, uint32_t ost) {
     struct fsck_row row;
     int r;
 
-    fsck_list_begin(&list, fsck, fsck_ost(ost), FSCK_DATA);
+    fsck_list_begin(&list, fsck, fsck_ost(fsck, ost), FSCK_DATA);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         struct kv_key key = row.key;
 

@@ -1,5 +1,5 @@
 /* Names: the passes over inodes, partitions, orphans and entries. */
-#include "cmd/fsck_names.h"
+#include "check/fsck_names.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int for_rows(struct fsck_names *names, uint32_t what, row_fn *each) {
     struct fsck_row row;
     int r;
 
-    fsck_list_begin(&list, names->fsck, fsck_mdt(), what);
+    fsck_list_begin(&list, names->fsck, fsck_mdt(names->fsck), what);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         r = each(names, &row);
         if (r < 0) {
@@ -35,7 +35,7 @@ static int for_rows(struct fsck_names *names, uint32_t what, row_fn *each) {
 static int row_is_there(struct fsck *fsck, uint32_t what, const struct kv_key *key,
                         bool *ret_there) {
     struct bytes value;
-    int r = fsck_row_get(fsck, fsck_mdt(), what, key, &value);
+    int r = fsck_row_get(fsck, fsck_mdt(fsck), what, key, &value);
 
     if (r == 0 || r == -ERR_NOT_FOUND) {
         *ret_there = r == 0;
@@ -178,8 +178,10 @@ static int entry_recheck(struct fsck *fsck, const struct entry *entry, uint64_t 
     if (r < 0 || !left) {
         return r;
     }
-    r = fsck_row_get(fsck, fsck_mdt(), FSCK_DENTRIES, &entry->key, &value);
-    r = r < 0 ? r : dentry_row_check(value, &dentry);
+    r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_DENTRIES, &entry->key, &value);
+    if (r == 0) {
+        r = dentry_row_check(value, &dentry);
+    }
     if (r < 0) {
         return r == -ERR_NOT_FOUND ? 0 : r;
     }
@@ -245,8 +247,12 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     if (names_nothing || in_nothing) {
         struct entry entry = entry_of(&row->key, dentry);
 
-        r = names_nothing ? entry_recheck(names->fsck, &entry, entry.ino) : 0;
-        r = r == 0 && in_nothing ? entry_recheck(names->fsck, &entry, in) : r;
+        if (names_nothing) {
+            r = entry_recheck(names->fsck, &entry, entry.ino);
+        }
+        if (r == 0 && in_nothing) {
+            r = entry_recheck(names->fsck, &entry, in);
+        }
     }
     return r;
 }
@@ -254,8 +260,12 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
 static int pass(struct fsck_names *names) {
     int r = for_rows(names, FSCK_PARTITIONS, take_partition);
 
-    r = r < 0 ? r : for_rows(names, FSCK_ORPHANS, take_orphan);
-    r = r < 0 ? r : for_rows(names, FSCK_DENTRIES, take_dentry);
+    if (r == 0) {
+        r = for_rows(names, FSCK_ORPHANS, take_orphan);
+    }
+    if (r == 0) {
+        r = for_rows(names, FSCK_DENTRIES, take_dentry);
+    }
     return r < 0 ? r : fsck_names_judge(names);
 }
 
@@ -270,8 +280,10 @@ static int pass_again(struct fsck_names *names) {
         struct kv_key key = key_inode((struct ino){names->later[i]});
         struct fsck_row row = {.key = key};
 
-        int r = fsck_row_get(names->fsck, fsck_mdt(), FSCK_INODES, &key, &row.value);
-        r = r < 0 ? r : take_inode(names, &row);
+        int r = fsck_row_get(names->fsck, fsck_mdt(names->fsck), FSCK_INODES, &key, &row.value);
+        if (r == 0) {
+            r = take_inode(names, &row);
+        }
         if (r < 0 && r != -ERR_NOT_FOUND) {
             return r;
         }
@@ -288,7 +300,9 @@ static int passes(struct fsck_names *names) {
     for (; r == 0 && names->part < names->parts; names->part++) {
         fsck_table_clear(&names->table);
         r = for_rows(names, FSCK_INODES, take_inode);
-        r = r < 0 ? r : pass(names);
+        if (r == 0) {
+            r = pass(names);
+        }
     }
     for (int i = 0; r == 0 && names->later_count > 0 && i < FSCK_LOOKS_MAX; i++) {
         r = pass_again(names);

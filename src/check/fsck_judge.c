@@ -1,5 +1,5 @@
 /* Names: whether what a pass has counted for an inode is right. */
-#include "cmd/fsck_names.h"
+#include "check/fsck_names.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ static void look_later(struct fsck_names *names, uint64_t ino) {
 
 /* Rows that are gone need no judgement, and those that make no sense were told of when read. */
 static int told(int r) {
-    return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT ? 0 : r;
+    return fsck_is_row_error(r) ? 0 : r;
 }
 
 static bool is_directory(const struct fsck_node *node) {
@@ -83,8 +83,10 @@ static int partition_get(struct fsck *fsck, uint64_t ino, struct partition_row *
     const struct partition_row *row;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(), FSCK_PARTITIONS, &key, &value);
-    r = r < 0 ? r : partition_row_check(value, &row);
+    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_PARTITIONS, &key, &value);
+    if (r == 0) {
+        r = partition_row_check(value, &row);
+    }
     if (r == 0) {
         *ret_row = *row;
     }
@@ -102,7 +104,7 @@ static int entries_count(struct fsck *fsck, uint64_t ino, uint64_t *ret_files,
 
     *ret_files = 0;
     *ret_directories = 0;
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_DENTRIES);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_DENTRIES);
     fsck_list_from(&list, &from);
     while ((r = fsck_list_next(&list, &row)) == 0 && kv_key_split(&row.key).id == ino) {
         if (dentry_row_check(row.value, &dentry) < 0 || dentry->flags & DENTRY_HOLE) {
@@ -145,8 +147,12 @@ static int judge_counts(struct fsck_names *names, const struct fsck_node *node) 
                          "the row that counts its entries is missing");
             return 0;
         }
-        r = r < 0 ? r : entries_count(fsck, node->ino, &files, &directories);
-        r = r < 0 ? r : partition_get(fsck, node->ino, &after);
+        if (r == 0) {
+            r = entries_count(fsck, node->ino, &files, &directories);
+        }
+        if (r == 0) {
+            r = partition_get(fsck, node->ino, &after);
+        }
         if (r < 0) {
             return told(r);
         }
@@ -229,7 +235,9 @@ int fsck_names_judge(struct fsck_names *names) {
         r = judge_links(names, node);
         if (r == 0 && is_directory(node) && !names->again) {
             r = judge_counts(names, node);
-            r = r < 0 ? r : judge_root(names, node);
+            if (r == 0) {
+                r = judge_root(names, node);
+            }
         }
     }
     return r;

@@ -1,5 +1,5 @@
 /* Open addressing, at most three quarters full. */
-#include "cmd/fsck_table.h"
+#include "check/fsck_table.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * A block is suspect when used (at both times) and not named, named and not used (at both), or
  * named twice. Blocks move while one looks: only what is suspect at every look is a problem, and
  * blocks that are named have to be so, by the same rows, before and after. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int read_bitmap(struct window *window, uint8_t *bits) {
     int r;
 
     memset(bits, 0, window->count / 8);
-    fsck_list_begin(&list, window->fsck, fsck_ost(window->ost), FSCK_BLOCKS);
+    fsck_list_begin(&list, window->fsck, fsck_ost(window->fsck, window->ost), FSCK_BLOCKS);
     fsck_list_from(&list, &from);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         uint64_t at = kv_key_split(&row.key).index * STORE_BITMAP_BITS - window->first;
@@ -118,15 +118,14 @@ static int read_index(struct window *window) {
     for (uint32_t i = 0; i < window->suspect_count; i++) {
         window->suspects[i].name_count = 0;
     }
-    fsck_list_begin(&list, window->fsck, fsck_ost(window->ost), FSCK_CHUNKS);
+    fsck_list_begin(&list, window->fsck, fsck_ost(window->fsck, window->ost), FSCK_CHUNKS);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         struct kv_key_fields fields = kv_key_split(&row.key);
-        struct store_segment segment = {0};
 
         if (chunk_row_of(&fields) == 0) {
             continue;
         }
-        memcpy(&segment, row.value.data, MIN(row.value.size, sizeof segment));
+        struct store_segment segment = fsck_segment(row.value);
         for (size_t i = 0; i < BLOCKS_PER_SEGMENT; i++) {
             uint64_t block = store_entry_block(&segment.entries[i]);
 
@@ -158,7 +157,9 @@ static enum suspicion suspicion_of(const struct window *window, uint64_t at) {
 static int look(struct window *window) {
     int r = read_bitmap(window, window->used_before);
 
-    r = r < 0 ? r : read_index(window);
+    if (r == 0) {
+        r = read_index(window);
+    }
     return r < 0 ? r : read_bitmap(window, window->used_after);
 }
 
@@ -194,13 +195,14 @@ static void suspects_keep(struct window *window) {
 
 static int row_names(struct window *window, const struct kv_key *key, uint64_t block,
                      bool *ret_names) {
-    struct store_segment segment = {0};
     struct bytes value;
-    int r = fsck_row_get(window->fsck, fsck_ost(window->ost), FSCK_CHUNKS, key, &value);
+    int r =
+        fsck_row_get(window->fsck, fsck_ost(window->fsck, window->ost), FSCK_CHUNKS, key, &value);
 
     *ret_names = false;
     if (r == 0) {
-        memcpy(&segment, value.data, MIN(value.size, sizeof segment));
+        struct store_segment segment = fsck_segment(value);
+
         for (size_t i = 0; i < BLOCKS_PER_SEGMENT; i++) {
             *ret_names = *ret_names || store_entry_block(&segment.entries[i]) == block;
         }
@@ -212,7 +214,8 @@ static int is_used(struct window *window, uint64_t block, bool *ret_used) {
     struct kv_key key = store_owner_key(STORE_ROW_BITMAP, 0, block / STORE_BITMAP_BITS);
     struct store_bitmap bitmap = {0};
     struct bytes value;
-    int r = fsck_row_get(window->fsck, fsck_ost(window->ost), FSCK_BLOCKS, &key, &value);
+    int r =
+        fsck_row_get(window->fsck, fsck_ost(window->fsck, window->ost), FSCK_BLOCKS, &key, &value);
 
     if (r == 0) {
         memcpy(&bitmap, value.data, MIN(value.size, sizeof bitmap));
@@ -238,7 +241,9 @@ static int suspect_confirm(struct window *window, const struct suspect *suspect,
         r = same ? 0 : row_names(window, &suspect->names[1], suspect->block, &other);
         other = other || same;
     }
-    r = r < 0 ? r : row_names(window, &suspect->names[0], suspect->block, &after);
+    if (r == 0) {
+        r = row_names(window, &suspect->names[0], suspect->block, &after);
+    }
     *ret_wrong = before && other && after;
     return r;
 }
@@ -317,8 +322,9 @@ static int window_check(struct window *window) {
 /* How many blocks the data file may have; it may be larger than the setting allows by now. */
 static int file_blocks_ask(struct fsck *fsck, uint32_t ost, uint64_t *ret_blocks) {
     fsck->call = (struct call){
-        .header = {.opcode = OP_STATFS, .log = cluster_map_log_of(fsck->map, fsck_ost(ost))}};
-    int r = local_cluster_ask(fsck->cluster, &fsck->call);
+        .header = {.opcode = OP_STATFS,
+                   .log = cluster_map_log_of(fsck->cluster->map, fsck_ost(fsck, ost))}};
+    int r = fsck_ask(fsck);
 
     if (r == 0) {
         *ret_blocks = fsck->call.reply.statfs.bytes_total / BLOCK_BYTES;

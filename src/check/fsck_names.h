@@ -4,8 +4,8 @@
  * Rows of inodes, partitions and orphans are read first and entries last, so an inode is judged by
  * its epoch: if its row has not changed since, then neither have its names. */
 #pragma once
-#include "cmd/fsck.h"
-#include "cmd/fsck_table.h"
+#include "check/fsck_internal.h"
+#include "check/fsck_table.h"
 
 struct fsck_names {
     struct fsck *fsck;

@@ -1,11 +1,7 @@
 /* Bytes of small files: each row's inode keeps its data so. One walk asks for each inode once. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
-
-static bool is_row_error(int r) {
-    return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT;
-}
 
 static void report(struct fsck *fsck, const struct kv_key *key, const char *meaning) {
     struct kv_key_fields fields = kv_key_split(key);
@@ -40,9 +36,9 @@ static int row_recheck(struct fsck *fsck, const struct kv_key *key) {
         int seen = fsck_inode_get(fsck, ino.value, &before);
         const char *reason = reason_of(seen, &before);
         if (!reason) {
-            return is_row_error(seen) ? 0 : seen;
+            return fsck_is_row_error(seen) ? 0 : seen;
         }
-        int r = fsck_row_get(fsck, fsck_mdt(), FSCK_INLINE, key, &value);
+        int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_INLINE, key, &value);
         if (r < 0) {
             return r == -ERR_NOT_FOUND ? 0 : r;
         }
@@ -74,7 +70,7 @@ static int row_check(struct fsck *fsck, const struct fsck_row *row, uint64_t *kn
     if (reason_of(r, &inode)) {
         return row_recheck(fsck, &key);
     }
-    return is_row_error(r) ? 0 : r;
+    return fsck_is_row_error(r) ? 0 : r;
 }
 
 int fsck_inline(struct fsck *fsck) {
@@ -83,7 +79,7 @@ int fsck_inline(struct fsck *fsck) {
     uint64_t known = 0;
     int r;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(), FSCK_INLINE);
+    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_INLINE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         r = row_check(fsck, &row, &known);
         if (r < 0) {

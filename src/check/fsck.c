@@ -1,5 +1,5 @@
 /* The order of a check, and how its findings are told. */
-#include "cmd/fsck.h"
+#include "check/fsck_internal.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,8 +27,10 @@ static int name_prepend(struct fsck *fsck, const struct inode_row *inode, uint64
     const struct dentry_row *dentry;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(), FSCK_DENTRIES, &key, &value);
-    r = r < 0 ? r : dentry_row_check(value, &dentry);
+    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_DENTRIES, &key, &value);
+    if (r == 0) {
+        r = dentry_row_check(value, &dentry);
+    }
     if (r < 0) {
         return r;
     }
@@ -52,7 +54,9 @@ const char *fsck_where_ino(struct fsck *fsck, uint64_t ino, char where[FSCK_WHER
         struct inode_row row;
 
         r = fsck_inode_get(fsck, step, &row);
-        r = r < 0 ? r : name_prepend(fsck, &row, step, path, &at);
+        if (r == 0) {
+            r = name_prepend(fsck, &row, step, path, &at);
+        }
         step = r < 0 ? step : row.parent;
     }
     if (r == 0 && step == INO_ROOT.value) {
@@ -72,7 +76,7 @@ static void stage_begin(struct fsck *fsck, const char *what, uint32_t ost) {
     }
     snprintf(fsck->stage, sizeof fsck->stage, "checking %s of %s", what, place);
     fsck->stage_rows = 0;
-    fsck->told_at_ns = env_now_ns(local_cluster_env(fsck->cluster));
+    fsck->told_at_ns = env_now_ns(fsck->cluster->env);
     fsck->report->progress(fsck->report->context, fsck->stage);
 }
 
@@ -82,7 +86,7 @@ void fsck_progress(struct fsck *fsck) {
     if (++fsck->stage_rows % PROGRESS_ROWS != 0) {
         return;
     }
-    uint64_t now_ns = env_now_ns(local_cluster_env(fsck->cluster));
+    uint64_t now_ns = env_now_ns(fsck->cluster->env);
     if (now_ns - fsck->told_at_ns < NS_PER_S) {
         return;
     }
@@ -117,28 +121,26 @@ static int run_mdt(struct fsck *fsck) {
 }
 
 static int run(struct fsck *fsck, bool with_data) {
-    struct shoal_request sync = {.operation = SHOAL_SYNC};
-
     if (fsck->report->stopped(fsck->report->context)) {
         return -ERR_CLOSED;
     }
-    /* What only the ring has is brought to where the checks look. */
-    int r = (int)shoal_run(local_cluster_client(fsck->cluster), &sync) < 0 ? -ERR_IO : 0;
-    r = r < 0 ? r : run_mdt(fsck);
-    for (uint32_t i = 0; r == 0 && i < local_cluster_config(fsck->cluster)->ost_count; i++) {
+    int r = fsck->cluster->sync(fsck->cluster->context);
+    if (r == 0) {
+        r = run_mdt(fsck);
+    }
+    for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
         r = run_ost(fsck, i, with_data);
     }
     return r < 0 ? r : fsck_strays(fsck);
 }
 
-struct fsck *fsck_new(struct local_cluster *cluster, const struct fsck_report *report) {
+struct fsck *fsck_new(const struct fsck_cluster *cluster, const struct fsck_report *report) {
     struct fsck *fsck = calloc(1, sizeof *fsck);
 
     if (!fsck) {
         return NULL;
     }
     fsck->cluster = cluster;
-    fsck->map = local_cluster_map(cluster);
     fsck->report = report;
     fsck->list_memory = malloc(FSCK_LIST_BYTES);
     fsck->strays = calloc(FSCK_SUSPECTS_MAX, sizeof *fsck->strays);
@@ -157,8 +159,8 @@ void fsck_free(struct fsck *fsck) {
     }
 }
 
-int fsck_run_all(struct local_cluster *cluster, const struct fsck_report *report, bool with_data,
-                 struct fsck_counts *ret_counts) {
+int fsck_run_all(const struct fsck_cluster *cluster, const struct fsck_report *report,
+                 bool with_data, struct fsck_counts *ret_counts) {
     struct fsck *fsck = fsck_new(cluster, report);
 
     *ret_counts = (struct fsck_counts){0};
