@@ -1,5 +1,5 @@
 /* bench: workloads of training runs on any directory, through the kernel or through libshoal. */
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 #include "cmd/find.h"
 #include "host/plain_file.h"
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* bench --native: the workload runs in the daemon, on its own client.
  *
  *     arguments   bench, the absolute path, then the words of the user */
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 #include "cmd/control.h"
 #include "cmd/verb.h"
 #include "host/machine.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <unistd.h>
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 #include "local_place.h"
 
 struct place {

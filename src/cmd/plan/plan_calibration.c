@@ -1,7 +1,7 @@
 /* Benchmarks as costs. */
-#include "cmd/plan_calibration.h"
+#include "cmd/plan/plan_calibration.h"
 #include "base/err.h"
-#include "cmd/plan_files.h"
+#include "cmd/plan/plan_files.h"
 #include "host/machine.h"
 #include <jansson.h>
 #include <math.h>
@@ -120,7 +120,9 @@ static int set_costs(struct data *data, const struct costs *costs) {
                 ? set_cost(data, names[i], UNIT_SECONDS, costs->cores / costs->rates[i])
                 : 0;
     }
-    r = r < 0 ? r : set_transfer(data, &costs->read, costs->cores);
+    if (r == 0) {
+        r = set_transfer(data, &costs->read, costs->cores);
+    }
     return r < 0 ? r : set_transfer(data, &costs->write, costs->cores);
 }
 
@@ -136,7 +138,9 @@ static int load_one(const char *path, struct costs *costs, struct plan_problem *
     json_t *rows = json_loads(text, 0, NULL);
     r = json_is_array(rows) && json_array_size(rows) > 0 ? 0 : -ERR_MALFORMED;
     json_array_foreach(rows, index, row) {
-        r = r < 0 ? r : take_row(row, costs);
+        if (r == 0) {
+            r = take_row(row, costs);
+        }
     }
     if (r < 0) {
         plan_complain(problem,

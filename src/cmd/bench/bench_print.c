@@ -1,5 +1,5 @@
 /* Rows of a benchmark as a table or as JSON. */
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Data files and scenarios of `shoal plan`. */
-#include "cmd/plan_files.h"
+#include "cmd/plan/plan_files.h"
 #include "base/err.h"
 #include "host/plain_file.h"
 #include <ini.h>
@@ -45,7 +45,6 @@ static int take_line(void *context, const char *section, const char *key, const 
     if (r == 0) {
         r = data_set(reader->data, section, key, value);
     }
-
     if (r == 0) {
         return 1;
     }
@@ -156,7 +155,9 @@ int plan_files_read(const char *path, char **ret_text, struct plan_problem *prob
         r = plain_file_read(fd, text, PLAN_FILE_BYTES_MAX + 1, 0, &size);
         int closed = plain_file_close(fd);
 
-        r = r < 0 ? r : closed;
+        if (r == 0) {
+            r = closed;
+        }
     }
     if (r == 0 && size > PLAN_FILE_BYTES_MAX) {
         r = -ERR_FILE_TOO_BIG;

@@ -1,5 +1,5 @@
 /* A workload's files through the kernel: a mount of ours, or anybody else's. */
-#include "cmd/bench_files.h"
+#include "cmd/bench/bench_files.h"
 
 static int host_enter(void *context) {
     (void)context;

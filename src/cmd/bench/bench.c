@@ -1,5 +1,5 @@
 /* Runs the phases of a benchmark: shares indices out to threads, times them, adds them up. */
-#include "cmd/bench_internal.h"
+#include "cmd/bench/bench_internal.h"
 #include "host/machine.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* `shoal plan run`: one question, one answer. */
 #pragma once
-#include "cmd/plan_words.h"
+#include "cmd/plan/plan_words.h"
 
 /* What run exits with when something is short, or worse. */
 enum { EXIT_SHORT = 3 };

@@ -16,7 +16,7 @@ def name_of(path):
 
 def main(paths):
     rows = []
-    print('/* Made by embed.py. */\n#include "cmd/plan_files.h"\n')
+    print('/* Made by embed.py. */\n#include "cmd/plan/plan_files.h"\n')
     for index, path in enumerate(paths):
         with open(path, "rb") as file:
             data = file.read()

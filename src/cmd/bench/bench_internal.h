@@ -1,7 +1,7 @@
 /* What the phases of a benchmark share with the engine that runs them (bench.c). */
 #pragma once
 #include "base/prng.h"
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 
 enum {
     BENCH_BLOCK_BYTES = 1 << 20,

@@ -1,5 +1,5 @@
 /* The words of `shoal plan`: nouns, flags, options with values. */
-#include "cmd/plan_words.h"
+#include "cmd/plan/plan_words.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A workload's files through libshoal's path layer, in the process that has the client. */
-#include "cmd/bench_files.h"
+#include "cmd/bench/bench_files.h"
 #include "env/errno_map.h"
 #include <shoal/path.h>
 

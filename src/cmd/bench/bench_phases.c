@@ -1,5 +1,5 @@
 /* The operations of each phase of a benchmark. */
-#include "cmd/bench_internal.h"
+#include "cmd/bench/bench_internal.h"
 #include "host/machine.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The planner's page over HTTP, and as a file. */
 #pragma once
-#include "cmd/plan_words.h"
+#include "cmd/plan/plan_words.h"
 
 /* --serve ADDR:PORT, localhost:PORT, [ADDR]:PORT, or PORT alone, which is on 127.0.0.1; port 0: any
  * that is free. Prints the address, serves until SIGINT, SIGTERM or SIGHUP. --html writes the page

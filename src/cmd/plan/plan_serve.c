@@ -1,7 +1,7 @@
 /* The planner's page, served or written to a file. */
-#include "cmd/plan_serve.h"
+#include "cmd/plan/plan_serve.h"
 #include "base/err.h"
-#include "cmd/plan_files.h"
+#include "cmd/plan/plan_files.h"
 #include "host/http.h"
 #include "host/plain_file.h"
 #include "host/process.h"
@@ -89,7 +89,9 @@ static int check_scenario(const struct plan_words_given *words, struct plan_prob
     if (r == 0 && words->from) {
         r = plan_files_load(words->from, &asked, problem);
     }
-    r = r < 0 ? r : answer_settings(&data, &asked, &settings, problem);
+    if (r == 0) {
+        r = answer_settings(&data, &asked, &settings, problem);
+    }
     if (r == 0) {
         r = scenario_run(&scenario, &data, &settings, problem);
         if (r == 0) {
@@ -119,7 +121,9 @@ static int make_page(const struct plan_words_given *words, struct text *page,
     }
     at += strlen(place) - strlen("null<");
     int r = check_scenario(words, problem);
-    r = r < 0 ? r : add_given(words, &given, problem);
+    if (r == 0) {
+        r = add_given(words, &given, problem);
+    }
     if (r == 0) {
         text_add(page, "%.*s", (int)(at - text), text);
         add_escaped(page, given.data);
@@ -195,7 +199,9 @@ static int write_page(const char *path, bool force, const struct text *page,
         r = plain_file_write(fd, page->data, page->size, 0);
         int closed = plain_file_close(fd);
 
-        r = r < 0 ? r : closed;
+        if (r == 0) {
+            r = closed;
+        }
         if (r < 0 && plain_file_unlink(path) < 0) {
             plan_complain(problem, "%s cannot be written, and a part of it stays: %s", path,
                           err_text(r));

@@ -1,7 +1,7 @@
 /* `shoal plan run`: its words become rows, the planner answers. */
-#include "cmd/plan_run.h"
+#include "cmd/plan/plan_run.h"
 #include "base/err.h"
-#include "cmd/plan_files.h"
+#include "cmd/plan/plan_files.h"
 #include "planner/answer.h"
 #include "planner/report.h"
 #include <stdio.h>
@@ -44,7 +44,9 @@ static int check_value(const char *word, const char *name, const char *value,
 
         if (input) {
             r = plan_init(&plan, plan_models[i]);
-            r = r < 0 ? r : plan_set(&plan, input, word, value, problem);
+            if (r == 0) {
+                r = plan_set(&plan, input, word, value, problem);
+            }
             plan_deinit(&plan);
         }
     }

@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/histogram.h"
 #include "base/types.h"
-#include "cmd/bench_files.h"
+#include "cmd/bench/bench_files.h"
 
 enum { BENCH_PATH_BYTES = 4096, BENCH_THREADS_MAX = 1024, BENCH_PHASES_MAX = 8 };
 

@@ -1,5 +1,5 @@
 /* The words of `shoal bench`: KIND PATH [--option value]... */
-#include "cmd/bench.h"
+#include "cmd/bench/bench.h"
 #include "cmd/verb.h"
 #include <stdarg.h>
 #include <stdio.h>
