@@ -2,7 +2,7 @@
  * from shoal_submit to done. Prints a line of JSON for each. Takes a directory for the cluster.
  *
  * Best of several rounds, as the machine has other things to do. */
-#include "cmd/local_cluster.h"
+#include "node/local_cluster.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "host/control_socket.h"
 #include "host/machine.h"
 #include "host/process.h"
+#include "node/local_directory.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -87,7 +88,7 @@ static int check(const struct verb *verb, const struct words *words, const char 
     }
     const struct control_socket_request request = {
         .directory = directory,
-        .name = DAEMON_CONTROL_NAME,
+        .name = LOCAL_CONTROL_NAME,
         .argument_count = count,
         .arguments = arguments,
         .output = show,

@@ -1,11 +1,12 @@
 /* up, down, umount, version: a cluster's life on this machine. */
-#include "cmd/config.h"
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "env/env_linux.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
 #include "host/process.h"
+#include "node/config.h"
+#include "node/local_directory.h"
 #include <shoal/shoal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         process_signals_block();
         return daemon_run(options);
     }
-    snprintf(log_path, sizeof log_path, "%s/" DAEMON_LOG_NAME, options->directory);
+    snprintf(log_path, sizeof log_path, "%s/" LOCAL_LOG_NAME, options->directory);
     r = background_enter(&background, log_path);
     if (r < 0) {
         return verb_fail(verb, "the daemon cannot be started: %s", err_text(r));
@@ -181,7 +182,7 @@ static int wait_for_end(const struct verb *verb, const char *directory) {
     env_linux_free(env);
     return r == -ERR_NOT_FOUND ? EXIT_OK
                                : verb_fail(verb, "process %d still runs after %d s: see %s/%s",
-                                           holder, DOWN_WAIT_S, directory, DAEMON_LOG_NAME);
+                                           holder, DOWN_WAIT_S, directory, LOCAL_LOG_NAME);
 }
 
 static int run_down(const struct verb *verb, int argc, char **argv) {

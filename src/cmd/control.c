@@ -2,6 +2,7 @@
 #include "cmd/control.h"
 #include "cmd/daemon.h"
 #include "cmd/verb.h"
+#include "node/local_directory.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +171,7 @@ static int control_down(struct control *control, struct control_socket_connectio
                       "%s stopped with an error: %s; what was acknowledged is kept for the next "
                       "start, %s/%s tells more\n",
                       control->directory, control_stop_text(control->stop_result),
-                      control->directory, DAEMON_LOG_NAME);
+                      control->directory, LOCAL_LOG_NAME);
         return EXIT_FAILED;
     }
     return EXIT_OK;
@@ -236,7 +237,7 @@ static void thread_leave(void *context) {
 int control_start(struct control *control, char problem[512]) {
     const struct control_socket_options options = {
         .directory = control->directory,
-        .name = DAEMON_CONTROL_NAME,
+        .name = LOCAL_CONTROL_NAME,
         .handle = handle,
         .is_long = is_long,
         .thread_enter = thread_enter,
@@ -247,7 +248,7 @@ int control_start(struct control *control, char problem[512]) {
     int r = control_socket_start(&options, &control->server);
 
     if (r < 0) {
-        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, DAEMON_CONTROL_NAME,
+        snprintf(problem, 512, "%s/%s cannot be made: %s", control->directory, LOCAL_CONTROL_NAME,
                  err_text(r));
     }
     return r;

@@ -1,8 +1,8 @@
 /* The daemon's side of the control socket: a table of verbs, each answering text. */
 #pragma once
-#include "cmd/local_cluster.h"
 #include "front/fuse/fuse.h"
 #include "host/control_socket.h"
+#include "node/local_cluster.h"
 #include <jansson.h>
 #include <stdatomic.h>
 

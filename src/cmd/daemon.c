@@ -3,14 +3,14 @@
 #include "check/scrub.h"
 #include "cmd/control.h"
 #include "cmd/fsck_report.h"
-#include "cmd/local_cluster.h"
-#include "cmd/local_directory.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
 #include "host/machine.h"
 #include "host/plain_file.h"
 #include "host/process.h"
+#include "node/local_cluster.h"
+#include "node/local_directory.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

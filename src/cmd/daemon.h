@@ -4,8 +4,6 @@
 #include "base/types.h"
 #include "host/background.h"
 
-#define DAEMON_CONTROL_NAME "control.sock"
-#define DAEMON_LOG_NAME "shoal.log"
 /* One file for each daemon of this machine, named by its process id: its directory. */
 #define DAEMON_REGISTRY "/run/shoal"
 

@@ -1,14 +1,15 @@
 /* Finding clusters: the registry lists the daemons of this machine, each knows its mount. */
 #include "cmd/find.h"
-#include "cmd/config.h"
 #include "cmd/daemon.h"
-#include "cmd/local_mark.h"
 #include "env/env_linux.h"
 #include "front/fuse/fuse.h"
 #include "host/control_socket.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
 #include "host/process.h"
+#include "node/config.h"
+#include "node/local_directory.h"
+#include "node/local_mark.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
     struct text text = {NULL, 0};
     const struct control_socket_request request = {
         .directory = directory,
-        .name = DAEMON_CONTROL_NAME,
+        .name = LOCAL_CONTROL_NAME,
         .argument_count = argument_count,
         .arguments = arguments,
         .output = collect,
@@ -110,7 +111,7 @@ static void note_denied(struct search *search, int r) {
 static int ask_mount_point(const char *directory, struct text *ret_text) {
     const char *const arguments[] = {"mount-point"};
     const struct control_socket_request request = {.directory = directory,
-                                                   .name = DAEMON_CONTROL_NAME,
+                                                   .name = LOCAL_CONTROL_NAME,
                                                    .argument_count = 1,
                                                    .arguments = arguments,
                                                    .silence_ms_max = SILENCE_MS,

@@ -4,7 +4,7 @@
  * a check could not be finished. */
 #pragma once
 #include "check/fsck.h"
-#include "cmd/local_cluster.h"
+#include "node/local_cluster.h"
 
 enum {
     FSCK_NOTE = 1,

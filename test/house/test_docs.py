@@ -190,7 +190,7 @@ class Lines(unittest.TestCase):
 
 class Configuration(unittest.TestCase):
     def setUp(self):
-        self.text = text_of("src/cmd/config.c")
+        self.text = text_of("src/node/config.c")
         self.rows = rows_of(f"{REFERENCE}/configuration.md")
         row = r"(?:SIZE|LIMIT)_ROW\(\s*(\w+), ([^,]+), ([^,]+), ([^,]+),\s+\""
         self.sizes = re.findall(row, self.text)

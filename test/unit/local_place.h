@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "cmd/local_cluster.h"
+#include "node/local_cluster.h"
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,12 @@
 /* Refusals come before the first change. A new directory is locked, then looked at again, then
  * marked: of two that start at the same time one formats, and what a start that was cut left there
  * (`lock`, a half written marker) makes it no foreign one. */
-#include "cmd/local_directory.h"
-#include "cmd/daemon.h"
-#include "cmd/local_cluster.h"
-#include "cmd/local_targets.h"
+#include "node/local_directory.h"
 #include "host/control_socket.h"
 #include "host/machine.h"
 #include "host/process.h"
+#include "node/local_cluster.h"
+#include "node/local_targets.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static bool is_nothing(const struct folder_entry *entry) {
     if (strcmp(entry->name, CONFIG_NAME FOLDER_FILE_NEW_SUFFIX) == 0) {
         return entry->kind == FOLDER_KIND_FILE;
     }
-    return strcmp(entry->name, "lost+found") == 0 || strcmp(entry->name, DAEMON_LOG_NAME) == 0;
+    return strcmp(entry->name, "lost+found") == 0 || strcmp(entry->name, LOCAL_LOG_NAME) == 0;
 }
 
 static int see(void *context, const struct folder_entry *entry) {
@@ -225,7 +224,7 @@ static void note_place(void *context, const char *text, size_t size) {
 static bool daemon_answers(const char *directory, struct place *ret_place) {
     const char *const arguments[] = {"mount-point"};
     const struct control_socket_request request = {.directory = directory,
-                                                   .name = DAEMON_CONTROL_NAME,
+                                                   .name = LOCAL_CONTROL_NAME,
                                                    .argument_count = 1,
                                                    .arguments = arguments,
                                                    .silence_ms_max = 1000,
@@ -313,7 +312,9 @@ static int check_targets(struct env *env, const char *directory, const struct co
     char detail[256];
     int r = made ? local_targets_check(env, config, detail) : 0;
 
-    r = r < 0 ? r : check_descriptors(config, detail);
+    if (r == 0) {
+        r = check_descriptors(config, detail);
+    }
     if (r == 0) {
         r = local_targets_check_rings(
             env, config,
@@ -345,12 +346,16 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         say_in_use(options->directory, holder, place.text, problem);
         r = -ERR_IN_USE;
     }
-    r = r < 0 ? r : check_lock(env, options->directory, problem);
+    if (r == 0) {
+        r = check_lock(env, options->directory, problem);
+    }
     if (r == 0) {
         r = seen.config ? read_config(env, options->directory, &config, problem)
                         : plan(env, options, &config, problem);
     }
-    r = r == 0 && seen.config ? check_asked(options, &config, problem) : r;
+    if (r == 0 && seen.config) {
+        r = check_asked(options, &config, problem);
+    }
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);
     }
@@ -422,11 +427,17 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
     struct seen seen;
     int r = look(env, options->directory, &seen, problem);
 
-    r = r < 0 ? r : take_lock(env, options->directory, ret_lock, problem);
-    r = r < 0 ? r : look(env, options->directory, &seen, problem);
+    if (r == 0) {
+        r = take_lock(env, options->directory, ret_lock, problem);
+    }
+    if (r == 0) {
+        r = look(env, options->directory, &seen, problem);
+    }
     if (r == 0 && !seen.config) {
         r = plan(env, options, &planned, problem);
-        r = r < 0 ? r : format(env, &planned, problem);
+        if (r == 0) {
+            r = format(env, &planned, problem);
+        }
     }
     return r < 0 ? r : read_config(env, options->directory, ret_config, problem);
 }

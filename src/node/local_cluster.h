@@ -7,12 +7,12 @@
  * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
 #pragma once
 #include "client/client.h"
-#include "cmd/config.h"
-#include "cmd/local_targets.h"
 #include "env/env_linux.h"
 #include "layout/cluster_map.h"
 #include "manager/manager.h"
 #include "meta/group.h"
+#include "node/config.h"
+#include "node/local_targets.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
 #include "store/ost.h"

@@ -1,9 +1,9 @@
 /* Putting a cluster together in one process, and taking it apart. */
-#include "cmd/local_cluster.h"
-#include "cmd/local_directory.h"
-#include "cmd/local_internal.h"
+#include "node/local_cluster.h"
 #include "env/env_fault.h"
 #include "host/folder.h"
+#include "node/local_directory.h"
+#include "node/local_internal.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,9 @@ int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
 static int any_failure(struct local_cluster *cluster) {
     int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
 
-    r = r < 0 ? r : local_cluster_failure(cluster, LOCAL_MDT_ID);
+    if (r == 0) {
+        r = local_cluster_failure(cluster, LOCAL_MDT_ID);
+    }
     for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
         r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
     }
@@ -166,12 +168,24 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
     int r = transport_inproc_new(CONFIG_OSTS_MAX + 4, &cluster->transport);
 
-    r = r < 0 ? r : make_map(cluster);
-    r = r < 0 ? r : make_rpc(cluster, &cluster->manager_rpc);
-    r = r < 0 ? r : make_rpc(cluster, &cluster->group_rpc);
-    r = r < 0 ? r : make_rpc(cluster, &cluster->client_rpc);
-    r = r < 0 ? r : make_rpc(cluster, &cluster->asker_rpc);
-    r = r < 0 ? r : local_targets_open(cluster, problem);
+    if (r == 0) {
+        r = make_map(cluster);
+    }
+    if (r == 0) {
+        r = make_rpc(cluster, &cluster->manager_rpc);
+    }
+    if (r == 0) {
+        r = make_rpc(cluster, &cluster->group_rpc);
+    }
+    if (r == 0) {
+        r = make_rpc(cluster, &cluster->client_rpc);
+    }
+    if (r == 0) {
+        r = make_rpc(cluster, &cluster->asker_rpc);
+    }
+    if (r == 0) {
+        r = local_targets_open(cluster, problem);
+    }
     return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
@@ -234,9 +248,15 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     if (r < 0) {
         snprintf(detail, sizeof detail, "%s cannot be read: %s", LOCAL_MARK_NAME, err_text(r));
     }
-    r = r < 0 ? r : open_targets(cluster, detail);
-    r = r < 0 ? r : open_client(cluster, options->origin);
-    r = r < 0 ? r : start_serving(cluster);
+    if (r == 0) {
+        r = open_targets(cluster, detail);
+    }
+    if (r == 0) {
+        r = open_client(cluster, options->origin);
+    }
+    if (r == 0) {
+        r = start_serving(cluster);
+    }
     if (r == 0) {
         r = local_mark_serving(cluster->env, &cluster->mark);
         snprintf(detail, sizeof detail, "%s cannot be written: %s", LOCAL_MARK_NAME, err_text(r));

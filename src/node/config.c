@@ -1,5 +1,5 @@
 /* shoal.conf, an INI file read by inih. */
-#include "cmd/config.h"
+#include "node/config.h"
 #include <ini.h>
 #include <inttypes.h>
 #include <stdio.h>

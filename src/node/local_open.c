@@ -5,10 +5,10 @@
  * A target that reads a cold base has I/O under way when it is open. That belongs to the thread
  * that opened it, which stays until it has ended, but looks at it only once all targets can be
  * called: its completion runs the target's step. */
-#include "cmd/local_internal.h"
 #include "env/env_crew.h"
 #include "host/machine.h"
 #include "kv/kv_lmdb.h"
+#include "node/local_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

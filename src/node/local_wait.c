@@ -1,5 +1,5 @@
 /* The contract is in local_wait.h. */
-#include "cmd/local_wait.h"
+#include "node/local_wait.h"
 #include "base/types.h"
 #include "rpc/worker.h"
 

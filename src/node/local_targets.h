@@ -2,8 +2,8 @@
  * are open for the first time. From then on a target that is missing is a loss, and no new one is
  * made in its place. */
 #pragma once
-#include "cmd/config.h"
 #include "env/env.h"
+#include "node/config.h"
 
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
 enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };

@@ -1,5 +1,5 @@
 /* Looking for what was made, without opening it. */
-#include "cmd/local_targets.h"
+#include "node/local_targets.h"
 #include "env/env_linux.h"
 #include "host/folder.h"
 #include "kv/disk_log.h"
@@ -77,14 +77,18 @@ static int check_target(struct env *env, const struct config *config, const char
     if (r == -ERR_NOT_FOUND) {
         return refuse_missing(path, r, problem);
     }
-    r = r < 0 ? r : check_file(env, target, KV_LMDB_NAME, problem);
+    if (r == 0) {
+        r = check_file(env, target, KV_LMDB_NAME, problem);
+    }
     return r == 0 && id >= LOCAL_OST_ID_FIRST ? check_file(env, target, "data", problem) : r;
 }
 
 static int check_all(struct env *env, const struct config *config, char problem[256]) {
     int r = check_target(env, config, "manager", LOCAL_MANAGER_ID, problem);
 
-    r = r < 0 ? r : check_target(env, config, "mdt0", LOCAL_MDT_ID, problem);
+    if (r == 0) {
+        r = check_target(env, config, "mdt0", LOCAL_MDT_ID, problem);
+    }
     for (uint32_t i = 0; i < config->ost_count && r == 0; i++) {
         char target[16];
 

@@ -1,5 +1,5 @@
 /* The contract is in local_mark.h. */
-#include "cmd/local_mark.h"
+#include "node/local_mark.h"
 #include "host/folder.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* What the files of a cluster in one process share. */
 #pragma once
-#include "cmd/local_cluster.h"
-#include "cmd/local_mark.h"
-#include "cmd/local_wait.h"
+#include "node/local_cluster.h"
+#include "node/local_mark.h"
+#include "node/local_wait.h"
 #include <stdatomic.h>
 
 struct env_crew;

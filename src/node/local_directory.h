@@ -1,7 +1,11 @@
 /* The directory of a cluster on this machine: is it ours, is it free, is there room. */
 #pragma once
-#include "cmd/config.h"
 #include "host/folder.h"
+#include "node/config.h"
+
+/* What its daemon makes there. */
+#define LOCAL_CONTROL_NAME "control.sock"
+#define LOCAL_LOG_NAME "shoal.log"
 
 struct local_cluster_options;
 
