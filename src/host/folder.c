@@ -2,6 +2,7 @@
 #include "host/folder.h"
 #include "env/env_linux.h"
 #include "env/errno_map.h"
+#include "host/plain_file.h"
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -22,23 +23,6 @@ struct folder_lock {
     bool held;
 };
 
-static int all_written(int fd, const void *data, size_t size_bytes) {
-    const uint8_t *from = data;
-
-    while (size_bytes > 0) {
-        ssize_t wrote = write(fd, from, size_bytes);
-
-        if (wrote < 0 && errno != EINTR) {
-            return err_from_errno(errno);
-        }
-        if (wrote > 0) {
-            from += wrote;
-            size_bytes -= (size_t)wrote;
-        }
-    }
-    return 0;
-}
-
 /* Always the same number of bytes, overwritten in place: a full disk doesn't stop a start. Empty
  * lines fill it up, which a shell's $(cat lock) leaves out. */
 static int lock_sign(const struct folder_lock *lock) {
@@ -46,7 +30,7 @@ static int lock_sign(const struct folder_lock *lock) {
     int size = snprintf(text, sizeof text, "%d", getpid());
 
     memset(text + size, '\n', sizeof text - (size_t)size);
-    return all_written(lock->fd, text, FOLDER_LOCK_BYTES);
+    return plain_file_write(lock->fd, text, FOLDER_LOCK_BYTES, 0);
 }
 
 /* Empty again: whoever tried and gave up has changed nothing. */
@@ -193,7 +177,7 @@ static int new_file_written(int root_fd, const char *path, const void *data, siz
     if (fd < 0) {
         return err_from_errno(errno);
     }
-    r = all_written(fd, data, size_bytes);
+    r = plain_file_write(fd, data, size_bytes, 0);
     if (!r && fsync(fd) != 0) {
         r = err_from_errno(errno);
     }
@@ -252,17 +236,23 @@ static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+static int directory_open(int parent_fd, const char *name, int flags, DIR **ret_directory) {
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+
+    *ret_directory = fd < 0 ? NULL : fdopendir(fd);
+    int r = *ret_directory ? 0 : err_from_errno(errno);
+    if (r < 0 && fd >= 0) {
+        close(fd);
+    }
+    return r;
+}
+
 int folder_list(struct env *env, const char *path,
                 int (*each)(void *context, const struct folder_entry *entry), void *context) {
-    int fd = openat(env_linux_root(env), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    int r = 0;
+    DIR *directory;
+    int r = directory_open(env_linux_root(env), path, 0, &directory);
 
-    if (!directory) {
-        r = err_from_errno(errno);
-        if (fd >= 0) {
-            close(fd);
-        }
+    if (r < 0) {
         return r;
     }
     while (!r) {
@@ -276,7 +266,7 @@ int folder_list(struct env *env, const char *path,
         }
         /* One that has gone meanwhile is not there. */
         if (is_dots(found->d_name) ||
-            fstatat(fd, found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            fstatat(dirfd(directory), found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
         struct folder_entry entry = {found->d_name, kind_of(status.st_mode), 0};
@@ -306,15 +296,10 @@ static int tree_remove_at(int parent_fd, const char *name, unsigned depth) {
 }
 
 static int tree_empty(int parent_fd, const char *name, unsigned depth) {
-    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    int r = 0;
+    DIR *directory;
+    int r = directory_open(parent_fd, name, O_NOFOLLOW, &directory);
 
-    if (!directory) {
-        r = err_from_errno(errno);
-        if (fd >= 0) {
-            close(fd);
-        }
+    if (r < 0) {
         return r;
     }
     if (depth == TREE_DEPTH_MAX) {
@@ -328,7 +313,7 @@ static int tree_empty(int parent_fd, const char *name, unsigned depth) {
             break;
         }
         if (!is_dots(found->d_name)) {
-            r = tree_remove_at(fd, found->d_name, depth + 1);
+            r = tree_remove_at(dirfd(directory), found->d_name, depth + 1);
         }
     }
     closedir(directory);

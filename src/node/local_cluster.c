@@ -13,26 +13,25 @@ enum { TICK_MS = 10, SLOW_TICKS = 10, REST_MS = 100, GO_ON_MS = 1 };
 /* How long the end of the session may take once a target has failed. */
 #define FAILED_WAIT_NS (2 * NS_PER_S)
 
+static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
+    return index == TARGET_MANAGER ? manager_kv(cluster->manager)
+           : index == TARGET_GROUP ? group_kv(cluster->group)
+                                   : ost_kv(cluster->osts[index - TARGET_OST_FIRST]);
+}
+
 int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
-    switch (target) {
-    case LOCAL_MANAGER_ID:
-        return kv_failure(manager_kv(cluster->manager));
-    case LOCAL_MDT_ID:
-        return kv_failure(group_kv(cluster->group));
-    default:
-        return kv_failure(ost_kv(cluster->osts[target - LOCAL_OST_ID_FIRST]));
-    }
+    uint32_t index = target < LOCAL_OST_ID_FIRST ? target - LOCAL_MANAGER_ID
+                                                 : TARGET_OST_FIRST + target - LOCAL_OST_ID_FIRST;
+
+    return kv_failure(target_kv(cluster, index));
 }
 
 /* The first failure of all targets, or 0. */
 static int any_failure(struct local_cluster *cluster) {
-    int r = local_cluster_failure(cluster, LOCAL_MANAGER_ID);
+    int r = 0;
 
-    if (r == 0) {
-        r = local_cluster_failure(cluster, LOCAL_MDT_ID);
-    }
-    for (uint32_t i = 0; i < cluster->ost_count && r == 0; i++) {
-        r = local_cluster_failure(cluster, LOCAL_OST_ID_FIRST + i);
+    for (uint32_t i = 0; i < local_target_count(&cluster->config) && r == 0; i++) {
+        r = kv_failure(target_kv(cluster, i));
     }
     return r;
 }
@@ -115,7 +114,7 @@ static void tick_fire(struct env_tick *tick) {
         ost_tick(cluster->osts[i]);
     }
     client_tick(cluster->client);
-    rpc_tick(cluster->asker_rpc);
+    rpc_tick(cluster->rpcs[RPC_ASKER]);
     if (slow) {
         manager_tick(cluster->manager);
         group_tick(cluster->group);
@@ -171,17 +170,8 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     if (r == 0) {
         r = make_map(cluster);
     }
-    if (r == 0) {
-        r = make_rpc(cluster, &cluster->manager_rpc);
-    }
-    if (r == 0) {
-        r = make_rpc(cluster, &cluster->group_rpc);
-    }
-    if (r == 0) {
-        r = make_rpc(cluster, &cluster->client_rpc);
-    }
-    if (r == 0) {
-        r = make_rpc(cluster, &cluster->asker_rpc);
+    for (size_t i = 0; r == 0 && i < LOCAL_RPC_COUNT; i++) {
+        r = make_rpc(cluster, &cluster->rpcs[i]);
     }
     if (r == 0) {
         r = local_targets_open(cluster, problem);
@@ -192,7 +182,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
 static int open_client(struct local_cluster *cluster, const char *origin) {
     struct client_options options = {
         .env = cluster->env,
-        .rpc = cluster->client_rpc,
+        .rpc = cluster->rpcs[RPC_CLIENT],
         .node = {1},
         .origin = origin,
         .open_files_max = (uint32_t)cluster->config.open_files_max,
@@ -345,21 +335,15 @@ bool local_cluster_is_unclean(const struct local_cluster *cluster) {
     return cluster->mark.unclean;
 }
 
-static void add_recovered(struct local_recovery *recovery, struct kv *kv) {
-    struct kv_counters counters;
-
-    kv_counters_get(kv, &counters);
-    recovery->records += counters.replayed_records;
-    recovery->ring_records += counters.replayed_ring_records;
-}
-
 struct local_recovery local_cluster_recovery(struct local_cluster *cluster) {
     struct local_recovery recovery = {.died = cluster->died};
 
-    add_recovered(&recovery, manager_kv(cluster->manager));
-    add_recovered(&recovery, group_kv(cluster->group));
-    for (uint32_t i = 0; i < cluster->ost_count; i++) {
-        add_recovered(&recovery, ost_kv(cluster->osts[i]));
+    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
+        struct kv_counters counters;
+
+        kv_counters_get(target_kv(cluster, i), &counters);
+        recovery.records += counters.replayed_records;
+        recovery.ring_records += counters.replayed_ring_records;
     }
     return recovery;
 }
@@ -385,10 +369,9 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     client_free(cluster->client);
     local_targets_close(cluster);
-    rpc_free(cluster->asker_rpc);
-    rpc_free(cluster->client_rpc);
-    rpc_free(cluster->group_rpc);
-    rpc_free(cluster->manager_rpc);
+    for (size_t i = LOCAL_RPC_COUNT; i-- > 0;) {
+        rpc_free(cluster->rpcs[i]);
+    }
     transport_inproc_free(cluster->transport);
     free(cluster->map);
     folder_lock_close(cluster->lock);
@@ -454,7 +437,7 @@ int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
     call->origin = &cluster->asker;
     call->done = asked;
     call->context = &waiting;
-    call_start(cluster->asker_rpc, call);
+    call_start(cluster->rpcs[RPC_ASKER], call);
     return waiting_end(&waiting, cluster->env);
 }
 

@@ -10,7 +10,7 @@ struct env_crew;
 /* A target from before its open to the end; its names are used as long as it is open. */
 struct local_target {
     struct local_cluster *cluster;
-    char name[16];
+    char name[LOCAL_TARGET_NAME_BYTES];
     char data_path[32]; /* of a storage target */
     char ring_name[LOCAL_RING_NAME_BYTES];
     int result; /* of its open, with problem */
@@ -21,16 +21,15 @@ struct local_target {
 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
+enum { RPC_MANAGER, RPC_GROUP, RPC_CLIENT, RPC_ASKER, LOCAL_RPC_COUNT };
+
 struct local_cluster {
     struct config config;
     struct env *env;
     struct folder_lock *lock;
     struct cluster_map *map;
     struct transport_inproc *transport;
-    struct rpc *manager_rpc;
-    struct rpc *group_rpc;
-    struct rpc *client_rpc;
-    struct rpc *asker_rpc;
+    struct rpc *rpcs[LOCAL_RPC_COUNT];
     struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;
     struct group *group;

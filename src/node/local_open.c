@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TARGET_MANAGER, TARGET_GROUP, TARGET_OST_FIRST };
 enum { OPENERS_MIN = 8 };
 
 static void line_say(const struct local_cluster *cluster, const char *line) {
@@ -78,7 +77,7 @@ static int open_manager(struct local_target *target) {
     struct manager_options options = {
         .env = cluster->env,
         .kv = kv_options_of(target, LOCAL_MANAGER_ID),
-        .rpc = cluster->manager_rpc,
+        .rpc = cluster->rpcs[RPC_MANAGER],
         .map = cluster->map,
         .target = {LOCAL_MANAGER_ID},
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
@@ -97,7 +96,7 @@ static int open_group(struct local_target *target) {
         .kv = kv_options_of(target, LOCAL_MDT_ID),
         .map = cluster->map,
         .target = {LOCAL_MDT_ID},
-        .rpc = cluster->group_rpc,
+        .rpc = cluster->rpcs[RPC_GROUP],
         .root_mode = 0755,
         /* Those of a killed predecessor besides, until its session has ended. */
         .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
@@ -134,12 +133,9 @@ static int open_ost(struct local_target *target, uint32_t index) {
     options.kv.ring_bytes_name = "ost_ring_bytes";
     options.kv.ring_data_bytes_name = "ost_ring_data_bytes";
     options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
+    snprintf(target->data_path, sizeof target->data_path, "ost%u/data", index);
     int r = cluster->env->ops->directory_make(cluster->env, target->name);
     return r < 0 ? r : ost_open(&options, &cluster->osts[index], target->problem);
-}
-
-static uint32_t target_count(const struct local_cluster *cluster) {
-    return TARGET_OST_FIRST + cluster->config.ost_count;
 }
 
 static void open_target(struct local_cluster *cluster, uint32_t index) {
@@ -160,7 +156,8 @@ static void open_target(struct local_cluster *cluster, uint32_t index) {
 static void open_taken(struct local_cluster *cluster) {
     uint32_t index;
 
-    while ((index = atomic_fetch_add(&cluster->next_target, 1)) < target_count(cluster)) {
+    while ((index = atomic_fetch_add(&cluster->next_target, 1)) <
+           local_target_count(&cluster->config)) {
         open_target(cluster, index);
     }
 }
@@ -185,40 +182,38 @@ static void opener_leave(void *context) {
 }
 
 static void names_make(struct local_cluster *cluster) {
-    for (uint32_t i = 0; i < target_count(cluster); i++) {
+    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
         struct local_target *target = &cluster->targets[i];
 
         target->cluster = cluster;
-        if (i < TARGET_OST_FIRST) {
-            snprintf(target->name, sizeof target->name, i == TARGET_MANAGER ? "manager" : "mdt0");
-        } else {
-            snprintf(target->name, sizeof target->name, "ost%u", i - TARGET_OST_FIRST);
-            snprintf(target->data_path, sizeof target->data_path, "ost%u/data",
-                     i - TARGET_OST_FIRST);
-        }
+        local_target_name(i, target->name);
+    }
+}
+
+static struct actor *target_actor(const struct local_cluster *cluster, uint32_t index) {
+    switch (index) {
+    case TARGET_MANAGER:
+        return manager_actor(cluster->manager);
+    case TARGET_GROUP:
+        return group_actor(cluster->group);
+    default:
+        return ost_actor(cluster->osts[index - TARGET_OST_FIRST]);
     }
 }
 
 static int target_add(struct local_cluster *cluster, uint32_t index) {
-    switch (index) {
-    case TARGET_MANAGER:
-        return transport_inproc_add(cluster->transport, LOG_MANAGER,
-                                    manager_actor(cluster->manager));
-    case TARGET_GROUP:
-        return transport_inproc_add(cluster->transport, kv_log_id(group_kv(cluster->group)),
-                                    group_actor(cluster->group));
-    default:
-        index -= TARGET_OST_FIRST;
-        return transport_inproc_add(cluster->transport, kv_log_id(ost_kv(cluster->osts[index])),
-                                    ost_actor(cluster->osts[index]));
-    }
+    struct target_id id = {local_target_id(index)};
+    struct log_id log =
+        index == TARGET_MANAGER ? LOG_MANAGER : cluster_map_log_of(cluster->map, id);
+
+    return transport_inproc_add(cluster->transport, log, target_actor(cluster, index));
 }
 
 /* By target: what each has said, whether it can be called, and the first error with its words. */
 static int gather(struct local_cluster *cluster, char problem[256]) {
     int result = 0;
 
-    for (uint32_t i = 0; i < target_count(cluster); i++) {
+    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
         struct local_target *target = &cluster->targets[i];
 
         lines_say(target);
@@ -233,11 +228,11 @@ static int gather(struct local_cluster *cluster, char problem[256]) {
 
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
     unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
-    const struct env_crew_options options = {.thread_count =
-                                                 MIN(threads, target_count(cluster)) - 1,
-                                             .work = opener_work,
-                                             .leave = opener_leave,
-                                             .context = cluster};
+    const struct env_crew_options options = {
+        .thread_count = MIN(threads, local_target_count(&cluster->config)) - 1,
+        .work = opener_work,
+        .leave = opener_leave,
+        .context = cluster};
 
     names_make(cluster);
     cluster->ost_count = cluster->config.ost_count;

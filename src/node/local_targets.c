@@ -14,6 +14,14 @@
 
 enum { TARGETS_BYTES_MAX = 1024 };
 
+void local_target_name(uint32_t index, char ret_name[LOCAL_TARGET_NAME_BYTES]) {
+    if (index < TARGET_OST_FIRST) {
+        snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, index == TARGET_MANAGER ? "manager" : "mdt0");
+    } else {
+        snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, "ost%u", index - TARGET_OST_FIRST);
+    }
+}
+
 void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]) {
     memcpy(ret_owner_id, config->cluster_id, 16);
     for (size_t i = 0; i < sizeof target; i++) {
@@ -33,10 +41,12 @@ void local_target_ring(const struct config *config, const char *target,
 }
 
 static size_t list(const struct config *config, char text[TARGETS_BYTES_MAX]) {
-    size_t size = (size_t)snprintf(text, TARGETS_BYTES_MAX, "manager\nmdt0\n");
+    char name[LOCAL_TARGET_NAME_BYTES];
+    size_t size = 0;
 
-    for (uint32_t i = 0; i < config->ost_count; i++) {
-        size += (size_t)snprintf(text + size, TARGETS_BYTES_MAX - size, "ost%u\n", i);
+    for (uint32_t i = 0; i < local_target_count(config); i++) {
+        local_target_name(i, name);
+        size += (size_t)snprintf(text + size, TARGETS_BYTES_MAX - size, "%s\n", name);
     }
     return size;
 }
@@ -63,14 +73,17 @@ static int check_file(struct env *env, const char *target, const char *name, cha
     return 0;
 }
 
-static int check_target(struct env *env, const struct config *config, const char *target,
-                        uint32_t id, char problem[256]) {
+static int check_target(struct env *env, const struct config *config, uint32_t index,
+                        char problem[256]) {
+    uint32_t id = local_target_id(index);
+    char target[LOCAL_TARGET_NAME_BYTES];
     char path[64];
     struct disk_log_options options = {
         .env = env,
         .path = path,
         .file_bytes = id == LOCAL_MANAGER_ID ? LOCAL_MANAGER_LOG_BYTES : config->disk_log_bytes};
 
+    local_target_name(index, target);
     local_target_owner(config, id, options.owner_id);
     snprintf(path, sizeof path, "%s/log", target);
     int r = disk_log_check(&options, problem);
@@ -80,20 +93,8 @@ static int check_target(struct env *env, const struct config *config, const char
     if (r == 0) {
         r = check_file(env, target, KV_LMDB_NAME, problem);
     }
-    return r == 0 && id >= LOCAL_OST_ID_FIRST ? check_file(env, target, "data", problem) : r;
-}
-
-static int check_all(struct env *env, const struct config *config, char problem[256]) {
-    int r = check_target(env, config, "manager", LOCAL_MANAGER_ID, problem);
-
-    if (r == 0) {
-        r = check_target(env, config, "mdt0", LOCAL_MDT_ID, problem);
-    }
-    for (uint32_t i = 0; i < config->ost_count && r == 0; i++) {
-        char target[16];
-
-        snprintf(target, sizeof target, "ost%u", i);
-        r = check_target(env, config, target, LOCAL_OST_ID_FIRST + i, problem);
+    if (r == 0 && index >= TARGET_OST_FIRST) {
+        r = check_file(env, target, "data", problem);
     }
     return r;
 }
@@ -116,37 +117,41 @@ int local_targets_check(struct env *env, const struct config *config, char probl
                  CONFIG_NAME, config->ost_count, TARGETS_NAME);
         return -ERR_INVALID;
     }
-    return check_all(env, config, problem);
+    r = 0;
+    for (uint32_t i = 0; r == 0 && i < local_target_count(config); i++) {
+        r = check_target(env, config, i, problem);
+    }
+    return r;
 }
 
 /* What a ring takes beyond what is there of it: one of another size is made anew. */
-static uint64_t ring_needs(struct env *env, const struct config *config, const char *target,
-                           size_t size_bytes) {
+static uint64_t ring_needs(struct env *env, const struct config *config, uint32_t index) {
+    static const uint64_t manager_bytes = LOCAL_MANAGER_RING_BYTES;
+    char target[LOCAL_TARGET_NAME_BYTES];
     char name[LOCAL_RING_NAME_BYTES];
     uint64_t there_bytes = 0;
+    uint64_t size_bytes =
+        index >= TARGET_OST_FIRST
+            ? ring_region_bytes(config->ost_ring_bytes, config->ost_ring_data_bytes)
+            : ring_region_bytes(index == TARGET_MANAGER ? manager_bytes : config->mdt_ring_bytes,
+                                0);
 
+    local_target_name(index, target);
     local_target_ring(config, target, name);
     if (env->ops->shared_size(env, name, &there_bytes) < 0) {
         there_bytes = 0;
     }
-    return size_bytes - MIN(there_bytes, (uint64_t)size_bytes);
+    return size_bytes - MIN(there_bytes, size_bytes);
 }
 
 int local_targets_check_rings(struct env *env, const struct config *config, const char *remedy,
                               char problem[256]) {
-    size_t mdt_bytes = ring_region_bytes(config->mdt_ring_bytes, 0);
-    size_t ost_bytes = ring_region_bytes(config->ost_ring_bytes, config->ost_ring_data_bytes);
-    uint64_t needed =
-        ring_needs(env, config, "manager", ring_region_bytes(LOCAL_MANAGER_RING_BYTES, 0)) +
-        ring_needs(env, config, "mdt0", mdt_bytes);
+    uint64_t needed = 0;
     uint64_t free_bytes;
     char place[96];
 
-    for (uint32_t i = 0; i < config->ost_count; i++) {
-        char target[16];
-
-        snprintf(target, sizeof target, "ost%u", i);
-        needed += ring_needs(env, config, target, ost_bytes);
+    for (uint32_t i = 0; i < local_target_count(config); i++) {
+        needed += ring_needs(env, config, i);
     }
     if (env_shared_space(env, &free_bytes, sizeof place, place) < 0 || needed <= free_bytes) {
         return 0;
