@@ -1,11 +1,6 @@
 /* A client on toy servers, and requests that are done when they return. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "client/client.h"
 #include "toy_cluster.h"
 #include <errno.h>

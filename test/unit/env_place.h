@@ -1,18 +1,13 @@
 /* A temporary directory with an env on it, for tests of the real outside. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+#include "env/env_linux.h"
+#include "host/folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "env/env_linux.h"
-#include "host/folder.h"
 
 #define SHORT_NS (50 * NS_PER_MS)
 #define LONG_NS (60 * NS_PER_S) /* never reached but by a failure */

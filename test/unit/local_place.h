@@ -1,11 +1,6 @@
 /* A cluster with small targets in a temporary directory, on the real outside. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "node/local_cluster.h"
 #include <ftw.h>
 #include <stdio.h>

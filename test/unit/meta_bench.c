@@ -1,10 +1,5 @@
 /* The bench. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 #include <stdio.h>
 #include <stdlib.h>

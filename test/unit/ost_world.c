@@ -1,10 +1,5 @@
 /* See ost_world.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/fsck_format.h"

@@ -1,11 +1,6 @@
 /* For tests of a model's function: the inputs as a bare command has them, and what a figure is. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "planner/plan.h"
 #include <math.h>
 #include <string.h>

@@ -1,13 +1,9 @@
 /* A model for tests. */
+#include "unit.h"
 #include "plan_desk.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 void desk_init(struct desk *desk, const char *model) {
     const struct plan_model *found = plan_model_find(model);

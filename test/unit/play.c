@@ -1,10 +1,5 @@
 /* What plays share. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "play.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,6 @@
 /* Random operations on open files, each compared with the model: data inline and in chunks, sizes
  * that are settled, asked for or cut. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "play.h"
 #include <string.h>
 

@@ -1,10 +1,5 @@
 /* Random operations on names, each compared with the model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "play.h"
 #include <string.h>
 

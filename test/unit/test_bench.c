@@ -1,15 +1,11 @@
 /* The workloads of `shoal bench`, on the machine's own files: what they count, make and leave. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+#include "cmd/bench/bench.h"
+#include "local_place.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <unistd.h>
-#include "cmd/bench/bench.h"
-#include "local_place.h"
 
 struct place {
     char root[64];

@@ -1,11 +1,6 @@
 /* The block cache: what is found is what was put in, dropped blocks are gone, blocks that are used
  * again outlive those seen once, and a cache of no size keeps nothing. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/prng.h"
 #include "store/block_cache.h"
 #include <string.h>

@@ -1,12 +1,7 @@
 /* Free space against a plain array: what is taken was free, what is freed comes back when its
  * record is on disk and no read of it is left, and not before; runs are found as long as there are
  * any, however the space is cut up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/prng.h"
 #include "store/blocks.h"
 #include <stdio.h>

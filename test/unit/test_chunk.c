@@ -1,11 +1,6 @@
 /* What a change of chunks asks of the log is what it then takes, also where the bits of a bitmap
  * row lie so far apart that each is a patch of its own and makes the row longer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv_mem.h"
 #include "memory_env.h"
 #include "store/blocks.h"

@@ -1,11 +1,6 @@
 /* The whole cluster under what happens to clusters: requests of many files at once, servers that
  * start anew, clients that die, two clients with one file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "small_cluster.h"
 #include <errno.h>
 #include <stdio.h>

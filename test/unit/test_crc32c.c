@@ -1,12 +1,7 @@
 /* CRC-32C: the published vectors, both implementations against each other, and chaining. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
+#include <string.h>
 
 #define BUFFER_BYTES 20000
 

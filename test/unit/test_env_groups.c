@@ -1,16 +1,11 @@
 /* Groups of processes, as /proc says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+#include "env/env_groups.h"
 #include <grp.h>
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "env/env_groups.h"
 
 static void test_own_groups(void **state) {
     gid_t want[1024];

@@ -1,14 +1,9 @@
 /* The env of simulated processes: regions, countdowns, jobs, ticks, clocks, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+#include "env/env_sim.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "env/env_sim.h"
 
 /* cmocka says where an assertion failed; this says for which seed. */
 static uint64_t seed_now;

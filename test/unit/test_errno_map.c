@@ -1,12 +1,7 @@
 /* Error codes and errno: every row there and back, and what the system may say besides. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
-
+#include "unit.h"
 #include "env/errno_map.h"
+#include <errno.h>
 
 struct row {
     int number;

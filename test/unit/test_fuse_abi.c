@@ -1,15 +1,10 @@
 /* Our names for the kernel's protocol against <linux/fuse.h> of the building machine, which knows
  * them up to its version. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/stat.h>
-#include <linux/fuse.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "front/fuse/fuse_abi_body.h"
 #include "front/fuse/ops.h"
+#include <sys/stat.h>
+#include <linux/fuse.h>
 
 #define SAME_SIZE(ours, theirs) assert_int_equal(sizeof(struct ours), sizeof(struct theirs))
 #define SAME_PLACE(ours, field, theirs, other)                                                     \

@@ -1,15 +1,10 @@
 /* Bytes in, replies out, without a kernel: valid requests, cut ones, and garbage. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+#include "base/prng.h"
+#include "fuse_desk.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "base/prng.h"
-#include "fuse_desk.h"
 
 enum { FORGET = 2, BATCH_FORGET = 42, NOTIFY_REPLY = 41 };
 

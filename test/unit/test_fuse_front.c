@@ -1,17 +1,12 @@
 /* What the FUSE front-end decides: page cache or not, set-id bits, groups, durability, handles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+#include "fuse_desk.h"
 #include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
-
-#include "fuse_desk.h"
 
 enum { READ_ONLY = 0, WRITE_ONLY = 1, READ_WRITE = 2 };
 

@@ -1,12 +1,7 @@
 /* The group against the model: thousands of random operations by several sessions, with reads that
  * have to wait, duplicates, restarts, evictions and files that are removed while open. Every answer
  * and, in the end, every row must be what the model says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "play.h"
 #include <string.h>
 

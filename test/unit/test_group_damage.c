@@ -1,11 +1,6 @@
 /* Metadata whose rows are whole each by itself and contradict one another, as after damage that
  * kept the checksums right: every call ends, and the log says what to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta/rows.h"
 #include "meta_bench.h"
 #include <inttypes.h>

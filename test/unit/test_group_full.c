@@ -1,11 +1,6 @@
 /* A group whose base cannot take a checkpoint: who is told, who waits, and that all goes on when
  * there is room again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta/move.h"
 #include "meta_bench.h"
 

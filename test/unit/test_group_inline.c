@@ -1,11 +1,6 @@
 /* The way of a small file to chunks: when its bytes have to be on disk there before the commit, and
  * what becomes of them when nobody commits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 #include "meta/rows.h"
 #include <string.h>

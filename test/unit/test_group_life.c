@@ -1,11 +1,6 @@
 /* A group in trouble: killed with calls in flight, a log that is full or fails, limits reached,
  * rows that are damaged, a stop. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv_mem.h"
 #include "meta/rows.h"
 #include "play.h"

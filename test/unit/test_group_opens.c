@@ -1,11 +1,6 @@
 /* The limit of open files, made smaller between two lives of a group: what was open stays open, and
  * nothing new comes until there is less than the limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 
 enum { WRITERS = 10, READERS = 9, FILES = WRITERS + READERS, LESS = 4, SESSION = 1 };

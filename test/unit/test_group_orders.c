@@ -1,10 +1,5 @@
 /* Orders to OSTs that are slow to have on disk what they have done. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 
 enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77 };

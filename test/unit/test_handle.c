@@ -1,13 +1,8 @@
 /* Handles and the numbers behind them: wrong ones are found out, none is given twice. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+#include "front/fuse/handle.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <cmocka.h>
-
-#include "front/fuse/handle.h"
 
 static void test_numbers_of_handles(void **state) {
     struct handle_table table;

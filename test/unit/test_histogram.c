@@ -1,10 +1,6 @@
 /* Percentiles are off by at most one part in HISTOGRAM_PARTS; merging two is adding all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/histogram.h"
 #include "base/prng.h"
 #include <stdlib.h>

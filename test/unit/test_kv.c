@@ -1,12 +1,7 @@
 /* The engine against a model: random transactions, sync points, checkpoints, kills, power cuts and
  * crashes in the middle of any disk operation. After a kill everything sealed is there; after a
  * power cut everything synced and a prefix of the rest; never half a transaction. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
 #include "kv/kv.h"
 #include "kv/kv_mem.h"

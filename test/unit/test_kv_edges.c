@@ -1,12 +1,7 @@
 /* The engine at its edges: the end of the ring, a log, a memory and a table that are full, rings
  * that are damaged or another log's. Each row was a way to lose acknowledged operations, or to
  * hang. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv.h"
 #include "kv/kv_mem.h"
 #include "base/crc32c.h"

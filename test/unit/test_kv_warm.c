@@ -1,11 +1,6 @@
 /* Rows of a base that is not in memory: who reads many of them, one after the other, finds the
  * first ones still there when the last is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv.h"
 #include "kv/kv_mem.h"
 #include "memory_env.h"

@@ -1,10 +1,6 @@
 /* Placement spreads evenly and never changes; the map survives its bytes and refuses others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/err.h"
 #include "base/prng.h"
 #include "layout/cluster_map.h"

@@ -1,11 +1,6 @@
 /* The manager against targets that only count what they are told: sessions begin, renew and end,
  * predecessors and the silent are evicted, and a restart goes on where it was cut off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "env/env_sim.h"
 #include "kv/kv_mem.h"
 #include "manager/manager.h"

@@ -1,10 +1,5 @@
 /* Names, their order and their cookies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/err.h"
 #include "meta/names.h"
 #include <stdio.h>

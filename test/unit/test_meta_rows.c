@@ -1,11 +1,6 @@
 /* Rows from disk: what was written is accepted, and nothing that is cut, too long, of a newer
  * format or plainly wrong; random bytes are survived. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/err.h"
 #include "base/prng.h"
 #include "meta/group_format.h"

@@ -1,13 +1,8 @@
 /* Lines of /proc/self/mountinfo. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/types.h"
 #include "front/fuse/mount_table.h"
+#include <string.h>
 
 static void test_lines(void **state) {
     static const struct {

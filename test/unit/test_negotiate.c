@@ -1,10 +1,6 @@
 /* INIT: what is taken of what a kernel offers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "front/fuse/negotiate.h"
 
 static const struct negotiate_options options = {.write_bytes_max = 1 << 20, .background_max = 64};

@@ -1,11 +1,6 @@
 /* The OST, one thing at a time: writes and reads of every shape, their order, copies of requests,
  * sessions, fences, lengths, truncation, stopping. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
 #include "kv/kv_internal.h"
 #include "ost_world.h"

@@ -1,11 +1,6 @@
 /* Truncations through damaged blocks: they end, the block stays damaged until it is written over,
  * and nothing else of the chunk is hindered. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/fsck_format.h"

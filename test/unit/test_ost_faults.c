@@ -1,11 +1,6 @@
 /* The OST when things go wrong: full disks, damaged blocks, parts that are lost or do not belong
  * together, starts cut short, and requests that no honest client sends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/crc32c.h"
 #include "ost_world.h"
 #include "store/fsck_format.h"

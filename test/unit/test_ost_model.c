@@ -4,12 +4,7 @@
  * they were after some answer that is no older than the last sync: old or new content, never
  * anything else. At the end no block is lost. Arguments: a seed to run alone, or
  * the first one and how many. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "ost_world.h"
 #include <malloc.h>
 #include <stdio.h>

@@ -1,10 +1,5 @@
 /* The ring's data area: what small writes and cuts take of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv_internal.h"
 #include "ost_world.h"
 #include <string.h>

@@ -1,10 +1,5 @@
 /* Requests of an OST that wait, and whose callers give them up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "ost_world.h"
 #include "store/operations.h"
 

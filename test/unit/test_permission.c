@@ -1,10 +1,5 @@
 /* Who may do what: one row a rule. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/err.h"
 #include "meta/permission.h"
 

@@ -1,10 +1,6 @@
 /* Models at work: settings, defaults, sweeps, scenarios, reports, and what the page asks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/err.h"
 #include "near.h"
 #include "planner/page/page.h"

@@ -1,12 +1,7 @@
 /* The checkpoint model: known values, what must never happen, and the ends of its ranges. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "plan_defaults.h"
-
 #include "base/prng.h"
 #include "near.h"
 #include "planner/checkpoint.h"

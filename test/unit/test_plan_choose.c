@@ -1,15 +1,11 @@
 /* The chooser: rules that are read, refused and weighed, and the order of systems. */
+#include "unit.h"
 #include "base/err.h"
 #include "base/prng.h"
 #include "planner/choose.h"
 #include "planner/choose_rule.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 /* 32 nodes, a campaign, RDMA, 20 GB/s. */
 static const struct choose_inputs plain = {

@@ -1,10 +1,6 @@
 /* The model of Shoal: its spread of load is that of the product's placement. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "layout/layout.h"
 #include "near.h"
 #include "planner/cluster.h"

@@ -1,12 +1,7 @@
 /* The comparison with an object store: the quoted numbers in right units, limits, refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "plan_desk.h"
+#include <stdio.h>
 
 /* 500,000 I/Os of 4 KiB a second are 2.048 GB/s, which is 1.907 GiB/s. */
 static void test_quoted_numbers(void **state) {

@@ -1,13 +1,8 @@
 /* The cost model: sums that close, break-even as a share, and what cannot be computed. */
+#include "unit.h"
 #include "planner/cost.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "plan_defaults.h"
+#include <string.h>
 
 static const double hour = 3600;
 static const double month = 730 * 3600;

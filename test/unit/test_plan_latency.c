@@ -1,10 +1,6 @@
 /* Latency: bytes of packets, physics, sums, and ways that the data don't describe. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "plan_desk.h"
 #include "planner/formula.h"
 #include "planner/latency.h"

@@ -1,10 +1,6 @@
 /* What is asked for, what workers and tiers deliver, and what both losses leave of the time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "plan_defaults.h"
 #include "planner/loading.h"
 

@@ -1,10 +1,6 @@
 /* Targets, waiting and storms come out as closed values say; what has no meaning says so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "plan_defaults.h"
 #include "planner/metadata.h"
 #include "planner/formula.h"

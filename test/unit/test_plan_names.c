@@ -1,11 +1,7 @@
 /* An input's name is one thing: a scenario and the page set it once for every model that has it. */
+#include "unit.h"
 #include "planner/plan.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 static bool same_choices(const struct plan_input *one, const struct plan_input *other) {
     return one->kind != PLAN_CHOICE || strcmp(one->choices, other->choices) == 0;

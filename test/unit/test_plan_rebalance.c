@@ -1,12 +1,7 @@
 /* Moving data: the quoted numbers put right, what binds, what is left, and what cannot be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "plan_desk.h"
+#include <stdio.h>
 
 static const char twenty[] = "--moved 10TB --servers 20 --targets 20 --link 200Gb/s "
                              "--target-read 8GB/s --target-write 8GB/s";

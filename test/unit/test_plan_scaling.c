@@ -1,10 +1,6 @@
 /* The laws give their closed values, fits find what made the points, queues are bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/prng.h"
 #include "near.h"
 #include "plan_defaults.h"

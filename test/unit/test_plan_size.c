@@ -1,14 +1,9 @@
 /* The size model: closed values, the bound that binds, and that more hardware is never less. */
+#include "unit.h"
 #include "planner/size.h"
 #include "base/prng.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "plan_defaults.h"
+#include <string.h>
 
 /* 32 nodes of one 4 TB drive each and a 200 Gb/s NIC. */
 static struct size_inputs plain_inputs(void) {

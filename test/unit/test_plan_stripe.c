@@ -1,15 +1,10 @@
 /* Shared-file writes: quoted numbers put right, exact pieces of a write, layouts that fit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "plan_desk.h"
 #include "planner/formula.h"
 #include "planner/stripe.h"
+#include <stdio.h>
+#include <string.h>
 
 static void test_locks(void **state) {
     struct desk desk;

@@ -1,10 +1,6 @@
 /* Quantities: what is read, what is refused, what is shown, and that text and number agree. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/err.h"
 #include "base/prng.h"
 #include "planner/unit.h"

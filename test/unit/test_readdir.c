@@ -1,11 +1,6 @@
 /* Listing while names come and go: what stays is seen exactly once, nothing is seen twice, and
  * names of one hash keep their places. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 #include "base/endian.h"
 #include <stdio.h>

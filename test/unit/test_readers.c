@@ -5,12 +5,9 @@
  * queue, whom it activates and who is woken for nothing is drawn. All that sleeps does so under one
  * mutex, the readers' own steps outside of it, so whoever falls asleep last sees what nobody would
  * ever end: a lost wake-up is an assertion that fails here, no test that hangs. */
+#include "unit.h"
 #include "base/prng.h"
 #include "front/fuse/readers.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>

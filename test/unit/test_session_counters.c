@@ -1,10 +1,5 @@
 /* What targets count of each session: by the counters alone, at a metadata group and at an OST. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 #include "ost_world.h"
 #include <string.h>

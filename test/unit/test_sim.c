@@ -1,10 +1,6 @@
 /* The simulated world: order of events, deadlines, dropping. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "env/env_sim.h"
 
 struct order {

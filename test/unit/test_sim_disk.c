@@ -1,15 +1,10 @@
 /* Simulated disks: what kills and power failures leave, for many seeds; space, sizes, flipped bits.
  * A failure prints its seed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+#include "env/env_sim.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "env/env_sim.h"
 
 enum { SEEDS = 200, BLOCKS = 24, WRITES = 120 };
 

@@ -1,11 +1,6 @@
 /* Lines about slow calls: what they tell, what is beyond ten in a second, and a sync that a disk
  * holds back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta_bench.h"
 #include "rpc/slow_log.h"
 #include <inttypes.h>

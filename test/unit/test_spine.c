@@ -1,11 +1,6 @@
 /* Client, manager, group and storage targets together: thousands of random operations on a few
  * files, from several handles, each answer compared with arrays of bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "small_cluster.h"
 #include <errno.h>
 #include <stdlib.h>

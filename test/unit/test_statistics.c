@@ -1,10 +1,6 @@
 /* Latencies: quantiles are at most a quarter too high, also at the ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "front/fuse/statistics.h"
 
 static void test_one_latency(void **state) {

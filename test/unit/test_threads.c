@@ -1,12 +1,8 @@
 /* libshoal from several threads at once, on the real outside: every thread has files of its own
  * that nobody else touches, and all share one directory, one file with a region each, and one file
  * to append to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "unit.h"
 #include "base/prng.h"
 #include "local_place.h"
 #include <pthread.h>

@@ -1,10 +1,5 @@
 /* Messages survive the way over the wire, and no bytes whatever harm a decoder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "base/prng.h"
 #include "wire/wire.h"
 #include <stdlib.h>

@@ -1,0 +1,7 @@
+/* cmocka.h with what it needs before it. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
