@@ -120,7 +120,7 @@ static int run_mdt(struct fsck *fsck) {
     return r;
 }
 
-static int run(struct fsck *fsck, bool with_data) {
+static int stages_run(struct fsck *fsck, bool with_data) {
     if (fsck->report->stopped(fsck->report->context)) {
         return -ERR_CLOSED;
     }
@@ -167,7 +167,7 @@ int fsck_run_all(const struct fsck_cluster *cluster, const struct fsck_report *r
     if (!fsck) {
         return -ERR_NO_MEMORY;
     }
-    int r = run(fsck, with_data);
+    int r = stages_run(fsck, with_data);
     *ret_counts = fsck->counts;
     fsck_free(fsck);
     return r;

@@ -154,7 +154,7 @@ static enum suspicion suspicion_of(const struct window *window, uint64_t at) {
 }
 
 /* The block that bears the label is in use and nobody's. */
-static int look(struct window *window) {
+static int window_look(struct window *window) {
     int r = read_bitmap(window, window->used_before);
 
     if (r == 0) {
@@ -307,13 +307,13 @@ static int suspects_report(struct window *window) {
 static int window_check(struct window *window) {
     window->suspect_count = 0;
     window->has_suspects = false;
-    int r = look(window);
+    int r = window_look(window);
     if (r < 0) {
         return r;
     }
     suspects_collect(window);
     for (int i = 1; r == 0 && i < LOOKS && window->suspect_count > 0; i++) {
-        r = look(window);
+        r = window_look(window);
         suspects_keep(window);
     }
     return r < 0 ? r : suspects_report(window);

@@ -11,7 +11,7 @@
 
 enum { STRAY_WAIT_MS = 3000 };
 
-struct walk {
+struct chunk_walk {
     struct fsck *fsck;
     uint32_t ost;
     struct fsck_chunk id; /* of the rows at hand */
@@ -68,7 +68,7 @@ static bool head_get(struct bytes value, struct store_head *ret_head) {
            ret_head->length <= ret_head->chunk_bytes && ret_head->reserved_too == 0;
 }
 
-static void row_add(struct walk *walk, const struct fsck_row *row) {
+static void row_add(struct chunk_walk *walk, const struct fsck_row *row) {
     struct kv_key_fields fields = kv_key_split(&row->key);
 
     if (chunk_row_of(&fields) == 0) {
@@ -87,7 +87,7 @@ static void row_add(struct walk *walk, const struct fsck_row *row) {
     }
 }
 
-static void walk_begin(struct walk *walk, const struct fsck_chunk *id) {
+static void walk_begin(struct chunk_walk *walk, const struct fsck_chunk *id) {
     walk->id = *id;
     walk->has_head = false;
     walk->head_blocks = 0;
@@ -96,7 +96,7 @@ static void walk_begin(struct walk *walk, const struct fsck_chunk *id) {
 }
 
 /* All rows of one chunk as they are at one time: they fit one answer. */
-static int chunk_load(struct walk *walk, const struct fsck_chunk *id, bool *ret_found) {
+static int chunk_load(struct chunk_walk *walk, const struct fsck_chunk *id, bool *ret_found) {
     struct kv_key from = head_key(id);
     struct fsck_list list;
     struct fsck_row row;
@@ -118,12 +118,12 @@ static int chunk_load(struct walk *walk, const struct fsck_chunk *id, bool *ret_
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-static bool is_whole(const struct walk *walk) {
+static bool is_whole(const struct chunk_walk *walk) {
     return walk->has_head && walk->head_blocks == walk->blocks;
 }
 
-static int chunk_recheck(const struct walk *from) {
-    struct walk now = {.fsck = from->fsck, .ost = from->ost};
+static int chunk_recheck(const struct chunk_walk *from) {
+    struct chunk_walk now = {.fsck = from->fsck, .ost = from->ost};
     char where[FSCK_WHERE_BYTES];
     bool found;
 
@@ -166,7 +166,7 @@ static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const str
     return "the layout of its file has it elsewhere";
 }
 
-static bool is_beyond(const struct walk *walk, const struct inode_row *inode) {
+static bool is_beyond(const struct chunk_walk *walk, const struct inode_row *inode) {
     uint64_t end = walk->id.chunk * walk->chunk_bytes + walk->length;
 
     return walk->length > 0 && inode->data_state == DATA_CHUNKED &&
@@ -189,7 +189,7 @@ static int is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
 /* Whoever writes owes the size until the close, whose record raises it. So the chunk is looked at
  * first, then whether anyone writes, then the size. No problem: a power loss may take back the
  * metadata target's records and not a storage target's. */
-static int size_recheck(struct walk *walk) {
+static int size_recheck(struct chunk_walk *walk) {
     struct inode_row inode;
     bool written;
 
@@ -202,7 +202,7 @@ static int size_recheck(struct walk *walk) {
     return fsck_is_row_error(r) ? 0 : r;
 }
 
-static int owner_check(struct walk *walk) {
+static int owner_check(struct chunk_walk *walk) {
     uint64_t ino = walk->id.ino.value;
 
     if (walk->ino != ino) {
@@ -228,7 +228,7 @@ static int owner_check(struct walk *walk) {
 }
 
 /* Answers use the list's memory, so the walk goes on with a list of its own behind the chunk. */
-static int chunk_end(struct walk *walk, struct fsck_list *list) {
+static int chunk_end(struct chunk_walk *walk, struct fsck_list *list) {
     const struct fsck_chunk next = {walk->id.ino, walk->id.generation, walk->id.chunk + 1};
 
     walk->fsck->counts.chunks++;
@@ -249,7 +249,7 @@ static int chunk_end(struct walk *walk, struct fsck_list *list) {
 }
 
 int fsck_chunks(struct fsck *fsck, uint32_t ost) {
-    struct walk walk = {.fsck = fsck, .ost = ost};
+    struct chunk_walk walk = {.fsck = fsck, .ost = ost};
     struct fsck_list list;
     struct fsck_row row;
     bool inside = false;
@@ -320,7 +320,7 @@ static int is_queued(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_q
 /* In this order: the record that ends a move makes its chunks the inode's or orders to delete them,
  * and an inode that is gone has its order until the chunk is gone. */
 int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const char **ret_reason) {
-    struct walk walk = {.fsck = fsck, .ost = stray->ost};
+    struct chunk_walk walk = {.fsck = fsck, .ost = stray->ost};
     struct inode_row inode;
     bool moving = false;
     bool queued = false;

@@ -32,7 +32,8 @@ static void report_block(struct fsck *fsck, uint32_t ost, const struct kv_key *k
 }
 
 /* What one look at a segment found: bits of blocks that don't match. */
-static int look(struct fsck *fsck, uint32_t ost, const struct kv_key *key, uint16_t *ret_mask) {
+static int segment_look(struct fsck *fsck, uint32_t ost, const struct kv_key *key,
+                        uint16_t *ret_mask) {
     struct bytes value;
     int r = fsck_row_get(fsck, fsck_ost(fsck, ost), FSCK_DATA, key, &value);
 
@@ -51,7 +52,7 @@ static int segment_recheck(struct fsck *fsck, uint32_t ost, const struct kv_key 
 
         int r = segment_get(fsck, ost, key, &before);
         if (r == 0) {
-            r = look(fsck, ost, key, &mask);
+            r = segment_look(fsck, ost, key, &mask);
         }
         if (r == 0) {
             r = segment_get(fsck, ost, key, &after);

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static void report(struct fsck *fsck, const struct kv_key *key, const char *meaning) {
+static void row_report(struct fsck *fsck, const struct kv_key *key, const char *meaning) {
     struct kv_key_fields fields = kv_key_split(key);
     char file[FSCK_WHERE_BYTES];
     char where[FSCK_WHERE_BYTES + 64];
@@ -44,7 +44,7 @@ static int row_recheck(struct fsck *fsck, const struct kv_key *key) {
         }
         r = fsck_inode_get(fsck, ino.value, &after);
         if (r == seen && before.epoch == after.epoch) {
-            report(fsck, key, reason);
+            row_report(fsck, key, reason);
             return 0;
         }
     }
@@ -59,7 +59,8 @@ static int row_check(struct fsck *fsck, const struct fsck_row *row, uint64_t *kn
     struct bytes data;
 
     if (inline_row_check(row->value, &data) < 0) {
-        report(fsck, &key, "the row makes no sense: reading the file fails or lacks these bytes");
+        row_report(fsck, &key,
+                   "the row makes no sense: reading the file fails or lacks these bytes");
         return 0;
     }
     if (ino == *known) {

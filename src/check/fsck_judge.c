@@ -12,7 +12,7 @@ static void look_later(struct fsck_names *names, uint64_t ino) {
 }
 
 /* Rows that are gone need no judgement, and those that make no sense were told of when read. */
-static int told(int r) {
+static int error_told(int r) {
     return fsck_is_row_error(r) ? 0 : r;
 }
 
@@ -75,7 +75,7 @@ static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
     } else if (r == 0) {
         look_later(names, node->ino);
     }
-    return told(r);
+    return error_told(r);
 }
 
 static int partition_get(struct fsck *fsck, uint64_t ino, struct partition_row *ret_row) {
@@ -112,7 +112,7 @@ static int entries_count(struct fsck *fsck, uint64_t ino, uint64_t *ret_files,
         }
         *(dentry->type == MODE_DIRECTORY >> 12 ? ret_directories : ret_files) += 1;
     }
-    return told(r);
+    return error_told(r);
 }
 
 static void report_counts(struct fsck *fsck, uint64_t ino, const struct partition_row *partition,
@@ -154,7 +154,7 @@ static int judge_counts(struct fsck_names *names, const struct fsck_node *node) 
             r = partition_get(fsck, node->ino, &after);
         }
         if (r < 0) {
-            return told(r);
+            return error_told(r);
         }
         bool same = before.epoch == after.epoch;
         if (before.file_count == files && before.directory_count == directories) {
@@ -175,7 +175,7 @@ static uint64_t *rooted_slot(struct fsck_names *names, uint64_t ino) {
 
 /* Walks up until the root or a directory that is known to be below it. Brent: `mark` moves on at
  * powers of two, so that any circle meets it. */
-static int climb(struct fsck_names *names, const struct fsck_node *node, bool *ret_circle) {
+static int parents_climb(struct fsck_names *names, const struct fsck_node *node, bool *ret_circle) {
     uint64_t at = node->parent;
     uint64_t mark = node->ino;
     uint64_t steps = 0;
@@ -208,9 +208,9 @@ static int judge_root(struct fsck_names *names, const struct fsck_node *node) {
         return 0;
     }
     for (int i = 0; circle && i < FSCK_LOOKS_MAX; i++) {
-        int r = climb(names, node, &circle);
+        int r = parents_climb(names, node, &circle);
         if (r < 0) {
-            return told(r);
+            return error_told(r);
         }
     }
     if (circle) {

@@ -160,7 +160,7 @@ static int take_orphan(struct fsck_names *names, const struct fsck_row *row) {
     return r;
 }
 
-struct entry {
+struct fsck_entry {
     struct kv_key key;
     uint64_t directory;
     uint64_t ino;
@@ -169,7 +169,7 @@ struct entry {
 };
 
 /* An entry whose inode or directory the pass did not see: gone, newer than the pass, or a fault. */
-static int entry_recheck(struct fsck *fsck, const struct entry *entry, uint64_t missing) {
+static int entry_recheck(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing) {
     const struct dentry_row *dentry;
     struct bytes value;
     bool left = false;
@@ -201,11 +201,11 @@ static int entry_recheck(struct fsck *fsck, const struct entry *entry, uint64_t 
     return 0;
 }
 
-static struct entry entry_of(const struct kv_key *key, const struct dentry_row *dentry) {
-    struct entry entry = {.key = *key,
-                          .directory = kv_key_split(key).id,
-                          .ino = dentry->ino,
-                          .name_bytes = dentry->name_bytes};
+static struct fsck_entry entry_of(const struct kv_key *key, const struct dentry_row *dentry) {
+    struct fsck_entry entry = {.key = *key,
+                               .directory = kv_key_split(key).id,
+                               .ino = dentry->ino,
+                               .name_bytes = dentry->name_bytes};
 
     memcpy(entry.name, dentry->name, dentry->name_bytes);
     return entry;
@@ -245,7 +245,7 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     bool names_nothing = !node && is_mine(names, dentry->ino);
     bool in_nothing = !directory && is_mine(names, in);
     if (names_nothing || in_nothing) {
-        struct entry entry = entry_of(&row->key, dentry);
+        struct fsck_entry entry = entry_of(&row->key, dentry);
 
         if (names_nothing) {
             r = entry_recheck(names->fsck, &entry, entry.ino);
@@ -257,7 +257,7 @@ static int take_dentry(struct fsck_names *names, const struct fsck_row *row) {
     return r;
 }
 
-static int pass(struct fsck_names *names) {
+static int names_pass(struct fsck_names *names) {
     int r = for_rows(names, FSCK_PARTITIONS, take_partition);
 
     if (r == 0) {
@@ -288,10 +288,10 @@ static int pass_again(struct fsck_names *names) {
             return r;
         }
     }
-    return names->table.count > 0 ? pass(names) : 0;
+    return names->table.count > 0 ? names_pass(names) : 0;
 }
 
-static int passes(struct fsck_names *names) {
+static int names_passes(struct fsck_names *names) {
     int r = for_rows(names, FSCK_INODES, count_inode);
     uint64_t inodes = names->fsck->counts.files + names->fsck->counts.directories;
 
@@ -301,7 +301,7 @@ static int passes(struct fsck_names *names) {
         fsck_table_clear(&names->table);
         r = for_rows(names, FSCK_INODES, take_inode);
         if (r == 0) {
-            r = pass(names);
+            r = names_pass(names);
         }
     }
     for (int i = 0; r == 0 && names->later_count > 0 && i < FSCK_LOOKS_MAX; i++) {
@@ -318,7 +318,7 @@ int fsck_names(struct fsck *fsck) {
     names.later = calloc(FSCK_SUSPECTS_MAX, sizeof *names.later);
     names.rooted = calloc(FSCK_ROOTED_COUNT, sizeof *names.rooted);
     if (r == 0) {
-        r = names.later && names.rooted ? passes(&names) : -ERR_NO_MEMORY;
+        r = names.later && names.rooted ? names_passes(&names) : -ERR_NO_MEMORY;
     }
     free(names.rooted);
     free(names.later);

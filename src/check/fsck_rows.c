@@ -13,8 +13,8 @@ int fsck_ask(struct fsck *fsck) {
                : fsck->cluster->ask(fsck->cluster->context, &fsck->call);
 }
 
-static int ask(struct fsck *fsck, struct target_id target, const struct fsck_list_request *request,
-               struct buffer *rows, bool *ret_end) {
+static int list_ask(struct fsck *fsck, struct target_id target,
+                    const struct fsck_list_request *request, struct buffer *rows, bool *ret_end) {
     struct call *call = &fsck->call;
 
     *call = (struct call){
@@ -94,7 +94,7 @@ int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row) {
         if (list->end) {
             return -ERR_NOT_FOUND;
         }
-        int r = ask(list->fsck, list->target, &request, &rows, &list->end);
+        int r = list_ask(list->fsck, list->target, &request, &rows, &list->end);
         if (r < 0) {
             return r;
         }
@@ -121,7 +121,7 @@ int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
     struct fsck_row row;
     bool end;
 
-    int r = ask(fsck, target, &request, &rows, &end);
+    int r = list_ask(fsck, target, &request, &rows, &end);
     if (r < 0) {
         return r;
     }

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct report {
+struct background_result {
     int status;
     char message[BACKGROUND_MESSAGE_BYTES];
 };
@@ -55,7 +55,7 @@ static int output_redirect(const char *log_path) {
 }
 
 static void parent_wait(struct background *background, int fd) {
-    struct report report;
+    struct background_result report;
     size_t size = 0;
     ssize_t got;
 
@@ -118,7 +118,7 @@ int background_enter(struct background *background, const char *log_path) {
 }
 
 void background_report(struct background *background, int status, const char *message) {
-    struct report report = {.status = status};
+    struct background_result report = {.status = status};
 
     if (background->report_fd <= 0) {
         return;

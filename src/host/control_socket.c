@@ -172,7 +172,8 @@ static void thread_leave(struct control_socket_server *server) {
 }
 
 /* Frees the request and closes the socket. */
-static void answer(struct control_socket_server *server, int socket, char *request, size_t size) {
+static void request_answer(struct control_socket_server *server, int socket, char *request,
+                           size_t size) {
     struct control_socket_connection connection = {.socket = socket};
     char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
     size_t count = split_arguments(request, size, arguments);
@@ -206,7 +207,7 @@ static void *answer_long(void *context) {
     if (r < 0) {
         answer_error(request->socket, request->request, r);
     } else {
-        answer(request->server, request->socket, request->request, request->size);
+        request_answer(request->server, request->socket, request->request, request->size);
         thread_leave(request->server);
     }
     atomic_store(&request->finished, true);
@@ -249,7 +250,7 @@ static bool long_start(struct control_socket_server *server, int socket, char *t
 
 /* One that has begun to speak. A peer that sends half a request, or takes no answer, may not hold
  * up the others for long. */
-static void serve(struct control_socket_server *server, int socket) {
+static void socket_serve(struct control_socket_server *server, int socket) {
     const struct timeval patience = {.tv_sec = ANSWER_S_MAX};
     int64_t end_ms = now_ms() + REQUEST_MS_MAX;
     uint8_t number[4];
@@ -270,7 +271,7 @@ static void serve(struct control_socket_server *server, int socket) {
     }
     bool is_long = server->options.is_long && server->options.is_long(request);
     if (!is_long || !long_start(server, socket, request, size)) {
-        answer(server, socket, request, size);
+        request_answer(server, socket, request, size);
     }
 }
 
@@ -307,7 +308,7 @@ static void serve_speaking(struct control_socket_server *server, const struct po
                            size_t count) {
     for (size_t i = count; i-- > 0;) {
         if (events[i].revents) {
-            serve(server, silent_remove(server, i));
+            socket_serve(server, silent_remove(server, i));
         }
     }
 }

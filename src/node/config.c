@@ -86,7 +86,7 @@ static bool parse_hex(const char *text, uint8_t *ret_bytes, size_t count) {
     return true;
 }
 
-static int complain(struct parse *parse, const char *name, const char *value) {
+static int line_complain(struct parse *parse, const char *name, const char *value) {
     snprintf(parse->problem, 256, "%s: \"%.40s = %.80s\" has no meaning", CONFIG_NAME, name, value);
     return 0;
 }
@@ -110,7 +110,7 @@ static int parse_row(struct parse *parse, const char *section, const char *name,
             return 1;
         }
     }
-    return complain(parse, name, value);
+    return line_complain(parse, name, value);
 }
 
 static int parse_line(void *context, const char *section, const char *name, const char *value) {
@@ -132,14 +132,14 @@ static int parse_line(void *context, const char *section, const char *name, cons
     }
     if (strcmp(name, "name_hash_key") == 0) {
         return parse_hex(value, (uint8_t *)config->name_hash_key, 16) ||
-               complain(parse, name, value);
+               line_complain(parse, name, value);
     }
     if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number > 0 &&
         number <= CONFIG_OSTS_MAX) {
         config->ost_count = (uint32_t)number;
         return 1;
     }
-    return complain(parse, name, value);
+    return line_complain(parse, name, value);
 }
 
 int config_parse(const char *text, struct config *ret_config, char problem[256]) {

@@ -131,7 +131,7 @@ static void asker_step(struct actor *actor, struct message *first) {
     }
 }
 
-static void asked(struct call *call) {
+static void call_asked(struct call *call) {
     waiting_done(call->context, call->result);
 }
 
@@ -435,7 +435,7 @@ int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
     struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
 
     call->origin = &cluster->asker;
-    call->done = asked;
+    call->done = call_asked;
     call->context = &waiting;
     call_start(cluster->rpcs[RPC_ASKER], call);
     return waiting_end(&waiting, cluster->env);

@@ -34,7 +34,7 @@ static bool is_nothing(const struct folder_entry *entry) {
     return strcmp(entry->name, "lost+found") == 0 || strcmp(entry->name, LOCAL_LOG_NAME) == 0;
 }
 
-static int see(void *context, const struct folder_entry *entry) {
+static int entry_see(void *context, const struct folder_entry *entry) {
     struct seen *seen = context;
 
     if (strcmp(entry->name, CONFIG_NAME) == 0) {
@@ -45,14 +45,15 @@ static int see(void *context, const struct folder_entry *entry) {
     return 0;
 }
 
-static int look(struct env *env, const char *directory, struct seen *ret_seen, char problem[512]) {
+static int directory_look(struct env *env, const char *directory, struct seen *ret_seen,
+                          char problem[512]) {
     int r = 0;
 
     /* Twice, when it is not ours: a marker that was made meanwhile may have been passed over, but
      * it was there before what the first listing has found. */
     for (int i = 0; i < 2 && r == 0; i++) {
         *ret_seen = (struct seen){0};
-        r = folder_list(env, ".", see, ret_seen);
+        r = folder_list(env, ".", entry_see, ret_seen);
         if (!ret_seen->anything || ret_seen->config) {
             break;
         }
@@ -170,8 +171,8 @@ static int check_room(struct env *env, const char *directory, const struct confi
                : r;
 }
 
-static int plan(struct env *env, const struct local_cluster_options *options,
-                struct config *ret_config, char problem[512]) {
+static int config_plan(struct env *env, const struct local_cluster_options *options,
+                       struct config *ret_config, char problem[512]) {
     struct folder_space space;
     struct config config;
 
@@ -192,7 +193,7 @@ static int plan(struct env *env, const struct local_cluster_options *options,
     return 0;
 }
 
-static int format(struct env *env, const struct config *planned, char problem[512]) {
+static int directory_format(struct env *env, const struct config *planned, char problem[512]) {
     struct config config = *planned;
     char text[4096];
 
@@ -207,13 +208,13 @@ static int format(struct env *env, const struct config *planned, char problem[51
 }
 
 /* Where its daemon says that it is mounted. */
-struct place {
+struct mounted_at {
     char text[256];
     size_t size;
 };
 
 static void note_place(void *context, const char *text, size_t size) {
-    struct place *place = context;
+    struct mounted_at *place = context;
     size_t fits = MIN(size, sizeof place->text - 1 - place->size);
 
     memcpy(place->text + place->size, text, fits);
@@ -221,7 +222,7 @@ static void note_place(void *context, const char *text, size_t size) {
     place->text[place->size] = '\0';
 }
 
-static bool daemon_answers(const char *directory, struct place *ret_place) {
+static bool daemon_answers(const char *directory, struct mounted_at *ret_place) {
     const char *const arguments[] = {"mount-point"};
     const struct control_socket_request request = {.directory = directory,
                                                    .name = LOCAL_CONTROL_NAME,
@@ -232,14 +233,14 @@ static bool daemon_answers(const char *directory, struct place *ret_place) {
                                                    .context = ret_place};
     int status;
 
-    *ret_place = (struct place){.size = 0};
+    *ret_place = (struct mounted_at){.size = 0};
     return control_socket_call(&request, &status) == 0;
 }
 
 /* A killed daemon keeps its lock until the kernel has taken it apart, and one that comes up answers
  * soon: whoever does neither is waited for. */
 static bool lock_stays(struct env *env, const char *directory, int *ret_holder,
-                       struct place *ret_place) {
+                       struct mounted_at *ret_place) {
     uint64_t end_ns = env_now_ns(env) + LOCK_WAIT_S * NS_PER_S;
     int signal_number;
 
@@ -339,9 +340,9 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         snprintf(problem, 512, "%s cannot be used: %s", options->directory, err_text(r));
         return r;
     }
-    r = look(env, options->directory, &seen, problem);
+    r = directory_look(env, options->directory, &seen, problem);
     int holder;
-    struct place place;
+    struct mounted_at place;
     if (r == 0 && lock_stays(env, options->directory, &holder, &place)) {
         say_in_use(options->directory, holder, place.text, problem);
         r = -ERR_IN_USE;
@@ -351,7 +352,7 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     }
     if (r == 0) {
         r = seen.config ? read_config(env, options->directory, &config, problem)
-                        : plan(env, options, &config, problem);
+                        : config_plan(env, options, &config, problem);
     }
     if (r == 0 && seen.config) {
         r = check_asked(options, &config, problem);
@@ -386,8 +387,8 @@ void local_directory_notes(const struct local_cluster_options *options, char *te
                                 options->directory, space.fs_name);
     }
     if (used < size && options->data_bytes_max == 0 &&
-        look(env, options->directory, &seen, problem) == 0 && !seen.config &&
-        plan(env, options, &config, problem) == 0 &&
+        directory_look(env, options->directory, &seen, problem) == 0 && !seen.config &&
+        config_plan(env, options, &config, problem) == 0 &&
         config.data_bytes_max * config.ost_count < GIB) {
         snprintf(text + used, size - used,
                  "the new cluster has room for %" PRIu64
@@ -425,18 +426,18 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
                          char problem[512]) {
     struct config planned;
     struct seen seen;
-    int r = look(env, options->directory, &seen, problem);
+    int r = directory_look(env, options->directory, &seen, problem);
 
     if (r == 0) {
         r = take_lock(env, options->directory, ret_lock, problem);
     }
     if (r == 0) {
-        r = look(env, options->directory, &seen, problem);
+        r = directory_look(env, options->directory, &seen, problem);
     }
     if (r == 0 && !seen.config) {
-        r = plan(env, options, &planned, problem);
+        r = config_plan(env, options, &planned, problem);
         if (r == 0) {
-            r = format(env, &planned, problem);
+            r = directory_format(env, &planned, problem);
         }
     }
     return r < 0 ? r : read_config(env, options->directory, ret_config, problem);

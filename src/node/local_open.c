@@ -210,7 +210,7 @@ static int target_add(struct local_cluster *cluster, uint32_t index) {
 }
 
 /* By target: what each has said, whether it can be called, and the first error with its words. */
-static int gather(struct local_cluster *cluster, char problem[256]) {
+static int targets_gather(struct local_cluster *cluster, char problem[256]) {
     int result = 0;
 
     for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
@@ -242,7 +242,7 @@ int local_targets_open(struct local_cluster *cluster, char problem[256]) {
     }
     open_taken(cluster);
     env_crew_wait(cluster->openers);
-    r = gather(cluster, problem);
+    r = targets_gather(cluster, problem);
     env_crew_release(cluster->openers);
     return r;
 }

@@ -40,7 +40,7 @@ void local_target_ring(const struct config *config, const char *target,
     snprintf(ret_name + at, LOCAL_RING_NAME_BYTES - at, "-%s", target);
 }
 
-static size_t list(const struct config *config, char text[TARGETS_BYTES_MAX]) {
+static size_t targets_list(const struct config *config, char text[TARGETS_BYTES_MAX]) {
     char name[LOCAL_TARGET_NAME_BYTES];
     size_t size = 0;
 
@@ -108,7 +108,7 @@ int local_targets_check(struct env *env, const struct config *config, char probl
     if (r < 0) {
         return r == -ERR_NOT_FOUND ? 0 : refuse_missing(TARGETS_NAME, r, problem);
     }
-    bool same = size == list(config, wanted) && memcmp(text, wanted, size) == 0;
+    bool same = size == targets_list(config, wanted) && memcmp(text, wanted, size) == 0;
     free(text);
     if (!same) {
         snprintf(problem, 256,
@@ -172,5 +172,7 @@ int local_targets_note(struct env *env, const struct config *config) {
     if (r == 0) {
         free(known);
     }
-    return r == -ERR_NOT_FOUND ? folder_file_write(env, TARGETS_NAME, text, list(config, text)) : r;
+    return r == -ERR_NOT_FOUND
+               ? folder_file_write(env, TARGETS_NAME, text, targets_list(config, text))
+               : r;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The line names the option and an example, which is more use than the verb's usage. */
-static int refuse(const struct verb *verb, const struct plan_problem *problem) {
+static int words_refuse(const struct verb *verb, const struct plan_problem *problem) {
     (void)verb_fail(verb, "%s", problem->text);
     return EXIT_USAGE;
 }
@@ -42,13 +42,13 @@ static int set_inputs(const struct verb *verb, const struct plan_words_given *wo
             return verb_usage(verb, "%s is given twice", name);
         }
         if (plan_set(plan, input, name, words->values[i], problem) < 0) {
-            return refuse(verb, problem);
+            return words_refuse(verb, problem);
         }
     }
     return EXIT_OK;
 }
 
-static int finish(const struct verb *verb, const struct text *text) {
+static int output_finish(const struct verb *verb, const struct text *text) {
     if (text->failed) {
         return verb_fail(verb, "the result is too large for the memory there is");
     }
@@ -105,7 +105,7 @@ static int run_model(const struct verb *verb, const struct plan_words_given *wor
     status = set_inputs(verb, words, &plan, &problem);
     if (status == EXIT_OK && words->sweep &&
         sweep_parse(&sweep, words->model, words->sweep, &problem) < 0) {
-        status = refuse(verb, &problem);
+        status = words_refuse(verb, &problem);
     }
     if (status == EXIT_OK && plan_fill(&plan, data, &problem) < 0) {
         status = verb_fail(verb, "%s", problem.text);
@@ -114,7 +114,7 @@ static int run_model(const struct verb *verb, const struct plan_words_given *wor
         report.swept_given = words->sweep && is_given(words, sweep.input);
         report_one(words, &report, &plan);
         text_add(&text, "%s", words->json ? "\n" : "");
-        status = finish(verb, &text);
+        status = output_finish(verb, &text);
     }
     text_deinit(&text);
     plan_deinit(&plan);
@@ -164,15 +164,15 @@ static int report_scenario(const struct verb *verb, const struct plan_words_give
     int status = EXIT_OK;
 
     if (words->sweep && sweep_parse(&sweep, words->model, words->sweep, &problem) < 0) {
-        status = refuse(verb, &problem);
+        status = words_refuse(verb, &problem);
     } else if (words->model) {
         report.swept_given = words->sweep && is_given(words, sweep.input);
         report_one(words, &report, scenario_plan(scenario, words->model));
         text_add(&text, "%s", words->json ? "\n" : "");
-        status = finish(verb, &text);
+        status = output_finish(verb, &text);
     } else {
         report_all(words, &report, scenario);
-        status = finish(verb, &text);
+        status = output_finish(verb, &text);
     }
     text_deinit(&text);
     return status;

@@ -9,7 +9,7 @@
 /* With its end and a zero byte it fits what inih reads at a time. */
 enum { LINE_BYTES_MAX = INI_MAX_LINE - 2 };
 
-struct reader {
+struct plan_reader {
     struct data *data;
     struct data seen; /* of this text: a key that stands twice is a slip */
     struct plan_problem *problem;
@@ -27,7 +27,7 @@ const struct plan_file *plan_file_find(const char *name) {
 }
 
 static int take_line(void *context, const char *section, const char *key, const char *value) {
-    struct reader *reader = context;
+    struct plan_reader *reader = context;
 
     /* The reader goes on behind a line that was refused: the first one is told. */
     if (reader->result < 0) {
@@ -112,7 +112,7 @@ int plan_files_parse(const char *text, const char *name, struct data *data,
                       name, open);
         return -ERR_MALFORMED;
     }
-    struct reader reader = {.data = data, .problem = problem, .name = name};
+    struct plan_reader reader = {.data = data, .problem = problem, .name = name};
     int line = ini_parse_string(text, take_line, &reader);
 
     data_deinit(&reader.seen);
@@ -200,8 +200,8 @@ static bool may_be_new(const char *section) {
     return false;
 }
 
-static int merge(const char *path, const struct data *rows, struct data *data,
-                 struct plan_problem *problem) {
+static int rows_merge(const char *path, const struct data *rows, struct data *data,
+                      struct plan_problem *problem) {
     int r = 0;
 
     data->file++;
@@ -228,7 +228,7 @@ int plan_files_over(const char *path, struct data *data, struct plan_problem *pr
     int r = plan_files_load(path, &rows, problem);
 
     if (r == 0) {
-        r = merge(path, &rows, data, problem);
+        r = rows_merge(path, &rows, data, problem);
     }
     data_deinit(&rows);
     return r;

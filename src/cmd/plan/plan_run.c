@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int refuse(const struct verb *verb, const char *text) {
+static int words_refuse(const struct verb *verb, const char *text) {
     (void)verb_fail(verb, "%s", text);
     return EXIT_USAGE;
 }
@@ -67,14 +67,14 @@ static int take_option(const struct verb *verb, const char *word, const char *va
         return EXIT_USAGE;
     }
     if (!answer_has_option(name) && check_value(word, name, value, &problem) < 0) {
-        return refuse(verb, problem.text);
+        return words_refuse(verb, problem.text);
     }
     const char *checked = strcmp(name, "sample_size") == 0          ? "custom_size"
                           : strcmp(name, "samples_per_second") == 0 ? "custom_rate"
                           : strcmp(name, "files") == 0              ? "file_count"
                                                                     : NULL;
     if (checked && check_value(word, checked, value, &problem) < 0) {
-        return refuse(verb, problem.text);
+        return words_refuse(verb, problem.text);
     }
     int r = data_set(asked, answer_has_option(name) ? "run" : "common", name, value);
     for (size_t i = 0; r == 0 && i < plan_model_count; i++) {
@@ -88,7 +88,8 @@ static int take_option(const struct verb *verb, const char *word, const char *va
 }
 
 /* Options go over what the file says, also where it says it of one model. */
-static int ask(const struct verb *verb, const struct plan_words_given *words, struct data *asked) {
+static int words_ask(const struct verb *verb, const struct plan_words_given *words,
+                     struct data *asked) {
     struct plan_problem problem;
     int status = EXIT_OK;
 
@@ -102,7 +103,7 @@ static int ask(const struct verb *verb, const struct plan_words_given *words, st
 }
 
 /* What this build has: a cluster on one machine. */
-static void emit(const struct answer *answer, struct text *text) {
+static void commands_emit(const struct answer *answer, struct text *text) {
     const struct plan *size = scenario_plan(answer->scenario, plan_model_find("size"));
     const struct plan *stripe = scenario_plan(answer->scenario, plan_model_find("stripe"));
     double targets = plan_figure(size, plan_output_find(size->model, "targets"))->value;
@@ -118,8 +119,8 @@ static void emit(const struct answer *answer, struct text *text) {
 }
 
 /* NAME, or MODEL.NAME, of any model. */
-static int explain(const struct verb *verb, const struct answer *answer,
-                   const struct plan_words_given *words, struct text *text) {
+static int figures_explain(const struct verb *verb, const struct answer *answer,
+                           const struct plan_words_given *words, struct text *text) {
     const char *name = words->explain_name;
     const char *dot = strchr(name, '.');
     bool any = false;
@@ -151,9 +152,9 @@ static int write_answer(const struct verb *verb, const struct plan_words_given *
     int status = EXIT_OK;
 
     if (words->emit) {
-        emit(answer, &text);
+        commands_emit(answer, &text);
     } else if (words->explain_name) {
-        status = explain(verb, answer, words, &text);
+        status = figures_explain(verb, answer, words, &text);
     } else if (words->json) {
         answer_json(answer, &text);
     } else {
@@ -189,7 +190,7 @@ static int answer_it(const struct verb *verb, const struct plan_words_given *wor
     if (answer_settings(data, asked, &settings, &problem) < 0 ||
         scenario_run(&scenario, data, &settings, &problem) < 0) {
         data_deinit(&settings);
-        return refuse(verb, problem.text);
+        return words_refuse(verb, problem.text);
     }
     const struct answer answer = {data, asked, &scenario};
     status = write_answer(verb, words, &answer);
@@ -204,7 +205,7 @@ static int answer_it(const struct verb *verb, const struct plan_words_given *wor
 int plan_run(const struct verb *verb, const struct plan_words_given *words,
              const struct data *data) {
     struct data asked = {0};
-    int status = ask(verb, words, &asked);
+    int status = words_ask(verb, words, &asked);
 
     if (status == EXIT_OK && !answer_asks(&asked)) {
         status = verb_usage(verb, "run needs what it is to answer: for example shoal plan run "

@@ -149,8 +149,8 @@ static int explain_start(int r, const char *address, struct plan_problem *proble
     return r;
 }
 
-static int serve(const struct plan_words_given *words, const struct text *page,
-                 struct plan_problem *problem) {
+static int page_serve(const struct plan_words_given *words, const struct text *page,
+                      struct plan_problem *problem) {
     const struct http_document document = {"/", "text/html; charset=utf-8", page->data, page->size};
     char where[HTTP_ADDRESS_BYTES];
     struct http *http;
@@ -220,7 +220,7 @@ int plan_page(const struct verb *verb, const struct plan_words_given *words) {
     int r = make_page(words, &page, &problem);
 
     if (r == 0) {
-        r = words->serve ? serve(words, &page, &problem)
+        r = words->serve ? page_serve(words, &page, &problem)
                          : write_page(words->html, words->force, &page, &problem);
     }
     text_deinit(&page);
