@@ -1,5 +1,5 @@
-/* torture SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]: plays seeds, each twice, and says what
- * broke and how to see it. torture --small: small.h.
+/* torture SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace] [--once]: plays seeds, each twice unless
+ * once is enough, and says what broke and how to see it. torture --small: small.h.
  *
  * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
  * the first seed that breaks, and fails when none does. */
@@ -21,6 +21,7 @@ struct words {
     uint64_t jobs;
     const char *bug; /* NULL: none was named */
     bool trace;
+    bool once;
     bool small;
     struct machine *machine;
 };
@@ -41,6 +42,8 @@ static bool parse(int argc, char **argv, struct words *words) {
 
         if (strcmp(argv[i], "--trace") == 0) {
             words->trace = true;
+        } else if (strcmp(argv[i], "--once") == 0) {
+            words->once = true;
         } else if (strcmp(argv[i], "--small") == 0) {
             words->small = true;
         } else if (strcmp(argv[i], "--bug") == 0 && more) {
@@ -68,7 +71,7 @@ static void play_twice(void *context, uint64_t seed, void *report) {
         fail_signals();
     }
     seed_run(words->machine, seed, words->trace ? stdout : NULL, ret_report);
-    if (!ret_report->clean) {
+    if (!ret_report->clean || words->once) {
         return;
     }
     again = (struct seed_report){.seed = seed};
@@ -204,7 +207,7 @@ int main(int argc, char **argv) {
 
     words.jobs = (uint64_t)MIN(MAX(processors, 1L), (long)JOBS_MAX);
     if (!parse(argc, argv, &words) || !small_words(&words)) {
-        fprintf(stderr, "usage: torture SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n"
+        fprintf(stderr, "usage: torture SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace] [--once]\n"
                         "       torture --small [COUNT FIRST] [--jobs N] [--trace]\n");
         return 2;
     }
