@@ -9,19 +9,7 @@
  *
  * A put looks first at what it needs, and sets that aside in the arena before it changes a byte. */
 #include "kv/changes.h"
-#include "kv/changes_node.h"
-
-struct changes {
-    struct changes_arena arena;
-    size_t row_count;
-    size_t leaf_count;
-    size_t inner_count;
-    changes_ref root;
-    unsigned levels; /* of inner nodes above the leaves */
-};
-
-enum { CHANGES_HEAD_BYTES = 128 };
-static_assert(sizeof(struct changes) <= CHANGES_HEAD_BYTES, "the head fits its place");
+#include "kv/changes_tree.h"
 
 /* The inner nodes passed on the way to a leaf, the root first, and the child taken in each. */
 struct tree_path {

@@ -71,3 +71,7 @@ enum changes_state changes_next(const struct changes *changes, const struct kv_k
 enum changes_state changes_previous(const struct changes *changes, const struct kv_key *key,
                                     struct kv_key *ret_key, struct bytes *ret_value);
 size_t changes_row_count(const struct changes *changes);
+/* For tests: what does not hold, though it always must, in these generations, which are all of the
+ * pool; NULL: nothing. */
+const char *changes_check(const struct changes_pool *pool, const struct changes *const *generations,
+                          size_t count);

@@ -48,12 +48,29 @@ static const char *log_check(const struct kv *kv) {
     if (disk_log_used_bytes(log) > log->region_bytes) {
         return "the disk log is longer than its file";
     }
+    if (log->tail > log->superblock.tail_offset ||
+        (log->tail < log->superblock.tail_offset &&
+         kv->checkpoint.stage != CHECKPOINT_SUPERBLOCK_FLUSH)) {
+        return "the disk log's tail is not where its superblock says";
+    }
+    if (kv->waiters.first && !kv->sync.wanted && kv->sync.stage == SYNC_IDLE) {
+        return "somebody waits for a sync point that nobody begins";
+    }
     return kv_log_has_room(kv, kv->ring.open_bytes > 0 ? end : kv->ring.head, 0)
                ? NULL
                : "the disk log has no room for what the ring holds";
 }
 
 static const char *memory_check(const struct kv *kv) {
+    const struct changes *const generations[] = {kv->changes, kv->frozen};
+    const char *wrong = changes_check(kv->pool, generations, ARRAY_SIZE(generations));
+
+    if (wrong) {
+        return wrong;
+    }
+    if (kv->frozen && changes_spare_bytes(kv->frozen) > 0) {
+        return "what is frozen keeps chunks that it does not need";
+    }
     if (!kv_changes_have_room(kv, 0, 0, 0)) {
         return "there is no room for the next checkpoint's own rows";
     }

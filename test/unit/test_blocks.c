@@ -256,12 +256,58 @@ static void test_quarantine(void **state) {
     blocks_deinit(&blocks);
 }
 
+/* A file of one block more than a region has its own region for it; and none beyond. */
+static void test_region_edges(void **state) {
+    struct blocks blocks;
+    uint64_t first;
+
+    (void)state;
+    assert_int_equal(blocks_init(&blocks, BLOCKS_REGION_BLOCKS + 1, FREED_MAX), 0);
+    assert_int_equal(blocks.region_count, 2);
+    blocks_grow(&blocks, BLOCKS_REGION_BLOCKS + 1);
+    for (uint32_t count = 0; count < BLOCKS_REGION_BLOCKS + 1; count++) {
+        assert_int_equal(blocks_take(&blocks, BLOCKS_LANE_LARGE, 1, &first), 1);
+        assert_int_equal(first, count);
+    }
+    assert_int_equal(blocks_take(&blocks, BLOCKS_LANE_LARGE, 1, &first), 0);
+    blocks_deinit(&blocks);
+    assert_int_equal(blocks_init(&blocks, BLOCKS_REGION_BLOCKS, FREED_MAX), 0);
+    assert_int_equal(blocks.region_count, 1);
+    blocks_grow(&blocks, BLOCKS_REGION_BLOCKS);
+    assert_int_equal(blocks_mark(&blocks, BLOCKS_REGION_BLOCKS - 1), 0);
+    assert_int_equal(blocks_mark(&blocks, BLOCKS_REGION_BLOCKS - 1), -ERR_CORRUPT);
+    assert_int_equal(blocks_mark(&blocks, BLOCKS_REGION_BLOCKS), -ERR_CORRUPT);
+    assert_int_equal(blocks.free_count, BLOCKS_REGION_BLOCKS - 1);
+    blocks_deinit(&blocks);
+}
+
+/* What is taken goes on where it was, also where a region begins. */
+static void test_next_fit(void **state) {
+    struct blocks blocks;
+    uint64_t first;
+
+    (void)state;
+    assert_int_equal(blocks_init(&blocks, BLOCKS, FREED_MAX), 0);
+    blocks_grow(&blocks, BLOCKS);
+    assert_int_equal(blocks_take(&blocks, BLOCKS_LANE_LARGE, BLOCKS_REGION_BLOCKS, &first),
+                     BLOCKS_REGION_BLOCKS);
+    assert_int_equal(first, 0);
+    blocks_give_back(&blocks, (struct extent){0, 100});
+    assert_int_equal(blocks_take(&blocks, BLOCKS_LANE_LARGE, 10, &first), 10);
+    assert_int_equal(first, BLOCKS_REGION_BLOCKS);
+    assert_int_equal(blocks_take(&blocks, BLOCKS_LANE_LARGE, 10, &first), 10);
+    assert_int_equal(first, BLOCKS_REGION_BLOCKS + 10);
+    blocks_deinit(&blocks);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_small_lane_adjoins),
         cmocka_unit_test(test_quarantine),
+        cmocka_unit_test(test_region_edges),
+        cmocka_unit_test(test_next_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

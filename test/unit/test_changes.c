@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include "kv/changes.h"
+#include "kv/changes_tree.h"
 #include "row_model.h"
 
 enum { VALUE_BYTES_MAX = 300, KEYS_OF_A_RUN = 2500 };
@@ -395,6 +396,25 @@ static void test_density(void **state) {
     }
 }
 
+/* Broken when a run of ascending keys leaves inner nodes half empty. */
+static void test_density_above(void **state) {
+    struct changes_pool *pool;
+    struct changes *changes;
+
+    (void)state;
+    assert_int_equal(changes_pool_new(7 * MIB, &pool), 0);
+    assert_int_equal(changes_new(pool, &changes), 0);
+    for (unsigned step = 0; step < 100000; step++) {
+        struct kv_key key = key_draw(NULL, ORDER_ASCENDING, step);
+
+        assert_int_equal(changes_put(changes, &key, (struct bytes){NULL, 0}, NULL), 0);
+    }
+    assert_in_range(changes->leaf_count, 100000 / LEAF_ROWS_MAX, 100000 / LEAF_ROWS_MAX + 1);
+    assert_true(changes->inner_count <= changes->leaf_count / 34);
+    changes_free(changes);
+    changes_pool_free(pool);
+}
+
 enum { SAID_ROWS = 3000, SAID_BYTES = 100 };
 
 /* That a put takes no more than what was said of it and of those behind it, less what is said of
@@ -451,7 +471,7 @@ int main(void) {
         cmocka_unit_test(test_put_in_place), cmocka_unit_test(test_pool_sizes),
         cmocka_unit_test(test_exhaustion),   cmocka_unit_test(test_generations),
         cmocka_unit_test(test_density),      cmocka_unit_test(test_highest_key),
-        cmocka_unit_test(test_what_is_said),
+        cmocka_unit_test(test_what_is_said), cmocka_unit_test(test_density_above),
     };
 
     return cmocka_run_group_tests_name("changes", tests, NULL, NULL);
