@@ -377,7 +377,7 @@ static void maintain(struct kv *kv) {
         outcomes_clean(kv->outcomes, kv_outcome_row_delete, kv);
     }
     bool unsynced = kv->synced < kv->ring.position || kv->ring.open_bytes > 0;
-    bool due = now - kv->sync.last_ns >= kv->options.sync_interval_ns;
+    bool due = kv_sync_is_idle(kv) && now - kv->sync.last_ns >= kv->options.sync_interval_ns;
 
     if (unsynced && (due || ring_used_bytes(&kv->ring) >= kv->ring.record_bytes / 2 ||
                      ring_data_free_bytes(&kv->ring) < kv->ring.data_bytes / 2)) {

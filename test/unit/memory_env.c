@@ -12,6 +12,7 @@ struct env_file {
     char path[256];
     uint8_t *content;
     uint8_t *durable;
+    bool direct; /* opened so: its reads and writes are of whole blocks */
     bool *dirty; /* a block that differs from durable */
     uint64_t size;
     uint64_t capacity;
@@ -141,6 +142,7 @@ static int file_open(struct env *env, const char *path, unsigned flags,
     if (!file) {
         return -ERR_NOT_FOUND;
     }
+    file->direct = flags & ENV_FILE_DIRECT;
     *ret_file = file;
     return 0;
 }
@@ -194,6 +196,7 @@ static int io_effect(struct env_io *io) {
     struct env_file *file = io->file;
     int r = 0;
 
+    assert(!file->direct || (io->offset % BLOCK_BYTES == 0 && io->size % BLOCK_BYTES == 0));
     switch (io->kind) {
     case ENV_IO_READ:
         io->ret_size = io->offset >= file->size ? 0 : MIN(io->size, file->size - io->offset);
