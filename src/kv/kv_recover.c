@@ -279,7 +279,6 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
                  kv->options.directory, kv->log.last_position, kv->applied);
         r = -ERR_CORRUPT;
     }
-    replay->log_is_whole = r == 0;
     replay->log_options = NULL;
     return r;
 }
