@@ -35,7 +35,9 @@ static void test_idle(void **state) {
     memory_env_advance(edge->world, 100 * NS_PER_S);
     reopen(edge);
     put_sealed(edge, 1, 8);
-    edge_turn(edge, NS_PER_MS);
+    for (int i = 0; i < 10; i++) {
+        edge_turn(edge, NS_PER_MS);
+    }
     assert_int_equal(counters_of(edge).sync_points, 0);
     edge_settle(edge, false);
     for (int i = 0; i < 10; i++) {
@@ -99,7 +101,11 @@ static void test_data_area(void **state) {
     edge_free(edge);
 }
 
-/* A log that fails says so, with what failed. */
+static void note_result(struct kv_waiter *waiter, int result) {
+    waiter->position = (uint64_t)-result;
+}
+
+/* A log that fails says so, with what failed; who waits for it then is told at once. */
 static void test_failure_is_said(void **state) {
     struct edge *edge = edge_new(14);
 
@@ -111,6 +117,47 @@ static void test_failure_is_said(void **state) {
     }
     assert_int_equal(kv_failure(edge->kv), -ERR_CLOSED);
     assert_non_null(strstr(edge->line, "t: writing the log failed"));
+    struct kv_waiter waiter = {.done = note_result};
+    kv_sync(edge->kv, &waiter, 1);
+    assert_int_equal(waiter.position, ERR_CLOSED);
+    edge_free(edge);
+}
+
+static void check_row(struct edge *edge, const struct kv_key *key, const char *want) {
+    struct bytes value;
+
+    assert_int_equal(kv_get(edge->kv, key, &value), 0);
+    assert_int_equal(value.size, strlen(want));
+    assert_memory_equal(value.data, want, value.size);
+}
+
+/* A transaction sees what it has staged, step by step, and so does who comes behind it. */
+static void test_staged_rows(void **state) {
+    const struct kv_need need = {.rows = 4, .value_bytes = 4000, .record_bytes = 4000};
+    struct edge *edge = edge_new(15);
+    struct kv_key key = edge_key(1);
+    struct bytes value;
+    struct kv_grant grant;
+
+    (void)state;
+    assert_int_equal(kv_admit(edge->kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(edge->kv, &grant);
+    assert_int_equal(kv_patch(edge->kv, &key, 1, (struct bytes){(const void *)"new", 3}), 0);
+    assert_int_equal(kv_get(edge->kv, &key, &value), 0);
+    assert_int_equal(value.size, 4);
+    assert_memory_equal(value.data, "\0new", 4);
+    assert_int_equal(kv_put(edge->kv, &key, (struct bytes){(const void *)"first", 5}), 0);
+    check_row(edge, &key, "first");
+    assert_int_equal(kv_patch(edge->kv, &key, 2, (struct bytes){(const void *)"XY", 2}), 0);
+    check_row(edge, &key, "fiXYt");
+    assert_int_equal(kv_delete(edge->kv, &key), 0);
+    assert_int_equal(kv_get(edge->kv, &key, &value), -ERR_NOT_FOUND);
+    assert_int_equal(kv_put(edge->kv, &key, (struct bytes){(const void *)"second", 6}), 0);
+    assert_int_equal(kv_patch(edge->kv, &key, 4, (struct bytes){(const void *)"12", 2}), 0);
+    assert_int_equal(kv_patch(edge->kv, &key, 6, (struct bytes){(const void *)"3", 1}), 0);
+    check_row(edge, &key, "seco123");
+    (void)kv_commit(edge->kv);
+    check_row(edge, &key, "seco123");
     edge_free(edge);
 }
 
@@ -349,6 +396,35 @@ static void test_ring_of_another_life(void **state) {
     edge_free(edge);
 }
 
+/* A ring whose size is changed is refused for its last record, also where it begins with what the
+ * disk log has and, as earlier versions left it, does not say what its newest record is. */
+static void test_other_size_far_behind(void **state) {
+    struct edge *edge = edge_with_log(16, 16 * EDGE_RING_BYTES);
+    struct ring_header *header;
+    struct ring_start starts[2];
+    struct env_shared *shared;
+
+    (void)state;
+    memcpy(starts, edge->kv->ring.header->starts, sizeof starts);
+    for (uint64_t id = 1; id <= 3; id++) {
+        put_sealed(edge, id, 100);
+    }
+    edge_settle(edge, false);
+    put_sealed(edge, 4, 100);
+    edge_kill(edge);
+    header = (void *)edge_region(edge, &shared);
+    memcpy(header->starts, starts, sizeof starts);
+    memset(header->newest, 0, sizeof header->newest);
+    edge->options.env->ops->shared_close(shared);
+    edge->options.ring_bytes = 2 * EDGE_RING_BYTES;
+    assert_int_equal(edge_open(edge), -ERR_IN_USE);
+    edge->options.ring_bytes = EDGE_RING_BYTES;
+    assert_int_equal(edge_open(edge), 0);
+    assert_int_equal(kv_position(edge->kv), 4);
+    assert_true(edge_has(edge, 4));
+    edge_free(edge);
+}
+
 /* A ring that is emptied has nothing open, whatever was before. */
 static void test_ring_reset(void **state) {
     struct edge *edge = edge_new(13);
@@ -373,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_full_since),
         cmocka_unit_test(test_data_area),
         cmocka_unit_test(test_failure_is_said),
+        cmocka_unit_test(test_staged_rows),
         cmocka_unit_test(test_unreadable_base),
         cmocka_unit_test(test_longest_record),
         cmocka_unit_test(test_log_to_the_byte),
@@ -381,6 +458,7 @@ int main(void) {
         cmocka_unit_test(test_one_look),
         cmocka_unit_test(test_outcomes_of_the_log),
         cmocka_unit_test(test_ring_of_another_life),
+        cmocka_unit_test(test_other_size_far_behind),
         cmocka_unit_test(test_ring_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
