@@ -377,7 +377,8 @@ class Judge:
                 self.tell(mutant, fate)
 
     def run(self, drawn):
-        for mutant in drawn:
+        """Those that take longest, as they are known to survive, come last."""
+        for mutant in sorted(drawn, key=lambda each: each.name() in self.known):
             fate = None if self.words.again else self.results.known.get(mutant.name())
             if not fate and self.words.survivors:
                 fate = self.results.fallen.get(mutant.name())

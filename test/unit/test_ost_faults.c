@@ -99,6 +99,35 @@ static void test_full(void **state) {
     ost_world_free(world);
 }
 
+/* An overwrite may take the last block that is free. */
+static void test_last_blocks(void **state) {
+    struct ost_world *world = ost_world_new(13);
+    struct ost_place place = place_of(0, BLOCK_BYTES);
+    struct ost_counters counters;
+    int r = 0;
+
+    (void)state;
+    world->options.data_bytes_max = 2 * MIB;
+    world->options.reserve_bytes = CHUNK;
+    assert_int_equal(ost_world_open(world, problem), 0);
+    ost_world_attach(world);
+    fill(1, CHUNK);
+    for (uint32_t block = 0; r == 0; block++) {
+        place.chunk = block / (CHUNK / BLOCK_BYTES);
+        place.offset = block % (CHUNK / BLOCK_BYTES) * BLOCK_BYTES;
+        r = ost_world_write(world, &place, data);
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    assert_int_equal(ost_world_sync(world), 0);
+    ost_counters_get(world->ost, &counters);
+    assert_int_equal(counters.free_blocks, CHUNK / BLOCK_BYTES);
+    place = place_of(0, CHUNK);
+    assert_int_equal(ost_world_write(world, &place, data), 0);
+    assert_int_equal(ost_world_read(world, &place, data), 0);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 /* The file system below is full: as much as there is is used, and more once there is more. */
 static void test_growth_fails(void **state) {
     struct ost_world *world = ost_world_new(10);
@@ -141,6 +170,8 @@ static void test_growth_keeps_free(void **state) {
     memory_env_capacity(world->env, CAPACITY_BYTES);
     assert_int_equal(ost_world_open(world, problem), 0);
     ost_world_attach(world);
+    assert_true(statfs(world).bytes_available <=
+                CAPACITY_BYTES - KEEP_BYTES - world->options.kv.disk_log_bytes);
     fill(1, CHUNK);
     for (place.chunk = 0; r == 0; place.chunk++) {
         r = ost_world_write(world, &place, data);
@@ -599,6 +630,7 @@ static void test_lost_bitmap(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_last_blocks),
         cmocka_unit_test(test_growth_fails),
         cmocka_unit_test(test_growth_keeps_free),
         cmocka_unit_test(test_damage),
