@@ -45,7 +45,7 @@ SHARE_THAT_FALLS = 0.95
 FIRST_ROUNDS = (4, 24)  # up to which seed; the unit tests come behind them
 OTHER_ROUNDS = (100, 500)
 SEED_S = 1  # processor time of one at the slowest
-UNIT_S = 120
+UNIT_S = 60
 SPARE_S = 10
 WAITS = 20  # for each second of processor time, on a machine that is busy
 TURNED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
