@@ -1,10 +1,5 @@
 /* See kv_edge.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv_edge.h"
 #include <stdio.h>
 #include <stdlib.h>

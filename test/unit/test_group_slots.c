@@ -1,10 +1,5 @@
 /* In which slots a group makes directories, and what it remembers of that. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "meta/slots.h"
 #include "meta_bench.h"
 #include <stdio.h>

@@ -1,11 +1,6 @@
 /* The engine's limits to the byte, and what it does once and not more often: what no count of
  * crashes tells from a limit that is one off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "kv/kv_internal.h"
 #include "kv_edge.h"
 #include <stdlib.h>
