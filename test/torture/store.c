@@ -155,7 +155,7 @@ struct call *store_call_begin(struct store *store, struct store_call *call, uint
         .message = {.kind = CALL_MESSAGE_KIND, .message_class = wire_class(opcode)},
         .header = {.opcode = opcode,
                    .message_class = wire_class(opcode),
-                   .target = store->options.target,
+                   .log = kv_log_id(ost_kv(store->ost)),
                    .session = {STORE_SESSION},
                    .incarnation = STORE_INCARNATION},
         .reply_to = replied,
