@@ -30,22 +30,26 @@ static int errand_find_peer(struct errand *errand, const struct router *router) 
 }
 
 /* Each shard keeps its own, and tells the others of it once a millisecond, so that they don't write
- * to one line with each answer: epochs are nanoseconds. */
+ * to one line with each answer: epochs are nanoseconds. Answers come in the shard's steps alone,
+ * but a request is first sent by the thread that makes it. */
 static void epoch_note(struct shard *shard, uint64_t epoch) {
     _Atomic uint64_t *shared = &shard->client->epoch;
     uint64_t told = atomic_load_explicit(shared, memory_order_relaxed);
 
-    shard->epoch = MAX(shard->epoch, epoch);
-    while (shard->epoch > told + NS_PER_MS &&
-           !atomic_compare_exchange_weak_explicit(shared, &told, shard->epoch, memory_order_relaxed,
+    if (epoch > atomic_load_explicit(&shard->epoch, memory_order_relaxed)) {
+        atomic_store_explicit(&shard->epoch, epoch, memory_order_relaxed);
+    }
+    while (epoch > told + NS_PER_MS &&
+           !atomic_compare_exchange_weak_explicit(shared, &told, epoch, memory_order_relaxed,
                                                   memory_order_relaxed)) {
     }
 }
 
 static uint64_t epoch_of(const struct shard *shard) {
+    uint64_t own = atomic_load_explicit(&shard->epoch, memory_order_relaxed);
     uint64_t shared = atomic_load_explicit(&shard->client->epoch, memory_order_relaxed);
 
-    return MAX(shard->epoch, shared);
+    return MAX(own, shared);
 }
 
 static void errand_send(struct errand *errand) {

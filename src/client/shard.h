@@ -49,7 +49,8 @@ struct shard {
     struct actor actor; /* first */
     struct shoal_client *client;
     struct router_readers readers;
-    uint64_t epoch; /* newest that an answer to one of its calls has told */
+    _Atomic uint64_t
+        epoch; /* newest that an answer to one of its calls has told; its steps write */
     _Atomic uint32_t overlay_count;
     _Atomic uint64_t closed_stamp; /* of the newest in `closed` */
 
