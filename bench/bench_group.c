@@ -126,6 +126,10 @@ static void fill(struct bench *bench, struct call *call, uint32_t slot, uint64_t
         call->request.readdir =
             (struct readdir_request){.ino = parent, .bytes_max = MIB, .plus = 1, .cookie = 2};
         break;
+    case OP_SETATTR:
+        call->request.setattr = (struct setattr_request){
+            .ino = parent, .valid = SETATTR_MODE, .mode = 0700 + number % 64};
+        break;
     default:
         call->request.getattr = (struct getattr_request){.ino = parent};
     }
@@ -244,7 +248,7 @@ int main(int argc, char **argv) {
     static const struct kind kinds[] = {
         {"mknod", OP_MKNOD},   {"lookup", OP_LOOKUP},       {"getattr", OP_GETATTR},
         {"unlink", OP_UNLINK}, {"create+close", OP_CREATE}, {"readdir", OP_READDIR},
-        {"unlink", OP_UNLINK},
+        {"unlink", OP_UNLINK}, {"chmod", OP_SETATTR},
     };
     static struct cluster_map map;
     static struct bench bench;
