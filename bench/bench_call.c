@@ -82,9 +82,9 @@ int main(void) {
     static struct actor origin;
     struct rpc_options options = {
         .transport = &transport_inproc_ops, .env = &env, .resend_ns = NS_PER_MS, .logs_max = 4};
-    struct transport_inproc *transport = NULL;
+    struct log_table *logs = NULL;
     struct rpc *rpc = NULL;
-    int r = transport_inproc_new(4, &transport);
+    int r = log_table_new(4, &logs);
 
     assert(r == 0);
     worker_init(&worker);
@@ -92,15 +92,15 @@ int main(void) {
     worker_bind(&worker);
     actor_init(&server, "server", server_step);
     actor_init(&origin, "origin", origin_step);
-    r = transport_inproc_add(transport, (struct log_id){TARGET}, &server);
+    r = log_table_add(logs, (struct log_id){TARGET}, &server);
     assert(r == 0);
-    options.transport_context = transport;
+    options.transport_context = logs;
     r = rpc_new(&options, &rpc);
     assert(r == 0);
     printf("{\"name\": \"call\", \"query_ns\": %.1f, ", best_ns(rpc, &origin, OP_GETATTR));
     printf("\"mutation_ns\": %.1f}\n", best_ns(rpc, &origin, OP_MKDIR));
     rpc_free(rpc);
-    transport_inproc_free(transport);
+    log_table_free(logs);
     worker_bind(NULL);
     return 0;
 }

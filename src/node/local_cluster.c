@@ -155,7 +155,7 @@ static int make_map(struct local_cluster *cluster) {
 static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
     const struct rpc_options options = {
         .transport = &transport_inproc_ops,
-        .transport_context = cluster->transport,
+        .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = NS_PER_S,
         .logs_max = CONFIG_OSTS_MAX + 4,
@@ -165,7 +165,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
 }
 
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
-    int r = transport_inproc_new(CONFIG_OSTS_MAX + 4, &cluster->transport);
+    int r = log_table_new(CONFIG_OSTS_MAX + 4, &cluster->logs);
 
     if (r == 0) {
         r = make_map(cluster);
@@ -372,7 +372,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     for (size_t i = LOCAL_RPC_COUNT; i-- > 0;) {
         rpc_free(cluster->rpcs[i]);
     }
-    transport_inproc_free(cluster->transport);
+    log_table_free(cluster->logs);
     free(cluster->map);
     folder_lock_close(cluster->lock);
     env_linux_free(cluster->env);

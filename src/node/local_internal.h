@@ -28,7 +28,7 @@ struct local_cluster {
     struct env *env;
     struct folder_lock *lock;
     struct cluster_map *map;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpcs[LOCAL_RPC_COUNT];
     struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;

@@ -206,7 +206,7 @@ static int target_add(struct local_cluster *cluster, uint32_t index) {
     struct log_id log =
         index == TARGET_MANAGER ? LOG_MANAGER : cluster_map_log_of(cluster->map, id);
 
-    return transport_inproc_add(cluster->transport, log, target_actor(cluster, index));
+    return log_table_add(cluster->logs, log, target_actor(cluster, index));
 }
 
 /* By target: what each has said, whether it can be called, and the first error with its words. */

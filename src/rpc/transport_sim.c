@@ -4,44 +4,23 @@
  * in the buffers of a real server. */
 #include "rpc/transport_sim.h"
 #include "base/endian.h"
+#include "rpc/awaited.h"
 #include "rpc/frame.h"
-#include "rpc/pool.h"
+#include "rpc/inlet.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES_AT_START = 64 };
-
-/* A call's place; its id is generation << 32 | index. */
-struct place {
-    struct call *call; /* NULL: free */
-    uint32_t generation;
-    uint32_t next_free;
-};
-
 struct transport_sim {
     struct sim_port *port;
-    struct place *places;
-    uint32_t place_count;
-    uint32_t first_free; /* place_count: none */
+    struct awaited awaited;
 };
 
 struct transport_sim_server {
     struct sim_port *port;
-    struct transport_sim_server_options options;
-    struct pool pool;
-    struct list twins; /* in use */
-};
-
-/* A call as the server has it, and what it must keep for the reply. */
-struct twin {
-    struct pool_item item;
-    struct call call;
-    struct list_node node;
-    struct transport_sim_server *server;
-    struct sim_packet *packet; /* the request's bytes and bulk lie there */
-    uint64_t id;
-    uint32_t scratch[WIRE_GROUPS_MAX];
+    struct log_table *logs;
+    struct inlet inlet;
+    struct list requests; /* at work */
 };
 
 static void *allocate(size_t size_bytes) {
@@ -85,57 +64,22 @@ static int packet_split(const struct sim_packet *packet, struct bytes *ret_head,
 
 /* The client's end. */
 
-static void place_take(struct transport_sim *transport, struct call *call) {
-    uint32_t index = transport->first_free;
-
-    if (index == transport->place_count) {
-        uint32_t count = MAX(2 * transport->place_count, (uint32_t)PLACES_AT_START);
-
-        transport->places = realloc(transport->places, count * sizeof *transport->places);
-        if (!transport->places) {
-            abort();
-        }
-        for (uint32_t i = transport->place_count; i < count; i++) {
-            transport->places[i] = (struct place){.next_free = i + 1};
-        }
-        transport->place_count = count;
-    }
-    transport->first_free = transport->places[index].next_free;
-    transport->places[index].call = call;
-    call->transport_context = (void *)(uintptr_t)(index + 1);
-}
-
-static void place_give(struct transport_sim *transport, struct call *call) {
-    uint32_t index = (uint32_t)(uintptr_t)call->transport_context - 1;
-    struct place *place = &transport->places[index];
-
-    assert(place->call == call);
-    place->call = NULL;
-    place->generation++;
-    place->next_free = transport->first_free;
-    transport->first_free = index;
-    call->transport_context = NULL;
-}
-
 static void sim_send(void *context, struct call *call) {
     struct transport_sim *transport = context;
     struct buffer head = {.capacity = frame_request_size(call)};
     struct sim_packet *packet;
-    uint32_t index;
     uint64_t id;
     size_t bulk_bytes = 0;
     int r;
 
-    if (!call->transport_context) {
-        place_take(transport, call);
+    if (awaited_add(&transport->awaited, call, &id) < 0) {
+        abort();
     }
-    index = (uint32_t)(uintptr_t)call->transport_context - 1;
-    id = (uint64_t)transport->places[index].generation << 32 | index;
     head.data = allocate(head.capacity);
     r = frame_encode_request(call, id, call_time_left_ns(call), &head);
     if (r < 0) {
         free(head.data);
-        place_give(transport, call);
+        awaited_remove(&transport->awaited, call);
         rpc_answered(call->rpc, call, r);
         return;
     }
@@ -154,20 +98,11 @@ static void sim_send(void *context, struct call *call) {
 }
 
 static void sim_forget(void *context, struct call *call) {
-    if (call->transport_context) {
-        place_give(context, call);
-    }
-}
+    struct transport_sim *transport = context;
 
-/* The call that waits for a reply of this id, or NULL. */
-static struct call *call_of(struct transport_sim *transport, uint64_t id) {
-    uint32_t index = (uint32_t)id;
-
-    if (index >= transport->place_count ||
-        transport->places[index].generation != (uint32_t)(id >> 32)) {
-        return NULL;
+    if (awaited_contains(call)) {
+        awaited_remove(&transport->awaited, call);
     }
-    return transport->places[index].call;
 }
 
 static int reply_take(struct transport_sim *transport, const struct sim_packet *packet) {
@@ -183,7 +118,7 @@ static int reply_take(struct transport_sim *transport, const struct sim_packet *
     if (r < 0) {
         return r;
     }
-    call = call_of(transport, frame.id);
+    call = awaited_find(&transport->awaited, frame.id);
     if (!call) {
         sim_count(sim_port_world(transport->port), "replies late", 1);
         return 0;
@@ -199,7 +134,7 @@ static int reply_take(struct transport_sim *transport, const struct sim_packet *
         memcpy(call->bulk_in.data, bulk.data, bulk.size);
     }
     call->bulk_in.size = bulk.size;
-    place_give(transport, call);
+    awaited_remove(&transport->awaited, call);
     rpc_answered(call->rpc, call, frame.result);
     return 0;
 }
@@ -222,6 +157,7 @@ int transport_sim_new(struct sim_net *net, struct sim_process *process,
     if (!transport) {
         return -ERR_NO_MEMORY;
     }
+    awaited_init(&transport->awaited);
     transport->port = sim_net_bind(net, process, 0, client_receive, transport);
     *ret_transport = transport;
     return 0;
@@ -230,170 +166,124 @@ int transport_sim_new(struct sim_net *net, struct sim_process *process,
 void transport_sim_free(struct transport_sim *transport) {
     if (transport) {
         sim_net_unbind(transport->port);
-        free(transport->places);
+        awaited_deinit(&transport->awaited);
         free(transport);
     }
 }
 
-/* The server's end. */
+/* The server's end: what a request is known by is its packet. */
 
-static void twin_free(struct twin *twin) {
-    list_remove(&twin->node);
-    sim_packet_free(TAKE_PTR(twin->packet));
-    free(TAKE_PTR(twin->call.bulk_in.data));
-    free(TAKE_PTR(twin->call.checksums));
-    pool_put(twin);
+static void *bulk_get(void *context, size_t size_bytes) {
+    (void)context;
+    return allocate(size_bytes);
 }
 
-static void reply_send(struct transport_sim_server *server, const struct call *call, uint64_t id,
-                       uint64_t to) {
-    struct buffer head = {.capacity = frame_reply_size(call)};
-    struct sim_packet *packet;
-    int r;
+static void bulk_put(void *context, void *bulk) {
+    (void)context;
+    free(bulk);
+}
 
-    head.data = allocate(head.capacity);
-    r = frame_encode_reply(call, id, &head);
-    assert(r == 0); /* What a server fills in always fits. */
-    packet = packet_build(&head, call->bulk_in.size);
-    if (call->bulk_in.size > 0) {
-        memcpy(packet->data + packet->size - call->bulk_in.size, call->bulk_in.data,
-               call->bulk_in.size);
+static void reply_send(struct transport_sim_server *server, const struct buffer *head,
+                       const struct buffer *bulk, uint64_t to) {
+    struct sim_packet *packet = packet_build(head, bulk->size);
+
+    if (bulk->size > 0) {
+        memcpy(packet->data + packet->size - bulk->size, bulk->data, bulk->size);
     }
-    free(head.data);
     sim_net_send(server->port, to, packet);
 }
 
-static void twin_reply(struct call *call) {
-    struct twin *twin = CONTAINER_OF(call, struct twin, call);
+static void request_taken(void *context, struct inlet_request *request) {
+    struct transport_sim_server *server = context;
 
-    assert(call->bulk_in.size <= call->bulk_in.capacity);
-    if (call->result != CALL_DISCARDED) {
-        reply_send(twin->server, call, twin->id, twin->packet->from);
-    }
-    twin_free(twin);
+    list_push_back(&server->requests, &request->node);
 }
 
-/* An answer to a request that got no twin. */
-static void refuse(struct transport_sim_server *server, uint16_t opcode, uint64_t id, uint64_t to,
-                   int result) {
-    struct call call = {.header = {.opcode = opcode, .log = server->options.log}, .result = result};
-
-    reply_send(server, &call, id, to);
+static void request_done(struct inlet_request *request) {
+    list_remove(&request->node);
+    sim_packet_free(TAKE_PTR(request->from));
+    inlet_done(request);
 }
 
-/* Space for what comes back, and the bulk that came. */
-static int twin_set_bulk(struct twin *twin, const struct frame_request *frame, struct bytes bulk) {
-    uint64_t bulk_bytes_max = twin->server->options.bulk_bytes_max;
-    struct call *call = &twin->call;
+static void request_ready(void *context, struct inlet_request *request) {
+    const struct sim_packet *packet = request->from;
+    struct buffer head = {.capacity = inlet_reply_size(request)};
 
-    if (frame->bulk_out_bytes != bulk.size || bulk.size > bulk_bytes_max ||
-        frame->bulk_in_bytes > bulk_bytes_max ||
-        frame->checksum_count > bulk_bytes_max / BLOCK_BYTES + 2) {
-        return -ERR_MALFORMED;
+    if (request->call.result != CALL_DISCARDED) {
+        head.data = allocate(head.capacity);
+        inlet_encode(request, &head);
+        reply_send(context, &head, &request->call.bulk_in, packet->from);
+        free(head.data);
     }
-    if (bulk.size > 0) {
-        call->bulk_out[0] = bulk;
-        call->bulk_out_count = 1;
-    }
-    if (frame->bulk_in_bytes > 0) {
-        call->bulk_in.data = allocate((size_t)frame->bulk_in_bytes);
-        call->bulk_in.capacity = (size_t)frame->bulk_in_bytes;
-    }
-    if (frame->checksum_count > 0) {
-        call->checksum_count = frame->checksum_count;
-        call->checksums = allocate(4 * (size_t)frame->checksum_count);
-        if (frame->checksums.size > 0) {
-            memcpy(call->checksums, frame->checksums.data, frame->checksums.size);
-        }
-    }
-    return 0;
+    request_done(request);
 }
 
-/* Fills the twin from the packet, which is its own now. */
-static int twin_fill(struct twin *twin, struct bytes head, struct bytes bulk) {
-    struct call *call = &twin->call;
-    struct frame_request frame;
-    int r = frame_decode_request(head, twin->scratch, call, &frame);
+static void refuse(struct transport_sim_server *server, const struct inlet_refusal *refusal,
+                   uint64_t to) {
+    uint8_t space[INLET_REFUSAL_BYTES];
+    struct buffer head = {.data = space, .capacity = sizeof space};
+    const struct buffer none = {0};
 
-    if (r < 0) {
-        return r;
-    }
-    if (call->header.log.value != twin->server->options.log.value) {
-        return -ERR_STALE_MAP;
-    }
-    r = twin_set_bulk(twin, &frame, bulk);
-    if (r < 0) {
-        return r;
-    }
-    call->message.kind = CALL_MESSAGE_KIND;
-    call->message.message_class = call->header.message_class;
-    call->reply_to = twin_reply;
-    if (frame.time_left_ns != UINT64_MAX) {
-        uint64_t now_ns = env_now_ns(twin->server->options.env);
-
-        call->deadline_ns = now_ns + MIN(frame.time_left_ns, UINT64_MAX - now_ns);
-    }
-    return 0;
-}
-
-static void twin_take(struct transport_sim_server *server, struct twin *twin,
-                      struct sim_packet *packet) {
-    *twin = (struct twin){.item = twin->item, .server = server, .packet = packet};
-    list_push_back(&server->twins, &twin->node);
+    inlet_encode_refusal(refusal, &head);
+    reply_send(server, &head, &none, to);
 }
 
 /* What can't be answered, as it isn't known what to whom, is counted only. */
 static void server_receive(void *context, struct sim_packet *packet) {
     struct transport_sim_server *server = context;
-    struct twin *twin = NULL;
-    struct bytes head;
-    struct bytes bulk;
-    uint16_t opcode;
-    uint64_t id;
-    int r = packet_split(packet, &head, &bulk);
+    struct inlet_arrival arrival = {.from = packet};
+    struct inlet_refusal refusal;
+    enum inlet_taken taken = INLET_UNREADABLE;
+
+    if (packet_split(packet, &arrival.head, &arrival.bulk) == 0) {
+        taken = inlet_take(&server->inlet, &arrival, &refusal);
+    }
+    if (taken == INLET_POSTED) {
+        return;
+    }
+    if (taken == INLET_REFUSED && refusal.result == -ERR_BUSY) {
+        sim_count(sim_port_world(server->port), "calls busy", 1);
+    } else {
+        sim_count(sim_port_world(server->port), "requests malformed", 1);
+    }
+    if (taken == INLET_REFUSED) {
+        refuse(server, &refusal, packet->from);
+    }
+    sim_packet_free(packet);
+}
+
+static int server_init(struct transport_sim_server *server,
+                       const struct transport_sim_server_options *options) {
+    struct inlet_options inlet = {.env = options->env,
+                                  .requests_max = options->calls_max,
+                                  .bulk_bytes_max = options->bulk_bytes_max,
+                                  .bulk_get = bulk_get,
+                                  .bulk_put = bulk_put,
+                                  .taken = request_taken,
+                                  .ready = request_ready,
+                                  .context = server};
+    int r = log_table_new(1, &server->logs);
 
     if (r == 0) {
-        r = frame_peek_request(head, &id, &opcode);
+        r = log_table_add(server->logs, options->log, options->actor);
     }
-    if (r < 0) {
-        sim_count(sim_port_world(server->port), "requests malformed", 1);
-        sim_packet_free(packet);
-        return;
-    }
-    twin = pool_get(&server->pool, wire_class(opcode));
-    if (!twin) {
-        sim_count(sim_port_world(server->port), "calls busy", 1);
-        refuse(server, opcode, id, packet->from, -ERR_BUSY);
-        sim_packet_free(packet);
-        return;
-    }
-    twin_take(server, twin, packet);
-    twin->id = id;
-    r = twin_fill(twin, head, bulk);
-    if (r < 0) {
-        sim_count(sim_port_world(server->port), "requests malformed", 1);
-        refuse(server, opcode, id, packet->from, r);
-        twin_free(twin);
-        return;
-    }
-    actor_post(server->options.actor, &twin->call.message);
+    inlet.logs = server->logs;
+    memcpy(inlet.reserve_count, options->reserve_count, sizeof inlet.reserve_count);
+    return r < 0 ? r : inlet_init(&server->inlet, &inlet);
 }
 
 int transport_sim_serve(const struct transport_sim_server_options *options,
                         struct transport_sim_server **ret_server) {
     struct transport_sim_server *server = calloc(1, sizeof *server);
-    struct pool_options pool = {
-        .name = "calls", .object_bytes = sizeof(struct twin), .object_count = options->calls_max};
     int r;
 
     if (!server) {
         return -ERR_NO_MEMORY;
     }
-    server->options = *options;
-    list_init(&server->twins);
-    memcpy(pool.reserve_count, options->reserve_count, sizeof pool.reserve_count);
-    r = pool_init(&server->pool, &pool);
+    list_init(&server->requests);
+    r = server_init(server, options);
     if (r < 0) {
+        log_table_free(server->logs);
         free(server);
         return r;
     }
@@ -410,9 +300,10 @@ void transport_sim_server_free(struct transport_sim_server *server) {
         return;
     }
     sim_net_unbind(server->port);
-    while ((node = list_first(&server->twins))) {
-        twin_free(CONTAINER_OF(node, struct twin, node));
+    while ((node = list_first(&server->requests))) {
+        request_done(CONTAINER_OF(node, struct inlet_request, node));
     }
-    pool_deinit(&server->pool);
+    inlet_deinit(&server->inlet);
+    log_table_free(server->logs);
     free(server);
 }

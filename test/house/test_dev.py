@@ -23,7 +23,8 @@ setup)
     done
     ;;
 test)
-    log=$3/meson-logs/testlog.json
+    [ "$5" = --logbase ] || exit 9
+    log=$3/meson-logs/$6.json
     status=0
     for result in $(sed -n "s/^${3##*/} //p" "$RESULTS"); do
         echo "{\\"name\\": \\"one\\", \\"result\\": \\"$result\\", \\"returncode\\": 0}" >>"$log"
@@ -122,6 +123,19 @@ class Dev(unittest.TestCase):
 
     def test_all_good(self):
         self.assertEqual(self.last_line(), (0, f"{ALL_COUNT} passed, 0 failed"))
+
+    def test_steps_can_be_chosen(self):
+        status, output, _ = self.dev("test", "planner", "asan")
+        self.assertEqual(status, 0)
+        self.assertEqual(sorted(line.split()[0] for line in output.rstrip("\n").split("\n")[:-1]),
+                         ["asan", "planner"])
+        self.assertIn(f"\n{1 + sum(PLANNER.values())} passed, 0 failed\n", output)
+
+    def test_a_step_that_is_none_is_refused(self):
+        status, output, error = self.dev("test", "asan", "assan")
+        self.assertEqual((status, output), (2, ""))
+        self.assertIn("no step 'assan'", error)
+        self.assertFalse(os.path.exists(self.path("build")))
 
     def test_each_kind_of_failure_counts(self):
         for result in ("FAIL", "TIMEOUT", "ERROR", "UNEXPECTEDPASS", "INTERRUPT"):

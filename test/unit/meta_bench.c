@@ -132,7 +132,7 @@ static void ost_step(struct actor *actor, struct message *first) {
 
 static struct rpc *rpc_make(struct meta_bench *bench) {
     const struct rpc_options options = {.transport = &transport_inproc_ops,
-                                        .transport_context = bench->transport,
+                                        .transport_context = bench->logs,
                                         .env = memory_env_env(bench->world),
                                         .resend_ns = NS_PER_S,
                                         .logs_max = 8};
@@ -206,7 +206,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};
     assert_int_equal(memory_env_new(options->seed, &bench->world), 0);
     assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
-    assert_int_equal(transport_inproc_new(8, &bench->transport), 0);
+    assert_int_equal(log_table_new(8, &bench->logs), 0);
     bench->map = calloc(1, sizeof *bench->map);
     assert_non_null(bench->map);
     worker_init(&bench->worker);
@@ -216,9 +216,8 @@ struct meta_bench *bench_new(const struct bench_options *options) {
         bench->osts[i].bench = bench;
         bench->osts[i].id = osts[i];
         actor_init(&bench->osts[i].actor, "ost", ost_step);
-        assert_int_equal(transport_inproc_add(bench->transport,
-                                              cluster_map_first_log(bench->map, osts[i]),
-                                              &bench->osts[i].actor),
+        assert_int_equal(log_table_add(bench->logs, cluster_map_first_log(bench->map, osts[i]),
+                                       &bench->osts[i].actor),
                          0);
     }
     cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
@@ -243,7 +242,7 @@ void bench_free(struct meta_bench *bench) {
     group_abandon(bench->group);
     rpc_free(bench->rpc);
     worker_bind(NULL);
-    transport_inproc_free(bench->transport);
+    log_table_free(bench->logs);
     kv_mem_store_free(bench->store);
     memory_env_free(bench->world);
     free(bench->map);

@@ -48,7 +48,7 @@ struct meta_bench {
     struct memory_env *world;
     struct kv_mem_store *store;
     struct cluster_map *map;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpc;
     struct worker worker;
     struct group *group;

@@ -63,7 +63,7 @@ static void check(int r, const char *problem) {
 static struct rpc *rpc_make(struct cluster *cluster) {
     struct rpc_options options = {
         .transport = &transport_inproc_ops,
-        .transport_context = cluster->transport,
+        .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = 10 * NS_PER_MS,
         .logs_max = TARGETS_MAX,
@@ -81,7 +81,7 @@ static struct log_id log_of(const struct cluster *cluster, uint32_t target) {
 }
 
 static void serve(struct cluster *cluster, uint32_t target, struct actor *actor) {
-    check(transport_inproc_add(cluster->transport, log_of(cluster, target), actor), "transport");
+    check(log_table_add(cluster->logs, log_of(cluster, target), actor), "transport");
 }
 
 static void manager_start(struct cluster *cluster) {
@@ -161,7 +161,7 @@ void cluster_open(struct cluster *cluster, const struct cluster_options *options
     faults->job_ns = 100 * NS_PER_US;
     worker_init(&cluster->worker);
     worker_bind(&cluster->worker);
-    check(transport_inproc_new(TARGETS_MAX, &cluster->transport), "transport");
+    check(log_table_new(TARGETS_MAX, &cluster->logs), "transport");
     for (uint32_t i = 0; i < CLUSTER_OSTS; i++) {
         osts[i].value = CLUSTER_OST + i;
     }
@@ -228,12 +228,12 @@ static void servers_stop(struct cluster *cluster) {
     }
     cluster->env->ops->tick_stop(cluster->env, &cluster->tick);
     cluster_pass(cluster, NS_PER_S);
-    transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_MANAGER));
-    transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_MDT));
+    log_table_remove(cluster->logs, log_of(cluster, CLUSTER_MANAGER));
+    log_table_remove(cluster->logs, log_of(cluster, CLUSTER_MDT));
     manager_abandon(cluster->manager);
     group_abandon(cluster->group);
     for (uint32_t i = 0; i < CLUSTER_OSTS; i++) {
-        transport_inproc_remove(cluster->transport, log_of(cluster, CLUSTER_OST + i));
+        log_table_remove(cluster->logs, log_of(cluster, CLUSTER_OST + i));
         ost_abandon(cluster->osts[i]);
     }
 }
@@ -250,7 +250,7 @@ void cluster_close(struct cluster *cluster) {
     for (size_t i = 0; i < ARRAY_SIZE(cluster->rpcs); i++) {
         rpc_free(cluster->rpcs[i]);
     }
-    transport_inproc_free(cluster->transport);
+    log_table_free(cluster->logs);
     worker_bind(NULL);
     sim_free(cluster->sim);
     for (size_t i = 0; i < ARRAY_SIZE(cluster->stores); i++) {

@@ -26,7 +26,7 @@ struct cluster {
     struct env *env;
     struct worker worker;
     struct cluster_options options;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct cluster_map map;
     struct kv_mem_store *stores[2 + CLUSTER_OSTS];
     struct rpc *manager_rpc;

@@ -29,7 +29,7 @@ static struct {
     struct env env;
     _Atomic uint64_t now_ns;
     struct worker worker;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpc;
     struct actor origin;
     struct server a;
@@ -92,19 +92,19 @@ static int set_up(void **state) {
     actor_init(&it.origin, "origin", origin_step);
     actor_init(&it.a.actor, "server a", server_step);
     actor_init(&it.b.actor, "server b", server_step);
-    if (transport_inproc_new(LOGS_MAX, &it.transport) < 0 ||
-        transport_inproc_add(it.transport, server_a, &it.a.actor) < 0 ||
-        transport_inproc_add(it.transport, server_b, &it.b.actor) < 0) {
+    if (log_table_new(LOGS_MAX, &it.logs) < 0 ||
+        log_table_add(it.logs, server_a, &it.a.actor) < 0 ||
+        log_table_add(it.logs, server_b, &it.b.actor) < 0) {
         return -1;
     }
-    options.transport_context = it.transport;
+    options.transport_context = it.logs;
     return rpc_new(&options, &it.rpc);
 }
 
 static int tear_down(void **state) {
     (void)state;
     rpc_free(it.rpc);
-    transport_inproc_free(it.transport);
+    log_table_free(it.logs);
     it.worker.in_step = false; /* A failed assertion leaves a step by a jump. */
     worker_bind(NULL);
     return 0;
@@ -318,11 +318,11 @@ static void unknown_targets(void **state) {
     (void)state;
     start(0, OP_GETATTR, (struct log_id){100});
     assert_int_equal(it.calls[0].result, -ERR_STALE_MAP);
-    transport_inproc_remove(it.transport, server_a);
+    log_table_remove(it.logs, server_a);
     start(1, OP_GETATTR, server_a);
     assert_int_equal(it.calls[1].result, -ERR_STALE_MAP);
-    assert_int_equal(transport_inproc_add(it.transport, server_b, &it.b.actor), -ERR_EXISTS);
-    assert_int_equal(transport_inproc_add(it.transport, server_a, &it.a.actor), 0);
+    assert_int_equal(log_table_add(it.logs, server_b, &it.b.actor), -ERR_EXISTS);
+    assert_int_equal(log_table_add(it.logs, server_a, &it.a.actor), 0);
     start(2, OP_GETATTR, server_a);
     assert_int_equal(it.calls[2].result, 0);
     /* More logs than there are links. */
@@ -350,7 +350,7 @@ static void bad_options_are_refused(void **state) {
         .transport = &transport_inproc_ops, .env = &it.env, .resend_ns = 1, .logs_max = 1};
     struct transport_ops forgetful = {.send = transport_inproc_ops.send};
     struct rpc_options options[4] = {good, good, good, good};
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpc;
 
     (void)state;
@@ -361,9 +361,9 @@ static void bad_options_are_refused(void **state) {
     for (uint32_t i = 0; i < ARRAY_SIZE(options); i++) {
         assert_int_equal(rpc_new(&options[i], &rpc), -ERR_INVALID);
     }
-    assert_int_equal(transport_inproc_new(0, &transport), -ERR_INVALID);
+    assert_int_equal(log_table_new(0, &logs), -ERR_INVALID);
     rpc_free(NULL);
-    transport_inproc_free(NULL);
+    log_table_free(NULL);
 }
 
 /* Threads: each has an origin with a few calls that start again when they are done. The server
@@ -478,8 +478,8 @@ static void sequences_under_threads(void **state) {
 
     (void)state;
     actor_init(&threads.server, "server", checking_step);
-    transport_inproc_remove(it.transport, server_b);
-    assert_int_equal(transport_inproc_add(it.transport, server_b, &threads.server), 0);
+    log_table_remove(it.logs, server_b);
+    assert_int_equal(log_table_add(it.logs, server_b, &threads.server), 0);
     atomic_store(&threads.running, THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         struct caller *caller = &threads.callers[i];

@@ -245,7 +245,7 @@ static void test_start_fails_whole(void **state) {
                                      .origin = "/other",
                                      .request_timeout_ns = 2 * NS_PER_S};
     struct rpc_options rpc = {.transport = &transport_inproc_ops,
-                              .transport_context = bench->cluster.transport,
+                              .transport_context = bench->cluster.logs,
                               .env = bench->cluster.env,
                               .resend_ns = NS_PER_S,
                               .logs_max = 16};

@@ -27,7 +27,7 @@ struct bench {
     struct sim_process *process;
     struct env *env;
     struct worker worker;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpc; /* the manager's */
     struct rpc *client_rpc;
     struct actor origin;
@@ -88,7 +88,7 @@ static void target_release(struct target *target) {
 static struct rpc *rpc_make(struct bench *bench) {
     struct rpc_options options = {
         .transport = &transport_inproc_ops,
-        .transport_context = bench->transport,
+        .transport_context = bench->logs,
         .env = bench->env,
         .resend_ns = 10 * NS_PER_MS,
         .logs_max = 16,
@@ -123,8 +123,7 @@ static void manager_begins(struct bench *bench) {
     if (manager_open(&options, &bench->manager, problem)) {
         fail_msg("%s", problem);
     }
-    assert_int_equal(
-        transport_inproc_add(bench->transport, LOG_MANAGER, manager_actor(bench->manager)), 0);
+    assert_int_equal(log_table_add(bench->logs, LOG_MANAGER, manager_actor(bench->manager)), 0);
 }
 
 static int setup(void **state) {
@@ -140,7 +139,7 @@ static int setup(void **state) {
     worker_init(&bench->worker);
     worker_bind(&bench->worker);
     actor_init(&bench->origin, "origin", origin_step);
-    assert_int_equal(transport_inproc_new(16, &bench->transport), 0);
+    assert_int_equal(log_table_new(16, &bench->logs), 0);
     bench->rpc = rpc_make(bench);
     bench->client_rpc = rpc_make(bench);
     assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
@@ -148,9 +147,9 @@ static int setup(void **state) {
     for (int i = 0; i < TARGETS; i++) {
         actor_init(&bench->targets[i].actor, "target", target_step);
         assert_int_equal(
-            transport_inproc_add(bench->transport,
-                                 cluster_map_first_log(&bench->map, (struct target_id){ids[i]}),
-                                 &bench->targets[i].actor),
+            log_table_add(bench->logs,
+                          cluster_map_first_log(&bench->map, (struct target_id){ids[i]}),
+                          &bench->targets[i].actor),
             0);
     }
     cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
@@ -192,7 +191,7 @@ static int manager_ends(struct bench *bench) {
 
     manager_stop_start(bench->manager, note_stopped, &result);
     pass(bench, 5 * NS_PER_S);
-    transport_inproc_remove(bench->transport, LOG_MANAGER);
+    log_table_remove(bench->logs, LOG_MANAGER);
     manager_abandon(bench->manager);
     bench->manager = NULL;
     return result;
@@ -206,7 +205,7 @@ static int teardown(void **state) {
     }
     rpc_free(bench->rpc);
     rpc_free(bench->client_rpc);
-    transport_inproc_free(bench->transport);
+    log_table_free(bench->logs);
     worker_bind(NULL);
     sim_free(bench->sim);
     kv_mem_store_free(bench->store);
@@ -492,7 +491,7 @@ static void test_map_is_handed_out(void **state) {
 }
 
 static void manager_dies(struct bench *bench, bool power) {
-    transport_inproc_remove(bench->transport, LOG_MANAGER);
+    log_table_remove(bench->logs, LOG_MANAGER);
     if (power) {
         sim_power(bench->process);
     } else {

@@ -396,7 +396,7 @@ static void late_replies_are_nobody_elses(void **state) {
 
     (void)state;
     it.server.holds = true;
-    it.jobs[0].call.deadline_ns = env_now_ns(sim_process_env(it.client_process)) + 1;
+    it.jobs[0].call.deadline_ns = env_now_ns(sim_process_env(it.client_process)) + RESEND_NS / 8;
     job_start(0, OP_GETATTR);
     assert_true(run_until_done(1, RESEND_NS));
     first = it.server.held[0];

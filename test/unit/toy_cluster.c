@@ -553,10 +553,10 @@ static void server_init(struct toy_cluster *cluster, struct toy_server *server, 
     server->term = 1;
     server->survived = UINT64_MAX;
     actor_init(&server->actor, "toy", toy_step);
-    int r = transport_inproc_add(
-        cluster->transport,
-        id == TOY_MANAGER ? LOG_MANAGER : cluster_map_first_log(&cluster->map, server->id),
-        &server->actor);
+    int r = log_table_add(cluster->logs,
+                          id == TOY_MANAGER ? LOG_MANAGER
+                                            : cluster_map_first_log(&cluster->map, server->id),
+                          &server->actor);
     assert(r == 0);
 }
 
@@ -569,7 +569,7 @@ void toy_cluster_init(struct toy_cluster *cluster) {
     assert(cluster->chunks);
     worker_init(&cluster->worker);
     worker_bind(&cluster->worker);
-    int r = transport_inproc_new(64, &cluster->transport);
+    int r = log_table_new(64, &cluster->logs);
     assert(r == 0);
     server_init(cluster, &cluster->manager, TOY_MANAGER, manager_handle);
     server_init(cluster, &cluster->mdt, TOY_MDT, mdt_handle);
@@ -580,7 +580,7 @@ void toy_cluster_init(struct toy_cluster *cluster) {
     cluster_map_single(&cluster->map, (struct target_id){TOY_MDT}, osts, TOY_OSTS);
     struct rpc_options options = {
         .transport = &transport_inproc_ops,
-        .transport_context = cluster->transport,
+        .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = 100 * NS_PER_MS,
         .logs_max = 64,
@@ -593,7 +593,7 @@ void toy_cluster_init(struct toy_cluster *cluster) {
 
 void toy_cluster_deinit(struct toy_cluster *cluster) {
     rpc_free(cluster->rpc);
-    transport_inproc_free(cluster->transport);
+    log_table_free(cluster->logs);
     worker_bind(NULL);
     free(cluster->chunks);
     sim_free(cluster->sim);

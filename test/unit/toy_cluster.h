@@ -74,7 +74,7 @@ struct toy_cluster {
     struct sim *sim;
     struct env *env;
     struct worker worker;
-    struct transport_inproc *transport;
+    struct log_table *logs;
     struct rpc *rpc;
     struct cluster_map map;
     struct toy_server manager;

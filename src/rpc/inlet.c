@@ -1,0 +1,159 @@
+/* From bytes to twins and back; the contract and the picture are in inlet.h. */
+#include "rpc/inlet.h"
+#include "env/env.h"
+#include <assert.h>
+#include <string.h>
+
+int inlet_init(struct inlet *inlet, const struct inlet_options *options) {
+    struct pool_options pool = {.name = "calls",
+                                .object_bytes = sizeof(struct inlet_request),
+                                .object_count = options->requests_max,
+                                .worker = options->worker};
+
+    inlet->options = *options;
+    memcpy(pool.reserve_count, options->reserve_count, sizeof pool.reserve_count);
+    return pool_init(&inlet->pool, &pool);
+}
+
+void inlet_deinit(struct inlet *inlet) {
+    pool_deinit(&inlet->pool);
+}
+
+static void request_reply(struct call *call) {
+    struct inlet_request *request = CONTAINER_OF(call, struct inlet_request, call);
+    const struct inlet_options *options = &request->inlet->options;
+
+    assert(call->bulk_in.size <= call->bulk_in.capacity);
+    options->ready(options->context, request);
+}
+
+static int bulk_take(const struct inlet *inlet, size_t size_bytes, void **ret_bulk) {
+    *ret_bulk = inlet->options.bulk_get(inlet->options.context, size_bytes);
+    return *ret_bulk ? 0 : -ERR_BUSY;
+}
+
+/* Space for what comes back, and the bulk that came. */
+static int request_set_bulk(struct inlet_request *request, const struct frame_request *frame,
+                            struct bytes bulk) {
+    const struct inlet *inlet = request->inlet;
+    uint64_t bulk_bytes_max = inlet->options.bulk_bytes_max;
+    struct call *call = &request->call;
+    int r = 0;
+
+    if (frame->bulk_out_bytes != bulk.size || bulk.size > bulk_bytes_max ||
+        frame->bulk_in_bytes > bulk_bytes_max ||
+        frame->checksum_count > bulk_bytes_max / BLOCK_BYTES + 2) {
+        return -ERR_MALFORMED;
+    }
+    if (bulk.size > 0) {
+        call->bulk_out[0] = bulk;
+        call->bulk_out_count = 1;
+    }
+    if (frame->bulk_in_bytes > 0) {
+        r = bulk_take(inlet, (size_t)frame->bulk_in_bytes, (void **)&call->bulk_in.data);
+        call->bulk_in.capacity = (size_t)frame->bulk_in_bytes;
+    }
+    if (r == 0 && frame->checksum_count > 0) {
+        call->checksum_count = frame->checksum_count;
+        r = bulk_take(inlet, 4 * (size_t)frame->checksum_count, (void **)&call->checksums);
+    }
+    if (r == 0 && frame->checksums.size > 0) {
+        memcpy(call->checksums, frame->checksums.data, frame->checksums.size);
+    }
+    return r;
+}
+
+static int request_set_deadline(struct inlet_request *request, uint64_t time_left_ns,
+                                uint64_t late_ns) {
+    uint64_t now_ns = env_now_ns(request->inlet->options.env);
+
+    if (time_left_ns == UINT64_MAX) {
+        return 0;
+    }
+    if (time_left_ns <= late_ns) {
+        return -ERR_TIMED_OUT;
+    }
+    request->call.deadline_ns = now_ns + MIN(time_left_ns - late_ns, UINT64_MAX - now_ns);
+    return 0;
+}
+
+static int request_fill(struct inlet_request *request, const struct inlet_arrival *arrival,
+                        struct actor **ret_actor) {
+    struct call *call = &request->call;
+    struct frame_request frame;
+    int r = frame_decode_request(arrival->head, request->scratch, call, &frame);
+
+    if (r < 0) {
+        return r;
+    }
+    *ret_actor = log_table_find(request->inlet->options.logs, call->header.log);
+    if (!*ret_actor) {
+        return -ERR_STALE_MAP;
+    }
+    r = request_set_bulk(request, &frame, arrival->bulk);
+    if (r < 0) {
+        return r;
+    }
+    call->message.kind = CALL_MESSAGE_KIND;
+    call->message.message_class = call->header.message_class;
+    call->reply_to = request_reply;
+    return request_set_deadline(request, frame.time_left_ns, arrival->late_ns);
+}
+
+enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arrival,
+                            struct inlet_refusal *ret_refusal) {
+    struct inlet_refusal refusal = {.result = -ERR_BUSY};
+    struct inlet_request *request;
+    struct actor *actor;
+
+    if (frame_peek_request(arrival->head, &refusal.id, &refusal.opcode) < 0) {
+        return INLET_UNREADABLE;
+    }
+    request = pool_get(&inlet->pool, wire_class(refusal.opcode));
+    if (!request) {
+        *ret_refusal = refusal;
+        return INLET_REFUSED;
+    }
+    *request = (struct inlet_request){
+        .item = request->item, .inlet = inlet, .from = arrival->from, .id = refusal.id};
+    refusal.result = request_fill(request, arrival, &actor);
+    if (refusal.result < 0) {
+        refusal.log = request->call.header.log;
+        inlet_done(request);
+        *ret_refusal = refusal;
+        return INLET_REFUSED;
+    }
+    inlet->options.taken(inlet->options.context, request);
+    actor_post(actor, &request->call.message);
+    return INLET_POSTED;
+}
+
+size_t inlet_reply_size(const struct inlet_request *request) {
+    return frame_reply_size(&request->call);
+}
+
+void inlet_encode(const struct inlet_request *request, struct buffer *out) {
+    int r = frame_encode_reply(&request->call, request->id, out);
+
+    assert(r == 0); /* What a server fills in always fits. */
+}
+
+void inlet_encode_refusal(const struct inlet_refusal *refusal, struct buffer *out) {
+    const struct call call = {.header = {.opcode = refusal->opcode, .log = refusal->log},
+                              .result = refusal->result};
+    int r = frame_encode_reply(&call, refusal->id, out);
+
+    assert(r == 0);
+}
+
+void inlet_done(struct inlet_request *request) {
+    const struct inlet_options *options = &request->inlet->options;
+
+    if (request->call.bulk_in.data) {
+        options->bulk_put(options->context, request->call.bulk_in.data);
+    }
+    if (request->call.checksums) {
+        options->bulk_put(options->context, request->call.checksums);
+    }
+    pool_put(request);
+}

@@ -1,0 +1,93 @@
+/* The serving half of a transport that carries bytes.
+ *
+ *     bytes --inlet_take--> twin of the call, from a pool --> actor that serves the log
+ *                                                                |  call_reply
+ *     bytes <--inlet_encode-- the carrier's time to send <--ready--+
+ *                 inlet_done
+ *
+ * A request whose class finds no twin, or whose bulk finds no memory, is answered -ERR_BUSY: it was
+ * not looked at. One of a log that is not served here is answered -ERR_STALE_MAP.
+ *
+ * Thread: take at the inlet's home (worker of its pool); ready runs where the actor's step runs;
+ * encode and done on any thread. Memory: the twins; bulk is the carrier's. */
+#pragma once
+#include "base/list.h"
+#include "rpc/frame.h"
+#include "rpc/log_table.h"
+#include "rpc/pool.h"
+
+struct env;
+struct inlet;
+
+/* A request at work. The carrier may use `next` between ready and done. */
+struct inlet_request {
+    struct pool_item item;
+    struct call call;
+    struct list_node node; /* the carrier's, from take to done */
+    struct inlet_request *next;
+    struct inlet *inlet;
+    void *from; /* as given to inlet_take; the carrier may change it */
+    uint64_t id;
+    uint32_t scratch[WIRE_GROUPS_MAX];
+};
+
+struct inlet_options {
+    struct env *env;        /* its clock */
+    struct log_table *logs; /* that are served */
+    struct worker *worker;  /* home of the pool; NULL: one actor's, or a simulation's */
+    uint32_t requests_max;
+    uint32_t reserve_count[MESSAGE_CLASS_COUNT]; /* of them, as in a pool */
+    uint64_t bulk_bytes_max;                     /* of one request, either way */
+    /* Zeroed where it matters to nobody else; aligned to a block. NULL: none is left. */
+    void *(*bulk_get)(void *context, size_t size_bytes);
+    void (*bulk_put)(void *context, void *bulk);
+    /* It is about to be posted. */
+    void (*taken)(void *context, struct inlet_request *request);
+    /* The reply is in the call, or CALL_DISCARDED: the carrier sees to encode and done. */
+    void (*ready)(void *context, struct inlet_request *request);
+    void *context;
+};
+
+struct inlet {
+    struct inlet_options options;
+    struct pool pool;
+};
+
+/* The errors of pool_init. */
+MUST_CHECK int inlet_init(struct inlet *inlet, const struct inlet_options *options);
+/* All requests must be done. */
+void inlet_deinit(struct inlet *inlet);
+
+/* Bytes of one request. */
+struct inlet_arrival {
+    struct bytes head;
+    struct bytes bulk; /* aligned to a block */
+    void *from;        /* what the carrier knows the request by */
+    uint64_t late_ns;  /* how long the bytes may have lain unread: taken off the request's time */
+};
+
+/* An answer that needs no twin. */
+struct inlet_refusal {
+    uint64_t id;
+    struct log_id log;
+    uint16_t opcode;
+    int result;
+};
+
+enum inlet_taken {
+    INLET_POSTED,     /* head and bulk must stay until done; ready is called once, maybe at once */
+    INLET_REFUSED,    /* to be answered by inlet_encode_refusal; nothing is kept */
+    INLET_UNREADABLE, /* not even an id could be read; nothing is kept */
+};
+
+/* Any bytes may come. What has no time left is not run: -ERR_TIMED_OUT. */
+MUST_CHECK enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arrival,
+                                       struct inlet_refusal *ret_refusal);
+
+/* What the head of the reply takes at most; then the head itself. Its bulk is call.bulk_in. */
+size_t inlet_reply_size(const struct inlet_request *request);
+void inlet_encode(const struct inlet_request *request, struct buffer *out);
+enum { INLET_REFUSAL_BYTES = 1024 };
+void inlet_encode_refusal(const struct inlet_refusal *refusal, struct buffer *out);
+/* Gives everything of the request back. */
+void inlet_done(struct inlet_request *request);
