@@ -118,8 +118,11 @@ struct env_ops {
     void (*tick_stop)(struct env *env, struct env_tick *tick);
 };
 
+struct env_stream_ops;
+
 struct env {
     const struct env_ops *ops;
+    const struct env_stream_ops *streams; /* env_stream.h */
 };
 
 static inline uint64_t env_now_ns(struct env *env) {

@@ -147,6 +147,7 @@ int env_linux_new(const struct env_linux_options *options, struct env **ret_env)
         return -ERR_NO_MEMORY;
     }
     env->env.ops = &linux_ops;
+    env->env.streams = &linux_stream_ops;
     pthread_mutex_init(&env->room_mutex, NULL);
     env->ring_entries = options->ring_entries ? options->ring_entries : RING_ENTRIES_DEFAULT;
     env->spin_ns = options->spin_ns;

@@ -78,6 +78,11 @@ struct env_loop {
     uint64_t wake_value;
     atomic_uint state; /* enum loop_state */
 
+    int streams_fd; /* epoll, of the sockets of this loop; -1: it has none */
+    bool streams_armed, streams_ready;
+    bool streams_told; /* events are being told: what closes is freed behind them */
+    struct socket *sockets, *again, *closed;
+
     pthread_mutex_t returned_mutex;
     struct env_work *returned; /* finished on a lane, oldest first */
     struct env_work *returned_last;
@@ -108,6 +113,13 @@ void linux_io_submit(struct env *env, struct env_io *io);
 void linux_job_submit(struct env *env, struct env_job *job);
 /* From a lane's thread: hands finished work back to its loop. */
 void loop_return(struct env_loop *loop, struct env_work *work);
+
+/* env_linux_stream.c */
+extern const struct env_stream_ops linux_stream_ops;
+/* Tells what has happened to the loop's sockets. How many. */
+unsigned streams_poll(struct env_loop *loop);
+/* Closes all. */
+void streams_leave(struct env_loop *loop);
 
 /* env_linux_lane.c */
 int lane_init(struct lane *lane, struct env_linux *env, unsigned thread_count, const char *name);

@@ -17,7 +17,7 @@
 enum { QUEUED_MAX = 32, REAP_BATCH = 32, IO_CALL_BYTES_MAX = 1 << 30 };
 
 /* What user_data says of a completion that is no env_io's; pointers are never odd. */
-enum { TAG_WAKE = 1, TAG_CANCEL = 3, TAG_POLL = 5, TAG_POLL_GENERATION_SHIFT = 4 };
+enum { TAG_WAKE = 1, TAG_CANCEL = 3, TAG_POLL = 5, TAG_STREAMS = 7, TAG_POLL_GENERATION_SHIFT = 4 };
 
 static _Thread_local struct env_loop *thread_loops;
 
@@ -54,6 +54,7 @@ int env_thread_enter(struct env *env) {
         return r;
     }
     loop->poll_fd = -1;
+    loop->streams_fd = -1;
     pthread_mutex_init(&loop->returned_mutex, NULL);
     loop->next_of_thread = thread_loops;
     thread_loops = loop;
@@ -244,6 +245,11 @@ static unsigned completion_handle(struct env_loop *loop, uint64_t user_data, int
     if (user_data == TAG_CANCEL) {
         return 0;
     }
+    if (user_data == TAG_STREAMS) {
+        loop->streams_armed = false;
+        loop->streams_ready = answer != -ECANCELED;
+        return 0;
+    }
     if (user_data % 16 == TAG_POLL) {
         if (user_data >> TAG_POLL_GENERATION_SHIFT == loop->poll_generation) {
             loop->poll_armed = false;
@@ -319,7 +325,9 @@ static unsigned loop_poll(struct env_loop *loop) {
     if (loop->queued || loop->ring_state == RING_READY) {
         loop_flush(loop);
     }
-    return returned_reap(loop) + ring_reap(loop);
+    unsigned finished = returned_reap(loop) + ring_reap(loop);
+
+    return loop->streams_fd >= 0 ? finished + streams_poll(loop) : finished;
 }
 
 unsigned env_loop_poll(struct env *env) {
@@ -376,6 +384,11 @@ static void ring_arm(struct env_loop *loop, int poll_fd) {
         sqe->user_data = TAG_WAKE;
         loop->wake_armed = true;
     }
+    if (loop->streams_fd >= 0 && !loop->streams_armed && (sqe = loop_sqe(loop)) != NULL) {
+        io_uring_prep_poll_add(sqe, loop->streams_fd, POLLIN);
+        sqe->user_data = TAG_STREAMS;
+        loop->streams_armed = true;
+    }
     if (poll_fd >= 0 && !loop->poll_armed && (sqe = loop_sqe(loop)) != NULL) {
         io_uring_prep_poll_add(sqe, poll_fd, POLLIN);
         sqe->user_data = loop->poll_generation << TAG_POLL_GENERATION_SHIFT | TAG_POLL;
@@ -400,13 +413,14 @@ static void ring_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) 
 }
 
 static void plain_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) {
-    struct pollfd waits[2] = {{.fd = loop->wake_fd, .events = POLLIN},
-                              {.fd = poll_fd, .events = POLLIN}};
+    struct pollfd waits[3] = {{.fd = loop->wake_fd, .events = POLLIN},
+                              {.fd = poll_fd, .events = POLLIN},
+                              {.fd = loop->streams_fd, .events = POLLIN}};
     struct timespec timeout = {
         .tv_sec = (time_t)(timeout_ns / NS_PER_S),
         .tv_nsec = (long)(timeout_ns % NS_PER_S),
     };
-    int ready = ppoll(waits, 2, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+    int ready = ppoll(waits, 3, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
     if (ready > 0 && waits[0].revents) {
         ssize_t got = read(loop->wake_fd, &loop->wake_value, sizeof loop->wake_value);
@@ -417,11 +431,13 @@ static void plain_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns)
         loop->poll_fd = poll_fd;
         loop->poll_ready = true;
     }
+    loop->streams_ready = ready > 0 && waits[2].revents;
 }
 
 /* What waits without a system call being needed to see it. */
 static bool loop_has_news(struct env_loop *loop) {
-    if (atomic_load_explicit(&loop->has_returned, memory_order_acquire) ||
+    if (loop->again || loop->streams_ready ||
+        atomic_load_explicit(&loop->has_returned, memory_order_acquire) ||
         atomic_load_explicit(&loop->state, memory_order_relaxed) == LOOP_WOKEN) {
         return true;
     }
@@ -490,12 +506,12 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
 static void ring_exit(struct env_loop *loop) {
     poll_disarm(loop);
     loop_flush(loop);
-    while (loop->wake_armed) {
+    while (loop->wake_armed || loop->streams_armed) {
         struct io_uring_sqe *sqe = loop_sqe(loop);
         struct io_uring_cqe *entry;
 
         if (sqe) {
-            io_uring_prep_cancel64(sqe, TAG_WAKE, 0);
+            io_uring_prep_cancel64(sqe, loop->wake_armed ? TAG_WAKE : TAG_STREAMS, 0);
             sqe->user_data = TAG_CANCEL;
         }
         (void)io_uring_submit_and_wait_timeout(&loop->ring, &entry, 1, NULL, NULL);
@@ -512,8 +528,12 @@ void env_thread_leave(struct env *env) {
     while (loop->pending_count > 0) {
         env_loop_wait(env, -1, UINT64_MAX);
     }
+    streams_leave(loop);
     if (loop->ring_state == RING_READY) {
         ring_exit(loop);
+    }
+    if (loop->streams_fd >= 0) {
+        close(loop->streams_fd);
     }
     while (*link != loop) {
         link = &(*link)->next_of_thread;

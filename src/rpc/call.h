@@ -84,6 +84,7 @@ struct call {
     uint64_t sent_ns;
     uint32_t attempts;
     uint8_t stage;
+    bool bulk_is_sent; /* by its transport: the caller's memory is not read any more */
     atomic_bool answered;
     atomic_bool cancelled;
     void *transport_context;

@@ -5,7 +5,7 @@
 
 /* Numbers, lists' lengths and every fixed field; strings are at most these. */
 enum { FRAME_FIXED_BYTES = 1024, FRAME_STRINGS_BYTES = 8192 + 4 * WIRE_GROUPS_MAX };
-enum { FRAME_REQUEST_BYTES = 136, FRAME_REPLY_BYTES = 72, FRAME_LEAST_BYTES = 16 };
+enum { FRAME_REQUEST_BYTES = 136, FRAME_REPLY_BYTES = 72, FRAME_LEAST_BYTES = 24 };
 
 /* What stands in a fixed head beside a call's header and a struct frame_request or frame_reply. */
 struct frame_rest {
@@ -152,12 +152,13 @@ static int take_rest(struct wire_cursor *cursor, const struct frame_rest *rest,
     return 0;
 }
 
-int frame_peek_request(struct bytes head, uint64_t *ret_id, uint16_t *ret_opcode) {
+int frame_peek_request(struct bytes head, struct frame_peek *ret_peek) {
     if (head.size < FRAME_LEAST_BYTES || load_le16(head.data) < FRAME_LEAST_BYTES) {
         return -ERR_MALFORMED;
     }
-    *ret_opcode = load_le16(head.data + 2);
-    *ret_id = load_le64(head.data + 8);
+    *ret_peek = (struct frame_peek){.opcode = load_le16(head.data + 2),
+                                    .id = load_le64(head.data + 8),
+                                    .log = {load_le64(head.data + 16)}};
     return 0;
 }
 

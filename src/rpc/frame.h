@@ -50,7 +50,12 @@ MUST_CHECK int frame_encode_request(const struct call *call, uint64_t id, uint64
 MUST_CHECK int frame_encode_reply(const struct call *call, uint64_t id, struct buffer *out);
 
 /* What must be known of a request to answer it at all. */
-MUST_CHECK int frame_peek_request(struct bytes head, uint64_t *ret_id, uint16_t *ret_opcode);
+struct frame_peek {
+    uint64_t id;
+    struct log_id log;
+    uint16_t opcode;
+};
+MUST_CHECK int frame_peek_request(struct bytes head, struct frame_peek *ret_peek);
 /* Fills header and request of the call; byte fields point into the input, groups into scratch
  * (WIRE_GROUPS_MAX). -ERR_NOT_SUPPORTED for an opcode that is none here. */
 MUST_CHECK int frame_decode_request(struct bytes head, uint32_t *scratch, struct call *call,

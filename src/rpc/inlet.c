@@ -106,19 +106,18 @@ enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arr
     struct inlet_request *request;
     struct actor *actor;
 
-    if (frame_peek_request(arrival->head, &refusal.id, &refusal.opcode) < 0) {
+    if (frame_peek_request(arrival->head, &refusal.request) < 0) {
         return INLET_UNREADABLE;
     }
-    request = pool_get(&inlet->pool, wire_class(refusal.opcode));
+    request = pool_get(&inlet->pool, wire_class(refusal.request.opcode));
     if (!request) {
         *ret_refusal = refusal;
         return INLET_REFUSED;
     }
     *request = (struct inlet_request){
-        .item = request->item, .inlet = inlet, .from = arrival->from, .id = refusal.id};
+        .item = request->item, .inlet = inlet, .from = arrival->from, .id = refusal.request.id};
     refusal.result = request_fill(request, arrival, &actor);
     if (refusal.result < 0) {
-        refusal.log = request->call.header.log;
         inlet_done(request);
         *ret_refusal = refusal;
         return INLET_REFUSED;
@@ -139,9 +138,10 @@ void inlet_encode(const struct inlet_request *request, struct buffer *out) {
 }
 
 void inlet_encode_refusal(const struct inlet_refusal *refusal, struct buffer *out) {
-    const struct call call = {.header = {.opcode = refusal->opcode, .log = refusal->log},
-                              .result = refusal->result};
-    int r = frame_encode_reply(&call, refusal->id, out);
+    const struct call call = {
+        .header = {.opcode = refusal->request.opcode, .log = refusal->request.log},
+        .result = refusal->result};
+    int r = frame_encode_reply(&call, refusal->request.id, out);
 
     assert(r == 0);
 }

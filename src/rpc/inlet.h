@@ -68,9 +68,7 @@ struct inlet_arrival {
 
 /* An answer that needs no twin. */
 struct inlet_refusal {
-    uint64_t id;
-    struct log_id log;
-    uint16_t opcode;
+    struct frame_peek request;
     int result;
 };
 

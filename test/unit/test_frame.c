@@ -66,13 +66,13 @@ static void request_comes_back(void **state) {
     struct call got = {0};
     struct frame_request frame;
     struct bytes head = encode_request(&call);
-    uint16_t opcode;
-    uint64_t id;
+    struct frame_peek peek;
 
     (void)state;
-    assert_int_equal(frame_peek_request(head, &id, &opcode), 0);
-    assert_int_equal(id, 77);
-    assert_int_equal(opcode, OP_SYMLINK);
+    assert_int_equal(frame_peek_request(head, &peek), 0);
+    assert_int_equal(peek.id, 77);
+    assert_int_equal(peek.opcode, OP_SYMLINK);
+    assert_int_equal(peek.log.value, call.header.log.value);
     assert_int_equal(frame_decode_request(head, scratch, &got, &frame), 0);
     call.header.message_class = MESSAGE_REQUEST;
     assert_memory_equal(&got.header, &call.header, sizeof call.header);
@@ -214,11 +214,10 @@ static void decode_both(struct bytes bytes) {
                         .checksum_count = ARRAY_SIZE(space)};
     struct frame_request request;
     struct frame_reply reply;
-    uint16_t opcode;
-    uint64_t id;
+    struct frame_peek peek;
 
-    if (frame_peek_request(exact, &id, &opcode) < 0) {
-        assert_true(exact.size < 16 || (exact.data[0] < 16 && exact.data[1] == 0));
+    if (frame_peek_request(exact, &peek) < 0) {
+        assert_true(exact.size < 24 || (exact.data[0] < 24 && exact.data[1] == 0));
     }
     if (frame_decode_reply(exact, &reply) == 0 && frame_apply_reply(&reply, &call) == 0) {
         assert_int_equal(reply.opcode, OP_CHUNK_READ);

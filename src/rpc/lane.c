@@ -1,0 +1,448 @@
+/* One lane's life; the picture and the rules are in lane.h. */
+#include "base/endian.h"
+#include "env/env.h"
+#include "env/env_stream.h"
+#include "rpc/frame.h"
+#include "rpc/lane_internal.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HELLO_VERSION = 1, HELLO_BYTES = 256, OUT_BYTES = 256 << 10, OUT_MESSAGES = 256 };
+enum { REST_DOUBLINGS_MAX = 16 };
+
+static uint64_t lane_now(const struct lane *lane) {
+    return env_now_ns(lane->thread->lanes->options.env);
+}
+
+static void lane_say(const struct lane *lane, const char *what, int reason) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+    char line[LANE_ADDRESS_BYTES + 128];
+
+    if (options->log) {
+        snprintf(line, sizeof line, "%s: %s: %s", lane->peer->address, what, err_text(reason));
+        options->log(options->context, line);
+    }
+}
+
+static void lane_enter(struct lane *lane, enum lane_state state) {
+    lane->state = state;
+    lane->since_ns = lane_now(lane);
+}
+
+static void lane_mark(struct lane *lane) {
+    if (!lane->in_dirty) {
+        lane->in_dirty = true;
+        list_push_back(&lane->thread->dirty, &lane->dirty);
+    }
+}
+
+/* The call is over here. */
+static void lane_answer(struct lane *lane, struct call *call, int result) {
+    list_remove(&call->rpc_node);
+    if (awaited_contains(call)) {
+        awaited_remove(&lane->awaited, call);
+    }
+    if (lane->receiving == call) {
+        lane->receiving = NULL;
+    }
+    atomic_fetch_sub_explicit(&lane->thread->call_count, 1, memory_order_relaxed);
+    rpc_answered(call->rpc, call, result);
+}
+
+/* What was sent is to be sent again, before what never was. */
+static void lane_unsend(struct lane *lane) {
+    struct list_node *node;
+
+    while (!list_is_empty(&lane->sent)) {
+        node = lane->sent.head.previous;
+        list_remove(node);
+        list_push_front(&lane->unsent, node);
+    }
+}
+
+static void lane_drop(struct lane *lane, bool reset) {
+    if (lane->connection) {
+        atomic_fetch_sub_explicit(&lane->thread->open_count, 1, memory_order_relaxed);
+        connection_free(TAKE_PTR(lane->connection), reset);
+    }
+    lane->receiving = NULL;
+    lane_unsend(lane);
+}
+
+static bool lane_is_used(const struct lane *lane) {
+    return !list_is_empty(&lane->unsent) || !list_is_empty(&lane->sent);
+}
+
+static void lane_rest(struct lane *lane, int reason) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+
+    if (lane_is_used(lane)) {
+        atomic_fetch_add_explicit(&lane->thread->lanes->broken_count, 1, memory_order_relaxed);
+    }
+    lane_drop(lane, false);
+    lane->rest_ns =
+        MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
+    lane_enter(lane, LANE_RESTING);
+    if (lane_is_used(lane) && !atomic_exchange(&lane->peer->said, true)) {
+        lane_say(lane, "does not answer, and is tried again", reason);
+    }
+}
+
+static void requests_send(struct lane *lane);
+
+/* Messages. */
+
+/* The call that a reply is for; NULL: it is late. */
+static struct call *reply_call(const struct lane *lane, struct bytes head,
+                               struct frame_reply *ret_frame, int *ret_result) {
+    *ret_result = frame_decode_reply(head, ret_frame);
+    return *ret_result < 0 ? NULL : awaited_find(&lane->awaited, ret_frame->id);
+}
+
+static void *lane_bulk_get(void *context, const struct connection_message *message,
+                           size_t size_bytes) {
+    struct lane *lane = context;
+    struct frame_reply frame;
+    struct call *call;
+    int r;
+
+    if (message->kind != CONNECTION_REPLY) {
+        return NULL;
+    }
+    call = reply_call(lane, message->head, &frame, &r);
+    if (!call || call->bulk_in.capacity < size_bytes) {
+        return NULL;
+    }
+    lane->receiving = call;
+    return call->bulk_in.data;
+}
+
+static void lane_bulk_put(void *context, void *bulk) {
+    (void)context;
+    (void)bulk; /* The caller's. */
+}
+
+static int reply_take(struct lane *lane, const struct connection_message *message) {
+    struct frame_reply frame;
+    int r;
+    struct call *call = reply_call(lane, message->head, &frame, &r);
+
+    if (!call) {
+        return r;
+    }
+    if (!call->bulk_is_sent || frame.bulk_bytes != message->bulk.size ||
+        (message->bulk.size > 0 && message->bulk.data != call->bulk_in.data)) {
+        return -ERR_MALFORMED;
+    }
+    r = frame_apply_reply(&frame, call);
+    if (r < 0) {
+        return r;
+    }
+    call->bulk_in.size = message->bulk.size;
+    lane->rest_ns = 0;
+    lane_answer(lane, call, frame.result);
+    return 0;
+}
+
+static void peer_is_back(struct lane *lane) {
+    if (atomic_exchange(&lane->peer->said, false)) {
+        lane_say(lane, "answers again", 0);
+    }
+    atomic_store_explicit(&lane->peer->away_since_ns, 0, memory_order_relaxed);
+}
+
+static int welcome_take(struct lane *lane, struct bytes head) {
+    const struct lane_identity *self = &lane->thread->lanes->options.self;
+    static const uint8_t any[16];
+    union reply_body body;
+    uint8_t cluster[16];
+    int r = wire_decode_reply(OP_HELLO, head, &body);
+
+    if (r < 0 || lane->state != LANE_JOINING) {
+        return r < 0 ? r : -ERR_MALFORMED;
+    }
+    if (body.hello.result < 0) {
+        return body.hello.result >= INT32_MIN ? (int)body.hello.result : -ERR_MALFORMED;
+    }
+    store_le64(cluster, body.hello.cluster_high);
+    store_le64(cluster + 8, body.hello.cluster_low);
+    if (memcmp(self->cluster_id, any, 16) != 0 && memcmp(self->cluster_id, cluster, 16) != 0) {
+        return -ERR_OTHER_CLUSTER;
+    }
+    atomic_fetch_add_explicit(&lane->thread->lanes->connected_count, 1, memory_order_relaxed);
+    peer_is_back(lane);
+    lane_enter(lane, LANE_OPEN);
+    requests_send(lane);
+    return 0;
+}
+
+static void lane_message(void *context, const struct connection_message *message) {
+    struct lane *lane = context;
+    int r = 0;
+
+    lane->heard_ns = lane_now(lane);
+    lane->pinged = false;
+    switch (message->kind) {
+    case CONNECTION_WELCOME:
+        r = welcome_take(lane, message->head);
+        break;
+    case CONNECTION_REPLY:
+        r = lane->state == LANE_OPEN ? reply_take(lane, message) : -ERR_MALFORMED;
+        break;
+    case CONNECTION_PONG:
+        break;
+    default:
+        r = -ERR_MALFORMED;
+    }
+    if (r < 0) {
+        lane_rest(lane, r);
+    }
+}
+
+static void lane_room(void *context) {
+    requests_send(context);
+}
+
+static void lane_ended(void *context, int reason) {
+    lane_rest(context, reason);
+}
+
+static const struct connection_hooks lane_hooks = {
+    .bulk_get = lane_bulk_get,
+    .bulk_put = lane_bulk_put,
+    .message = lane_message,
+    .room = lane_room,
+    .ended = lane_ended,
+};
+
+/* Sending. */
+
+static void request_sent(void *context) {
+    struct call *call = context;
+
+    call->bulk_is_sent = true;
+}
+
+static int request_send(struct lane *lane, struct call *call) {
+    struct connection_outgoing outgoing = {.kind = CONNECTION_REQUEST,
+                                           .bulk_count = call->bulk_out_count,
+                                           .sent = request_sent,
+                                           .context = call};
+    struct buffer head;
+    uint64_t id;
+    int r = connection_begin(lane->connection, frame_request_size(call), &head);
+
+    if (r == 0) {
+        r = awaited_add(&lane->awaited, call, &id);
+    }
+    if (r == 0) {
+        r = frame_encode_request(call, id, call_time_left_ns(call), &head);
+    }
+    if (r < 0) {
+        return r;
+    }
+    call->bulk_is_sent = false;
+    memcpy(outgoing.bulk, call->bulk_out, sizeof outgoing.bulk);
+    connection_commit(lane->connection, &head, &outgoing);
+    return 0;
+}
+
+static void requests_send(struct lane *lane) {
+    struct list_node *node;
+
+    while (lane->state == LANE_OPEN && (node = list_first(&lane->unsent))) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+        int r = request_send(lane, call);
+
+        if (r == -ERR_BUSY) {
+            break;
+        }
+        if (r < 0) {
+            lane_answer(lane, call, r);
+            continue;
+        }
+        list_remove(node);
+        list_push_back(&lane->sent, node);
+    }
+    lane_mark(lane);
+}
+
+static void hello_send(struct lane *lane) {
+    const struct lanes *lanes = lane->thread->lanes;
+    const struct lane_identity *self = &lanes->options.self;
+    const struct connection_outgoing outgoing = {.kind = CONNECTION_HELLO};
+    const union request_body body = {.hello = {.version_min = HELLO_VERSION,
+                                               .version_max = HELLO_VERSION,
+                                               .cluster_high = load_le64(self->cluster_id),
+                                               .cluster_low = load_le64(self->cluster_id + 8),
+                                               .node = self->node.value,
+                                               .life_high = self->life[0],
+                                               .life_low = self->life[1],
+                                               .lane = lane->thread->index,
+                                               .number = lane->number,
+                                               .wall_ns = env_wall_ns(lanes->options.env)}};
+    struct buffer head;
+    int r = connection_begin(lane->connection, HELLO_BYTES, &head);
+
+    assert(r == 0);
+    r = wire_encode_request(OP_HELLO, &body, &head);
+    assert(r == 0);
+    connection_commit(lane->connection, &head, &outgoing);
+    lane_mark(lane);
+}
+
+static void lane_join(struct lane *lane) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+    const struct connection_options connection = {.env = options->env,
+                                                  .out_bytes = OUT_BYTES,
+                                                  .out_messages = OUT_MESSAGES,
+                                                  .hooks = &lane_hooks,
+                                                  .context = lane};
+    struct env_stream *stream;
+    int r = env_stream_connect(options->env, lane->peer->address, &stream);
+
+    if (r == 0) {
+        r = connection_new(&connection, stream, &lane->connection);
+    }
+    lane->number++;
+    lane->heard_ns = lane_now(lane);
+    lane->pinged = false;
+    if (r < 0) {
+        lane_rest(lane, r);
+        return;
+    }
+    atomic_fetch_add_explicit(&lane->thread->open_count, 1, memory_order_relaxed);
+    lane_enter(lane, LANE_JOINING);
+    hello_send(lane);
+}
+
+void lane_send(struct lane *lane, struct call *call) {
+    list_push_back(&lane->unsent, &call->rpc_node);
+    atomic_fetch_add_explicit(&lane->thread->call_count, 1, memory_order_relaxed);
+    if (lane->state == LANE_OPEN) {
+        lane->since_ns = lane_now(lane);
+        requests_send(lane);
+    } else if (lane->state == LANE_IDLE) {
+        lane_join(lane);
+    }
+}
+
+void lane_flush(struct lane *lane) {
+    lane->in_dirty = false;
+    if (lane->connection) {
+        connection_flush(lane->connection);
+    }
+}
+
+/* Times. */
+
+/* A copy of a mutation may be on its way, or its answer into memory that is the caller's again. */
+static bool must_replace(const struct lane *lane, const struct call *call) {
+    return lane->connection &&
+           (lane->receiving == call || (awaited_contains(call) && call->header.sequence > 0));
+}
+
+/* Ends calls whose time is up: true if the connection must be replaced for it. */
+static bool list_give_up(struct lane *lane, struct list *list, uint64_t now_ns) {
+    struct list_node *node = list_first(list);
+    bool replaces = false;
+
+    while (node && node != &list->head) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+        int r = call_given_up(call, now_ns);
+
+        node = node->next;
+        if (r < 0) {
+            if (must_replace(lane, call)) {
+                /* Reset before the caller hears of it. */
+                replaces = true;
+                lane_drop(lane, true);
+            }
+            lane_answer(lane, call, r);
+            if (replaces) {
+                return true; /* The lists have changed: what is left is looked at again. */
+            }
+        }
+    }
+    return false;
+}
+
+static void lane_give_up(struct lane *lane, uint64_t now_ns) {
+    bool replaces = false;
+
+    while (list_give_up(lane, &lane->sent, now_ns) || list_give_up(lane, &lane->unsent, now_ns)) {
+        replaces = true;
+    }
+    if (replaces) {
+        if (lane_is_used(lane)) {
+            lane_join(lane);
+        } else {
+            lane_enter(lane, LANE_IDLE);
+        }
+    }
+}
+
+static void lane_ask(struct lane *lane, uint64_t now_ns) {
+    const struct connection_outgoing ping = {.kind = CONNECTION_PING};
+    uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
+    struct buffer head;
+
+    if (now_ns - lane->heard_ns >= 2 * silent_ns) {
+        lane_drop(lane, true);
+        lane_rest(lane, -ERR_TIMED_OUT);
+    } else if (!lane->pinged && now_ns - lane->heard_ns >= silent_ns &&
+               connection_begin(lane->connection, 0, &head) == 0) {
+        lane->pinged = true;
+        connection_commit(lane->connection, &head, &ping);
+        lane_mark(lane);
+    }
+}
+
+void lane_tick(struct lane *lane, uint64_t now_ns) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+
+    lane_give_up(lane, now_ns);
+    switch (lane->state) {
+    case LANE_IDLE:
+        break;
+    case LANE_RESTING:
+        if (!lane_is_used(lane)) {
+            lane_enter(lane, LANE_IDLE);
+        } else if (now_ns - lane->since_ns >= lane->rest_ns) {
+            lane_join(lane);
+        }
+        break;
+    case LANE_JOINING:
+        if (now_ns - lane->since_ns >= 2 * options->connect_ns) {
+            lane_rest(lane, -ERR_TIMED_OUT);
+        }
+        break;
+    case LANE_OPEN:
+        if (!list_is_empty(&lane->sent)) {
+            lane_ask(lane, now_ns);
+        } else if (!lane_is_used(lane) && now_ns - lane->since_ns >= options->idle_ns) {
+            lane_drop(lane, false);
+            lane_enter(lane, LANE_IDLE);
+        }
+    }
+}
+
+void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer) {
+    *lane = (struct lane){.thread = thread, .peer = peer};
+    awaited_init(&lane->awaited);
+    list_init(&lane->unsent);
+    list_init(&lane->sent);
+}
+
+void lane_finish(struct lane *lane) {
+    struct list_node *node;
+
+    lane_drop(lane, false);
+    while ((node = list_first(&lane->unsent))) {
+        lane_answer(lane, CONTAINER_OF(node, struct call, rpc_node), -ERR_CLOSED);
+    }
+    list_remove(&lane->dirty);
+    awaited_deinit(&lane->awaited);
+    lane->thread = NULL;
+}

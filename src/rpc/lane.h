@@ -1,0 +1,91 @@
+/* Calls to other processes: each thread has a connection of its own, a lane, to each process that
+ * it calls.
+ *
+ *     call_start -> the thread's lane to who serves the log -> connection ... gate.h
+ *     origin's step <- rpc_answered <- awaited, by number <- connection <----+
+ *
+ *     IDLE --a call--> JOINING --welcome--> OPEN --60 s unused--> IDLE
+ *       ^                |  ^                 |
+ *       | nothing waits  |  | after a pause   | broken, silent for 10 s, a mutation given up
+ *       +--- RESTING <---+--+<----------------+
+ *
+ * A lane is known to the other side by its process (name, life), the number of its thread, and the
+ * number of its connection, which rises. Calls are numbered over all connections of a lane, so an
+ * answer may come by a newer one than the request went by. What is awaited when a connection breaks
+ * is sent again by the next one. Who gives up a mutation replaces the connection by a reset: no
+ * copy of it may be read later than what the caller does next. Silence is only measured while
+ * answers are awaited.
+ *
+ * Reliable in the sense of transport.h: each call is answered once, with -ERR_TIMED_OUT or
+ * -ERR_INTERRUPTED at a tick where nothing else comes; a log that nobody is known to serve answers
+ * -ERR_STALE_MAP.
+ *
+ * Thread: a lane_thread is used by the thread that it is bound to; tick, route and peers by any one
+ * thread at a time beside them. Memory: a connection's, while it is open. */
+#pragma once
+#include "rpc/transport.h"
+
+struct env;
+struct lane_thread;
+struct lanes;
+
+enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_ADDRESS_BYTES = 256 };
+
+/* Who a process is, in HELLO and its answer. */
+struct lane_identity {
+    uint8_t cluster_id[16]; /* zeros: any, as one that has not seen a map yet */
+    struct node_id node;    /* 0: no member */
+    uint64_t life[2];       /* drawn at its start */
+};
+
+struct lanes_options {
+    struct env *env;
+    struct lane_identity self;
+    uint64_t connect_ns; /* one attempt; 0: 5 s */
+    uint64_t
+        silent_ns; /* until it is asked whether it lives, and again until it is given up; 0: 5 s */
+    uint64_t idle_ns; /* 0: 60 s */
+    uint64_t rest_ns; /* between attempts, doubled up to 16 times that; 0: 20 ms */
+    /* A line of what a person should know: who can't be reached, who refuses. */
+    void (*log)(void *context, const char *line);
+    void *context;
+};
+
+/* Its context in rpc_options is the struct. */
+extern const struct transport_ops lanes_ops;
+
+/* -ERR_NO_MEMORY. */
+MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes);
+/* All threads must have left. Takes NULL. */
+void lanes_free(struct lanes *lanes);
+/* A process that may be called, by its address (env_stream.h). -ERR_TOO_MANY_OPEN, -ERR_INVALID. */
+MUST_CHECK int lanes_peer_add(struct lanes *lanes, const char *address, uint32_t *ret_peer);
+/* Logs that are not named are asked for there. */
+void lanes_set_default(struct lanes *lanes, uint32_t peer);
+
+/* Wakes the thread's loop from any other, also more often than needed. */
+struct lane_waker {
+    void (*_Atomic wake)(void *context);
+    void *context;
+};
+/* A thread that calls; it is bound until leave, which ends its lanes: what is still awaited then
+ * answers -ERR_CLOSED. -ERR_NO_MEMORY, -ERR_TOO_MANY_OPEN. */
+MUST_CHECK int lane_thread_new(struct lanes *lanes, const struct lane_waker *waker,
+                               struct lane_thread **ret_thread);
+void lane_thread_bind(struct lane_thread *thread);
+void lane_thread_free(struct lane_thread *thread);
+/* At the end of each turn of the loop: what it has gathered leaves. Does what a tick has asked
+ * for. True: something was done. */
+bool lane_thread_turn(struct lane_thread *thread);
+/* Deadlines, silence, rests: every 10 to 100 ms, from any one thread. Threads that sleep are woken
+ * only where something of theirs is due. */
+void lanes_tick(struct lanes *lanes);
+
+/* What status shows. */
+struct lane_stats {
+    uint32_t open_count; /* connections */
+    uint64_t awaited_count;
+    uint64_t connected_count; /* ever */
+    uint64_t broken_count;    /* ended while something was awaited */
+};
+void lanes_stats(struct lanes *lanes, struct lane_stats *ret_stats);

@@ -1,0 +1,63 @@
+/* What the files of lanes share. */
+#pragma once
+#include "base/list.h"
+#include "rpc/awaited.h"
+#include "rpc/connection.h"
+#include "rpc/lane.h"
+#include <stdatomic.h>
+
+enum lane_state { LANE_IDLE, LANE_JOINING, LANE_OPEN, LANE_RESTING };
+
+struct lane_peer {
+    char address[LANE_ADDRESS_BYTES];
+    atomic_bool said;               /* that it can't be reached; until it can */
+    _Atomic uint64_t away_since_ns; /* 0: it answers */
+};
+
+struct lane {
+    struct lane_thread *thread;
+    struct lane_peer *peer;
+    enum lane_state state;
+    bool in_dirty, pinged;
+    struct connection *connection; /* JOINING, OPEN */
+    uint64_t number;               /* of the connection; the last one's in other states */
+    struct awaited awaited;
+    struct list unsent; /* calls, by rpc_node: not on this connection yet */
+    struct list sent;
+    struct call *receiving; /* whose memory the connection reads into */
+    uint64_t since_ns;      /* of the state; in OPEN: last used */
+    uint64_t heard_ns;
+    uint64_t rest_ns;
+    struct list_node dirty;
+};
+
+struct lane_thread {
+    struct lanes *lanes;
+    uint32_t index;
+    struct lane_waker waker;
+    struct list dirty;       /* lanes with something to flush */
+    atomic_bool is_bound;    /* to a thread; its memory stays for the next one */
+    _Atomic uint32_t wakers; /* that may be about to wake it */
+    atomic_bool tick_due;
+    _Atomic uint64_t call_count; /* in its lanes */
+    _Atomic uint32_t open_count; /* connections */
+    struct lane lanes_to[LANE_PEERS_MAX];
+};
+
+struct lanes {
+    struct lanes_options options;
+    _Atomic uint32_t peer_count;
+    uint32_t default_peer;
+    struct lane_peer peers[LANE_PEERS_MAX];
+    _Atomic(struct lane_thread *) threads[LANE_THREADS_MAX]; /* never removed */
+    uint64_t looked_ns;                                      /* at idle lanes */
+    _Atomic uint64_t connected_count, broken_count;
+};
+
+void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer);
+/* Ends it: each call answers -ERR_CLOSED. */
+void lane_finish(struct lane *lane);
+/* Takes the call. */
+void lane_send(struct lane *lane, struct call *call);
+void lane_flush(struct lane *lane);
+void lane_tick(struct lane *lane, uint64_t now_ns);

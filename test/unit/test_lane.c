@@ -1,0 +1,472 @@
+/* Lanes and gates over real sockets, both ends on one thread: what is asked is answered once,
+ * whatever becomes of the connection. Each waits for conditions; the limit is only for a test that
+ * fails. */
+#include "env/env_linux.h"
+#include "env/env_stream.h"
+#include "rpc/connection.h"
+#include "rpc/gate.h"
+#include "rpc/worker.h"
+#include "unit.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CALLS = 300, BULK_BYTES = 1 << 20, LOGS_MAX = 4 };
+#define LIMIT_NS (20 * NS_PER_S)
+
+static const struct log_id log_served = {7};
+
+static struct {
+    char folder[32];
+    char address[64];
+    struct env *env;
+    struct worker worker;
+    struct log_table *logs;
+    struct gate *gate;
+    struct lanes *lanes;
+    struct lane_thread *thread;
+    struct rpc *rpc;
+    struct actor server, origin;
+    bool holds;
+    struct call *held[CALLS];
+    uint32_t held_count, held_answered, ran_count;
+    struct call calls[CALLS];
+    uint8_t *bulk_out, *bulk_in;
+    uint32_t done_count;
+    char said[256];
+    int admits;
+} it;
+
+/* The reply tells what came; bulk comes back turned. */
+static void serve(struct call *call) {
+    const struct bytes *out = &call->bulk_out[0];
+
+    it.ran_count++;
+    call->reply.getattr.attributes.size = call->request.getattr.ino.value;
+    if (call->bulk_in.capacity > 0) {
+        for (size_t i = 0; i < out->size && i < call->bulk_in.capacity; i++) {
+            call->bulk_in.data[i] = (uint8_t)~out->data[i];
+        }
+        call->bulk_in.size = MIN(out->size, call->bulk_in.capacity);
+    }
+    call_reply(call, 0);
+}
+
+static void server_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        if (it.holds) {
+            it.held[it.held_count++] = call;
+        } else {
+            serve(call);
+        }
+    }
+}
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
+}
+
+static void count_done(struct call *call) {
+    (void)call;
+    it.done_count++;
+}
+
+static void wake(void *context) {
+    env_loop_wake(context);
+}
+
+static void say(void *context, const char *line) {
+    (void)context;
+    snprintf(it.said, sizeof it.said, "%s", line);
+}
+
+static int admit(void *context, struct env_stream *stream) {
+    struct env_stream_peer peer;
+
+    (void)context;
+    env_stream_peer(stream, &peer);
+    it.admits++;
+    return peer.is_local && peer.uid == getuid() && peer.pid == (uint32_t)getpid() ? 0
+                                                                                   : -ERR_REFUSED;
+}
+
+static void gate_begin(uint8_t cluster) {
+    struct gate_options options = {.env = it.env,
+                                   .self = {.cluster_id = {cluster}, .node = {1}, .life = {1, 2}},
+                                   .logs = it.logs,
+                                   .requests_max = 64,
+                                   .bulk_count = 4,
+                                   .small_bulk_count = 8,
+                                   .admit = admit,
+                                   .log = say};
+
+    options.waker = (struct lane_waker){.wake = wake, .context = env_thread_loop(it.env)};
+    assert_int_equal(gate_new(&options, &it.gate), 0);
+    assert_int_equal(gate_listen(it.gate, it.address), 0);
+}
+
+static void gate_end(void) {
+    gate_free(TAKE_PTR(it.gate));
+}
+
+static void lanes_begin(uint8_t cluster) {
+    const struct lanes_options options = {.env = it.env,
+                                          .self = {.cluster_id = {cluster}, .life = {3, cluster}},
+                                          .silent_ns = 200 * NS_PER_MS,
+                                          .rest_ns = NS_PER_MS,
+                                          .log = say};
+    const struct lane_waker waker = {.wake = wake, .context = env_thread_loop(it.env)};
+    struct rpc_options rpc = {
+        .transport = &lanes_ops, .env = it.env, .resend_ns = NS_PER_MS, .logs_max = LOGS_MAX};
+    uint32_t peer;
+
+    assert_int_equal(lanes_new(&options, &it.lanes), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, it.address, &peer), 0);
+    lanes_set_default(it.lanes, peer);
+    assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
+    lane_thread_bind(it.thread);
+    rpc.transport_context = it.lanes;
+    assert_int_equal(rpc_new(&rpc, &it.rpc), 0);
+}
+
+static void lanes_end(void) {
+    lane_thread_free(TAKE_PTR(it.thread));
+    rpc_free(TAKE_PTR(it.rpc));
+    lanes_free(TAKE_PTR(it.lanes));
+}
+
+static int set_up(void **state) {
+    struct env_linux_options options = {.refuse_uring = *state != NULL};
+
+    memset(&it, 0, sizeof it);
+    snprintf(it.folder, sizeof it.folder, "/tmp/lane-XXXXXX");
+    options.root = mkdtemp(it.folder);
+    snprintf(it.address, sizeof it.address, "unix:%s/socket", it.folder);
+    if (env_linux_new(&options, &it.env) < 0 || env_thread_enter(it.env) < 0 ||
+        log_table_new(LOGS_MAX, &it.logs) < 0 ||
+        log_table_add(it.logs, log_served, &it.server) < 0) {
+        return -1;
+    }
+    worker_init(&it.worker);
+    worker_bind(&it.worker);
+    actor_init(&it.server, "server", server_step);
+    actor_init(&it.origin, "origin", origin_step);
+    it.bulk_out = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
+    it.bulk_in = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
+    for (size_t i = 0; i < BULK_BYTES; i++) {
+        it.bulk_out[i] = (uint8_t)(i * 7 + i / 251);
+    }
+    return 0;
+}
+
+static void answer_held(void) {
+    while (it.held_answered < it.held_count) {
+        serve(it.held[it.held_answered++]);
+    }
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    answer_held(); /* Of a test that has failed. */
+    if (it.lanes) {
+        lanes_end();
+    }
+    it.worker.in_step = false;
+    worker_return_all(&it.worker);
+    gate_end();
+    log_table_free(it.logs);
+    worker_bind(NULL);
+    env_thread_leave(it.env);
+    env_linux_free(it.env);
+    free(it.bulk_out);
+    free(it.bulk_in);
+    return rmdir(it.folder);
+}
+
+static void turn(void) {
+    (void)env_loop_wait(it.env, -1, NS_PER_MS);
+    while (worker_run_one(&it.worker)) {
+    }
+    if (it.thread) {
+        lanes_tick(it.lanes);
+        lane_thread_turn(it.thread);
+        rpc_tick(it.rpc);
+    }
+    if (it.gate) {
+        gate_tick(it.gate);
+        gate_turn(it.gate);
+    }
+}
+
+static bool all_done(void *count) {
+    return it.done_count >= *(uint32_t *)count;
+}
+
+static bool is_held(void *count) {
+    return it.held_count >= *(uint32_t *)count;
+}
+
+static void run_until(bool (*is_so)(void *context), void *context) {
+    uint64_t end_ns = env_now_ns(it.env) + LIMIT_NS;
+
+    while (!is_so(context)) {
+        turn();
+        assert_true(env_now_ns(it.env) < end_ns);
+    }
+}
+
+static void wait_done(uint32_t count) {
+    run_until(all_done, &count);
+}
+
+static struct call *ask(uint32_t number, uint16_t opcode, size_t bulk_bytes) {
+    struct call *call = &it.calls[number];
+
+    call->header.opcode = opcode;
+    call->header.log = log_served;
+    call->request.getattr.ino.value = 1000 + number;
+    call->origin = &it.origin;
+    call->done = count_done;
+    if (bulk_bytes > 0) {
+        call->bulk_out[0] = (struct bytes){it.bulk_out, bulk_bytes / 2};
+        call->bulk_out[1] =
+            (struct bytes){it.bulk_out + bulk_bytes / 2, bulk_bytes - bulk_bytes / 2};
+        call->bulk_out_count = 2;
+        call->bulk_in = (struct buffer){.data = it.bulk_in, .capacity = bulk_bytes};
+    }
+    call_start(it.rpc, call);
+    return call;
+}
+
+static void what_is_asked_is_answered(void **state) {
+    struct lane_stats stats;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(0); /* It does not know the cluster yet. */
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+    assert_int_equal(it.calls[0].reply.getattr.attributes.size, 1000);
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.open_count, 1);
+    assert_int_equal(stats.awaited_count, 0);
+}
+
+static void bulk_goes_and_comes(void **state) {
+    static const size_t sizes[] = {1, 511, 4096, 65536, 65537, 1000003, BULK_BYTES};
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        memset(it.bulk_in, 0, BULK_BYTES);
+        ask(i, OP_GETATTR, sizes[i]);
+        wait_done(i + 1);
+        assert_int_equal(it.calls[i].result, 0);
+        assert_int_equal(it.calls[i].bulk_in.size, sizes[i]);
+        for (size_t j = 0; j < sizes[i]; j++) {
+            assert_int_equal(it.bulk_in[j], (uint8_t)~it.bulk_out[j]);
+        }
+    }
+}
+
+/* More than twins, bulk and both buffers can hold: what finds no room is asked again. */
+static void many_at_once_all_end(void **state) {
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        ask(i, i % 3 ? OP_GETATTR : OP_MKDIR, i % 7 == 0 ? 100000 : 0);
+    }
+    wait_done(CALLS);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
+    assert_int_equal(it.ran_count, CALLS);
+}
+
+static void nobody_there_is_waited_for(void **state) {
+    (void)state;
+    lanes_begin(9);
+    ask(0, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+    ask(1, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + LIMIT_NS;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_non_null(strstr(it.said, "does not answer"));
+    gate_begin(9);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, 0);
+    assert_int_equal(it.ran_count, 1);
+    assert_non_null(strstr(it.said, "answers again"));
+}
+
+/* The server starts anew: what was under way there is asked again. */
+static void a_server_that_comes_back_is_asked_again(void **state) {
+    uint32_t count = 20;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    for (uint32_t i = 0; i < count; i++) {
+        ask(i, OP_MKDIR, i % 5 ? 0 : 5000);
+    }
+    run_until(is_held, &count);
+    answer_held(); /* Its answers are lost with it. */
+    assert_int_equal(it.ran_count, count);
+    while (!gate_is_idle(it.gate)) {
+        gate_close(it.gate);
+        gate_turn(it.gate);
+    }
+    gate_end();
+    it.holds = false;
+    gate_begin(9);
+    wait_done(count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
+}
+
+/* A mutation that is given up takes its connection with it; what else was asked by that one is
+ * asked again by the next, and whichever copy is answered first, its answer comes by the newest. */
+static void who_gives_up_a_mutation_replaces_the_connection(void **state) {
+    struct lane_stats stats;
+    uint32_t count = 2;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    ask(0, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 100 * NS_PER_MS;
+    ask(1, OP_GETATTR, 0);
+    run_until(is_held, &count);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    count = 3; /* The second copy of the other. */
+    run_until(is_held, &count);
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.connected_count, 2);
+    serve(it.held[1]);
+    it.held[1] = it.held[2];
+    it.held_count = 2;
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, 0);
+    assert_int_equal(it.calls[1].reply.getattr.attributes.size, 1001);
+    answer_held(); /* Answers that nobody awaits do no harm. */
+    it.holds = false;
+    ask(2, OP_GETATTR, 0);
+    wait_done(3);
+    assert_int_equal(it.calls[2].reply.getattr.attributes.size, 1002);
+}
+
+static bool is_said(void *what) {
+    return strstr(it.said, what) != NULL;
+}
+
+static void another_cluster_is_refused(void **state) {
+    (void)state;
+    gate_begin(9);
+    lanes_begin(8);
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 200 * NS_PER_MS;
+    run_until(is_said, "another cluster");
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.ran_count, 0);
+}
+
+/* Listens, and never says a word. */
+static struct env_stream *silent[64];
+static uint32_t silent_count;
+
+static void accept_silent(void *context, struct env_stream *stream) {
+    (void)context;
+    silent[silent_count++ % ARRAY_SIZE(silent)] = stream;
+}
+
+static void a_process_that_is_silent_is_given_up(void **state) {
+    struct env_listener *listener;
+
+    (void)state;
+    silent_count = 0;
+    assert_int_equal(env_stream_listen(it.env, it.address, accept_silent, NULL, &listener), 0);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 300 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_int_equal(silent_count, 1);
+    lanes_end();
+    env_listener_close(it.env, listener);
+    env_stream_close(silent[0], false);
+}
+
+/* Bytes of anyone's: whole, cut, or none at all. The others are served meanwhile. */
+static void any_bytes_may_come(void **state) {
+    enum { STREAMS = 48 };
+    struct env_stream *streams[STREAMS];
+    uint8_t junk[600];
+    uint32_t seed = 1;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        struct bytes part = {junk, 1 + i * 12};
+        size_t sent;
+
+        for (size_t j = 0; j < sizeof junk; j++) {
+            seed = seed * 1664525 + 1013904223;
+            junk[j] = (uint8_t)(seed >> 24);
+        }
+        if (i % 3 == 0) {
+            memset(junk, 0, 12);
+            junk[0] = (uint8_t)(1 + i % 6); /* A kind, a small head, a wrong sum. */
+            junk[4] = (uint8_t)i;
+        }
+        assert_int_equal(env_stream_connect(it.env, it.address, &streams[i]), 0);
+        turn();
+        assert_int_equal(env_stream_send(streams[i], &part, 1, &sent), 0);
+    }
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        env_stream_close(streams[i], i % 2);
+    }
+    ask(1, OP_GETATTR, 0);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, 0);
+}
+
+int main(void) {
+    static int without_ring = 1;
+    const struct CMUnitTest tests[] = {
+#define BOTH(test)                                                                                 \
+    cmocka_unit_test_setup_teardown(test, set_up, tear_down), {                                    \
+        #test " without io_uring", test, set_up, tear_down, &without_ring                          \
+    }
+        BOTH(what_is_asked_is_answered),
+        BOTH(bulk_goes_and_comes),
+        BOTH(many_at_once_all_end),
+        BOTH(nobody_there_is_waited_for),
+        BOTH(a_server_that_comes_back_is_asked_again),
+        BOTH(who_gives_up_a_mutation_replaces_the_connection),
+        BOTH(another_cluster_is_refused),
+        BOTH(a_process_that_is_silent_is_given_up),
+        BOTH(any_bytes_may_come),
+#undef BOTH
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
