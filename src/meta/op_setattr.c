@@ -124,6 +124,19 @@ static bool trim_is_void(const struct transaction *transaction,
             opens_any_writer(&transaction->group->opens, request->ino, transaction->session));
 }
 
+/* What a failed write left lies among what others write: who opens the file for writing when they
+ * have closed it cuts it. A truncation since has cut it already. */
+static int tail_stays(struct transaction *transaction, const struct setattr_request *request,
+                      struct inode_row *row) {
+    if (row->data_state != DATA_CHUNKED || row->truncate_seq != request->truncate_seq ||
+        row->flags & INODE_TAIL) {
+        return 0;
+    }
+    row->flags |= INODE_TAIL;
+    row->epoch = transaction->epoch;
+    return inode_put(transaction, request->ino, row);
+}
+
 int op_setattr(struct transaction *transaction, struct call *call) {
     const struct setattr_request *request = &call->request.setattr;
     struct setattr_reply *reply = &call->reply.setattr;
@@ -143,7 +156,9 @@ int op_setattr(struct transaction *transaction, struct call *call) {
         return r;
     }
     struct inode_row changed = *row;
-    if (request->valid != 0 && !trim_is_void(transaction, request, row)) {
+    if (trim_is_void(transaction, request, row)) {
+        r = tail_stays(transaction, request, &changed);
+    } else if (request->valid != 0) {
         r = changes_make(transaction, request, &changed);
         r = r < 0 ? r : inode_put(transaction, request->ino, &changed);
         r = r < 0 || !partition ? r : directory_put(transaction, request, partition, &changed);

@@ -72,7 +72,7 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
     row->truncate_size = size;
     row->truncate_position = kv_position(transaction->group->kv) + 1;
     row->losses = kv_losses(transaction->group->kv);
-    row->flags |= INODE_CUT_PENDING;
+    row->flags = (uint16_t)((row->flags & ~INODE_TAIL) | INODE_CUT_PENDING);
     transaction->after_sync = true;
     struct order_row order = order_make(transaction, row, ORDER_CUT);
     return order_put(transaction, ino, &order);
@@ -93,16 +93,20 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
     if (writers || size < row->size) {
         return cut_stage(transaction, ino, size, row);
     }
-    return end_is_unsure(transaction, row) ? cut_stage(transaction, ino, row->size, row) : 0;
+    return end_is_unsure(transaction, row) || row->flags & INODE_TAIL
+               ? cut_stage(transaction, ino, row->size, row)
+               : 0;
 }
 
 int truncate_unsure_end(struct transaction *transaction, struct ino ino, struct inode_row *row) {
-    if (!end_is_unsure(transaction, row)) {
+    bool unsure = end_is_unsure(transaction, row);
+
+    if (!unsure && !(row->flags & INODE_TAIL)) {
         return 0;
     }
     int r = inode_size_known(transaction, ino, row);
     if (r == 0 && opens_any_writer(&transaction->group->opens, ino, NULL)) {
-        return end_ask(transaction, ino);
+        return unsure ? end_ask(transaction, ino) : 0;
     }
     r = r < 0 ? r : cut_stage(transaction, ino, row->size, row);
     row->epoch = transaction->epoch;

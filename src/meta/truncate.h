@@ -7,9 +7,10 @@
  * deeper cut has not reached all OSTs. -ERR_FILE_TOO_BIG. */
 MUST_CHECK int truncate_stage(struct transaction *transaction, struct ino ino, uint64_t size,
                               struct inode_row *row);
-/* For a file that is about to be opened for writing: cuts what power loss may have left behind its
- * end, and puts the row, unless that is known to be nothing. Where others have it open for writing,
- * or may have, it becomes part of the file instead. -ERR_PENDING as above, and while the OSTs are
+/* For a file that is about to be opened for writing: cuts what power loss, or a write that failed,
+ * may have left behind its end, and puts the row, unless that is known to be nothing. Where others
+ * have it open for writing, or may have, what power loss left becomes part of the file instead, and
+ * the rest waits. -ERR_PENDING as above, and while the OSTs are
  * asked. */
 MUST_CHECK int truncate_unsure_end(struct transaction *transaction, struct ino ino,
                                    struct inode_row *row);

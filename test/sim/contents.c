@@ -239,9 +239,14 @@ static bool is_buried(const struct segment *segment, const struct content_write 
 }
 
 static uint64_t oldest_look(const struct content_file *file) {
-    const struct list_node *node = list_first(&file->looks);
-    uint64_t oldest = node ? CONTAINER_OF(node, struct content_look, node)->begin : UINT64_MAX;
+    uint64_t oldest = UINT64_MAX;
 
+    for (const struct list_node *node = file->looks.head.next; node != &file->looks.head;
+         node = node->next) {
+        const struct content_look *look = CONTAINER_OF(node, struct content_look, node);
+
+        oldest = MIN(oldest, MIN(look->begin, look->stale_at));
+    }
     for (size_t i = 0; i < CONTENTS_CLIENTS; i++) {
         oldest = MIN(oldest, file->stale_at[i]);
     }
@@ -463,6 +468,8 @@ void contents_look_begin(struct content_file *file, uint32_t client, struct cont
                                   .known = file->known[client],
                                   .opened = file->opened[client],
                                   .high = file->high,
+                                  .stale = file->stale[client],
+                                  .stale_at = file->stale_at[client],
                                   .cuts = file->cuts,
                                   .writers = has_writer(file) ? UINT64_MAX : file->writer_changes};
     if (file->cuts_in_flight > 0) {
@@ -523,12 +530,21 @@ static void segment_settle(struct content_file *file, struct segment *segment,
     segment_apply(file, segment, seen);
 }
 
-/* Who has the file open since before another client's truncation may still see what was cut. */
+/* From where on what the look has seen may be from before another client's truncation, + 1: who
+ * had the file open since before that, when the look began or when it ended. */
+static uint64_t look_stale(const struct content_file *file, const struct content_look *look,
+                           uint32_t client) {
+    return file->stale[client] == 0 ? look->stale
+           : look->stale == 0       ? file->stale[client]
+                                    : MIN(file->stale[client], look->stale);
+}
+
 static uint64_t look_since(const struct content_file *file, const struct content_look *look,
                            const struct content_write *part) {
-    bool stale = part->end_offset >= file->stale[part->client];
+    bool stale = part->end_offset >= look_stale(file, look, part->client);
 
-    return stale ? MIN(look->begin - 1, file->stale_at[part->client]) : look->begin;
+    return stale ? MIN(look->begin - 1, MIN(look->stale_at, file->stale_at[part->client]))
+                 : look->begin;
 }
 
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
@@ -626,7 +642,7 @@ bool contents_read_end(struct content_file *file, struct content_look *look,
 
     list_remove(&look->node);
     file->contents->now++;
-    if (got > 0 && end > high && file->stale[client] == 0) {
+    if (got > 0 && end > high && look_stale(file, look, client) == 0) {
         snprintf(problem, CONTENTS_PROBLEM_BYTES,
                  "ino %" PRIx64 " read to %" PRIu64 ", but it is at most %" PRIu64 " bytes",
                  file->ino, end, high);

@@ -74,6 +74,8 @@ struct content_look {
     uint64_t known;
     uint64_t opened; /* what was settled when the client had opened the file last */
     uint64_t high;
+    uint64_t stale; /* of the client's open file as it was then: a later open changes nothing */
+    uint64_t stale_at;
     uint64_t cuts;
     uint64_t writers; /* the file's count of changes of who writes; UINT64_MAX: somebody does */
     struct list_node node;

@@ -721,6 +721,40 @@ static void test_trim_spares_what_others_wrote(void **state) {
     bench_free(bench);
 }
 
+/* What cannot be cut off at once, as others write, is when they have closed: it would become a part
+ * of the file as soon as that grows. */
+static void test_remains_of_a_failed_write_go_when_others_have_closed(void **state) {
+    const struct bench_options options = {.seed = 17};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_chunks *chunks = NULL;
+    struct ino ino = chunked_file(bench, &chunks);
+    struct capability capability = open_to_write(bench, 1, ino);
+    struct call call;
+
+    (void)state;
+    assert_int_equal(open_to_write(bench, 2, ino).truncate_seq, 0);
+    bench_chunk_write(bench, &capability, 9000);
+    assert_int_equal(trim(bench, ino, 5000, 0, &call), 0);
+    assert_int_equal(call.reply.setattr.attributes.truncate_seq, 0);
+    assert_int_equal(open_to_write(bench, 0, ino).truncate_seq, 0); /* There still are others. */
+    close_writer(bench, 0, ino);
+    close_writer(bench, 1, ino);
+    close_writer(bench, 2, ino);
+    assert_int_equal(size_of(bench, ino), 5000);
+    bench_restart(bench, false);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    assert_int_equal(chunks->length, 9000);
+    assert_int_equal(open_to_write(bench, 0, ino).truncate_seq, 1);
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(chunks->length, 5000);
+    assert_int_equal(size_of(bench, ino), 5000);
+    close_writer(bench, 0, ino);
+    assert_int_equal(open_to_write(bench, 1, ino).truncate_seq, 1); /* Once. */
+    bench_free(bench);
+}
+
 /* Opens that were presented to a term that is over do not count for the next. */
 static void test_attach_to_another_term(void **state) {
     const struct bench_options options = {.seed = 10};
@@ -870,6 +904,7 @@ int main(void) {
         cmocka_unit_test(test_growth_by_an_old_writer),
         cmocka_unit_test(test_numbers_of_the_lost),
         cmocka_unit_test(test_trim_spares_what_others_wrote),
+        cmocka_unit_test(test_remains_of_a_failed_write_go_when_others_have_closed),
         cmocka_unit_test(test_attach_to_another_term),
         cmocka_unit_test(test_gives_up_what_it_holds),
         cmocka_unit_test(test_many_sessions_end),
