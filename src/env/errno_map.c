@@ -33,7 +33,6 @@ static int meant_by_system(int errno_value) {
     case EPIPE:
     case ECONNRESET:
     case ECONNABORTED:
-    case ECONNREFUSED:
         return -ERR_CLOSED;
     default:
         return 0;
