@@ -2,6 +2,7 @@
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "env/env_linux.h"
+#include "front/fuse/fuse.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
 #include "host/process.h"
@@ -197,6 +198,29 @@ static int run_down(const struct verb *verb, int argc, char **argv) {
     return status != EXIT_OK ? status : wait_for_end(verb, directory);
 }
 
+/* A mount there is served by a process of its own. */
+static bool mount_is_apart(const char *directory, const char *path) {
+    bool is_mount_point = false;
+    char *text = NULL;
+    bool in_mount = fuse_path_in_mount(path, &text, &is_mount_point);
+
+    if (in_mount) {
+        free(text);
+    }
+    return is_mount_point && !find_is_mounted_at(directory, path);
+}
+
+/* Its process ends when the mount is gone. */
+static int unmount_apart(const struct verb *verb, const char *path) {
+    int r = fuse_path_unmount(path);
+
+    if (r == -ERR_IN_USE || r == -ERR_BUSY) {
+        return verb_fail(verb, "%s is in use: end what uses it (fuser -m %s), then try again", path,
+                         path);
+    }
+    return r == 0 ? EXIT_OK : verb_fail(verb, "%s cannot be unmounted: %s", path, err_text(r));
+}
+
 /* The path goes along: one within the mount, or the data's directory, is no mount point. */
 static int run_umount(const struct verb *verb, int argc, char **argv) {
     char directory[FIND_PATH_BYTES];
@@ -212,6 +236,11 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
     }
     int status = find_cluster(verb, argv[1], directory);
     status = status != EXIT_OK ? status : find_path(verb, argv[1], &path);
+    if (status == EXIT_OK && mount_is_apart(directory, path)) {
+        status = unmount_apart(verb, path);
+        free(path);
+        return status;
+    }
     const char *const arguments[] = {"umount", path};
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 2, arguments);
     free(path);

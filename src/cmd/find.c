@@ -131,6 +131,15 @@ bool find_is_unmounted(const char *directory) {
     return r == 0 && text.size == 0;
 }
 
+bool find_is_mounted_at(const char *directory, const char *path) {
+    struct text text = {NULL, 0};
+    int r = ask_mount_point(directory, &text);
+    bool is = r == 0 && text.size > 0 && strcmp(text.data, path) == 0;
+
+    free(text.data);
+    return is;
+}
+
 /* Whether the cluster's mount is, or is above, the path. */
 static bool is_mounted_above(struct search *search, const char *directory, const char *path) {
     struct text text = {NULL, 0};
@@ -234,6 +243,19 @@ static bool is_cluster_directory(struct search *search, const char *path) {
     return r == 0;
 }
 
+/* A mount that a process of its own serves says in the table of mounts where its cluster is. */
+static bool find_by_source(struct search *search, const char *path,
+                           char ret_directory[FIND_PATH_BYTES]) {
+    char *source = fuse_path_source(path);
+    bool found = source && source[0] == '/' && is_cluster_directory(search, source);
+
+    if (found) {
+        snprintf(ret_directory, FIND_PATH_BYTES, "%s", source);
+    }
+    free(source);
+    return found;
+}
+
 /* A daemon that lives may be the one of a mount that answers nothing; it is not waited for. */
 static int say_not_found(const struct verb *verb, const char *what, const struct search *search) {
     if (search->denied && search->count == 0) {
@@ -297,6 +319,10 @@ int find_cluster(const struct verb *verb, const char *what, char ret_directory[F
     }
     search.path = path;
     search_all(&search);
+    if (path && search.count == 0 && find_by_source(&search, path, ret_directory)) {
+        free(path);
+        return EXIT_OK;
+    }
     free(path);
     if (search.count == 1) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", search.directory);

@@ -19,5 +19,7 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
                 const char *const *arguments);
 /* Whether its daemon runs, and no mount is there; nothing is printed. */
 bool find_is_unmounted(const char *directory);
+/* Whether its daemon serves the mount at this path itself; nothing is printed. */
+bool find_is_mounted_at(const char *directory, const char *path);
 /* Says why a daemon could not be asked; answers the exit status. */
 int call_failed(const struct verb *verb, const char *directory, int error);

@@ -41,8 +41,11 @@ enum env_loop_event {
     ENV_LOOP_READABLE = 4,  /* poll_fd was found readable, or at its end */
 };
 
-/* I/O and jobs of the calling thread whose done() has not been called. */
+/* I/O and jobs of the calling thread whose done() has not been called, and 1 while something else
+ * is expected: it is to wait for its loop, then, and for nothing else. */
 size_t env_loop_pending(struct env *env);
+/* By the loop's thread: what streams or wake-ups bring is expected, or no more. */
+void env_loop_expect(struct env_loop *loop, bool expects);
 /* Gives queued I/O to the kernel now; poll and wait do so first, submit with 32 queued. */
 void env_loop_flush(struct env *env);
 /* Calls done() for what has completed, without sleeping. Answers how many. */

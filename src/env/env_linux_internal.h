@@ -78,6 +78,7 @@ struct env_loop {
     uint64_t wake_value;
     atomic_uint state; /* enum loop_state */
 
+    bool expects;
     int streams_fd; /* epoll, of the sockets of this loop; -1: it has none */
     bool streams_armed, streams_ready;
     bool streams_told; /* events are being told: what closes is freed behind them */

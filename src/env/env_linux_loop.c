@@ -339,7 +339,13 @@ void env_loop_flush(struct env *env) {
 }
 
 size_t env_loop_pending(struct env *env) {
-    return loop_here(env)->pending_count;
+    const struct env_loop *loop = loop_here(env);
+
+    return loop->pending_count + loop->expects;
+}
+
+void env_loop_expect(struct env_loop *loop, bool expects) {
+    loop->expects = expects;
 }
 
 void env_loop_wake(struct env_loop *loop) {

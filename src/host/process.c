@@ -48,6 +48,10 @@ int process_own_id(void) {
     return getpid();
 }
 
+uint32_t process_own_user(void) {
+    return geteuid();
+}
+
 int process_signal(int process_id, int signal_number) {
     if (process_id <= 0) {
         return -ERR_INVALID;

@@ -11,5 +11,6 @@ void process_signals_block(void);
 MUST_CHECK int process_signal_wait(uint64_t timeout_ns, int *ret_signal);
 
 int process_own_id(void);
+uint32_t process_own_user(void); /* the effective one */
 /* -ERR_NOT_FOUND when there is no such process. */
 MUST_CHECK int process_signal(int process_id, int signal_number);

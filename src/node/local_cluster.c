@@ -110,6 +110,7 @@ static void tick_fire(struct env_tick *tick) {
     struct local_cluster *cluster = CONTAINER_OF(tick, struct local_cluster, tick);
     bool slow = ++cluster->ticks % SLOW_TICKS == 0;
 
+    local_gate_tick(&cluster->gate);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         ost_tick(cluster->osts[i]);
     }
@@ -193,11 +194,23 @@ static int open_client(struct local_cluster *cluster, const char *origin) {
     return client_new(&options, &cluster->client);
 }
 
+static bool service_idle(void *context) {
+    struct local_cluster *cluster = context;
+    bool ran = local_cluster_thread_idle(cluster);
+
+    return local_gate_turn(&cluster->gate) || ran;
+}
+
+static void service_exit(void *context) {
+    struct local_cluster *cluster = context;
+
+    local_gate_leave(&cluster->gate);
+    local_cluster_thread_leave(cluster);
+}
+
 static int start_serving(struct local_cluster *cluster) {
-    const struct env_service_hooks hooks = {.init = service_init,
-                                            .exit = local_cluster_thread_leave,
-                                            .idle = local_cluster_thread_idle,
-                                            .context = cluster};
+    const struct env_service_hooks hooks = {
+        .init = service_init, .exit = service_exit, .idle = service_idle, .context = cluster};
     int r = env_service_start(cluster->env, &hooks);
 
     if (r < 0) {
@@ -210,6 +223,21 @@ static int start_serving(struct local_cluster *cluster) {
     cluster->session_begin.loop = env_thread_loop(cluster->env);
     client_start(cluster->client, waiting_done, &cluster->session_begin);
     return wait_unless_failed(cluster, &cluster->session_begin);
+}
+
+/* From here on clients of other processes may come. */
+static int open_gate(struct local_cluster *cluster, char detail[256]) {
+    struct gate_options options = {
+        .env = cluster->env, .self = {.node = {1}}, .logs = cluster->logs};
+    int r;
+
+    memcpy(options.self.cluster_id, cluster->config.cluster_id, 16);
+    cluster->env->ops->random(cluster->env, options.self.life, sizeof options.self.life);
+    r = local_gate_begin(&cluster->gate, &options);
+    if (r < 0) {
+        snprintf(detail, 256, "%s cannot be listened at: %s", LOCAL_GATE_NAME, err_text(r));
+    }
+    return r;
 }
 
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
@@ -250,6 +278,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     if (r == 0) {
         r = local_mark_serving(cluster->env, &cluster->mark);
         snprintf(detail, sizeof detail, "%s cannot be written: %s", LOCAL_MARK_NAME, err_text(r));
+    }
+    if (r == 0) {
+        r = open_gate(cluster, detail);
     }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
@@ -318,6 +349,7 @@ static int stop_client(struct local_cluster *cluster) {
 
 int local_cluster_stop(struct local_cluster *cluster) {
     local_mark_stopping(cluster->env);
+    local_gate_end(&cluster->gate);
     int result = stop_client(cluster);
     stop_one(cluster, stop_group, cluster->group, &result);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {

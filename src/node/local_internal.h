@@ -1,6 +1,7 @@
 /* What the files of a cluster in one process share. */
 #pragma once
 #include "node/local_cluster.h"
+#include "node/local_gate.h"
 #include "node/local_mark.h"
 #include "node/local_wait.h"
 #include <stdatomic.h>
@@ -39,6 +40,7 @@ struct local_cluster {
     atomic_uint next_target;                        /* to be opened by whoever comes next */
     struct env_crew *openers;
     struct shoal_client *client;
+    struct local_gate gate;
     struct env_tick tick;
     uint32_t ticks;
     bool ticking;

@@ -17,10 +17,11 @@ static uint64_t lane_now(const struct lane *lane) {
 
 static void lane_say(const struct lane *lane, const char *what, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
-    char line[LANE_ADDRESS_BYTES + 128];
+    char line[2 * LANE_ADDRESS_BYTES];
 
     if (options->log) {
-        snprintf(line, sizeof line, "%s: %s: %s", lane->peer->address, what, err_text(reason));
+        snprintf(line, sizeof line, "%s %s%s%s", lane->peer->name, what, reason < 0 ? ": " : "",
+                 reason < 0 ? err_text(reason) : "");
         options->log(options->context, line);
     }
 }
@@ -37,6 +38,18 @@ static void lane_mark(struct lane *lane) {
     }
 }
 
+/* Calls of the thread come and go; others only read the number. */
+static void lane_count(struct lane *lane, int change) {
+    struct lane_thread *thread = lane->thread;
+    uint64_t before = atomic_load_explicit(&thread->call_count, memory_order_relaxed);
+    uint64_t after = before + (uint64_t)(int64_t)change;
+
+    atomic_store_explicit(&thread->call_count, after, memory_order_relaxed);
+    if (thread->waker.expect && (before == 0 || after == 0)) {
+        thread->waker.expect(thread->waker.context, after > 0);
+    }
+}
+
 /* The call is over here. */
 static void lane_answer(struct lane *lane, struct call *call, int result) {
     list_remove(&call->rpc_node);
@@ -46,7 +59,7 @@ static void lane_answer(struct lane *lane, struct call *call, int result) {
     if (lane->receiving == call) {
         lane->receiving = NULL;
     }
-    atomic_fetch_sub_explicit(&lane->thread->call_count, 1, memory_order_relaxed);
+    lane_count(lane, -1);
     rpc_answered(call->rpc, call, result);
 }
 
@@ -251,6 +264,9 @@ static int request_send(struct lane *lane, struct call *call) {
 static void requests_send(struct lane *lane) {
     struct list_node *node;
 
+    if (list_is_empty(&lane->sent)) {
+        lane->heard_ns = lane_now(lane); /* Nothing was to be heard before. */
+    }
     while (lane->state == LANE_OPEN && (node = list_first(&lane->unsent))) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
         int r = request_send(lane, call);
@@ -319,7 +335,7 @@ static void lane_join(struct lane *lane) {
 
 void lane_send(struct lane *lane, struct call *call) {
     list_push_back(&lane->unsent, &call->rpc_node);
-    atomic_fetch_add_explicit(&lane->thread->call_count, 1, memory_order_relaxed);
+    lane_count(lane, 1);
     if (lane->state == LANE_OPEN) {
         lane->since_ns = lane_now(lane);
         requests_send(lane);

@@ -58,18 +58,23 @@ extern const struct transport_ops lanes_ops;
 MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes);
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
-/* A process that may be called, by its address (env_stream.h). -ERR_TOO_MANY_OPEN, -ERR_INVALID. */
-MUST_CHECK int lanes_peer_add(struct lanes *lanes, const char *address, uint32_t *ret_peer);
+/* A process that may be called, by its address (env_stream.h); name is what lines call it, cut to
+ * LANE_ADDRESS_BYTES. -ERR_TOO_MANY_OPEN, -ERR_INVALID. */
+MUST_CHECK int lanes_peer_add(struct lanes *lanes, const char *address, const char *name,
+                              uint32_t *ret_peer);
 /* Logs that are not named are asked for there. */
 void lanes_set_default(struct lanes *lanes, uint32_t peer);
 
-/* Wakes the thread's loop from any other, also more often than needed. */
+/* wake: the thread's loop, from any other, also more often than needed. expect: by the thread, that
+ * calls are on their way, or none any more; may be NULL. */
 struct lane_waker {
     void (*_Atomic wake)(void *context);
+    void (*expect)(void *context, bool expects);
     void *context;
 };
-/* A thread that calls; it is bound until leave, which ends its lanes: what is still awaited then
- * answers -ERR_CLOSED. -ERR_NO_MEMORY, -ERR_TOO_MANY_OPEN. */
+/* A thread that calls; it is bound until free, which ends its lanes: what is still awaited then
+ * answers -ERR_CLOSED, and so does what an unbound thread calls. -ERR_NO_MEMORY, also for one more
+ * than LANE_THREADS_MAX. */
 MUST_CHECK int lane_thread_new(struct lanes *lanes, const struct lane_waker *waker,
                                struct lane_thread **ret_thread);
 void lane_thread_bind(struct lane_thread *thread);

@@ -2,6 +2,7 @@
 #include "env/env.h"
 #include "rpc/lane_internal.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,11 @@ static void lanes_send(void *context, struct call *call) {
     struct lane_thread *thread = bound_thread;
     uint32_t peer = lanes->default_peer;
 
-    assert(thread && thread->lanes == lanes);
+    if (!thread) {
+        rpc_answered(call->rpc, call, -ERR_CLOSED); /* It is leaving. */
+        return;
+    }
+    assert(thread->lanes == lanes);
     if (peer >= atomic_load_explicit(&lanes->peer_count, memory_order_acquire)) {
         rpc_answered(call->rpc, call, -ERR_STALE_MAP);
         return;
@@ -54,7 +59,7 @@ void lanes_free(struct lanes *lanes) {
     free(lanes);
 }
 
-int lanes_peer_add(struct lanes *lanes, const char *address, uint32_t *ret_peer) {
+int lanes_peer_add(struct lanes *lanes, const char *address, const char *name, uint32_t *ret_peer) {
     uint32_t peer = atomic_load_explicit(&lanes->peer_count, memory_order_relaxed);
 
     if (strlen(address) >= LANE_ADDRESS_BYTES) {
@@ -64,6 +69,7 @@ int lanes_peer_add(struct lanes *lanes, const char *address, uint32_t *ret_peer)
         return -ERR_TOO_MANY_OPEN;
     }
     memcpy(lanes->peers[peer].address, address, strlen(address) + 1);
+    snprintf(lanes->peers[peer].name, LANE_ADDRESS_BYTES, "%s", name);
     *ret_peer = peer;
     atomic_store_explicit(&lanes->peer_count, peer + 1, memory_order_release);
     return 0;

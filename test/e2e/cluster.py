@@ -89,9 +89,10 @@ def remove(path):
 
 class Cluster:
     """directory holds the data, mount is where it is mounted, top holds both and what else a test
-    wants to keep on the local disk."""
+    wants to keep on the local disk. apart: a process of its own serves the mount."""
 
-    def __init__(self, shoal, osts=2, sizes=None):
+    def __init__(self, shoal, osts=2, sizes=None, apart=False):
+        self.apart = apart
         self.shoal = os.path.abspath(shoal)
         self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
         self.regions = set()
@@ -122,10 +123,32 @@ class Cluster:
 
     def start(self):
         """Starts and mounts."""
-        result = self.run("up", self.directory, "--mount", self.mount)
+        words = [] if self.apart else ["--mount", self.mount]
+        result = self.run("up", self.directory, *words)
         if result.returncode != 0:
             raise Failed(f"up failed: {result.stderr.strip()}; the log ends: {self.log_end()}")
         self.note_regions()
+        if self.apart and not os.path.ismount(self.mount):
+            self.mount_apart(self.mount)
+
+    def mount_apart(self, mount, *words):
+        """Mounts by a process of its own."""
+        result = self.run("mount", self.directory, mount, *words)
+        if result.returncode != 0:
+            raise Failed(f"mount failed: {result.stderr.strip()}; its log ends: "
+                         f"{self.log_end('mount.log')}")
+
+    def mount_process(self, mount):
+        """Of the process that serves the mount, or None."""
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if words[1:4] == [b"mount", self.directory.encode(), mount.encode()]:
+                return int(entry)
+        return None
 
     def note_regions(self):
         """Remembers the daemon's shared memory, which a killed one leaves behind."""
@@ -165,10 +188,10 @@ class Cluster:
         for path in self.regions:
             remove(path)
 
-    def log_end(self):
+    def log_end(self, name="shoal.log"):
         """The last lines of the daemon's log, in one."""
         try:
-            with open(self.path("shoal.log"), encoding="utf-8", errors="replace") as file:
+            with open(self.path(name), encoding="utf-8", errors="replace") as file:
                 return " | ".join(file.read().strip().split("\n")[-3:])
         except OSError as error:
             return error.strerror
@@ -178,7 +201,12 @@ class Cluster:
         process = self.process()
         if process is not None:
             end_process(process)
-        unmount(self.mount)
+        for name in [name for name in os.listdir(self.top) if name.startswith("mount")]:
+            mount = os.path.join(self.top, name)
+            process = self.mount_process(mount)
+            if process is not None:
+                end_process(process)
+            unmount(mount)
         # A start that was refused half way has left some, too.
         for path in self.regions.union(glob.glob(f"/dev/shm/shoal-{self.identity}-*")):
             if os.path.exists(path):

@@ -2,9 +2,10 @@
 """The POSIX table, through a mount: ordinary rows, rows that fill the file system, rows that read
 damaged data.
 
-Usage: posix.py SHOAL POSIX [slow]
+Usage: posix.py SHOAL POSIX [slow] [apart]
 
-SHOAL is the command, POSIX the program that runs the table (posix.c). The last line counts.
+SHOAL is the command, POSIX the program that runs the table (posix.c). apart: the mount is served by
+a process of its own. The last line counts.
 """
 
 import os
@@ -62,24 +63,26 @@ def damage(cluster):
 
 
 def main():
-    if len(sys.argv) not in (3, 4):
+    apart = sys.argv[-1] == "apart"
+    words = sys.argv[1:-1] if apart else sys.argv[1:]
+    if len(words) not in (2, 3):
         print(__doc__.split("\n")[3], file=sys.stderr)
         return 2
-    shoal, program = sys.argv[1], sys.argv[2]
+    shoal, program = words[:2]
     missing = clusters.missing()
     if missing:
         print(f"skipped, for want of {missing}\n0 passed, 0 failed, 1 skipped")
         return 0
     sums = [0, 0, 0]
     try:
-        with clusters.Cluster(shoal, sizes={"data_bytes_max": 1024 * MIB}) as cluster:
+        with clusters.Cluster(shoal, sizes={"data_bytes_max": 1024 * MIB}, apart=apart) as cluster:
             cluster.start()
-            kinds = ["ordinary"] + sys.argv[3:]
+            kinds = ["ordinary"] + words[2:]
             for kind in kinds:
                 sums = [a + b for a, b in zip(sums, run(program, cluster, kind))]
             damage(cluster)
             sums = [a + b for a, b in zip(sums, run(program, cluster, "damaged"))]
-        with clusters.Cluster(shoal, sizes={"data_bytes_max": 64 * MIB}) as cluster:
+        with clusters.Cluster(shoal, sizes={"data_bytes_max": 64 * MIB}, apart=apart) as cluster:
             cluster.start()
             sums = [a + b for a, b in zip(sums, run(program, cluster, "full"))]
     except clusters.Failed as failed:

@@ -132,7 +132,7 @@ static void lanes_begin(uint8_t cluster) {
     uint32_t peer;
 
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, it.address, &peer), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, it.address, "the daemon", &peer), 0);
     lanes_set_default(it.lanes, peer);
     assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
     lane_thread_bind(it.thread);
@@ -371,6 +371,29 @@ static void who_gives_up_a_mutation_replaces_the_connection(void **state) {
     assert_int_equal(it.calls[2].reply.getattr.attributes.size, 1002);
 }
 
+static bool is_past(void *end_ns) {
+    return env_now_ns(it.env) >= *(uint64_t *)end_ns;
+}
+
+/* Silence counts only while something is awaited. */
+static void a_lane_may_be_idle(void **state) {
+    struct lane_stats stats;
+    uint64_t end_ns;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    end_ns = env_now_ns(it.env) + 500 * NS_PER_MS; /* More than twice silent_ns. */
+    run_until(is_past, &end_ns);
+    ask(1, OP_GETATTR, 0);
+    wait_done(2);
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.connected_count, 1);
+    assert_int_equal(it.said[0], 0);
+}
+
 static bool is_said(void *what) {
     return strstr(it.said, what) != NULL;
 }
@@ -462,6 +485,7 @@ int main(void) {
         BOTH(nobody_there_is_waited_for),
         BOTH(a_server_that_comes_back_is_asked_again),
         BOTH(who_gives_up_a_mutation_replaces_the_connection),
+        BOTH(a_lane_may_be_idle),
         BOTH(another_cluster_is_refused),
         BOTH(a_process_that_is_silent_is_given_up),
         BOTH(any_bytes_may_come),

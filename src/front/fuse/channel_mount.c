@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define FILE_SYSTEM_TYPE "fuse.shoal"
-#define FILE_SYSTEM_SOURCE "shoal"
 #define TABLE_PATH "/proc/self/mountinfo"
 #define CONTROL_PATH "/sys/fs/fuse/connections"
 
@@ -134,6 +133,7 @@ static char *path_of_text(const char *path) {
 struct mount_place_of {
     const char *path;
     bool at, above;
+    char *source; /* of the last one; to be freed */
 };
 
 static void mount_place_see(void *context, const struct mount_line *line) {
@@ -144,6 +144,10 @@ static void mount_place_see(void *context, const struct mount_line *line) {
         strncmp(place->path, line->mount_point, size) == 0) {
         place->at |= place->path[size] == '\0';
         place->above |= place->path[size] == '/';
+        if (place->path[size] == '\0' || place->path[size] == '/') {
+            free(place->source);
+            place->source = strdup(line->source);
+        }
     }
 }
 
@@ -155,16 +159,35 @@ static struct mount_place_of mount_place_of(const char *path) {
     return place;
 }
 
+char *fuse_path_source(const char *path) {
+    _cleanup_(charp_freep) char *text = path_of_text(path);
+    struct mount_place_of place = mount_place_of(text);
+
+    return place.source;
+}
+
+int fuse_path_unmount(const char *path) {
+    _cleanup_(charp_freep) char *text = path_of_text(path);
+    struct mount_place_of place = mount_place_of(text);
+
+    free(place.source);
+    if (!place.at)
+        return -ERR_NOT_FOUND;
+    return umount2(text, UMOUNT_NOFOLLOW) < 0 ? err_from_errno(errno) : 0;
+}
+
 bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point) {
     char *text = path_of_text(path);
     struct mount_place_of place = mount_place_of(text);
 
     if (!place.at && !place.above) {
         free(text);
+        free(place.source);
         text = path_of_dead(path);
         place = mount_place_of(text);
         place.above = false;
     }
+    free(place.source);
     *ret_is_mount_point = place.at;
     if (!place.at && !place.above) {
         free(text);
@@ -324,7 +347,7 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     if (r < 0)
         return r;
     /* Access times are set by utimes only, so the kernel needn't keep any. */
-    if (mount(FILE_SYSTEM_SOURCE, place->path, FILE_SYSTEM_TYPE, MS_NOATIME, options) < 0) {
+    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, MS_NOATIME, options) < 0) {
         if (errno == EPERM)
             return refuse_mounting(place->path, problem);
         return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,

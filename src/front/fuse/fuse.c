@@ -146,6 +146,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->dev.context = mount;
     mount->options = *options;
     options_complete(&mount->options);
+    mount->place.source = options->source ? options->source : "shoal";
     r = options_check(&mount->options, ret_problem);
     if (r == 0)
         r = mount_point_look(options->mount_point, &mount->place.path, ret_problem);

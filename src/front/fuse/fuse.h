@@ -18,6 +18,7 @@ struct fuse_options {
     struct shoal_client *client;
     struct env *env;         /* the real one (env_linux.h) */
     const char *mount_point; /* an existing directory; copied */
+    const char *source;      /* what the table of mounts says is mounted ["shoal"]; copied */
     unsigned thread_count;   /* [CPUs, at least 2] */
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
      * to 1 MiB */
@@ -57,6 +58,12 @@ MUST_CHECK int fuse_mount_check(const char *path, char **ret_path,
  * the table of mounts tell, so that a mount which doesn't answer is not asked. Then *ret_path is
  * absolute, for the caller to free. */
 bool fuse_path_in_mount(const char *path, char **ret_path, bool *ret_is_mount_point);
+/* What the table of mounts says is mounted there, for the caller to free; NULL when path is neither
+ * at a mount of Shoal nor below one. */
+char *fuse_path_source(const char *path);
+/* Takes away the mount of Shoal at the path, which another process serves: -ERR_IN_USE or -ERR_BUSY
+ * when programs use it, -ERR_NOT_FOUND when there is none, -ERR_NOT_PERMITTED. */
+MUST_CHECK int fuse_path_unmount(const char *path);
 /* Whether path lies on a file system whose server is dead. Waits for one that lives and doesn't
  * answer. */
 bool fuse_path_is_dead(const char *path);

@@ -1,0 +1,78 @@
+/* The contract is in local_gate.h. */
+#include "node/local_gate.h"
+#include "env/env_stream.h"
+#include "host/process.h"
+#include <stdio.h>
+
+static void gate_wake(void *context) {
+    env_loop_wake(context);
+}
+
+static int admit(void *context, struct env_stream *stream) {
+    struct env_stream_peer peer;
+
+    (void)context;
+    env_stream_peer(stream, &peer);
+    return peer.is_local && (peer.uid == 0 || peer.uid == process_own_user()) ? 0 : -ERR_ACCESS;
+}
+
+int local_gate_begin(struct local_gate *local, const struct gate_options *options) {
+    struct env *env = options->env;
+
+    local->options = *options;
+    local->options.admit = admit;
+    /* A Unix address holds 107 bytes, a directory's path more: the descriptor stands for it. */
+    snprintf(local->address, sizeof local->address, "unix:/proc/self/fd/%d/" LOCAL_GATE_NAME,
+             env_linux_root(env));
+    local->waiting = (struct waiting){.loop = env_thread_loop(env)};
+    atomic_store(&local->stage, GATE_OPENING);
+    return waiting_end(&local->waiting, env);
+}
+
+void local_gate_end(struct local_gate *local) {
+    struct env *env = local->options.env;
+
+    if (atomic_load(&local->stage) != GATE_OPEN) {
+        return;
+    }
+    local->waiting = (struct waiting){.loop = env_thread_loop(env)};
+    atomic_store(&local->stage, GATE_CLOSING);
+    (void)waiting_end(&local->waiting, env);
+}
+
+static int gate_open(struct local_gate *local) {
+    struct gate_options options = local->options;
+    int r;
+
+    options.waker = (struct lane_waker){.wake = gate_wake, .context = env_thread_loop(options.env)};
+    r = gate_new(&options, &local->gate);
+    return r < 0 ? r : gate_listen(local->gate, local->address);
+}
+
+bool local_gate_turn(struct local_gate *local) {
+    return local->gate && gate_turn(local->gate);
+}
+
+void local_gate_tick(struct local_gate *local) {
+    unsigned stage = atomic_load(&local->stage);
+
+    if (stage == GATE_OPENING) {
+        int r = gate_open(local);
+
+        atomic_store(&local->stage, r < 0 ? GATE_CLOSED : GATE_OPEN);
+        waiting_done(&local->waiting, r);
+    } else if (stage == GATE_CLOSING) {
+        gate_close(local->gate);
+        if (gate_is_idle(local->gate)) {
+            atomic_store(&local->stage, GATE_CLOSED);
+            waiting_done(&local->waiting, 0);
+        }
+    }
+    if (local->gate) {
+        gate_tick(local->gate);
+    }
+}
+
+void local_gate_leave(struct local_gate *local) {
+    gate_free(TAKE_PTR(local->gate));
+}

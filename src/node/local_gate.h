@@ -1,0 +1,35 @@
+/* Who else may call the targets of this process: clients in processes of their own, over a Unix
+ * socket in the cluster's directory. Let in are root and who started the daemon, by the kernel's
+ * word.
+ *
+ * Thread: begin, end on the thread that opens and stops the cluster; the rest on the service
+ * thread, whose loop it listens on. Memory: the gate's, and that of its connections. */
+#pragma once
+#include "base/err.h"
+#include "node/local_wait.h"
+#include "rpc/gate.h"
+#include <stdatomic.h>
+
+#define LOCAL_GATE_NAME "clients.sock"
+
+/* OPENING and CLOSING are asked for by the one thread, and done by the other. */
+enum local_gate_stage { GATE_NONE, GATE_OPENING, GATE_OPEN, GATE_CLOSING, GATE_CLOSED };
+
+struct local_gate {
+    struct gate_options options;
+    struct gate *gate; /* the service thread's */
+    atomic_uint stage; /* enum local_gate_stage */
+    struct waiting waiting;
+    char address[64];
+};
+
+/* Listens: nobody else must have begun to stop. env's root is the directory. */
+MUST_CHECK int local_gate_begin(struct local_gate *local, const struct gate_options *options);
+/* Takes no more requests and waits for those at work; what has begun ends by its deadline at the
+ * latest. */
+void local_gate_end(struct local_gate *local);
+
+/* On the service thread: at each turn (true: something was done), each tick, at its end. */
+bool local_gate_turn(struct local_gate *local);
+void local_gate_tick(struct local_gate *local);
+void local_gate_leave(struct local_gate *local);

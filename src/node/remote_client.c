@@ -1,0 +1,296 @@
+/* The contract is in remote_client.h. */
+#include "node/remote_client.h"
+#include "env/env_fault.h"
+#include "node/local_gate.h"
+#include "node/local_wait.h"
+#include "rpc/lane.h"
+#include "rpc/worker.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICK_MS = 10, LANE_TICKS = 5, LOGS_MAX = 1088, GO_ON_MS = 1 };
+
+/* What each thread has; the worker finds it. */
+struct remote_thread {
+    struct worker worker; /* first */
+    struct lane_thread *lanes;
+};
+
+struct remote_client {
+    struct env *env;
+    struct lanes *lanes;
+    struct rpc *rpc;
+    struct shoal_client *client;
+    struct env_tick tick;
+    uint32_t ticks;
+    bool entered, serving, ticking;
+    struct waiting begin, end; /* may outlast their waits */
+    uint64_t life[2];
+    void (*log)(const char *line);
+};
+
+static uint64_t worker_now(struct worker *worker) {
+    return env_now_ns(worker->context);
+}
+
+static void loop_wake(void *context) {
+    env_loop_wake(context);
+}
+
+static void loop_expect(void *context, bool expects) {
+    env_loop_expect(context, expects);
+}
+
+static struct remote_thread *thread_here(void) {
+    return (struct remote_thread *)(void *)worker_current();
+}
+
+void remote_client_thread_enter(void *context) {
+    struct remote_client *client = context;
+    struct remote_thread *thread = calloc(1, sizeof *thread);
+    const struct lane_waker waker = {
+        .wake = loop_wake, .expect = loop_expect, .context = env_thread_loop(client->env)};
+
+    if (!thread || lane_thread_new(client->lanes, &waker, &thread->lanes) < 0) {
+        abort();
+    }
+    worker_init(&thread->worker);
+    thread->worker.now_ns = worker_now;
+    thread->worker.context = client->env;
+    worker_bind(&thread->worker);
+    lane_thread_bind(thread->lanes);
+}
+
+static bool actors_run(void) {
+    bool ran = false;
+
+    while (worker_run_one(worker_current())) {
+        ran = true;
+    }
+    return ran;
+}
+
+bool remote_client_thread_idle(void *context) {
+    bool ran = actors_run();
+
+    (void)context;
+    return lane_thread_turn(thread_here()->lanes) || ran;
+}
+
+/* What is still awaited here ends with the lanes. */
+void remote_client_thread_leave(void *context) {
+    struct remote_client *client = context;
+    struct remote_thread *thread = thread_here();
+
+    (void)actors_run();
+    lane_thread_free(thread->lanes);
+    while (actors_run() || env_loop_pending(client->env) > 0) {
+        (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
+    }
+    worker_bind(NULL);
+    free(thread);
+}
+
+static int service_init(void *context) {
+    remote_client_thread_enter(context);
+    return 0;
+}
+
+static void tick_fire(struct env_tick *tick) {
+    struct remote_client *client = CONTAINER_OF(tick, struct remote_client, tick);
+
+    client_tick(client->client);
+    if (++client->ticks % LANE_TICKS == 0) {
+        lanes_tick(client->lanes);
+    }
+}
+
+static void say(void *context, const char *line) {
+    struct remote_client *client = context;
+
+    client->log(line);
+}
+
+static int open_lanes(struct remote_client *client, const char *directory) {
+    char name[LANE_ADDRESS_BYTES];
+    char address[64];
+    uint32_t peer;
+    struct lanes_options options = {.env = client->env, .log = say, .context = client};
+    struct rpc_options rpc = {.transport = &lanes_ops,
+                              .env = client->env,
+                              .resend_ns = NS_PER_S / 10,
+                              .logs_max = LOGS_MAX};
+    int r;
+
+    client->env->ops->random(client->env, client->life, sizeof client->life);
+    memcpy(options.self.life, client->life, sizeof client->life);
+    r = lanes_new(&options, &client->lanes);
+    if (r < 0) {
+        return r;
+    }
+    snprintf(address, sizeof address, "unix:/proc/self/fd/%d/" LOCAL_GATE_NAME,
+             env_linux_root(client->env));
+    snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, directory);
+    r = lanes_peer_add(client->lanes, address, name, &peer);
+    lanes_set_default(client->lanes, peer);
+    rpc.transport_context = client->lanes;
+    return r < 0 ? r : rpc_new(&rpc, &client->rpc);
+}
+
+static int open_client(struct remote_client *client, const struct remote_client_options *options) {
+    const struct client_options wanted = {
+        .env = client->env,
+        .rpc = client->rpc,
+        .node = {1},
+        .incarnation = client->life[0] | 1,
+        .origin = options->origin,
+        .request_timeout_ns = options->patience_ns ? options->patience_ns : 120 * NS_PER_S,
+    };
+
+    return client_new(&wanted, &client->client);
+}
+
+static int start_serving(struct remote_client *client) {
+    const struct env_service_hooks hooks = {.init = service_init,
+                                            .exit = remote_client_thread_leave,
+                                            .idle = remote_client_thread_idle,
+                                            .context = client};
+    int r = env_service_start(client->env, &hooks);
+
+    if (r < 0) {
+        return r;
+    }
+    client->serving = true;
+    client->tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = tick_fire};
+    client->env->ops->tick_start(client->env, &client->tick);
+    client->ticking = true;
+    return 0;
+}
+
+/* -ERR_TIMED_OUT: it may still end, later. */
+static int wait_for(struct remote_client *client, struct waiting *waiting, uint64_t timeout_ns) {
+    uint64_t end_ns = env_now_ns(client->env) + timeout_ns;
+
+    (void)remote_client_thread_idle(client);
+    while (!waiting_is_over(waiting, client->env)) {
+        (void)remote_client_thread_idle(client);
+        if (env_now_ns(client->env) >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            return -ERR_TIMED_OUT;
+        }
+    }
+    return waiting->result;
+}
+
+static int begin(struct remote_client *client, const struct remote_client_options *options) {
+    uint64_t timeout_ns = options->begin_ns      ? options->begin_ns
+                          : options->patience_ns ? options->patience_ns
+                                                 : 120 * NS_PER_S;
+
+    client->begin.loop = env_thread_loop(client->env);
+    client_start(client->client, waiting_done, &client->begin);
+    return wait_for(client, &client->begin, timeout_ns);
+}
+
+/* The caller goes on to wait for signals: nobody's call may be left to its lanes. */
+static void leave_nothing(struct remote_client *client) {
+    while (remote_client_thread_idle(client) || env_loop_pending(client->env) > 0) {
+        (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
+    }
+}
+
+static int open_all(struct remote_client *client, const struct remote_client_options *options,
+                    char problem[512]) {
+    const struct env_linux_options env_options = {.root = options->directory};
+    int r = env_linux_new(&env_options, &client->env);
+
+    if (r == 0) {
+        r = env_thread_enter(client->env);
+        client->entered = r == 0;
+    }
+    if (r == 0) {
+        r = open_lanes(client, options->directory);
+    }
+    if (r < 0) {
+        return r;
+    }
+    remote_client_thread_enter(client);
+    r = open_client(client, options);
+    if (r == 0) {
+        r = start_serving(client);
+    }
+    if (r == 0) {
+        r = begin(client, options);
+    }
+    if (r == 0) {
+        leave_nothing(client);
+    }
+    if (r == -ERR_TIMED_OUT) {
+        snprintf(problem, 512,
+                 "the daemon of %s does not answer: start it with `shoal up %s`, or look at its "
+                 "shoal.log",
+                 options->directory, options->directory);
+    }
+    return r;
+}
+
+int remote_client_open(const struct remote_client_options *options,
+                       struct remote_client **ret_client, char problem[512]) {
+    struct remote_client *client = calloc(1, sizeof *client);
+    int r;
+
+    problem[0] = '\0';
+    if (!client) {
+        return -ERR_NO_MEMORY;
+    }
+    env_fault_watch();
+    client->log = options->log;
+    r = open_all(client, options, problem);
+    if (r < 0) {
+        if (!problem[0]) {
+            snprintf(problem, 512, "no session with the cluster in %s: %s", options->directory,
+                     err_text(r));
+        }
+        remote_client_close(client);
+        return r;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+int remote_client_stop(struct remote_client *client, uint64_t timeout_ns) {
+    client->end.loop = env_thread_loop(client->env);
+    client_stop(client->client, waiting_done, &client->end);
+    return wait_for(client, &client->end, timeout_ns);
+}
+
+void remote_client_close(struct remote_client *client) {
+    if (!client) {
+        return;
+    }
+    if (client->ticking) {
+        client->env->ops->tick_stop(client->env, &client->tick);
+    }
+    if (client->serving) {
+        env_service_stop(client->env);
+    }
+    if (client->entered) {
+        if (worker_current()) {
+            remote_client_thread_leave(client);
+        }
+        env_thread_leave(client->env);
+    }
+    client_free(client->client);
+    rpc_free(client->rpc);
+    lanes_free(client->lanes);
+    env_linux_free(client->env);
+    free(client);
+}
+
+struct shoal_client *remote_client_client(struct remote_client *client) {
+    return client->client;
+}
+
+struct env *remote_client_env(struct remote_client *client) {
+    return client->env;
+}

@@ -1,0 +1,35 @@
+/* A session of libshoal in a process of its own, whose calls go to the daemon of a cluster on this
+ * machine, over the socket in its directory (local_gate.h). A daemon that dies and comes back is a
+ * pause.
+ *
+ * Thread: open, stop and close on one thread, which waits. Memory: the client's. */
+#pragma once
+#include "client/client.h"
+#include "env/env_linux.h"
+
+struct remote_client;
+
+struct remote_client_options {
+    const char *directory; /* of the cluster, absolute */
+    const char *origin;    /* of the session: names the predecessor to evict */
+    uint64_t patience_ns;  /* that a request waits for a daemon that is away; 0: 120 s */
+    uint64_t begin_ns;     /* that the first answer is waited for; 0: as patience */
+    void (*log)(const char *line);
+};
+
+/* Begins the session. On failure problem has one line. */
+MUST_CHECK int remote_client_open(const struct remote_client_options *options,
+                                  struct remote_client **ret_client, char problem[512]);
+/* Ends the session, unless nobody answers for as long; then the cluster evicts it. No request may
+ * be in flight. */
+MUST_CHECK int remote_client_stop(struct remote_client *client, uint64_t timeout_ns);
+/* Frees; takes NULL. */
+void remote_client_close(struct remote_client *client);
+
+struct shoal_client *remote_client_client(struct remote_client *client);
+struct env *remote_client_env(struct remote_client *client);
+
+/* For threads that make requests, as hooks with the remote client as context. */
+void remote_client_thread_enter(void *client);
+void remote_client_thread_leave(void *client);
+bool remote_client_thread_idle(void *client);

@@ -1,0 +1,298 @@
+#!/usr/bin/python3
+"""Mounts that processes of their own serve: the daemon may die, stop and come back below them, they
+may die and be made anew, several may be there at a time.
+
+Usage: mount.py SHOAL
+
+SHOAL is the command. The last line counts.
+"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import cluster as clusters
+from cluster import Failed
+
+KILLS = 4
+LIMIT_S = 60
+
+
+def wait_until(is_so, what):
+    end = time.monotonic() + LIMIT_S
+    while not is_so():
+        if time.monotonic() > end:
+            raise Failed(f"{what} did not happen within {LIMIT_S} s")
+        time.sleep(0.01)
+
+
+def other(cluster, name):
+    """Another place to mount at."""
+    path = os.path.join(cluster.top, name)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def content_of(number):
+    return b"%08d" % number * (1 + number % 3 * 3000)
+
+
+def load(folder, told, stop):
+    """Makes files, syncs every second one, renames; writes a + for each that is acknowledged,
+    until there is a file `stop`. The last word says the longest time that one took."""
+    longest_s = 0.0
+    number = 0
+    while not os.path.exists(stop):
+        start = time.monotonic()
+        path = os.path.join(folder, f"f{number}")
+        descriptor = os.open(path + ".new", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        try:
+            os.write(descriptor, content_of(number))
+            if number % 2:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(path + ".new", path)
+        longest_s = max(longest_s, time.monotonic() - start)
+        os.write(told, b"+")
+        number += 1
+    os.write(told, b" %.1f" % longest_s)
+
+
+class Load:
+    """A process of its own: one that forks while files of the mount are open may wait for them."""
+
+    def __init__(self, cluster):
+        self.folder = os.path.join(cluster.mount, "load")
+        self.told = os.path.join(cluster.top, "told")
+        self.stop = os.path.join(cluster.top, "stop")
+        os.mkdir(self.folder)
+        self.errors = open(self.told + ".errors", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--load", self.folder, self.told,
+             self.stop],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors)
+
+    def count(self):
+        """How many files are acknowledged."""
+        try:
+            with open(self.told, "rb") as file:
+                return file.read().count(b"+")
+        except FileNotFoundError:
+            return 0
+
+    def goes_on(self, files=50):
+        count = self.count() + files
+        wait_until(lambda: self.process.poll() is not None or self.count() >= count, "progress")
+
+    def ended(self):
+        """The last line of what it said, when it has ended: empty if all went well."""
+        try:
+            self.process.wait(2 * LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failed("a call is not answered") from None
+        self.errors.seek(0)
+        lines = self.errors.read().strip().split("\n")
+        self.errors.close()
+        return lines[-1]
+
+    def check(self):
+        """Ends it and compares; how many files, and the longest time of one."""
+        with open(self.stop, "w", encoding="ascii"):
+            pass
+        error = self.ended()
+        if error:
+            raise Failed(f"a program saw an error: {error}")
+        self.compare()
+        with open(self.told, encoding="ascii") as file:
+            return self.count(), file.read().split()[-1]
+
+    def compare(self):
+        names = set(os.listdir(self.folder))
+        for number in range(self.count()):
+            name = f"f{number}"
+            if name not in names:
+                raise Failed(f"{name} was acknowledged and is gone")
+            with open(os.path.join(self.folder, name), "rb") as file:
+                if file.read() != content_of(number):
+                    raise Failed(f"{name} has other bytes")
+
+
+def a_daemon_that_dies_is_a_pause(cluster):
+    cluster.start()
+    work = Load(cluster)
+    served = cluster.mount_process(cluster.mount)
+    for _ in range(KILLS):
+        work.goes_on()
+        cluster.kill()
+        cluster.start()
+    work.goes_on()
+    count, longest = work.check()
+    if cluster.mount_process(cluster.mount) != served:
+        raise Failed("the mount is not that of before")
+    print(f"{KILLS} kills under {count} files, the longest took {longest} s")
+
+
+def a_daemon_that_stops_is_a_pause(cluster):
+    cluster.start()
+    work = Load(cluster)
+    work.goes_on()
+    cluster.stop()
+    cluster.start()
+    work.goes_on()
+    work.check()
+
+
+def patience_has_an_end(cluster):
+    cluster.start()
+    impatient = other(cluster, "mount2")
+    cluster.mount_apart(impatient, "-o", "patience=1")
+    with open(os.path.join(impatient, "file"), "w", encoding="ascii") as file:
+        file.write("word")
+    cluster.kill()
+    start = time.monotonic()
+    try:
+        os.stat(os.path.join(impatient, "nothing"))
+        raise Failed("nobody served, and a call was answered")
+    except OSError as error:
+        if error.errno not in (errno.EIO, errno.ETIMEDOUT):
+            raise Failed(f"a call without a daemon ends with {error.strerror}") from None
+    if time.monotonic() - start > 20:
+        raise Failed("a call with a patience of 1 s took more than 20 s")
+    cluster.start()
+    wait_until(lambda: os.path.exists(os.path.join(impatient, "file")), "an answer")
+    with open(os.path.join(impatient, "file"), encoding="ascii") as file:
+        if file.read() != "word":
+            raise Failed("the file has other bytes")
+
+
+def a_mount_that_dies_is_made_anew(cluster):
+    cluster.start()
+    work = Load(cluster)
+    work.goes_on()
+    clusters.end_process(cluster.mount_process(cluster.mount))
+    error = work.ended()
+    if "Errno" not in error:
+        raise Failed(f"below a dead mount a program says: {error}")
+    cluster.mount_apart(cluster.mount)
+    work.compare()
+
+
+def mounts_see_each_other(cluster):
+    """Closed by one, opened by another: also where the daemon serves one itself."""
+    cluster.start()
+    places = [cluster.mount, other(cluster, "mount2"), other(cluster, "mount3")]
+    cluster.mount_apart(places[1])
+    result = cluster.run("up", cluster.directory, "--mount", places[2])
+    if result.returncode != 0:
+        raise Failed(f"the daemon does not mount: {result.stderr.strip()}")
+    for turn in range(30):
+        name = f"file{turn}"
+        content = os.urandom(1 + turn * 7001)
+        with open(os.path.join(places[turn % 3], name), "wb") as file:
+            file.write(content)
+        for place in places:
+            with open(os.path.join(place, name), "rb") as file:
+                if file.read() != content:
+                    raise Failed(f"{name} has other bytes at {place}")
+        os.unlink(os.path.join(places[(turn + 1) % 3], name))
+
+
+def umount_ends_the_process(cluster):
+    cluster.start()
+    process = cluster.mount_process(cluster.mount)
+    with open(os.path.join(cluster.mount, "used"), "w", encoding="ascii") as file:
+        file.write("x")
+        result = cluster.run("umount", cluster.mount)
+        if result.returncode != 1 or "in use" not in result.stderr:
+            raise Failed(f"umount of what is used says: {result.stderr.strip()}")
+    result = cluster.run("umount", cluster.mount)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end of the mount's process")
+    if os.path.ismount(cluster.mount):
+        raise Failed("it still is mounted")
+    cluster.mount_apart(cluster.mount)
+    process = cluster.mount_process(cluster.mount)
+    os.kill(process, signal.SIGTERM)
+    wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end by a signal")
+    if os.path.ismount(cluster.mount):
+        raise Failed("a signal has not unmounted it")
+
+
+def verbs_find_the_cluster(cluster):
+    cluster.start()
+    for words in (["status", cluster.mount], ["df", cluster.mount], ["sync", cluster.mount],
+                  ["stats", cluster.mount], ["stat", cluster.mount], ["fsck", cluster.mount]):
+        result = cluster.run(*words)
+        if result.returncode != 0:
+            raise Failed(f"shoal {' '.join(words)}: {result.stderr.strip()}")
+    with open("/proc/mounts", encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    if [cluster.directory, cluster.mount, "fuse.shoal"] not in [line[:3] for line in lines]:
+        raise Failed("the table of mounts does not name the directory")
+
+
+def what_cannot_be_is_refused(cluster):
+    lonely = other(cluster, "mount2")
+    rows = [
+        ([cluster.directory, lonely, "-o", "patience=1"], 1, "does not answer"),
+        ([lonely, cluster.mount], 1, "is no Shoal directory"),
+        ([cluster.directory, lonely + "/none"], 1, "mount point doesn't exist"),
+        ([cluster.top + "/none", lonely], 1, "cannot be used"),
+        ([cluster.directory], 2, "a mount point"),
+        ([cluster.directory, lonely, "-o", "patience=0"], 2, "patience takes"),
+        ([cluster.directory, lonely, "-o", "quick"], 2, "is not understood"),
+        ([cluster.directory, lonely, "-o"], 2, "is missing"),
+        ([cluster.directory, lonely, "more"], 2, "is not understood"),
+    ]
+    for words, status, text in rows:
+        result = cluster.run("mount", *words)
+        if (result.returncode, result.stderr.count("\n")) != (status, 1) or \
+                text not in result.stderr:
+            raise Failed(f"mount {' '.join(words)}: {result.returncode}, {result.stderr.strip()}")
+        if os.path.ismount(lonely):
+            raise Failed("what was refused is mounted")
+    cluster.start()
+    result = cluster.run("mount", cluster.directory, cluster.mount)
+    if result.returncode != 1 or "mounted there already" not in result.stderr:
+        raise Failed(f"a second mount at one place: {result.stderr.strip()}")
+
+
+TESTS = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
+         a_mount_that_dies_is_made_anew, mounts_see_each_other, umount_ends_the_process,
+         verbs_find_the_cluster, what_cannot_be_is_refused]
+
+
+def main():
+    if sys.argv[1:2] == ["--load"]:
+        load(sys.argv[2], os.open(sys.argv[3], os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644),
+             sys.argv[4])
+        return 0
+    if len(sys.argv) < 2:
+        print(__doc__.split("\n")[4], file=sys.stderr)
+        return 2
+    missing = clusters.missing()
+    if missing:
+        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
+        return 0
+    failed = 0
+    for test in TESTS:
+        if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
+            continue
+        try:
+            with clusters.Cluster(sys.argv[1], apart=True) as cluster:
+                test(cluster)
+            print(f"{test.__name__}: ok", flush=True)
+        except (Failed, OSError) as error:
+            failed += 1
+            print(f"{test.__name__}: FAILED: {error}", flush=True)
+    print(f"{len(TESTS) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
