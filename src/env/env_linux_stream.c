@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 64, ACCEPTS_MAX = 64 };
+enum { EVENTS_MAX = 64 };
 
 /* A stream or a listener. */
 struct socket {
@@ -277,7 +277,7 @@ static int linux_listen(struct env *env, const char *text,
         close(fd);
         return r;
     }
-    r = socket_new(env_thread_loop(env), fd, EPOLLIN, &listener);
+    r = socket_new(env_thread_loop(env), fd, EPOLLIN | EPOLLET, &listener);
     if (r < 0) {
         return r;
     }
@@ -300,8 +300,9 @@ static void linux_listener_close(struct env_listener *base) {
     socket_close(listener);
 }
 
+/* All that wait: it is told of new ones only. One that finds no descriptor waits for the next. */
 static void listener_accept(struct socket *listener) {
-    for (int i = 0; i < ACCEPTS_MAX && !listener->is_closed; i++) {
+    while (!listener->is_closed) {
         struct sockaddr_storage from;
         socklen_t size = sizeof from;
         int fd =
@@ -309,7 +310,10 @@ static void listener_accept(struct socket *listener) {
         struct socket *socket;
 
         if (fd < 0) {
-            return; /* None, or one that is gone again. */
+            if (errno == ECONNABORTED || errno == EINTR) {
+                continue;
+            }
+            return;
         }
         socket_prepare(fd, from.ss_family);
         if (socket_new(listener->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &socket) ==

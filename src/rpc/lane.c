@@ -359,43 +359,48 @@ static bool must_replace(const struct lane *lane, const struct call *call) {
            (lane->receiving == call || (awaited_contains(call) && call->header.sequence > 0));
 }
 
-/* Ends calls whose time is up: true if the connection must be replaced for it. */
-static bool list_give_up(struct lane *lane, struct list *list, uint64_t now_ns) {
-    struct list_node *node = list_first(list);
+/* Moves calls whose time is up: their callers, once told, may change both lists. True if the
+ * connection must be replaced for one. */
+static bool calls_take_over(struct lane *lane, struct list *list, struct list *over,
+                            uint64_t now_ns) {
     bool replaces = false;
 
-    while (node && node != &list->head) {
+    for (struct list_node *node = list->head.next; node != &list->head;) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
         int r = call_given_up(call, now_ns);
 
         node = node->next;
         if (r < 0) {
-            if (must_replace(lane, call)) {
-                /* Reset before the caller hears of it. */
-                replaces = true;
-                lane_drop(lane, true);
-            }
-            lane_answer(lane, call, r);
-            if (replaces) {
-                return true; /* The lists have changed: what is left is looked at again. */
-            }
+            replaces = replaces || must_replace(lane, call);
+            call->result = r;
+            list_remove(&call->rpc_node);
+            list_push_back(over, &call->rpc_node);
         }
     }
-    return false;
+    return replaces;
 }
 
 static void lane_give_up(struct lane *lane, uint64_t now_ns) {
-    bool replaces = false;
+    struct list over;
+    struct list_node *node;
+    bool replaces;
 
-    while (list_give_up(lane, &lane->sent, now_ns) || list_give_up(lane, &lane->unsent, now_ns)) {
-        replaces = true;
-    }
+    list_init(&over);
+    replaces = calls_take_over(lane, &lane->sent, &over, now_ns);
+    replaces |= calls_take_over(lane, &lane->unsent, &over, now_ns);
     if (replaces) {
-        if (lane_is_used(lane)) {
-            lane_join(lane);
-        } else {
-            lane_enter(lane, LANE_IDLE);
-        }
+        lane_drop(lane, true); /* Before anybody hears of it. */
+        lane_enter(lane, LANE_RESTING);
+    }
+    while ((node = list_first(&over))) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+
+        lane_answer(lane, call, call->result);
+    }
+    if (replaces && lane_is_used(lane)) {
+        lane_join(lane);
+    } else if (replaces) {
+        lane_enter(lane, LANE_IDLE);
     }
 }
 

@@ -122,13 +122,13 @@ void lane_thread_free(struct lane_thread *thread) {
     if (!thread) {
         return;
     }
+    if (bound_thread == thread) {
+        bound_thread = NULL; /* What is called from here on is answered at once. */
+    }
     for (uint32_t i = 0; i < LANE_PEERS_MAX; i++) {
         if (thread->lanes_to[i].thread) {
             lane_finish(&thread->lanes_to[i]);
         }
-    }
-    if (bound_thread == thread) {
-        bound_thread = NULL;
     }
     atomic_store(&thread->waker.wake, NULL);
     /* Who has seen it just before is within one system call of being done with it. */

@@ -33,7 +33,7 @@ static struct {
     uint32_t held_count, held_answered, ran_count;
     struct call calls[CALLS];
     uint8_t *bulk_out, *bulk_in;
-    uint32_t done_count;
+    uint32_t done_count, asks_again;
     char said[256];
     int admits;
 } it;
@@ -77,9 +77,15 @@ static void origin_step(struct actor *actor, struct message *first) {
     }
 }
 
+static struct call *ask(uint32_t number, uint16_t opcode, size_t bulk_bytes);
+
 static void count_done(struct call *call) {
-    (void)call;
+    uint32_t number = (uint32_t)(call - it.calls);
+
     it.done_count++;
+    if (number < it.asks_again) {
+        (void)ask(number + CALLS / 2, OP_MKDIR, 0);
+    }
 }
 
 static void wake(void *context) {
@@ -434,6 +440,32 @@ static void a_process_that_is_silent_is_given_up(void **state) {
     env_stream_close(silent[0], false);
 }
 
+/* Who is told that his time is up asks anew, in the middle of telling the others. */
+static void callers_may_ask_while_others_are_told(void **state) {
+    uint64_t now_ns;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    it.asks_again = 40;
+    now_ns = env_now_ns(it.env);
+    for (uint32_t i = 0; i < it.asks_again; i++) {
+        it.calls[i].deadline_ns = now_ns + 50 * NS_PER_MS;
+        ask(i, i % 2 ? OP_GETATTR : OP_MKDIR, i % 4 ? 0 : 3000);
+    }
+    wait_done(it.asks_again);
+    for (uint32_t i = 0; i < it.asks_again; i++) {
+        assert_int_equal(it.calls[i].result, -ERR_TIMED_OUT);
+    }
+    it.holds = false;
+    answer_held();
+    wait_done(2 * it.asks_again);
+    for (uint32_t i = 0; i < it.asks_again; i++) {
+        assert_int_equal(it.calls[i + CALLS / 2].result, 0);
+    }
+}
+
 /* Bytes of anyone's: whole, cut, or none at all. The others are served meanwhile. */
 static void any_bytes_may_come(void **state) {
     enum { STREAMS = 48 };
@@ -488,6 +520,7 @@ int main(void) {
         BOTH(a_lane_may_be_idle),
         BOTH(another_cluster_is_refused),
         BOTH(a_process_that_is_silent_is_given_up),
+        BOTH(callers_may_ask_while_others_are_told),
         BOTH(any_bytes_may_come),
 #undef BOTH
     };
