@@ -153,7 +153,6 @@ static int start_mount(struct control *control, const char *mount_point, char pr
         .client = local_cluster_client(control->cluster),
         .env = local_cluster_env(control->cluster),
         .mount_point = mount_point,
-        .source = control->directory,
         .requests_max = (uint32_t)config->mount_requests_max,
         .handles_max = (uint32_t)config->open_files_max,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
