@@ -34,6 +34,8 @@ from cluster import MIB
 LIMIT_S = 20
 # Of a disk log: fixed fields, 16 starts of 16 bytes, an id.
 SUPERBLOCK_BYTES = 88 + 16 * 16 + 16
+LOG_CHANGED = "/log is changed"
+AGAIN_MAX = 2
 SETTLE_LIMIT = 50
 SETTLE_S = 0.1
 # Where a daemon that did not come up says so too; the only thing that a refusal may write.
@@ -2036,33 +2038,45 @@ def run_row(shoal, status, expected, prepare):
     """What is wrong with the refusal, or None."""
     with Scene(shoal) as scene:
         words = prepare(scene)
-        before = settled_state(scene)
-        command = [scene.shoal, *words]
-        if words and words[0] == "shoald":
-            command = [scene.shoal + "d", *words[1:]]
-        if scene.limits:
-            command = ["prlimit", *scene.limits, *command]
-        if scene.user is not None:
-            command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
-                       "--clear-groups", *command]
-        try:
-            result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
-                                    timeout=LIMIT_S, check=False,
-                                    env={**os.environ, **scene.environment})
-        except subprocess.TimeoutExpired:
-            return f"it does not end in {LIMIT_S} s"
-        line = result.stderr.decode(errors="replace")
-        after = state(scene)
-        if result.returncode != status:
-            return f"exit status {result.returncode}, not {status}: {line.strip()[-300:]}"
-        if line.count("\n") != 1 or not line.endswith("\n"):
-            return f"{line.count(chr(10))} lines on standard error: {line.strip()}"
-        for word in expected + ((scene.must_name,) if scene.must_name else ()):
-            if word not in line:
-                return f"the line does not say \"{word}\": {line.strip()}"
-        if result.stdout:
-            return f"standard output has {result.stdout.decode(errors='replace').strip()}"
-        return difference(before, after)
+        problem = refuse(scene, words, status, expected)
+        # A busy machine may let a daemon take its sync point only now. What the refusal itself
+        # writes, it writes each time.
+        for _ in range(AGAIN_MAX):
+            if problem is None or not problem.endswith(LOG_CHANGED) or scene.process() is None:
+                break
+            problem = refuse(scene, words, status, expected)
+        return problem
+
+
+def refuse(scene, words, status, expected):
+    """Runs the command once: what is wrong, or None."""
+    before = settled_state(scene)
+    command = [scene.shoal, *words]
+    if words and words[0] == "shoald":
+        command = [scene.shoal + "d", *words[1:]]
+    if scene.limits:
+        command = ["prlimit", *scene.limits, *command]
+    if scene.user is not None:
+        command = ["setpriv", f"--reuid={scene.user}", f"--regid={scene.user}",
+                   "--clear-groups", *command]
+    try:
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                                timeout=LIMIT_S, check=False,
+                                env={**os.environ, **scene.environment})
+    except subprocess.TimeoutExpired:
+        return f"it does not end in {LIMIT_S} s"
+    line = result.stderr.decode(errors="replace")
+    after = state(scene)
+    if result.returncode != status:
+        return f"exit status {result.returncode}, not {status}: {line.strip()[-300:]}"
+    if line.count("\n") != 1 or not line.endswith("\n"):
+        return f"{line.count(chr(10))} lines on standard error: {line.strip()}"
+    for word in expected + ((scene.must_name,) if scene.must_name else ()):
+        if word not in line:
+            return f"the line does not say \"{word}\": {line.strip()}"
+    if result.stdout:
+        return f"standard output has {result.stdout.decode(errors='replace').strip()}"
+    return difference(before, after)
 
 
 def main():
