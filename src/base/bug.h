@@ -28,7 +28,8 @@
     X(DATA_WRAP, "data-wrap")               /* admission ignores what is skipped of data */        \
     X(TAIL_EARLY, "tail-early")             /* the log's tail moves without its superblock */      \
     X(DROP_ROWS, "drop-rows")               /* a row that finds no room to be deleted stays */     \
-    X(OFFSET_32, "offset-32")               /* the ring's offsets have 32 bits */
+    X(OFFSET_32, "offset-32")               /* the ring's offsets have 32 bits */                  \
+    X(NEWEST_FIRST, "newest-first")         /* the newest record is named before it is whole */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

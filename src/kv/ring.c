@@ -345,6 +345,10 @@ void ring_seal(struct ring *ring, uint64_t term, uint64_t durable_upto) {
     if (ring->open_at != ring->head) {
         ring_store(ring->records + ring->head % ring->record_bytes, &filler, sizeof filler);
     }
+    if (BUG(NEWEST_FIRST)) {
+        newest_store(&(struct ring){
+            .header = ring->header, .position = header.position, .head = end_of_open(ring)});
+    }
     ring_store(record, &header, sizeof header);
     ring->last_crc = header.crc;
     ring->position++;

@@ -18,7 +18,8 @@ setup)
     echo "setup $1" >>"$CALLS"
     mkdir -p "$1/meson-logs" "$1/test/sim" "$1/test/torture"
     for program in sim/sim torture/torture; do
-        printf '#!/bin/sh\\necho "2 passed, 0 failed"\\n' >"$1/test/$program"
+        printf '#!/bin/sh\\necho "$0 $*" >>"$CALLS"\\necho "2 passed, 0 failed"\\n' \
+            >"$1/test/$program"
         chmod +x "$1/test/$program"
     done
     ;;
@@ -65,9 +66,10 @@ exec /bin/mkdir "$@"
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
 # Stories, seeds, seeds of the build with bugs, six bugs, seeds under two sanitizers; two each.
 SIMULATOR_COUNT = 11 * 2
-# Seeds, the small scope, and a run for each bug that ./dev names; two each.
+# Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
-    TORTURE_COUNT = 2 * (2 + len(re.search(r"torture_bugs='([^']*)'", _dev.read())[1].split()))
+    TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
+                                 re.findall(r"(?:torture|release)_bugs='([^']*)'", _dev.read())))
 # The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
 # run twice, with the log's flush and without, and posix, on both kinds of mounts.
 ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + DRIVERS["posix"] + \
@@ -91,6 +93,8 @@ class Dev(unittest.TestCase):
             os.makedirs(self.path(folder))
             for name, count in counts.items():
                 self.write(f"{folder}/{name}.py", f'print("{count} passed, 0 failed")\n')
+        os.mkdir(self.path("test/torture"))
+        self.write("test/torture/order.py", 'print("0 moved")\n')
 
     def path(self, name):
         return os.path.join(self.root, name)
@@ -272,6 +276,19 @@ class Dev(unittest.TestCase):
             status, output, error = self.dev(*words)
             self.assertEqual((status, output, error.count("\n")), (2, "", 1), words)
         self.assertFalse(os.path.exists(self.path("build")))
+
+    def test_torture_plays_what_ships(self):
+        for words, build, want in (((), "release", "50"), (("7", "3"), "release", "7 3"),
+                                   (("7", "--bug", "x"), "bugs", "7 --bug x")):
+            with self.subTest(words=words):
+                self.assertEqual(self.dev("torture", "--release", *words)[0], 0)
+                program = self.path(f"build/{build}/test/torture/torture")
+                self.assertTrue(self.calls().endswith(f"{program} {want} --once\n"))
+
+    def test_torture_of_what_ships_stops_where_stores_were_moved(self):
+        self.write("test/torture/order.py", "raise SystemExit(1)\n")
+        self.assertEqual(self.dev("torture", "--release")[0], 1)
+        self.assertNotIn("test/torture/torture", self.calls())
 
     def test_each_verb_has_help(self):
         for verb in ("up", "build", "bench", "sim", "kill", "soak", "unit", "demo"):

@@ -1,7 +1,7 @@
 /* The arena, the trace, and the way back. */
 #include "machine_internal.h"
 #include "base/crc32c.h"
-#include "kv/ring_store.h"
+#include "watch.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,15 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* One whole ring's worth of small writes at a time is looked at behind a place that was touched. */
-enum { TOUCHED_BYTES = 24 * BLOCK_BYTES };
-
 static const char *const event_names[] = {"store",  "fill", "submit", "end",   "flush", "file",
                                           "region", "told", "land",   "crash", "edit"};
 _Static_assert(ARRAY_SIZE(event_names) == EVENT_KIND_COUNT, "one each");
-
-/* The engine has no context where it stores; one machine at a time is in use. */
-static struct machine *machine_in_use;
 
 void machine_grow(void **items, size_t *capacity, size_t count, size_t item_bytes) {
     while (count > *capacity) {
@@ -59,11 +53,12 @@ struct machine *machine_new(void) {
     for (uint8_t i = 0; i < MACHINE_REGIONS_MAX; i++) {
         machine->regions[i] = (struct env_shared){machine, i};
     }
-    machine_in_use = machine;
+    watch_begin(machine);
     return machine;
 }
 
 void machine_free(struct machine *machine) {
+    watch_end();
     bases_reset(machine);
     free(machine->events);
     free(machine->changes);
@@ -73,7 +68,6 @@ void machine_free(struct machine *machine) {
     free(machine->shadow);
     (void)munmap((void *)(uintptr_t)machine->readable, sizeof(struct arena));
     (void)munmap(machine->arena, sizeof(struct arena));
-    machine_in_use = NULL;
     free(machine);
 }
 
@@ -180,14 +174,15 @@ static struct event *event_append(struct machine *machine, enum event_kind kind,
     machine_grow((void **)&machine->events, &machine->event_capacity, machine->event_count + 1,
                  sizeof *machine->events);
     struct event *event = &machine->events[machine->event_count];
+    const void *stored = kind == EVENT_STORE ? (const uint8_t *)machine->readable + at : NULL;
 
-    *event = (struct event){.kind = kind,
-                            .at = at,
-                            .size = size,
-                            .first_change = machine->change_count,
-                            .now_ns = machine->now_ns,
-                            .mark = machine->mark ? machine->mark(machine->mark_context, kind, size)
-                                                  : 0};
+    *event =
+        (struct event){.kind = kind,
+                       .at = at,
+                       .size = size,
+                       .first_change = machine->change_count,
+                       .now_ns = machine->now_ns,
+                       .mark = machine->mark ? machine->mark(machine->mark_context, stored) : 0};
     machine_say(machine, "%6zu %-6s at %llx, %u bytes", machine->event_count, event_names[kind],
                 (unsigned long long)at, size);
     machine->event_count++;
@@ -195,7 +190,19 @@ static struct event *event_append(struct machine *machine, enum event_kind kind,
     return event;
 }
 
-/* What an owner has filled of a data area since the last event becomes one of its own. */
+/* Bytes of a region are no longer those that the trace knows: an event of its own. */
+static void region_note(struct machine *machine, enum event_kind kind, uint64_t at, size_t size) {
+    const uint8_t *now = (const uint8_t *)machine->arena + at;
+    uint8_t *known = shadow_of(machine, at);
+
+    event_append(machine, kind, at, (uint32_t)size);
+    change_add(machine, at, known, size);
+    filled_note(machine, at, size);
+    memcpy(known, now, size);
+    hash_bytes(machine, known, size);
+}
+
+/* What an owner has filled of a data area since the last event. */
 static void fills_note(struct machine *machine) {
     const uint8_t *arena = (const uint8_t *)machine->arena;
     size_t count = machine->touched_count;
@@ -204,20 +211,16 @@ static void fills_note(struct machine *machine) {
     for (size_t i = 0; i < count; i++) {
         uint64_t at = machine->touched[i];
         uint64_t place = (at - offsetof(struct arena, regions)) % MACHINE_REGION_BYTES_MAX;
-        size_t size = (size_t)MIN(MACHINE_REGION_BYTES_MAX - place, (uint64_t)TOUCHED_BYTES);
+        size_t size = MIN((size_t)(MACHINE_REGION_BYTES_MAX - place), watch_touched_bytes);
 
         for (size_t k = 0; k < size; k += MIN(size - k, (size_t)BLOCK_BYTES)) {
             size_t part = MIN(size - k, (size_t)BLOCK_BYTES);
-            uint8_t *known = shadow_of(machine, at + k);
 
-            if (memcmp(known, arena + at + k, part) != 0) {
-                event_append(machine, EVENT_FILL, at + k, (uint32_t)part);
-                change_add(machine, at + k, known, part);
-                filled_note(machine, at + k, part);
-                memcpy(known, arena + at + k, part);
-                hash_bytes(machine, known, part);
+            if (memcmp(shadow_of(machine, at + k), arena + at + k, part) != 0) {
+                region_note(machine, EVENT_FILL, at + k, part);
             }
         }
+        watch_untouch(machine, at);
     }
 }
 
@@ -353,38 +356,30 @@ void machine_cold_set(struct machine *machine, uint32_t of_16) {
     machine->cold_of_16 = of_16;
 }
 
-static uint64_t readable_place(const struct machine *machine, const void *at) {
-    const uint8_t *first = (const uint8_t *)machine->readable->regions;
-    const uint8_t *place = at;
-
-    assert(place >= first && place < first + sizeof machine->readable->regions);
-    return (uint64_t)(place - (const uint8_t *)machine->readable);
+void machine_touch(struct machine *machine, uint64_t place) {
+    for (size_t i = 0; i < machine->touched_count; i++) {
+        if (machine->touched[i] == place) {
+            return;
+        }
+    }
+    if (machine->touched_count == TOUCHED_MAX) {
+        fills_note(machine);
+    }
+    machine->touched[machine->touched_count++] = place;
 }
 
-void ring_store_traced(const void *at, const void *from, size_t size_bytes) {
-    struct machine *machine = machine_in_use;
-    uint64_t place = readable_place(machine, at);
-
+void machine_store(struct machine *machine, uint64_t place, const void *from, size_t size_bytes) {
     machine_event_add(machine, EVENT_STORE, place, (uint32_t)size_bytes);
     machine_change(machine, (const uint8_t *)machine->arena + place, from, size_bytes);
 }
 
-/* Who asks may write there until the next event, and a ring's worth of blocks behind. */
-void *ring_data_traced(const void *at) {
-    struct machine *machine = machine_in_use;
-    uint64_t place = readable_place(machine, at);
-    bool known = false;
+const uint8_t *machine_known(const struct machine *machine, uint64_t place) {
+    return shadow_of(machine, place);
+}
 
-    for (size_t i = 0; i < machine->touched_count; i++) {
-        known = known || machine->touched[i] == place;
-    }
-    if (!known) {
-        if (machine->touched_count == TOUCHED_MAX) {
-            fills_note(machine);
-        }
-        machine->touched[machine->touched_count++] = place;
-    }
-    return (uint8_t *)machine->arena + place;
+void machine_stored(struct machine *machine, uint64_t place, size_t size_bytes) {
+    fills_note(machine);
+    region_note(machine, EVENT_STORE, place, size_bytes);
 }
 
 void machine_edit(struct machine *machine, const void *at, const void *from, size_t size_bytes) {

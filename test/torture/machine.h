@@ -6,7 +6,7 @@
  * A schedule runs once, forward. machine_back then undoes the trace down to any of its events, and
  * a process that opens there finds what one would have found that had died before that event;
  * what it does is traced behind, and taken back in turn. Regions are given out through the mapping
- * that cannot be written to: the engine stores by ring_store, which is traced.
+ * that cannot be written to; watch.h says how the trace learns of a store all the same.
  *
  * Thread: one.  Memory: the arena, and the heap for the trace. */
 #pragma once
@@ -25,7 +25,7 @@ enum {
 };
 
 enum event_kind {
-    EVENT_STORE,  /* into a region, by ring_store */
+    EVENT_STORE,  /* into a region, by the engine */
     EVENT_FILL,   /* of a ring's data area, by its owner */
     EVENT_SUBMIT, /* a write or a commit is under way */
     EVENT_END,    /* and has ended, well or not */
@@ -57,13 +57,18 @@ struct machine_faults {
 
 struct machine;
 
+/* False: none can be made on this kind of processor. */
+bool machine_is_possible(void);
+/* Each store of the trace is one instruction's (watch.h). */
+bool machine_is_stepped(void);
 struct machine *machine_new(void);
 void machine_free(struct machine *machine);
 struct env *machine_env(struct machine *machine);
 /* Everything as it was when the machine was made; a seed begins. */
 void machine_reset(struct machine *machine, uint64_t seed);
-/* Asked at each event, before it takes effect: its answer is kept with the event. */
-typedef uint32_t machine_mark_fn(void *context, enum event_kind kind, uint32_t size);
+/* Asked at each event: its answer is kept with the event. stored: of a store, where the engine
+ * stores to; else NULL. */
+typedef uint32_t machine_mark_fn(void *context, const uint8_t *stored);
 void machine_mark_by(struct machine *machine, machine_mark_fn *mark, void *context);
 /* Each event becomes a line; NULL: none. */
 void machine_trace_to(struct machine *machine, FILE *file);

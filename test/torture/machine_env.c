@@ -15,7 +15,21 @@ static uint64_t wall_ns(struct env *env) {
     return UINT64_C(1700000000) * NS_PER_S + machine_of(env)->now_ns;
 }
 
+static bool is_in_region(const struct arena *arena, const void *at) {
+    const uint8_t *first = (const uint8_t *)arena->regions;
+    const uint8_t *place = at;
+
+    return place >= first && place < first + sizeof arena->regions;
+}
+
+/* What a system call fills lies in no region: a store by the kernel would have no place in the
+ * order of stores, and nobody here would see it. */
+static void fills(const struct machine *machine, const void *at) {
+    assert(!is_in_region(machine->arena, at) && !is_in_region(machine->readable, at));
+}
+
 static void random_bytes(struct env *env, void *data, size_t size_bytes) {
+    fills(machine_of(env), data);
     for (size_t i = 0; i < size_bytes; i++) {
         ((uint8_t *)data)[i] = (uint8_t)prng_next(&machine_of(env)->prng);
     }
@@ -165,6 +179,7 @@ static void read_now(struct machine *machine, struct env_io *io) {
     const bool *written = machine->written[io->file->index];
     uint8_t *to = io->buffer;
 
+    fills(machine, to);
     io->ret_size = io->offset >= size ? 0 : MIN(io->size, (size_t)(size - io->offset));
     for (size_t at = 0; at < io->ret_size;) {
         uint64_t from = io->offset + at;
@@ -354,6 +369,7 @@ static void shared_path(struct env *env, const char *name, size_t size_bytes, ch
 }
 
 static void boot_id(struct env *env, uint8_t ret_id[16]) {
+    fills(machine_of(env), ret_id);
     memset(ret_id, 0, 16);
     memcpy(ret_id, &STATE(machine_of(env))->boot, sizeof(uint64_t));
 }

@@ -1,4 +1,4 @@
-/* Inside of the machine, shared by machine*.c and base.c only. */
+/* Inside of the machine, shared by machine*.c, watch_*.c and base.c only. */
 #pragma once
 #include "machine.h"
 
@@ -119,6 +119,14 @@ void machine_clear(struct machine *machine, const void *at, size_t size_bytes);
 static inline uint64_t machine_place(const struct machine *machine, const void *at) {
     return (uint64_t)((const uint8_t *)at - (const uint8_t *)machine->arena);
 }
+/* For watch.h. An owner may write to a data area there until the next event. */
+void machine_touch(struct machine *machine, uint64_t place);
+/* The engine stores into a region; */
+void machine_store(struct machine *machine, uint64_t place, const void *from, size_t size_bytes);
+/* or has stored already, over what machine_known has still. */
+void machine_stored(struct machine *machine, uint64_t place, size_t size_bytes);
+/* A region's bytes there as the trace knows them; NULL outside of regions. */
+const uint8_t *machine_known(const struct machine *machine, uint64_t place);
 /* Keeps bytes beside the trace; answers where. */
 size_t machine_keep(struct machine *machine, const void *data, size_t size_bytes);
 

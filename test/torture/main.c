@@ -67,8 +67,8 @@ static void play_twice(void *context, uint64_t seed, void *report) {
     static struct seed_report again;
 
     if (!words->machine) {
-        words->machine = machine_new();
         fail_signals();
+        words->machine = machine_new();
     }
     seed_run(words->machine, seed, words->trace ? stdout : NULL, ret_report);
     if (!ret_report->clean || words->once) {
@@ -88,8 +88,8 @@ static void play_small(void *context, uint64_t number, void *report) {
     struct words *words = context;
 
     if (!words->machine) {
-        words->machine = machine_new();
         fail_signals();
+        words->machine = machine_new();
     }
     small_run(words->machine, number, words->trace ? stdout : NULL, report);
 }
@@ -154,8 +154,9 @@ static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_coun
 
 static void tell_failure(const struct seed_report *report, const char *bug, bool small) {
     printf("seed %" PRIu64 ": %s\n", report->seed, report->failure);
-    printf("  again: ./dev torture %s1 %" PRIu64 "%s%s --trace\n", small ? "--small " : "",
-           report->seed, bug ? " --bug " : "", bug ? bug : "");
+    printf("  again: ./dev torture %s%s1 %" PRIu64 "%s%s --trace\n",
+           machine_is_stepped() ? "--release " : "", small ? "--small " : "", report->seed,
+           bug ? " --bug " : "", bug ? bug : "");
     (void)fflush(stdout);
 }
 
@@ -169,7 +170,10 @@ static int play_clean(struct jobs *jobs, const char *bug, bool small) {
             tell_failure(&report, bug, small);
         }
     }
-    uint64_t failed = totals.failed + totals_print(&totals, small, stdout);
+    enum totals_of what = small                  ? TOTALS_OF_SMALL
+                          : machine_is_stepped() ? TOTALS_OF_STEPPED
+                                                 : TOTALS_OF_SEEDS;
+    uint64_t failed = totals.failed + totals_print(&totals, what, stdout);
 
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", totals.seeds - totals.failed, failed);
     return failed > 0;
@@ -210,6 +214,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: torture SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace] [--once]\n"
                         "       torture --small [COUNT FIRST] [--jobs N] [--trace]\n");
         return 2;
+    }
+    if (!machine_is_possible()) {
+        printf("skipped, for want of an x86-64 processor\n0 passed, 0 failed, 1 skipped\n");
+        return 0;
     }
     if (words.bug && !bug_choose(words.bug)) {
         fprintf(stderr, "torture: this build has no bug '%s'; ./dev torture --bug makes one\n",

@@ -83,11 +83,13 @@ static bool is_point(const struct seed *seed, size_t index) {
            !(event->kind == EVENT_TOLD && event->size == CLAIM_POWER);
 }
 
+/* In the middle of a store; an instruction is whole, or has not begun. */
 static size_t cut_draw(struct seed *seed, size_t index) {
     const struct event *event = machine_event(seed->machine, index);
     struct prng *prng = machine_prng(seed->machine);
 
-    return event->kind == EVENT_STORE && event->size > 1 && prng_chance(prng, 1, 2)
+    return !machine_is_stepped() && event->kind == EVENT_STORE && event->size > 1 &&
+                   prng_chance(prng, 1, 2)
                ? prng_between(prng, 1, event->size - 1)
                : 0;
 }
@@ -158,11 +160,8 @@ static void count_cut(struct seed *seed, size_t index, size_t cut) {
         return;
     }
     counts->cut[mark.sync][mark.checkpoint]++;
-    if (event->kind == EVENT_STORE) {
-        of[TOTAL_CUT_RELEASE] += event->size == sizeof(struct ring_start);
-        of[TOTAL_CUT_SEAL] +=
-            event->size == sizeof(struct log_record) || event->size == sizeof(struct ring_newest);
-    }
+    of[TOTAL_CUT_RELEASE] += mark.part == MARK_RELEASE;
+    of[TOTAL_CUT_SEAL] += mark.part == MARK_SEAL;
     of[TOTAL_CUT_FILLER] += mark.filler && !mark.record;
     of[TOTAL_CUT_FILLED] += mark.filler && mark.record;
 }

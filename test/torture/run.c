@@ -13,16 +13,36 @@ struct mark mark_split(uint32_t packed) {
                          .opening = packed >> 8 & 1,
                          .is_open = packed >> 9 & 1,
                          .filler = packed >> 10 & 1,
-                         .record = packed >> 11 & 1};
+                         .record = packed >> 11 & 1,
+                         .part = packed >> 12 & 3};
 }
 
 uint32_t mark_pack(const struct mark *mark) {
     return mark->owner | mark->sync << 2 | mark->checkpoint << 5 | (uint32_t)mark->opening << 8 |
            (uint32_t)mark->is_open << 9 | (uint32_t)mark->filler << 10 |
-           (uint32_t)mark->record << 11;
+           (uint32_t)mark->record << 11 | (uint32_t)mark->part << 12;
 }
 
-static uint32_t mark_now(void *context, enum event_kind kind, uint32_t size) {
+static bool is_within(const uint8_t *at, const void *first, size_t size) {
+    const uint8_t *from = first;
+
+    return at >= from && at < from + size;
+}
+
+/* By the place: how many bytes are stored at once is for the compiler to say. */
+static enum mark_part part_of(const struct ring *ring, const uint8_t *at) {
+    const uint8_t *filler = ring->records + ring->head % ring->record_bytes;
+    const uint8_t *record = ring->records + ring->open_at % ring->record_bytes;
+    bool open = ring->open_bytes > 0;
+
+    return is_within(at, ring->header->starts, sizeof ring->header->starts)      ? MARK_RELEASE
+           : is_within(at, ring->header->newest, sizeof ring->header->newest)    ? MARK_SEAL
+           : open && is_within(at, record, sizeof(struct log_record))            ? MARK_SEAL
+           : open && filler != record && is_within(at, filler, sizeof(uint32_t)) ? MARK_FILLER
+                                                                                 : MARK_OTHER;
+}
+
+static uint32_t mark_now(void *context, const uint8_t *stored) {
     struct seed *seed = context;
     size_t active = seed->active;
     const struct owner *owner = seed->owners[active];
@@ -41,7 +61,9 @@ static uint32_t mark_now(void *context, enum event_kind kind, uint32_t size) {
         mark.filler =
             seed->filler_known[active] && kv->ring.start.offset <= seed->filler_at[active];
         mark.record = mark.filler && kv->ring.head > seed->filler_at[active];
-        if (kind == EVENT_STORE && size == sizeof(uint32_t)) {
+        mark.part = stored ? part_of(&kv->ring, stored) : MARK_OTHER;
+        owner->counts[TOTAL_STORES] += stored != NULL;
+        if (mark.part == MARK_FILLER) {
             owner->counts[TOTAL_WRAPS]++;
             seed->filler_known[active] = true;
             seed->filler_at[active] = kv->ring.head;

@@ -9,11 +9,15 @@
 
 enum { SEED_OWNERS_MAX = 2 };
 
+/* What a store is for. */
+enum mark_part { MARK_OTHER, MARK_SEAL, MARK_RELEASE, MARK_FILLER };
+
 /* What goes with each event: what the engine was at. */
 struct mark {
     unsigned owner, sync, checkpoint;
     bool opening, is_open;
     bool filler, record; /* in the ring; with a record behind it */
+    enum mark_part part;
 };
 struct mark mark_split(uint32_t packed);
 uint32_t mark_pack(const struct mark *mark);

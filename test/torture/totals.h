@@ -19,6 +19,7 @@
     X(NOTES, "notes with data", 3)                                                                 \
     X(DROPS, "sessions dropped", 1)                                                                \
     X(RECORDS, "records", 3)                                                                       \
+    X(STORES, "stores into the ring", 3)                                                           \
     X(WRAPS, "laps of the ring", 3)                                                                \
     X(SYNC_POINTS, "sync points", 3)                                                               \
     X(CHECKPOINTS, "checkpoints", 3)                                                               \
@@ -76,6 +77,10 @@ enum {
     TOTALS_SEEDS_MIN = 2000, /* from so many on the totals are checked */
     TOTALS_LEAST = 100,
     TOTALS_SMALL_RECOVERIES = 100000,
+    TOTALS_STEPPED_SEEDS = 50, /* from so many on, where each store is one instruction's: */
+    TOTALS_STEPPED_STORES = 200000,
+    TOTALS_STEPPED_RECOVERIES = 2000,
+    TOTALS_STEPPED_KILLS = 1000,
     TOTALS_SYNC_STAGES = 4,
     TOTALS_CHECKPOINT_STAGES = 5,
     TOTALS_FAILURE_BYTES = 700,
@@ -101,6 +106,7 @@ struct totals {
 };
 
 void totals_add(struct totals *totals, const struct seed_report *report);
+/* What the rules are about. */
+enum totals_of { TOTALS_OF_SEEDS, TOTALS_OF_SMALL, TOTALS_OF_STEPPED };
 /* Prints totals and rules; answers how many of the rules about many seeds are broken. */
-/* small: of the small scope, whose rule is its number of recoveries. */
-unsigned totals_print(const struct totals *totals, bool small, FILE *file);
+unsigned totals_print(const struct totals *totals, enum totals_of what, FILE *file);
