@@ -20,7 +20,7 @@
     X(DROPS, "sessions dropped", 1)                                                                \
     X(RECORDS, "records", 3)                                                                       \
     X(STORES, "stores into the ring", 3)                                                           \
-    X(WRAPS, "laps of the ring", 3)                                                                \
+    X(WRAPS, "laps of the ring", 1)                                                                \
     X(SYNC_POINTS, "sync points", 3)                                                               \
     X(CHECKPOINTS, "checkpoints", 3)                                                               \
     X(CONTROL_WAITS, "waits of control", 1)                                                        \
@@ -61,8 +61,8 @@
     X(CUT_SEAL, "cut inside seal", 3)                                                              \
     X(CUT_RELEASE, "cut inside release", 3)                                                        \
     X(CUT_STORE, "stores cut in two", 3)                                                           \
-    X(CUT_FILLER, "cut behind a filler without a record", 3)                                       \
-    X(CUT_FILLED, "cut behind a filler and its record", 3)
+    X(CUT_FILLER, "cut behind a filler without a record", 1)                                       \
+    X(CUT_FILLED, "cut behind a filler and its record", 1)
 
 enum total {
 #define TOTAL_ENUMERATOR(name, text, owners) TOTAL_##name,
