@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,4 +77,16 @@ int machine_threads(unsigned count, void (*run)(void *context, unsigned index), 
     }
     free(threads);
     return r;
+}
+
+void machine_random(void *data, size_t size) {
+    uint8_t *to = data;
+
+    while (size > 0) {
+        ssize_t got = getrandom(to, MIN(size, (size_t)256), 0);
+
+        /* Up to 256 bytes it fails only when a signal came before the pool was ready. */
+        to += MAX(got, 0);
+        size -= (size_t)MAX(got, 0);
+    }
 }

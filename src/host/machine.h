@@ -18,6 +18,9 @@ unsigned machine_processors(void);
 
 uint64_t machine_clock_ns(void); /* monotonic */
 
+/* Bytes that nobody can guess; it waits where a machine that has just started has none yet. */
+void machine_random(void *data, size_t size);
+
 /* Calls run(context, 0..count - 1), each on a thread of its own, and waits for all. When a thread
  * cannot be had, those there are still run, and the result is -ERR_BUSY. */
 MUST_CHECK int machine_threads(unsigned count, void (*run)(void *context, unsigned index),

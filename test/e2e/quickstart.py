@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick")
-DEFAULT_FOLDERS = {"/var/lib/shoal": "data", "/mnt/shoal": "mount"}
+DEFAULT_FOLDERS = {"/var/lib/shoal": "data", "/mnt/shoal": "mount", "/etc/shoal": "etc"}
 LIMIT_S = 900
 
 
@@ -64,7 +64,7 @@ def run_page(page, top):
 
 def end_cluster(top):
     """Whatever the page has left running."""
-    data, mount = (os.path.join(top, ours) for ours in DEFAULT_FOLDERS.values())
+    data, mount, _ = (os.path.join(top, ours) for ours in DEFAULT_FOLDERS.values())
     if os.path.exists(os.path.join(data, "shoal.conf")):
         subprocess.run([os.path.join(ROOT, "build", "bin", "shoal"), "down", data],
                        capture_output=True, check=False)

@@ -897,6 +897,13 @@ usage("stripe-count-nothing", ["stripe", "set", "MNT", "--count"], "--count", "u
 usage("stripe-set-nothing", ["stripe", "set", "MNT"], "--count", "usage")
 
 
+for _words in ([], ["make"], ["new"], ["new", "--frob"], ["new", "FILE", "OUT"], ["mount"],
+               ["mount", "FILE"], ["mount", "FILE", "OUT", "--frob"], ["mount", "FILE", "OUT", "x"],
+               ["mount", "FILE", "OUT", "--squash"], ["mount", "FILE", "OUT", "--squash", "all"],
+               ["add", "FILE"], ["add", "FILE", "--frob"]):
+    usage("-".join(["key", *_words]), ["key", *_words], "usage")
+
+
 usage("bench-nothing", ["bench"], "meta, small, big or checkpoint", "usage")
 usage("bench-unknown", ["bench", "fast", "MNT"], "meta, small, big or checkpoint", "usage")
 usage("bench-no-path", ["bench", "meta"], "directory", "usage")
@@ -937,6 +944,127 @@ bench_without_files("meta", "stat")
 def _(scene):
     scene.start()
     return ["bench", "meta", "/etc", "--native"]
+
+
+# Key files.
+
+def key_file(scene, name, text=None, mode=0o600):
+    """A members' key file in the scene, or this text as one."""
+    path = os.path.join(scene.top, name)
+    if text is None:
+        scene.run("key", "new", path)
+    else:
+        scene.write(path, text)
+    os.chmod(path, mode)
+    return path
+
+
+def mount_key_file(scene, members):
+    path = os.path.join(scene.top, "mount.key")
+    scene.run("key", "mount", members, path)
+    return path
+
+
+@row("key-new-over", 1, "is there already and stays")
+def _(scene):
+    scene.must_name = key_file(scene, "key")
+    return ["key", "new", scene.must_name]
+
+
+@row("key-new-over-link", 1, "is there already and stays")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "link")
+    os.symlink("nowhere", scene.must_name)
+    return ["key", "new", scene.must_name]
+
+
+@row("key-new-nowhere", 1, "cannot be written", "no such name")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "absent", "key")
+    return ["key", "new", scene.must_name]
+
+
+@row("key-mount-over", 1, "is there already and stays")
+def _(scene):
+    members = key_file(scene, "key")
+    scene.must_name = mount_key_file(scene, members)
+    return ["key", "mount", members, scene.must_name]
+
+
+@row("key-mount-of-mount", 1, "the key of a mount", "members' key")
+def _(scene):
+    scene.must_name = mount_key_file(scene, key_file(scene, "key"))
+    return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+for _mode in (0o640, 0o604, 0o620):
+    @row(f"key-mode-{_mode:o}", 1, "others may read or change it", "chmod 600")
+    def _(scene, mode=_mode):
+        scene.must_name = key_file(scene, "key", mode=mode)
+        return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+@row("key-missing", 1, "there is no such file")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "absent")
+    return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+@row("key-is-directory", 1, "cannot be read", "not a regular file")
+def _(scene):
+    scene.must_name = scene.new_directory()
+    return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+@row("key-is-fifo", 1, "cannot be read", "not a regular file")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "fifo")
+    os.mkfifo(scene.must_name, 0o600)
+    return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+for _name, _text, _word in (("empty", b"", "it is empty"),
+                            ("foreign", b"-----BEGIN PRIVATE KEY-----\n", "not a key file"),
+                            ("binary", bytes(range(256)), "not a key file"),
+                            ("newer", b"shoal-key 2\n", "a newer version"),
+                            ("long", b"#" * 5000, "too long")):
+    @row("key-file-" + _name, 1, _word)
+    def _(scene, text=_text):
+        scene.must_name = key_file(scene, "key", text)
+        return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+@row("key-file-cut", 1, "its end is missing")
+def _(scene):
+    scene.must_name = key_file(scene, "key")
+    with open(scene.must_name, "r+b") as file:
+        file.truncate(os.path.getsize(scene.must_name) - len("check 0123456789abcdef\n"))
+    return ["key", "mount", scene.must_name, os.path.join(scene.top, "other")]
+
+
+@row("key-add-same", 1, "it has this key already")
+def _(scene):
+    scene.must_name = key_file(scene, "key")
+    return ["key", "add", scene.must_name, scene.must_name]
+
+
+@row("key-add-third", 1, "it has two keys already")
+def _(scene):
+    scene.must_name = key_file(scene, "key")
+    scene.run("key", "add", scene.must_name, key_file(scene, "second"))
+    return ["key", "add", scene.must_name, key_file(scene, "third")]
+
+
+@row("key-add-mount", 1, "another identity")
+def _(scene):
+    scene.must_name = key_file(scene, "key")
+    return ["key", "add", scene.must_name, mount_key_file(scene, scene.must_name)]
+
+
+@row("key-add-to-nothing", 1, "there is no such file")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "absent")
+    return ["key", "add", scene.must_name, key_file(scene, "key")]
 
 
 # Verbs that find no cluster.

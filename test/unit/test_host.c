@@ -1,6 +1,7 @@
 /* What a program's start needs: locks, whole files, listings, space, the background, signals. */
 #include "env_place.h"
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -8,6 +9,7 @@
 #include "host/control_socket.h"
 #include "host/plain_file.h"
 #include "host/process.h"
+#include "host/secret_file.h"
 
 static void test_lock_is_exclusive(void **state) {
     struct place *place = *state;
@@ -59,6 +61,51 @@ static void test_lock_ends_with_its_process(void **state) {
     folder_lock_close(lock);
     close(ends[0]);
     close(ends[1]);
+}
+
+static int secret_read(const char *path, char ret_text[8]) {
+    struct buffer buffer = {.data = (uint8_t *)ret_text, .capacity = 8};
+    int r = secret_file_read(path, &buffer);
+
+    return r < 0 ? r : (int)buffer.size;
+}
+
+/* A secret that group or others can read, or that took another's place, is lost in either way. */
+static void test_secret_files_are_the_owners_alone(void **state) {
+    struct place *place = *state;
+    const struct bytes one = {(const uint8_t *)"one", 3};
+    const struct bytes two = {(const uint8_t *)"two", 3};
+    char path[PATH_MAX];
+    char link_path[PATH_MAX];
+    char text[8];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/secret", place->root);
+    snprintf(link_path, sizeof link_path, "%s/link", place->root);
+    assert_int_equal(secret_file_replace(path, one), -ERR_NOT_FOUND);
+    mode_t mask = umask(0);
+    assert_int_equal(secret_file_make(path, one), 0);
+    assert_int_equal(secret_file_make(path, two), -ERR_EXISTS);
+    assert_int_equal(secret_read(path, text), 3);
+    assert_memory_equal(text, "one", 3);
+    assert_int_equal(symlink("secret", link_path), 0);
+    assert_int_equal(secret_file_make(link_path, two), -ERR_EXISTS);
+    assert_int_equal(secret_file_replace(link_path, two), 0);
+    umask(mask);
+    assert_int_equal(lstat(link_path, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    assert_int_equal(secret_read(path, text), 3);
+    assert_memory_equal(text, "two", 3);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    for (mode_t bit = 01; bit <= 040; bit <<= 1) {
+        assert_int_equal(chmod(path, 0600 | bit), 0);
+        assert_int_equal(secret_read(path, text), -ERR_NOT_PERMITTED);
+    }
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(truncate(path, 9), 0);
+    assert_int_equal(secret_read(path, text), -ERR_FILE_TOO_BIG);
+    assert_int_equal(secret_read(place->root, text), -ERR_NOT_FILE);
 }
 
 static void test_whole_files(void **state) {
@@ -346,6 +393,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lock_is_exclusive, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lock_ends_with_its_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_secret_files_are_the_owners_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whole_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failed_replacement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_new_file_replaces_none, set_up, tear_down),

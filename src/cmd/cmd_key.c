@@ -1,0 +1,200 @@
+/* key: makes and changes key files. Secrets are in files and memory only, never on a command line
+ * or a screen. */
+#include "cmd/verb.h"
+#include "host/machine.h"
+#include "host/secret_file.h"
+#include "keys/key_file.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int refuse_read(const struct verb *verb, const char *path, int r) {
+    switch (r) {
+    case -ERR_NOT_FOUND:
+        return verb_fail(verb, "%s: there is no such file", path);
+    case -ERR_NOT_PERMITTED:
+        return verb_fail(verb,
+                         "%s: others may read or change it: chmod 600 it, and if they may "
+                         "have done so make a new key",
+                         path);
+    case -ERR_FILE_TOO_BIG:
+        return verb_fail(verb, "%s: too long for a key file of Shoal", path);
+    default:
+        return verb_fail(verb, "%s cannot be read: %s", path, err_text(r));
+    }
+}
+
+static int file_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
+    uint8_t text[KEY_FILE_BYTES_MAX];
+    struct buffer buffer = {.data = text, .capacity = sizeof text};
+    char problem[KEY_PROBLEM_BYTES];
+    int r = secret_file_read(path, &buffer);
+
+    if (r < 0) {
+        return refuse_read(verb, path, r);
+    }
+    r = key_file_parse((struct bytes){text, buffer.size}, ret_file, problem);
+    secret_wipe(text, sizeof text);
+    return r < 0 ? verb_fail(verb, "%s: %s", path, problem) : EXIT_OK;
+}
+
+static int members_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
+    int status = file_read(verb, path, ret_file);
+
+    if (status == EXIT_OK && ret_file->identity.kind != IDENTITY_MEMBER) {
+        key_file_wipe(ret_file);
+        return verb_fail(verb, "%s: the key of a mount: name a file with the members' key", path);
+    }
+    return status;
+}
+
+static int file_write(const struct verb *verb, const char *path, const struct key_file *file,
+                      int (*write)(const char *path, struct bytes content)) {
+    char text[KEY_FILE_BYTES_MAX];
+    size_t size = key_file_print(file, text);
+    int r = write(path, (struct bytes){(const uint8_t *)text, size});
+
+    secret_wipe(text, sizeof text);
+    if (r == -ERR_EXISTS) {
+        return verb_fail(verb, "%s is there already and stays: name another file", path);
+    }
+    return r < 0 ? verb_fail(verb, "%s cannot be written: %s", path, err_text(r)) : EXIT_OK;
+}
+
+/* What the file is, which is no secret. */
+static void file_tell(const char *path, const struct key_file *file) {
+    char identity[IDENTITY_BYTES_MAX + 1];
+
+    (void)identity_print(&file->identity, identity);
+    printf("%s: %s, key %016" PRIx64, path, identity, file->keys[0].name.value);
+    if (file->key_count > 1) {
+        printf(", and the older %016" PRIx64, file->keys[1].name.value);
+    }
+    printf("\n");
+}
+
+static int run_new(const struct verb *verb, int argc, char **argv) {
+    struct secret members_key;
+    struct key_file file;
+
+    if (argc != 3 || argv[2][0] == '-') {
+        return verb_usage(verb, "new takes the file to make");
+    }
+    machine_random(&members_key, sizeof members_key);
+    key_file_make(&members_key, &file);
+    secret_wipe(&members_key, sizeof members_key);
+    int status = file_write(verb, argv[2], &file, secret_file_make);
+    if (status == EXIT_OK) {
+        file_tell(argv[2], &file);
+    }
+    key_file_wipe(&file);
+    return status;
+}
+
+struct mount_words {
+    const char *from;
+    const char *to;
+    struct identity identity;
+};
+
+static int parse_mount(const struct verb *verb, int argc, char **argv, struct mount_words *words) {
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--ro") == 0) {
+            words->identity.read_only = true;
+        } else if (strcmp(argv[i], "--squash") == 0 && i + 1 < argc) {
+            if (strcmp(argv[++i], "root") != 0) {
+                return verb_usage(verb, "--squash takes root, not %s", argv[i]);
+            }
+            words->identity.squash_root = true;
+        } else if (strcmp(argv[i], "--squash") == 0) {
+            return verb_usage(verb, "the value of --squash is missing");
+        } else if (argv[i][0] == '-' || words->to) {
+            return verb_usage(verb, "%s is not understood", argv[i]);
+        } else if (words->from) {
+            words->to = argv[i];
+        } else {
+            words->from = argv[i];
+        }
+    }
+    if (!words->to) {
+        return verb_usage(verb, "mount takes the file of the members' key, and the one to make");
+    }
+    return EXIT_OK;
+}
+
+static int run_mount(const struct verb *verb, int argc, char **argv) {
+    struct mount_words words = {.identity.kind = IDENTITY_MOUNT};
+    struct key_file members;
+    struct key_file mount;
+    int status = parse_mount(verb, argc, argv, &words);
+
+    if (status == EXIT_OK) {
+        status = members_read(verb, words.from, &members);
+    }
+    if (status != EXIT_OK) {
+        return status;
+    }
+    while (words.identity.serial == 0) {
+        machine_random(&words.identity.serial, sizeof words.identity.serial);
+    }
+    key_file_derive(&members, &words.identity, &mount);
+    key_file_wipe(&members);
+    status = file_write(verb, words.to, &mount, secret_file_make);
+    if (status == EXIT_OK) {
+        file_tell(words.to, &mount);
+    }
+    key_file_wipe(&mount);
+    return status;
+}
+
+static int run_add(const struct verb *verb, int argc, char **argv) {
+    char problem[KEY_PROBLEM_BYTES];
+    struct key_file file;
+    struct key_file newer;
+
+    if (argc != 4 || argv[2][0] == '-' || argv[3][0] == '-') {
+        return verb_usage(verb, "add takes the file to change, and the one with the new key");
+    }
+    int status = file_read(verb, argv[2], &file);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    status = file_read(verb, argv[3], &newer);
+    if (status == EXIT_OK) {
+        if (key_file_add(&file, &newer, problem) < 0) {
+            status = verb_fail(verb, "%s: %s", argv[2], problem);
+        } else {
+            status = file_write(verb, argv[2], &file, secret_file_replace);
+        }
+        key_file_wipe(&newer);
+    }
+    if (status == EXIT_OK) {
+        file_tell(argv[2], &file);
+    }
+    key_file_wipe(&file);
+    return status;
+}
+
+static int run_key(const struct verb *verb, int argc, char **argv) {
+    static const struct {
+        const char *name;
+        int (*run)(const struct verb *verb, int argc, char **argv);
+    } kinds[] = {{"new", run_new}, {"mount", run_mount}, {"add", run_add}};
+
+    for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(kinds); i++) {
+        if (strcmp(argv[1], kinds[i].name) == 0) {
+            return kinds[i].run(verb, argc, argv);
+        }
+    }
+    return verb_usage(verb, "say new, mount or add");
+}
+
+const struct verb verb_key = {
+    "key",
+    "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW",
+    "Makes a cluster's key, derives keys for mounts, adds a new key beside the old.",
+    "  --ro           the mount may read only\n"
+    "  --squash root  root of the mount is nobody (65534)\n",
+    "shoal key new /etc/shoal/members.key",
+    run_key,
+    NULL};
