@@ -28,9 +28,8 @@ struct key_use signer_use(const struct signer *signer) {
     return (struct key_use){key_ring_newest(signer->ring), key_ring_number(signer->ring)};
 }
 
-void signer_sign(struct signer *signer, struct bytes message, struct key_use *ret_use,
+void signer_sign(struct signer *signer, struct key_use use, struct bytes message,
                  uint8_t ret_tag[TAG_BYTES]) {
-    struct key_use use = signer_use(signer);
     size_t place = place_of(signer, use);
 
     if (!use_is(signer->kept[place].use, use)) {
@@ -41,7 +40,6 @@ void signer_sign(struct signer *signer, struct bytes message, struct key_use *re
         signer->kept[place].use = use;
     }
     hmac_sha256(&signer->kept[place].key, message, ret_tag);
-    *ret_use = use;
 }
 
 bool signer_takes(const struct signer *signer, struct key_use use) {
@@ -50,7 +48,7 @@ bool signer_takes(const struct signer *signer, struct key_use use) {
     return use.number > 0 && (use.number >= number || number - use.number <= signer->age_max);
 }
 
-int signer_check(struct signer *signer, struct bytes message, struct key_use use,
+int signer_check(struct signer *signer, struct key_use use, struct bytes message,
                  struct bytes tag) {
     size_t place = place_of(signer, use);
     struct hmac_key derived;

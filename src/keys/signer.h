@@ -1,12 +1,15 @@
 /* Tags of one purpose, made and checked by keys of a ring. What was derived is kept for the two
  * newest numbers of each members' key, so a tag costs one HMAC.
  *
- * Who checks knows number n: tags of n and n - 1 are good, and of any number above, as only a
- * member can have made one; who sets `age_max` makes more or fewer of the older ones good.
+ * Who checks knows number n: tags of n and of age_max numbers below are good, and of any number
+ * above, as only a member can have made one.
  *
  * Thread: one at a time, the owner's.  Memory: the owner's; deinit wipes it. */
 #pragma once
 #include "keys/key_ring.h"
+
+/* Purposes. */
+#define SIGNER_OF_CAPABILITIES "capability"
 
 enum { SIGNER_KEPT = 2 * KEY_FILE_KEYS_MAX, SIGNER_ANY_AGE = UINT32_MAX };
 
@@ -28,13 +31,13 @@ static inline bool signer_has_keys(const struct signer *signer) {
     return signer->ring != NULL;
 }
 
-/* By the newest members' key and the ring's number. There must be keys. */
-void signer_sign(struct signer *signer, struct bytes message, struct key_use *ret_use,
-                 uint8_t ret_tag[TAG_BYTES]);
-/* Which key that would be now. */
+/* The key that signs now: of the newest members' key and the ring's number. There must be keys. */
 struct key_use signer_use(const struct signer *signer);
+/* By this one, which signer_use has answered. */
+void signer_sign(struct signer *signer, struct key_use use, struct bytes message,
+                 uint8_t ret_tag[TAG_BYTES]);
 /* Whether the ring still takes tags of this key: a look that costs nothing. */
 bool signer_takes(const struct signer *signer, struct key_use use);
 /* tag: the first bytes of one, 16 at least. -ERR_ACCESS: not by a key that is good here. */
-MUST_CHECK int signer_check(struct signer *signer, struct bytes message, struct key_use use,
+MUST_CHECK int signer_check(struct signer *signer, struct key_use use, struct bytes message,
                             struct bytes tag);

@@ -372,6 +372,7 @@ static void group_init(struct group *group, const struct group_options *options)
                                     .target = options->target,
                                     .log = options->kv.log,
                                     .log_context = options->kv.log_context};
+    signer_init(&group->signer, options->keys, SIGNER_OF_CAPABILITIES, 1);
     actor_init(&group->actor, "group", group_step);
     signal_init(&group->tick, GROUP_TICK);
     signal_init(&group->wake, GROUP_WAKE);
@@ -444,5 +445,6 @@ void group_abandon(struct group *group) {
     queue_deinit(&group->orders);
     opens_deinit(&group->opens);
     sessions_deinit(&group->sessions);
+    signer_deinit(&group->signer);
     free(group);
 }

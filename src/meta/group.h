@@ -8,6 +8,7 @@
  * Thread: group_tick, group_stats_start and group_stop_start from any thread with a worker; open
  * and close while nobody else has the group.  Memory: all taken at open, from the options. */
 #pragma once
+#include "keys/key_ring.h"
 #include "kv/kv.h"
 #include "layout/cluster_map.h"
 #include "meta/counters.h"
@@ -20,7 +21,10 @@ struct group_options {
     struct kv_options kv;          /* without env and hooks: those are the group's */
     const struct cluster_map *map; /* borrowed, unchanged as long as the group is open */
     struct target_id target;       /* the MDT; its group is the one it is first member of */
-    struct rpc *rpc;   /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
+    struct rpc *rpc; /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
+    /* By which capabilities are signed; borrowed as long as the group is open. NULL: they are not,
+     * within one process. */
+    const struct key_ring *keys;
     uint32_t root_uid; /* of an empty group's root directory */
     uint32_t root_gid;
     uint32_t root_mode;           /* permission bits, 0755 for most */

@@ -1,5 +1,6 @@
 /* The group's state, shared by the files of meta/ and by nobody else. */
 #pragma once
+#include "keys/signer.h"
 #include "meta/counters.h"
 #include "meta/group.h"
 #include "meta/names.h"
@@ -48,6 +49,7 @@ struct group {
     struct rpc *rpc;
     uint16_t map_group; /* index in map->groups */
     struct name_hash hash;
+    struct signer signer; /* of capabilities */
     uint64_t term;
     enum group_stage stage;
     int failure; /* of stage FAILED */

@@ -3,6 +3,7 @@
 #include "meta/directory.h"
 #include "meta/group_internal.h"
 #include "meta/inline.h"
+#include "wire/capability.h"
 
 int inode_get(struct transaction *transaction, struct ino ino, const struct inode_row **ret_row) {
     struct kv_key key = key_inode(ino);
@@ -99,6 +100,18 @@ uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32
     return (write ? RIGHT_WRITE | RIGHT_READ : 0) | (read ? RIGHT_READ : 0);
 }
 
+static void capability_sign(struct signer *signer, struct capability *capability) {
+    uint8_t bytes[CAPABILITY_SIGNED_BYTES];
+    uint8_t tag[TAG_BYTES];
+    struct key_use use = signer_use(signer);
+
+    capability->key_number = use.number;
+    capability->key_name = use.name.value;
+    capability_signed_bytes(capability, bytes);
+    signer_sign(signer, use, (struct bytes){bytes, sizeof bytes}, tag);
+    memcpy(capability->signature, tag, sizeof capability->signature);
+}
+
 void capability_fill(struct transaction *transaction, struct ino ino, const struct inode_row *row,
                      uint32_t rights, struct capability *ret_capability) {
     *ret_capability = (struct capability){
@@ -112,6 +125,9 @@ void capability_fill(struct transaction *transaction, struct ino ino, const stru
         .session_incarnation = transaction->session->incarnation,
         .map_version = transaction->group->map->version,
     };
+    if (signer_has_keys(&transaction->group->signer)) {
+        capability_sign(&transaction->group->signer, ret_capability);
+    }
     if (row->truncate_position > kv_synced_position(transaction->group->kv)) {
         transaction->sync_position = row->truncate_position;
     }

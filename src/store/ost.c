@@ -345,6 +345,8 @@ void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters) 
     *ret_counters = ost->counters;
     ret_counters->cache_hits = ost->cache.hits;
     ret_counters->cache_misses = ost->cache.misses;
+    ret_counters->capabilities_checked = ost->capability_check.computed;
+    ret_counters->capabilities_refused = ost->capability_check.refused;
     ret_counters->block_count = ost->blocks.block_count;
     ret_counters->free_blocks = ost->blocks.free_count;
     ret_counters->quarantine_blocks = ost->blocks.quarantine_blocks;

@@ -7,6 +7,7 @@
  * with a worker; all else happens in the actor's step.
  * Memory: all taken at open, from these limits. */
 #pragma once
+#include "keys/key_ring.h"
 #include "kv/kv.h"
 #include "rpc/actor.h"
 #include "rpc/operation_counters.h"
@@ -39,7 +40,10 @@ struct ost_options {
     uint32_t step_segments;     /* that one transaction of a cut or a delete frees, to 256 [64] */
     uint64_t slow_request_ns;   /* a call that takes longer gets a line; 0: none does */
     bool verify_on_arrival;     /* the data of writes came over a network */
-    bool unsigned_allowed;      /* capabilities with key 0: within one process, and in tests */
+    /* By which signatures of capabilities are checked; borrowed as long as the OST is open. NULL:
+     * none is good but, with unsigned_allowed, those without one: within one process. */
+    const struct key_ring *keys;
+    bool unsigned_allowed;
     /* One line about something that somebody must see: damaged blocks, a data file that cannot
      * grow. May be NULL. */
     void (*log)(void *context, const char *line);
@@ -66,6 +70,8 @@ void ost_abandon(struct ost *ost);
 struct ost_counters {
     uint64_t reads, read_bytes, writes, write_bytes, small_writes, cuts, deletes, corrupt_blocks;
     uint64_t cuts_through_damage;
+    uint64_t capabilities_checked; /* by their signature, as they were not among the last */
+    uint64_t capabilities_refused; /* for want of a good one */
     uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
     uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
     uint64_t

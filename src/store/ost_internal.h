@@ -2,6 +2,7 @@
 #pragma once
 #include "rpc/slow_log.h"
 #include "store/block_cache.h"
+#include "store/capability_check.h"
 #include "store/ost.h"
 #include "store/request.h"
 #include "store/session.h"
@@ -94,6 +95,7 @@ struct ost {
     struct block_cache cache;
     struct small small;
     struct sessions sessions;
+    struct capability_check capability_check;
     struct change change;
     struct data_sync sync;
     uint64_t direct_bytes; /* written since the last sync point was wanted */

@@ -204,14 +204,14 @@ int request_begin(struct ost *ost, struct request *request, const struct kv_need
 
 int request_capability(struct ost *ost, const struct call *call,
                        const struct capability *capability, uint32_t rights) {
-    /* Signatures come with keys; without one, only those that need none are good. */
-    if (capability->key_id != 0 || !ost->options.unsigned_allowed) {
-        return -ERR_BAD_CAPABILITY;
-    }
     if ((capability->rights & rights) != rights ||
         capability->session != call->header.session.value ||
         capability->session_incarnation != call->header.incarnation) {
         return -ERR_BAD_CAPABILITY;
+    }
+    int r = capability_check_signed(&ost->capability_check, capability);
+    if (r < 0) {
+        return r;
     }
     /* It was attached when the request began: no other search, if it still is. */
     const struct session_counters *counters = session_counters_of(call);

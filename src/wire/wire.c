@@ -121,12 +121,12 @@ PART_IS(layout, pool_version, redundancy, 3 * 4 + 2 + 1);
 
 static const struct part capability_parts[] = {
     PART(capability, ino, truncate_seq),
-    PART(capability, truncate_size, key_id),
-    PART(capability, signature[0], signature[1]),
+    PART(capability, truncate_size, key_number),
+    PART(capability, signature[0], key_name),
 };
 PART_IS(capability, ino, truncate_seq, 8 + 2 * 4 + 8 + 4);
-PART_IS(capability, truncate_size, key_id, 4 * 8 + 4);
-PART_IS(capability, signature[0], signature[1], 2 * 8);
+PART_IS(capability, truncate_size, key_number, 4 * 8 + 4);
+PART_IS(capability, signature[0], key_name, 3 * 8);
 
 static size_t parts_bytes(const struct part *parts, size_t count) {
     size_t bytes = 0;

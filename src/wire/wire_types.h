@@ -40,8 +40,8 @@ struct credentials {
  * be before they are dropped. */
 enum { RIGHT_READ = 1, RIGHT_WRITE = 2, RIGHT_SYNC_FIRST = 4 };
 
-/* What an MDT allows its bearer to do with the chunks of a file. key_id 0: not signed, valid
- * within one process and in the simulator only. */
+/* What an MDT allows its bearer to do with the chunks of a file. key_number 0: not signed, good
+ * within one process only. The signature is over all other fields; see capability.h. */
 struct capability {
     struct ino ino;
     uint32_t generation; /* of the chunks */
@@ -52,8 +52,9 @@ struct capability {
     uint64_t session;
     uint64_t session_incarnation;
     uint64_t map_version;
-    uint32_t key_id;
+    uint32_t key_number;
     uint64_t signature[2];
+    uint64_t key_name; /* of the members' key, whose key of that number has signed */
 };
 
 enum setattr_valid {

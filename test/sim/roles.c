@@ -58,6 +58,7 @@ static int open_group(struct life *life, char problem[256]) {
         .map = &node->world->map,
         .target = {node->target_id},
         .rpc = life->rpc,
+        .keys = node->keys,
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = world->chunk_bytes, .stripe_count = STRIPE_ALL},
         .sessions_max = world->smallest ? 16 : 64,
@@ -97,6 +98,7 @@ static int open_ost(struct life *life, char problem[256]) {
         .sessions_max = 64,
         .freed_max = 1, /* as few as it needs */
         .verify_on_arrival = true,
+        .keys = node->keys,
         .unsigned_allowed = true,
         .log = log_line,
         .log_context = node,

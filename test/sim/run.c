@@ -22,9 +22,10 @@ enum {
     SHAPE_TIGHT = 2,
     SHAPE_UNLINKS = 5,
     SHAPE_GROWS = 7,
-    FULL_IN_A_ROW = 32, /* times that a disk is, with little in between */
-    NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
-    DEADLINE_S = 600,   /* of simulated time, for the work */
+    KEY_NUMBER_CHANCE = 40, /* one in so many looks, some milliseconds apart */
+    FULL_IN_A_ROW = 32,     /* times that a disk is, with little in between */
+    NAMES_EXCUSE_S = 7,     /* a checkpoint that met a full disk is tried again every 5 s */
+    DEADLINE_S = 600,       /* of simulated time, for the work */
 };
 
 struct run {
@@ -32,6 +33,7 @@ struct run {
     struct workload *load;
     struct excuses *excuses;
     struct prng prng;
+    struct prng key_prng; /* of its own, so that keys change nothing else of a seed */
     uint64_t restart_ns[WORLD_NODES_MAX];
     struct fault_plan plan;
     uint64_t act_ns;        /* when the next fault is due */
@@ -304,6 +306,9 @@ static void play(struct run *run) {
                 run->act_ns = sim_now_ns(sim) + prng_below(&run->prng, run->plan.gap_ns_max);
             }
             restart(run, false);
+            if (prng_chance(&run->key_prng, 1, KEY_NUMBER_CHANCE)) {
+                world_key_number_raise(run->world, &run->key_prng);
+            }
             next = sim_now_ns(sim) + prng_between(&run->prng, NS_PER_MS, 10 * NS_PER_MS);
         } else if (stop == SIM_IDLE) {
             /* All nodes are down: time passes until one of them starts. */
@@ -461,6 +466,9 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
+    counts[TOTAL_KEY_NUMBERS] = world->key_numbers;
+    counts[TOTAL_CAPABILITIES_CHECKED] = world->ost_sum.capabilities_checked;
+    counts[TOTAL_CAPABILITIES_REFUSED] = world->ost_sum.capabilities_refused;
     counts[TOTAL_LOGS_ROT] = run->rot.flipped;
     counts[TOTAL_LOGS_REFUSED] = run->rot.refused;
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
@@ -541,6 +549,7 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     world_draw(seed, &options);
     options.tell = trace;
     prng_init(&run.prng, seed ^ 12345);
+    prng_init(&run.key_prng, seed ^ 54321);
     faults_draw(&run.prng, &run.plan);
     if (run.plan.has[FAULT_DISK_FULL]) {
         excuses_no_space(run.excuses);

@@ -41,6 +41,9 @@
     X(LOGS_ROT, "bits of logs flipped", true)                                                      \
     X(LOGS_REFUSED, "starts refused for them", true)                                               \
     X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
+    X(KEY_NUMBERS, "numbers of keys", true)                                                        \
+    X(CAPABILITIES_CHECKED, "signatures checked", true)                                            \
+    X(CAPABILITIES_REFUSED, "capabilities of old keys", true)                                      \
     X(CLOCKS, "clocks skewed", true)                                                               \
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \

@@ -38,6 +38,21 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
         .request_timeout_ns = 20 * NS_PER_S,
         .schedule_ns_max = prng_between(&prng, 1, 20) * NS_PER_US,
     };
+    ret_options->keys = prng_chance(&prng, 1, 2);
+}
+
+/* Of one members' key; what number signs each hears for itself. */
+static struct key_ring *ring_new(uint64_t seed) {
+    struct secret secret = {{1}};
+    struct key_ring *ring;
+    struct key_file file;
+
+    memcpy(secret.bytes + 1, &seed, sizeof seed);
+    key_file_make(&secret, &file);
+    if (key_ring_new(&file, &ring) < 0) {
+        abort();
+    }
+    return ring;
 }
 
 static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
@@ -54,6 +69,9 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
         node->target_id = MDT_TARGET;
     } else if (role == NODE_OST) {
         node->target_id = OST_TARGET_FIRST + index;
+    }
+    if (world->options.keys && role != NODE_CLIENT) {
+        node->keys = ring_new(world->options.seed);
     }
     node->process = sim_process_new(world->sim, name);
     sim_kill(node->process);
@@ -133,6 +151,8 @@ static void life_sum(struct life *life, bool cut) {
 
         ost_counters_get(life->ost, &now);
         world->ost_sum.corrupt_blocks += now.corrupt_blocks;
+        world->ost_sum.capabilities_checked += now.capabilities_checked;
+        world->ost_sum.capabilities_refused += now.capabilities_refused;
         world->ost_sum.cuts_through_damage += now.cuts_through_damage;
         world->ost_sum.small_writes += now.small_writes;
         world->ost_sum.writes += now.writes;
@@ -204,12 +224,36 @@ void world_free(struct world *world) {
     }
     for (uint32_t i = 0; i < world->node_count; i++) {
         kv_mem_store_free(world->nodes[i].store);
+        key_ring_free(world->nodes[i].keys);
     }
     /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
+}
+
+void world_key_number_raise(struct world *world, struct prng *prng) {
+    struct node *lowest[WORLD_NODES_MAX];
+    uint32_t number = UINT32_MAX;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < world->node_count; i++) {
+        struct node *node = &world->nodes[i];
+        uint32_t known = node->keys ? key_ring_number(node->keys) : UINT32_MAX;
+
+        if (known < number) {
+            number = known;
+            count = 0;
+        }
+        if (known == number && node->keys) {
+            lowest[count++] = node;
+        }
+    }
+    if (count > 0) {
+        key_ring_number_set(lowest[prng_below(prng, count)]->keys, number + 1);
+        world->key_numbers += count == 1;
+    }
 }
 
 void node_enter(struct node *node) {

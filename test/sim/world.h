@@ -48,6 +48,7 @@ struct world_options {
     uint32_t chunk_bytes;
     uint64_t session_timeout_ns;
     uint64_t request_timeout_ns;
+    bool keys;                /* capabilities are signed, and by newer keys as time goes */
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
     FILE *tell;               /* each call; or NULL */
 };
@@ -63,7 +64,8 @@ struct node {
     struct kv_mem_store *store;
     struct life *life; /* NULL: down */
     uint64_t incarnation;
-    uint64_t lost_ns; /* when its power failed last; 0: never */
+    struct key_ring *keys; /* NULL: none; outlives its lives, as the map would */
+    uint64_t lost_ns;      /* when its power failed last; 0: never */
 };
 
 struct world {
@@ -83,6 +85,7 @@ struct world {
     struct kv_counters kv_sum; /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
+    uint64_t key_numbers;     /* that all nodes have heard of, after the first */
     uint64_t checkpoints_cut; /* ended by a crash between beginning and end */
     uint64_t replays;         /* starts with a log that was not empty */
     uint64_t replays_cut;     /* ended by a crash before what they found was durable */
@@ -118,6 +121,9 @@ struct ost *node_ost(struct node *node);
 struct rpc *node_rpc(struct node *node);
 /* Ends the session; node_client is NULL from now on, and done is set when it is over. */
 void node_client_stop(struct node *node, bool *done);
+/* One of the nodes hears of the next number of keys; which the others do before there is another.
+ */
+void world_key_number_raise(struct world *world, struct prng *prng);
 /* Around calls into the node's actors that are made outside of its events. */
 void node_enter(struct node *node);
 void node_leave(struct node *node);

@@ -106,6 +106,7 @@ static void group_start(struct cluster *cluster) {
         .map = &cluster->map,
         .target = {CLUSTER_MDT},
         .rpc = cluster->group_rpc,
+        .keys = cluster->options.keys,
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = cluster->options.chunk_bytes, .stripe_count = STRIPE_ALL},
     };
@@ -127,6 +128,7 @@ static void ost_start(struct cluster *cluster, uint32_t index) {
         .grow_bytes = 16 * MIB,
         .cache_bytes = MIB,
         .sessions_max = 256,
+        .keys = cluster->options.keys,
         .unsigned_allowed = true,
     };
     char problem[256];

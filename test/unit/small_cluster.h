@@ -18,6 +18,7 @@ struct cluster_options {
     uint32_t cold_percent;       /* of reads of rows that wait */
     uint32_t chunk_bytes;        /* of new files */
     uint64_t session_timeout_ns; /* 0: the manager's default */
+    struct key_ring *keys;       /* NULL: none; the caller's */
 };
 
 struct cluster {

@@ -224,18 +224,23 @@ struct pair {
     uint8_t back[FILE_BYTES + 10];
 };
 
-static struct pair *pair_open(uint64_t seed, int client_count, uint64_t timeout_ns) {
+static struct pair *pair_open_with(const struct cluster_options *options, int client_count) {
     struct pair *pair = calloc(1, sizeof *pair);
-    struct cluster_options options = {
-        .seed = seed, .cold_percent = 10, .chunk_bytes = 65536, .session_timeout_ns = timeout_ns};
 
-    cluster_open(&pair->cluster, &options);
-    prng_init(&pair->prng, seed);
+    cluster_open(&pair->cluster, options);
+    prng_init(&pair->prng, options->seed);
     fill(&pair->prng, pair->data, FILE_BYTES);
     for (int i = 0; i < client_count; i++) {
         pair->clients[i] = cluster_client(&pair->cluster, (uint32_t)i, 1);
     }
     return pair;
+}
+
+static struct pair *pair_open(uint64_t seed, int client_count, uint64_t timeout_ns) {
+    const struct cluster_options options = {
+        .seed = seed, .cold_percent = 10, .chunk_bytes = 65536, .session_timeout_ns = timeout_ns};
+
+    return pair_open_with(&options, client_count);
 }
 
 static struct mount mount_of(struct pair *pair, int number) {
@@ -405,6 +410,53 @@ static void test_truncation_by_another_client(void **state) {
     pair_close(pair, 2);
 }
 
+static uint64_t refused_capabilities(const struct pair *pair) {
+    uint64_t refused = 0;
+
+    for (uint32_t i = 0; i < CLUSTER_OSTS; i++) {
+        struct ost_counters counters;
+
+        ost_counters_get(pair->cluster.osts[i], &counters);
+        refused += counters.capabilities_refused;
+    }
+    return refused;
+}
+
+/* With keys all goes as without. A file that stays open while two numbers go by has a capability
+ * that is good no longer: its client asks for another, and the program hears nothing of that. */
+static void test_open_files_outlive_the_key_number(void **state) {
+    struct cluster_options options = {.seed = 17, .cold_percent = 10, .chunk_bytes = 65536};
+    const struct secret secret = {{1, 2, 3}};
+    struct key_file file;
+
+    (void)state;
+    key_file_make(&secret, &file);
+    assert_int_equal(key_ring_new(&file, &options.keys), 0);
+    struct pair *pair = pair_open_with(&options, 1);
+    struct mount mount = mount_of(pair, 0);
+    struct shoal_file *large = make(mount, "large");
+    struct shoal_file *small = make(mount, "small");
+    assert_int_equal(put(mount, large, 0, pair->data, 200000), 200000);
+    assert_int_equal(put(mount, small, 0, "tiny", 4), 4);
+    for (uint32_t number = 2; number < 8; number++) {
+        uint64_t before = refused_capabilities(pair);
+
+        key_ring_number_set(options.keys, number);
+        assert_int_equal(get(mount, large, 0, pair->back, FILE_BYTES), 200000);
+        assert_memory_equal(pair->back, pair->data, 200000);
+        assert_int_equal(put(mount, large, 1000, pair->data + 1000, 70000), 70000);
+        assert_int_equal(refused_capabilities(pair) > before, number % 2 == 1);
+    }
+    assert_int_equal(put(mount, small, 4, pair->data, 9000), 9000);
+    cluster_restart(&pair->cluster);
+    assert_int_equal(get(mount, large, 0, pair->back, FILE_BYTES), 200000);
+    assert_memory_equal(pair->back, pair->data, 200000);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, large), 0);
+    assert_int_equal(on_file(mount, SHOAL_RELEASE, small), 0);
+    pair_close(pair, 1);
+    key_ring_free(options.keys);
+}
+
 /* The largest file, of chunks: its last bytes are zeros, and can be written. */
 static void test_largest_file(void **state) {
     struct pair *pair = pair_open(16, 1, 0);
@@ -444,6 +496,7 @@ int main(void) {
         cmocka_unit_test(test_silent_client_is_evicted),
         cmocka_unit_test(test_two_clients_share_a_file),
         cmocka_unit_test(test_truncation_by_another_client),
+        cmocka_unit_test(test_open_files_outlive_the_key_number),
         cmocka_unit_test(test_largest_file),
     };
 

@@ -377,12 +377,13 @@ struct tagged {
 static struct tagged sign(struct pair *pair, const char *message) {
     struct tagged tagged;
 
-    signer_sign(&pair->maker, bytes_of(message), &tagged.use, tagged.tag);
+    tagged.use = signer_use(&pair->maker);
+    signer_sign(&pair->maker, tagged.use, bytes_of(message), tagged.tag);
     return tagged;
 }
 
 static int check(struct pair *pair, const char *message, const struct tagged *tagged) {
-    return signer_check(&pair->checker, bytes_of(message), tagged->use,
+    return signer_check(&pair->checker, tagged->use, bytes_of(message),
                         (struct bytes){tagged->tag, 16});
 }
 
@@ -401,7 +402,7 @@ static void test_a_tag_is_of_its_message_key_and_purpose(void **state) {
         assert_int_equal(check(&pair, "all is well", &tagged), -ERR_ACCESS);
         tagged.tag[bit / 8] ^= (uint8_t)(1U << bit % 8);
     }
-    assert_int_equal(signer_check(&pair.checker, bytes_of("all is well"), tagged.use,
+    assert_int_equal(signer_check(&pair.checker, tagged.use, bytes_of("all is well"),
                                   (struct bytes){tagged.tag, 15}),
                      -ERR_ACCESS);
     pair.checker.purpose = "other";

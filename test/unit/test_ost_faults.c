@@ -325,7 +325,7 @@ static void spoil_max_offset(struct call *call) {
     call->request.chunk_write.capability.max_offset = 2 * CHUNK + 1000;
 }
 static void spoil_key(struct call *call) {
-    call->request.chunk_write.capability.key_id = 1;
+    call->request.chunk_write.capability.key_number = 1;
 }
 static void spoil_opcode(struct call *call) {
     call->header.opcode = OP_LOOKUP;
