@@ -215,7 +215,8 @@ static void start(struct bench *bench, const char *folder, struct cluster_map *m
     }
     bench->depth = 1;
     struct call *call = prepare(bench, 0, OP_SESSION_ATTACH);
-    call->request.session_attach = (struct session_attach_request){SESSION, 1, 1};
+    call->request.session_attach =
+        (struct session_attach_request){.session = SESSION, .incarnation = 1, .node = 1};
     batch_run(bench);
     bench->term = call->reply.session_attach.term;
     for (uint32_t i = 0; i < DIRECTORIES; i++) {

@@ -246,7 +246,8 @@ int main(int argc, char **argv) {
     if (target_open(options.root) < 0) {
         return 1;
     }
-    calls[0].call.request.session_attach = (struct session_attach_request){SESSION, INCARNATION, 1};
+    calls[0].call.request.session_attach =
+        (struct session_attach_request){.session = SESSION, .incarnation = INCARNATION, .node = 1};
     call_alone(&calls[0], OP_SESSION_ATTACH);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (argc < 3 || strcmp(rows[i].name, argv[2]) == 0) {

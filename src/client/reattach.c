@@ -94,6 +94,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .incarnation = options->incarnation,
         .node = options->node.value,
         .known_term = atomic_load(&peer->ledger.term),
+        .ticket = session_ticket(session),
     };
     call->origin = &session->actor;
     call->done = attach_answered;

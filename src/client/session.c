@@ -156,6 +156,22 @@ static void map_ask(struct session *session) {
     session_call(session, &session->mapping_call, OP_MAP_GET, map_answered);
 }
 
+struct bytes session_ticket(const struct session *session) {
+    return (struct bytes){session->ticket, session->ticket_bytes};
+}
+
+static struct buffer ticket_space(struct session *session) {
+    return (struct buffer){.data = session->ticket_space, .capacity = WIRE_TICKET_BYTES_MAX};
+}
+
+/* The next renewal brings another one when this isn't the time. */
+static void ticket_take(struct session *session, const struct call *call) {
+    if (call->bulk_in.size > 0 && !peers_are_busy(session)) {
+        memcpy(session->ticket, session->ticket_space, call->bulk_in.size);
+        session->ticket_bytes = call->bulk_in.size;
+    }
+}
+
 static void begin_answered(struct call *call) {
     struct session *session = call->context;
     const struct client_options *options = &session->client->options;
@@ -169,6 +185,7 @@ static void begin_answered(struct call *call) {
         return;
     }
     atomic_store(&session->id, id.value);
+    ticket_take(session, call);
     session->stage = SESSION_MAPPING;
     map_ask(session);
 }
@@ -183,6 +200,7 @@ static void session_begin(struct session *session) {
         .incarnation = options->incarnation,
         .origin = {(const uint8_t *)options->origin, strlen(options->origin)},
     };
+    session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
 }
 
@@ -237,6 +255,9 @@ static void renewal_answered(struct call *call) {
 
     assert(session->renewing);
     session->renewing = false;
+    if (call->result == 0) {
+        ticket_take(session, call);
+    }
     if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
         client_session_fence(session);
     }
@@ -255,6 +276,8 @@ static void session_renew(struct session *session, uint64_t now_ns) {
     session->renewal = (struct call){0};
     session->renewal.request.session_renew.session = atomic_load(&session->id);
     session->renewal.request.session_renew.incarnation = options->incarnation;
+    session->renewal.request.session_renew.ticket = session_ticket(session);
+    session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);
 }
 

@@ -48,8 +48,13 @@ struct session {
 
     bool renewing; /* the first call is under way */
     uint64_t renewed_ns;
-    uint64_t late_ns;    /* when late closes were last tried */
-    struct call renewal; /* also begins and ends the session */
+    /* What the manager has given, for attach and renew; none where there are no keys. Calls point
+     * to it, so it changes while no attachment is under way only. */
+    uint8_t ticket[WIRE_TICKET_BYTES_MAX];
+    size_t ticket_bytes;
+    uint8_t ticket_space[WIRE_TICKET_BYTES_MAX]; /* for the next one, while it is asked for */
+    uint64_t late_ns;                            /* when late closes were last tried */
+    struct call renewal;                         /* also begins and ends the session */
     bool mapping;
     struct call mapping_call;
     uint8_t *map_bytes;
@@ -71,6 +76,8 @@ void session_give_back(struct errand *errand, int result);
 void session_over(struct session *session);
 /* A peer is attached, or cannot be. */
 void client_session_attached(struct session *session, int result);
+
+struct bytes session_ticket(const struct session *session);
 
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);

@@ -182,6 +182,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     manager->tick.kind = MANAGER_TICK;
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
+    ticket_signer_init(&manager->signer, options->keys);
     actor_init(&manager->actor, "manager", step);
     kv.env = options->env;
     kv.hooks = (struct kv_hooks){.wake = wake};
@@ -207,6 +208,7 @@ void manager_close(struct manager *manager) {
 void manager_abandon(struct manager *manager) {
     if (manager) {
         kv_abandon(manager->kv);
+        signer_deinit(&manager->signer);
         free(manager->sessions);
         free(manager->map);
         free(manager);

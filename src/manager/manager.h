@@ -9,6 +9,7 @@
  *
  * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
 #pragma once
+#include "keys/key_ring.h"
 #include "kv/kv.h"
 #include "layout/cluster_map.h"
 #include "rpc/call.h"
@@ -21,6 +22,7 @@ struct manager_options {
     struct rpc *rpc;               /* to targets, ticked by the manager */
     const struct cluster_map *map; /* kept when the store has none yet; borrowed until open ends */
     struct target_id target;       /* its own address */
+    const struct key_ring *keys;   /* for tickets; borrowed. NULL: none, within one process */
     uint64_t session_timeout_ns;   /* 0: 30 s */
     uint32_t sessions_max;         /* 0: 1,024 */
 };

@@ -1,5 +1,6 @@
 /* Inside of the manager. */
 #pragma once
+#include "keys/ticket.h"
 #include "manager/manager.h"
 #include "manager/manager_format.h"
 #include "rpc/actor.h"
@@ -45,6 +46,7 @@ struct manager {
     atomic_bool wake_posted;
     struct message stop;
     struct cluster_map *map;
+    struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
     uint64_t next_session;

@@ -1,7 +1,11 @@
 /* Sessions: their rows and the way from one stage to the next. */
 #include "manager/manager_internal.h"
+#include <assert.h>
 
 enum { TELL_PATIENCE_S = 5 };
+
+static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
+
 /* A session's row with its origin, and the counter. */
 static const struct kv_need session_need = {.rows = 2, .value_bytes = 1024, .record_bytes = 1024};
 
@@ -81,6 +85,30 @@ static int write_begin(struct manager *manager, struct manager_session *session,
     manager->next_session++;
     commit_and_wait(session);
     return 0;
+}
+
+/* For the session over this connection: in the answer's bulk. */
+static int ticket_give(const struct manager_session *session, struct call *call) {
+    const struct ticket_session named = {session->id.value, session->incarnation};
+    const struct identity member = IDENTITY_OF_MEMBER;
+    struct signer *signer = &session->manager->signer;
+
+    call->bulk_in.size = 0;
+    if (!signer_has_keys(signer)) {
+        return 0;
+    }
+    if (call->bulk_in.capacity < TICKET_BYTES_MAX) {
+        return -ERR_TOO_SMALL;
+    }
+    call->bulk_in.size =
+        ticket_make(signer, named, call->identity ? call->identity : &member, call->bulk_in.data);
+    return 0;
+}
+
+static void begin_answer(const struct manager_session *session, struct call *call) {
+    call->reply.session_begin.session = session->id.value;
+    call->reply.session_begin.map_version = session->manager->map->version;
+    call_reply(call, ticket_give(session, call));
 }
 
 static void evict(struct manager_session *session) {
@@ -187,9 +215,7 @@ static void session_step(struct manager_session *session) {
             struct call *call = session->begin_call;
 
             session->begin_call = NULL;
-            call->reply.session_begin.session = session->id.value;
-            call->reply.session_begin.map_version = manager->map->version;
-            call_reply(call, 0);
+            begin_answer(session, call);
         }
         break;
     case STAGE_MARKING:
@@ -222,9 +248,7 @@ static bool begin_known(struct manager *manager, struct call *call) {
             evict(session);
             must_wait = true;
         } else if (session->stage == STAGE_LIVE) {
-            call->reply.session_begin.session = session->id.value;
-            call->reply.session_begin.map_version = manager->map->version;
-            call_reply(call, 0);
+            begin_answer(session, call);
             return true;
         } else {
             must_wait = true;
@@ -286,6 +310,26 @@ void manager_begin(struct manager *manager, struct call *call) {
     session->begin_call = call;
 }
 
+/* A ticket by an older key, or for another identity, makes place for a new one. */
+static int renew_ticket(const struct manager_session *session, struct call *call) {
+    const struct session_renew_request *request = &call->request.session_renew;
+    const struct ticket_session named = {session->id.value, session->incarnation};
+    const struct identity member = IDENTITY_OF_MEMBER;
+    struct signer *signer = &session->manager->signer;
+    struct identity identity;
+
+    call->bulk_in.size = 0;
+    if (!signer_has_keys(signer)) {
+        return 0;
+    }
+    int r = ticket_check(signer, named, request->ticket, &identity);
+    if (r < 0) {
+        return r;
+    }
+    bool same = identity_is(&identity, call->identity ? call->identity : &member);
+    return same && ticket_is_newest(signer, request->ticket) ? 0 : ticket_give(session, call);
+}
+
 void manager_renew(struct manager *manager, struct call *call) {
     struct manager_session *session = session_find(manager, call->request.session_renew.session);
     int r = 0;
@@ -296,6 +340,9 @@ void manager_renew(struct manager *manager, struct call *call) {
                session->stage > STAGE_LIVE) {
         r = -ERR_FENCED;
     } else {
+        r = renew_ticket(session, call);
+    }
+    if (r == 0) {
         session->heard_ns = env_now_ns(manager->env);
         call->reply.session_renew.map_version = manager->map->version;
     }

@@ -372,6 +372,7 @@ static void group_init(struct group *group, const struct group_options *options)
                                     .target = options->target,
                                     .log = options->kv.log,
                                     .log_context = options->kv.log_context};
+    ticket_signer_init(&group->ticket_signer, options->keys);
     signer_init(&group->signer, options->keys, SIGNER_OF_CAPABILITIES, 1);
     actor_init(&group->actor, "group", group_step);
     signal_init(&group->tick, GROUP_TICK);
@@ -446,5 +447,6 @@ void group_abandon(struct group *group) {
     opens_deinit(&group->opens);
     sessions_deinit(&group->sessions);
     signer_deinit(&group->signer);
+    signer_deinit(&group->ticket_signer);
     free(group);
 }

@@ -22,8 +22,8 @@ struct group_options {
     const struct cluster_map *map; /* borrowed, unchanged as long as the group is open */
     struct target_id target;       /* the MDT; its group is the one it is first member of */
     struct rpc *rpc; /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
-    /* By which capabilities are signed; borrowed as long as the group is open. NULL: they are not,
-     * within one process. */
+    /* By which capabilities are signed and tickets checked; borrowed as long as the group is open.
+     * NULL: neither is, within one process. */
     const struct key_ring *keys;
     uint32_t root_uid; /* of an empty group's root directory */
     uint32_t root_gid;

@@ -1,6 +1,6 @@
 /* The group's state, shared by the files of meta/ and by nobody else. */
 #pragma once
-#include "keys/signer.h"
+#include "keys/ticket.h"
 #include "meta/counters.h"
 #include "meta/group.h"
 #include "meta/names.h"
@@ -49,7 +49,8 @@ struct group {
     struct rpc *rpc;
     uint16_t map_group; /* index in map->groups */
     struct name_hash hash;
-    struct signer signer; /* of capabilities */
+    struct signer signer;        /* of capabilities */
+    struct signer ticket_signer; /* likewise */
     uint64_t term;
     enum group_stage stage;
     int failure; /* of stage FAILED */

@@ -34,10 +34,15 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
     const struct session *session =
         sessions_find(&group->sessions, (struct session_id){request->session});
-    int r = 0;
 
     if (request->session == 0) {
         return -ERR_INVALID;
+    }
+    int r = ticket_admit(&group->ticket_signer,
+                         (struct ticket_session){request->session, request->incarnation},
+                         request->ticket, call->identity);
+    if (r < 0) {
+        return r;
     }
     if (!session) {
         r = attach_new(transaction, request);

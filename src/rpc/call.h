@@ -18,6 +18,7 @@
  * Thread: any with a worker; done within the origin's step; call_reply within the server's step. */
 #pragma once
 #include "base/list.h"
+#include "keys/identity.h"
 #include "rpc/actor.h"
 #include "wire/wire.h"
 
@@ -69,6 +70,8 @@ struct call {
 
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
+    const struct identity *identity; /* that its connection has proven; NULL: a member's, as within
+                                      * one process; stays until call_reply */
     struct list_node server_node;    /* the server's, from its step until call_reply */
     uint64_t server_position;        /* log position that the reply depends on; in done: as told */
     uint64_t server_term;            /* of the log that answers, likewise */

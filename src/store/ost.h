@@ -40,8 +40,9 @@ struct ost_options {
     uint32_t step_segments;     /* that one transaction of a cut or a delete frees, to 256 [64] */
     uint64_t slow_request_ns;   /* a call that takes longer gets a line; 0: none does */
     bool verify_on_arrival;     /* the data of writes came over a network */
-    /* By which signatures of capabilities are checked; borrowed as long as the OST is open. NULL:
-     * none is good but, with unsigned_allowed, those without one: within one process. */
+    /* By which capabilities and tickets are checked; borrowed as long as the OST is open. NULL: no
+     * ticket is asked for, and no capability good but, with unsigned_allowed, those without a
+     * signature: within one process. */
     const struct key_ring *keys;
     bool unsigned_allowed;
     /* One line about something that somebody must see: damaged blocks, a data file that cannot

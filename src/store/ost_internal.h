@@ -1,5 +1,6 @@
 /* Inside of the OST, shared by the files of store/ only. */
 #pragma once
+#include "keys/ticket.h"
 #include "rpc/slow_log.h"
 #include "store/block_cache.h"
 #include "store/capability_check.h"
@@ -96,6 +97,7 @@ struct ost {
     struct small small;
     struct sessions sessions;
     struct capability_check capability_check;
+    struct signer ticket_signer;
     struct change change;
     struct data_sync sync;
     uint64_t direct_bytes; /* written since the last sync point was wanted */

@@ -215,7 +215,13 @@ static int attach(struct ost *ost, struct request *request) {
     if (body->session == 0 || body->incarnation == 0) {
         return -ERR_INVALID;
     }
-    int r = ost_session_check(ost, body->session, body->incarnation);
+    int r =
+        ticket_admit(&ost->ticket_signer, (struct ticket_session){body->session, body->incarnation},
+                     body->ticket, request->call->identity);
+    if (r < 0) {
+        return r;
+    }
+    r = ost_session_check(ost, body->session, body->incarnation);
     if (r != -ERR_UNKNOWN_SESSION) {
         return r;
     }

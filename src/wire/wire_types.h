@@ -3,7 +3,7 @@
 #include "base/types.h"
 #include "layout/layout.h"
 
-enum { WIRE_GROUPS_MAX = 1024 };
+enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302 };
 
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */

@@ -42,6 +42,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .rpc = life->rpc,
         .map = &node->world->map,
         .target = {node->target_id},
+        .keys = node->keys,
         .session_timeout_ns = node->world->options.session_timeout_ns,
         .sessions_max = 64,
     };

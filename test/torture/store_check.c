@@ -108,8 +108,8 @@ void store_read_fill(struct store *store, struct store_call *call, const struct 
 static void attach(struct store *store) {
     struct call *call = store_call_begin(store, &store->aside, OP_SESSION_ATTACH);
 
-    call->request.session_attach =
-        (struct session_attach_request){STORE_SESSION, STORE_INCARNATION, 1, 0};
+    call->request.session_attach = (struct session_attach_request){
+        .session = STORE_SESSION, .incarnation = STORE_INCARNATION, .node = 1, .known_term = 0};
     int r = store_run(store, &store->aside);
     MUST(r == 0, "an attachment answers %s", err_name(r));
 }

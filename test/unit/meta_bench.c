@@ -175,6 +175,7 @@ static void group_start(struct meta_bench *bench) {
         .map = bench->map,
         .target = BENCH_MDT,
         .rpc = bench->rpc,
+        .keys = bench->keys,
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
         .sessions_max = BENCH_SESSIONS,
@@ -201,6 +202,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->warm_sets = options->warm_sets;
     bench->gone_sessions_max = options->gone_sessions_max;
     bench->slow_request_ns = options->slow_request_ns;
+    bench->keys = options->keys;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};
@@ -281,6 +283,17 @@ void bench_stop_and_start(struct meta_bench *bench) {
     bench_restart(bench, false);
 }
 
+struct bytes bench_ticket(struct meta_bench *bench, const struct bench_session *who,
+                          const struct identity *identity) {
+    struct signer signer;
+
+    ticket_signer_init(&signer, bench->keys);
+    size_t size = ticket_make(&signer, (struct ticket_session){who->id, who->incarnation}, identity,
+                              bench->ticket);
+    signer_deinit(&signer);
+    return (struct bytes){bench->ticket, size};
+}
+
 void bench_attach(struct meta_bench *bench, uint32_t session) {
     struct bench_session *who = &bench->sessions[session];
     struct call call;
@@ -289,6 +302,9 @@ void bench_attach(struct meta_bench *bench, uint32_t session) {
     call.header.term = 0; /* the test itself sees to it that opens are presented anew */
     call.request.session_attach =
         (struct session_attach_request){.session = who->id, .incarnation = who->incarnation};
+    if (bench->keys) {
+        call.request.session_attach.ticket = bench_ticket(bench, who, &IDENTITY_OF_MEMBER);
+    }
     int r = bench_run(bench, &call);
     if (r < 0) {
         fail_msg("seed %llu: attach answers %s", (unsigned long long)bench->seed, err_name(r));

@@ -2,6 +2,7 @@
  * that only keep books. A killed group comes back on what it left. */
 #pragma once
 #include "base/prng.h"
+#include "keys/ticket.h"
 #include "kv/kv_mem.h"
 #include "layout/cluster_map.h"
 #include "memory_env.h"
@@ -64,6 +65,8 @@ struct meta_bench {
     uint32_t opens_max;
     uint32_t warm_sets;
     uint64_t slow_request_ns;
+    struct key_ring *keys; /* NULL: none; tickets then have this place */
+    uint8_t ticket[TICKET_BYTES_MAX];
     char slow_line[256]; /* the last one */
     uint32_t slow_line_count;
     char other_line[256]; /* the last one that is not about a slow call */
@@ -80,7 +83,8 @@ struct bench_options {
     uint32_t gone_sessions_max;
     uint32_t opens_max; /* 0: 256 */
     uint64_t slow_request_ns;
-    uint32_t slot_count; /* slots from this one on are another group's; 0: all are this one's */
+    struct key_ring *keys; /* the caller's; or NULL */
+    uint32_t slot_count;   /* slots from this one on are another group's; 0: all are this one's */
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */
@@ -92,6 +96,10 @@ void bench_restart(struct meta_bench *bench, bool power);
 int bench_stop(struct meta_bench *bench);
 void bench_stop_and_start(struct meta_bench *bench);
 void bench_attach(struct meta_bench *bench, uint32_t session);
+/* What the manager would give a session over a connection of that identity, by the bench's keys;
+ * until the next one. */
+struct bytes bench_ticket(struct meta_bench *bench, const struct bench_session *who,
+                          const struct identity *identity);
 
 /* Prepares a call of the session; a mutation gets the next sequence. */
 void bench_prepare(struct meta_bench *bench, uint32_t session, uint16_t opcode, struct call *call);

@@ -273,11 +273,26 @@ int ost_world_read(struct ost_world *world, const struct ost_place *place, const
     return r;
 }
 
+struct bytes ost_world_ticket(struct ost_world *world, uint64_t session,
+                              const struct identity *identity) {
+    struct signer signer;
+
+    ticket_signer_init(&signer, world->options.keys);
+    size_t size = ticket_make(&signer, (struct ticket_session){session, OST_INCARNATION}, identity,
+                              world->ticket);
+    signer_deinit(&signer);
+    return (struct bytes){world->ticket, size};
+}
+
 void ost_world_attach(struct ost_world *world) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
-    call->call.request.session_attach =
-        (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1, 0};
+    call->call.request.session_attach = (struct session_attach_request){
+        .session = OST_SESSION, .incarnation = OST_INCARNATION, .node = 1, .known_term = 0};
+    if (world->options.keys) {
+        call->call.request.session_attach.ticket =
+            ost_world_ticket(world, OST_SESSION, &IDENTITY_OF_MEMBER);
+    }
     assert_int_equal(ost_call_run(call), 0);
 }
 

@@ -1,5 +1,6 @@
 /* One OST over a kv in memory and the outside in memory, and calls to it, for its tests. */
 #pragma once
+#include "keys/ticket.h"
 #include "kv/kv_mem.h"
 #include "memory_env.h"
 #include "rpc/call.h"
@@ -32,6 +33,7 @@ struct ost_world {
     struct ost_call calls[OST_CALLS_MAX];
     uint64_t next_sequence;
     uint64_t answer_number;
+    uint8_t ticket[TICKET_BYTES_MAX];
     uint32_t log_lines;
     char last_line[256];
     void (*answered)(struct ost_world *world, struct ost_call *call);
@@ -73,6 +75,9 @@ const uint8_t *ost_call_data(const struct ost_call *call);
 /* One write or read alone; the read's bytes are compared when want is not NULL. */
 int ost_world_write(struct ost_world *world, const struct ost_place *place, const uint8_t *data);
 int ost_world_read(struct ost_world *world, const struct ost_place *place, const void *want);
+/* What the manager would give by the options' keys; until the next one. */
+struct bytes ost_world_ticket(struct ost_world *world, uint64_t session,
+                              const struct identity *identity);
 /* Attaches the session; asserts that it works. */
 void ost_world_attach(struct ost_world *world);
 int ost_world_sync(struct ost_world *world);

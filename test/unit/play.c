@@ -250,7 +250,8 @@ void play_evict(struct play *play, uint32_t session) {
     call.request.getattr.ino = INO_ROOT;
     assert_int_equal(bench_run(play->bench, &call), -ERR_UNKNOWN_SESSION);
     bench_prepare(play->bench, session, OP_SESSION_ATTACH, &call);
-    call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0, 0};
+    call.request.session_attach = (struct session_attach_request){
+        .session = who->id, .incarnation = who->incarnation, .node = 0, .known_term = 0};
     assert_int_equal(bench_run(play->bench, &call), -ERR_FENCED);
     *who = (struct bench_session){.id = ++play->bench->next_session_id, .incarnation = 7};
     bench_attach(play->bench, session);

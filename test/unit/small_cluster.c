@@ -91,6 +91,7 @@ static void manager_start(struct cluster *cluster) {
         .rpc = cluster->manager_rpc,
         .map = &cluster->map,
         .target = {CLUSTER_MANAGER},
+        .keys = cluster->options.keys,
         .session_timeout_ns = cluster->options.session_timeout_ns,
     };
     char problem[256];

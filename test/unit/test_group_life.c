@@ -365,7 +365,8 @@ static void test_limits(void **state) {
     call.request.lookup.name = (struct bytes){name, 4};
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_FOUND);
     bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
-    call.request.session_attach = (struct session_attach_request){900, 1, 1, 0};
+    call.request.session_attach = (struct session_attach_request){
+        .session = 900, .incarnation = 1, .node = 1, .known_term = 0};
     assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
     bench_prepare(bench, 0, OP_CHUNK_READ, &call);
     assert_int_equal(bench_run(bench, &call), -ERR_NOT_SUPPORTED);
@@ -772,8 +773,8 @@ static void test_attach_to_another_term(void **state) {
         bench_restart(bench, false);
         bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
         call.header.term = presented;
-        call.request.session_attach =
-            (struct session_attach_request){who->id, who->incarnation, 0, 0};
+        call.request.session_attach = (struct session_attach_request){
+            .session = who->id, .incarnation = who->incarnation, .node = 0, .known_term = 0};
         if (round == 1) {
             assert_int_equal(bench_run(bench, &call), -ERR_STALE_TERM);
         }
@@ -786,7 +787,8 @@ static void test_attach_to_another_term(void **state) {
     }
     bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
     call.header.term = presented;
-    call.request.session_attach = (struct session_attach_request){who->id, who->incarnation, 0, 0};
+    call.request.session_attach = (struct session_attach_request){
+        .session = who->id, .incarnation = who->incarnation, .node = 0, .known_term = 0};
     assert_int_equal(bench_run(bench, &call), 0);
     bench_free(bench);
 }
@@ -889,6 +891,42 @@ static void test_epochs_of_others(void **state) {
     bench_free(bench);
 }
 
+/* With keys, a session is the one's that the manager has given it to; a copy of its ticket at
+ * another connection opens nothing, and leaves nothing. */
+static void test_a_session_attaches_by_its_ticket(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+    const struct secret secret = {{7, 8, 9}};
+    struct bench_options options = {.seed = 91};
+    const struct bench_session who = {.id = 900, .incarnation = 5};
+    const struct identity *const proven[] = {NULL, &laptop};
+    struct key_file file;
+    struct call call;
+
+    (void)state;
+    key_file_make(&secret, &file);
+    assert_int_equal(key_ring_new(&file, &options.keys), 0);
+    struct meta_bench *bench = bench_new(&options);
+    for (uint64_t session = 899; session <= 900; session++) {
+        for (size_t i = 0; i < ARRAY_SIZE(proven); i++) {
+            uint64_t before = kv_position(group_kv(bench->group));
+            bool good = session == who.id && proven[i] == &laptop; /* Is told that all is taken. */
+
+            bench_prepare(bench, 0, OP_SESSION_ATTACH, &call);
+            call.identity = proven[i];
+            call.request.session_attach =
+                (struct session_attach_request){.session = session,
+                                                .incarnation = who.incarnation,
+                                                .ticket = bench_ticket(bench, &who, &laptop)};
+            assert_int_equal(bench_run(bench, &call), good ? -ERR_BUSY : -ERR_BAD_TICKET);
+            assert_int_equal(kv_position(group_kv(bench->group)), before);
+        }
+    }
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    bench_free(bench);
+    key_ring_free(options.keys);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_epochs_of_others),
@@ -906,6 +944,7 @@ int main(void) {
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_remains_of_a_failed_write_go_when_others_have_closed),
         cmocka_unit_test(test_attach_to_another_term),
+        cmocka_unit_test(test_a_session_attaches_by_its_ticket),
         cmocka_unit_test(test_gives_up_what_it_holds),
         cmocka_unit_test(test_many_sessions_end),
     };

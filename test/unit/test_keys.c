@@ -3,7 +3,7 @@
 #include "base/err.h"
 #include "base/prng.h"
 #include "keys/key_ring.h"
-#include "keys/signer.h"
+#include "keys/ticket.h"
 #include "unit.h"
 #include <stdio.h>
 #include <string.h>
@@ -467,6 +467,73 @@ static void test_either_key_of_a_file_is_good(void **state) {
     pair_deinit(&pair);
 }
 
+static const struct ticket_session session = {42, 4711};
+
+static int check_ticket(struct signer *signer, struct bytes ticket) {
+    struct identity identity;
+
+    return ticket_check(signer, session, ticket, &identity);
+}
+
+static void test_a_ticket_is_of_one_session_and_identity(void **state) {
+    const struct ticket_session others[] = {{43, 4711}, {42, 4712}, {0, 0}};
+    const struct key_file file = file_numbered(1);
+    struct key_ring *ring = ring_of(&file);
+    uint8_t ticket[TICKET_BYTES_MAX];
+    struct identity identity;
+    struct signer signer;
+
+    (void)state;
+    ticket_signer_init(&signer, ring);
+    struct bytes bytes = {ticket, ticket_make(&signer, session, &laptop, ticket)};
+    assert_int_equal(ticket_check(&signer, session, bytes, &identity), 0);
+    assert_true(identity_is(&identity, &laptop));
+    assert_int_equal(ticket_admit(&signer, session, bytes, &laptop), 0);
+    assert_int_equal(ticket_admit(&signer, session, bytes, NULL), -ERR_BAD_TICKET);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        assert_int_equal(ticket_check(&signer, others[i], bytes, &identity), -ERR_BAD_TICKET);
+    }
+    for (size_t i = 0; i < 8 * bytes.size; i++) {
+        ticket[i / 8] ^= (uint8_t)(1U << i % 8);
+        assert_int_equal(check_ticket(&signer, bytes), -ERR_BAD_TICKET);
+        ticket[i / 8] ^= (uint8_t)(1U << i % 8);
+    }
+    for (size_t cut = 0; cut < bytes.size; cut++) {
+        assert_int_equal(check_ticket(&signer, (struct bytes){ticket, cut}), -ERR_BAD_TICKET);
+    }
+    signer_deinit(&signer);
+    signer_init(&signer, NULL, "session", 0);
+    assert_int_equal(ticket_admit(&signer, session, (struct bytes){NULL, 0}, NULL), 0);
+    key_ring_free(ring);
+}
+
+/* A ticket outlives many numbers; with its members' key it ends. */
+static void test_a_ticket_ends_with_its_members_key(void **state) {
+    const struct key_file files[] = {file_numbered(1), file_of_two(), file_numbered(2)};
+    const int good[] = {0, 0, -ERR_BAD_TICKET};
+    const bool newest[] = {true, false, false};
+    uint8_t ticket[TICKET_BYTES_MAX];
+    struct bytes bytes = {ticket, 0};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        struct key_ring *ring = ring_of(&files[i]);
+        struct signer signer;
+
+        ticket_signer_init(&signer, ring);
+        if (i == 0) {
+            bytes.size = ticket_make(&signer, session, &laptop, ticket);
+        }
+        assert_int_equal(check_ticket(&signer, bytes), good[i]);
+        assert_int_equal(ticket_is_newest(&signer, bytes), newest[i]);
+        key_ring_number_set(ring, 100);
+        assert_int_equal(check_ticket(&signer, bytes), good[i]);
+        assert_false(ticket_is_newest(&signer, bytes));
+        signer_deinit(&signer);
+        key_ring_free(ring);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hmac_by_rfc_4231),
@@ -483,6 +550,8 @@ int main(void) {
         cmocka_unit_test(test_a_tag_is_of_its_message_key_and_purpose),
         cmocka_unit_test(test_numbers_n_and_one_below_are_good),
         cmocka_unit_test(test_either_key_of_a_file_is_good),
+        cmocka_unit_test(test_a_ticket_is_of_one_session_and_identity),
+        cmocka_unit_test(test_a_ticket_ends_with_its_members_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "unit.h"
 #include "env/env_sim.h"
 #include "kv/kv_mem.h"
+#include "keys/ticket.h"
 #include "manager/manager.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
@@ -35,12 +36,14 @@ struct bench {
     struct prng prng;
     struct cluster_map map;
     struct manager *manager;
+    struct key_ring *keys;
     struct target targets[TARGETS];
 };
 
 /* A call of a client. */
 struct asked {
     struct call call; /* first */
+    uint8_t ticket[TICKET_BYTES_MAX];
     bool done;
 };
 
@@ -116,6 +119,7 @@ static void manager_begins(struct bench *bench) {
         .rpc = bench->rpc,
         .map = &bench->map,
         .target = {MANAGER},
+        .keys = bench->keys,
         .sessions_max = 8,
     };
     char problem[256];
@@ -126,7 +130,7 @@ static void manager_begins(struct bench *bench) {
     assert_int_equal(log_table_add(bench->logs, LOG_MANAGER, manager_actor(bench->manager)), 0);
 }
 
-static int setup(void **state) {
+static int setup_with(void **state, struct key_ring *keys) {
     struct bench *bench = calloc(1, sizeof *bench);
     static const uint32_t ids[TARGETS] = {MDT, OST, OST + 1};
     struct target_id osts[2] = {{OST}, {OST + 1}};
@@ -154,9 +158,24 @@ static int setup(void **state) {
     }
     cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
     bench->map.version = 5;
+    bench->keys = keys;
     manager_begins(bench);
     *state = bench;
     return 0;
+}
+
+static int setup(void **state) {
+    return setup_with(state, NULL);
+}
+
+static int setup_with_keys(void **state) {
+    const struct secret secret = {{4, 5, 6}};
+    struct key_ring *keys;
+    struct key_file file;
+
+    key_file_make(&secret, &file);
+    assert_int_equal(key_ring_new(&file, &keys), 0);
+    return setup_with(state, keys);
 }
 
 static void note_flag(void *context) {
@@ -209,6 +228,7 @@ static int teardown(void **state) {
     worker_bind(NULL);
     sim_free(bench->sim);
     kv_mem_store_free(bench->store);
+    key_ring_free(bench->keys);
     free(bench);
     return 0;
 }
@@ -262,8 +282,9 @@ static uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation,
 static int renew(struct bench *bench, uint64_t session, uint64_t incarnation) {
     struct asked asked;
 
-    return ask(bench, &asked, OP_SESSION_RENEW,
-               (union request_body){.session_renew = {session, incarnation}});
+    return ask(
+        bench, &asked, OP_SESSION_RENEW,
+        (union request_body){.session_renew = {.session = session, .incarnation = incarnation}});
 }
 
 static uint32_t told(const struct bench *bench) {
@@ -627,6 +648,110 @@ static void test_failed_log_is_told(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
+/* Asks with room for a ticket, over a connection of this identity; NULL: a member's. */
+static int ask_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+                  struct call call) {
+    *asked = (struct asked){.call = call};
+    asked->call.header.log = LOG_MANAGER;
+    asked->call.identity = identity;
+    asked->call.bulk_in = (struct buffer){asked->ticket, 0, sizeof asked->ticket};
+    asked->call.origin = &bench->origin;
+    asked->call.done = asked_done;
+    call_start(bench->client_rpc, &asked->call);
+    for (int i = 0; i < 100 && !asked->done; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_true(asked->done);
+    return asked->call.result;
+}
+
+static int begin_as(struct bench *bench, struct asked *asked, const struct identity *identity) {
+    return ask_as(
+        bench, asked, identity,
+        (struct call){.header.opcode = OP_SESSION_BEGIN, .request = begin_of(1, 100, "/mnt")});
+}
+
+static int renew_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+                    struct bytes ticket) {
+    union request_body request = {
+        .session_renew = {.session = 1, .incarnation = 100, .ticket = ticket}};
+
+    return ask_as(bench, asked, identity,
+                  (struct call){.header.opcode = OP_SESSION_RENEW, .request = request});
+}
+
+static struct bytes ticket_of(const struct asked *asked) {
+    return (struct bytes){asked->ticket, asked->call.bulk_in.size};
+}
+
+/* What a target of the same members' key makes of a ticket. */
+static int admit(struct bench *bench, const struct asked *asked, const struct identity *identity) {
+    struct signer signer;
+
+    ticket_signer_init(&signer, bench->keys);
+    int r = ticket_admit(&signer, (struct ticket_session){1, 100}, ticket_of(asked), identity);
+    signer_deinit(&signer);
+    return r;
+}
+
+static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+
+static void test_a_session_gets_its_ticket(void **state) {
+    struct bench *bench = *state;
+    struct asked first;
+    struct asked again;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(first.call.reply.session_begin.session, 1);
+    assert_int_equal(admit(bench, &first, &laptop), 0);
+    assert_int_equal(admit(bench, &first, NULL), -ERR_BAD_TICKET);
+    /* A second copy of the same begin gets as good a one. */
+    assert_int_equal(begin_as(bench, &again, &laptop), 0);
+    assert_int_equal(admit(bench, &again, &laptop), 0);
+    assert_int_equal(ask(bench, &again, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt")),
+                     -ERR_TOO_SMALL);
+}
+
+/* A renewal needs the ticket, and answers with another when this one is of an older key. */
+static void test_a_ticket_is_renewed(void **state) {
+    struct bench *bench = *state;
+    struct asked first;
+    struct asked renewed;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(renew_as(bench, &renewed, &laptop, (struct bytes){NULL, 0}), -ERR_BAD_TICKET);
+    first.ticket[20] ^= 1;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), -ERR_BAD_TICKET);
+    first.ticket[20] ^= 1;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), 0);
+    assert_int_equal(renewed.call.bulk_in.size, 0);
+    key_ring_number_set(bench->keys, 2);
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), 0);
+    assert_int_equal(admit(bench, &renewed, &laptop), 0);
+    struct asked newest = renewed;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&newest)), 0);
+    assert_int_equal(renewed.call.bulk_in.size, 0);
+    /* The mount comes with another key: it has shown that the session is its own. */
+    assert_int_equal(renew_as(bench, &renewed, NULL, ticket_of(&newest)), 0);
+    assert_int_equal(admit(bench, &renewed, NULL), 0);
+    assert_int_equal(admit(bench, &renewed, &laptop), -ERR_BAD_TICKET);
+}
+
+/* Renewals that show nothing do not keep a session alive that its client has left. */
+static void test_renewals_without_ticket_keep_nothing_alive(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    assert_int_equal(begin_as(bench, &asked, &laptop), 0);
+    for (int i = 0; i < 40 && manager_session_count(bench->manager) > 0; i++) {
+        int r = renew_as(bench, &asked, &laptop, (struct bytes){NULL, 0});
+
+        assert_true(r == -ERR_BAD_TICKET || r == -ERR_FENCED || r == -ERR_UNKNOWN_SESSION);
+        pass(bench, NS_PER_S);
+    }
+    assert_int_equal(manager_session_count(bench->manager), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(end_does_not_wait_for_room),
@@ -641,6 +766,10 @@ int main(void) {
         TEST(a_begin_that_the_ring_kept),
         TEST(restarts_forget_nothing),
         TEST(failed_log_is_told),
+        cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_renewals_without_ticket_keep_nothing_alive,
+                                        setup_with_keys, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,8 @@ static int evict(struct ost_world *world, uint64_t session, uint64_t incarnation
 static int attach(struct ost_world *world, uint64_t session, uint64_t incarnation) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
-    call->call.request.session_attach = (struct session_attach_request){session, incarnation, 1, 0};
+    call->call.request.session_attach = (struct session_attach_request){
+        .session = session, .incarnation = incarnation, .node = 1, .known_term = 0};
     return ost_call_run(call);
 }
 
@@ -528,8 +529,8 @@ static void test_terms(void **state) {
         bool power = life % 2;
         struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
-        call->call.request.session_attach =
-            (struct session_attach_request){OST_SESSION, OST_INCARNATION, 1, term};
+        call->call.request.session_attach = (struct session_attach_request){
+            .session = OST_SESSION, .incarnation = OST_INCARNATION, .node = 1, .known_term = term};
         call->call.header.term = term;
         assert_int_equal(ost_call_run(call), 0);
         const struct session_attach_reply *reply = &call->call.reply.session_attach;

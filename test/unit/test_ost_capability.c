@@ -1,4 +1,5 @@
-/* An OST that has keys: what an MDT has signed is good, nothing else changes or shows a byte. */
+/* An OST that has keys: what an MDT has signed is good, nothing else changes or shows a byte; and
+ * who has no ticket does not attach. */
 #include "unit.h"
 #include "keys/signer.h"
 #include "ost_world.h"
@@ -249,6 +250,54 @@ static void test_a_stranger_signs_nothing(void **state) {
     key_ring_free(stranger);
 }
 
+struct attachment {
+    uint64_t session;
+    struct bytes ticket;
+    const struct identity *identity;
+};
+
+static int attach(struct bench *bench, struct attachment attachment) {
+    struct ost_call *call = ost_call_get(bench->world, OP_SESSION_ATTACH);
+
+    call->call.identity = attachment.identity;
+    call->call.request.session_attach =
+        (struct session_attach_request){.session = attachment.session,
+                                        .incarnation = OST_INCARNATION,
+                                        .node = 1,
+                                        .ticket = attachment.ticket};
+    return ost_call_run(call);
+}
+
+static uint64_t position(const struct bench *bench) {
+    return kv_position(ost_kv(bench->world->ost));
+}
+
+/* Who has heard of a session, or even has its ticket, does not get in by another connection. */
+static void test_a_session_attaches_by_its_own_ticket(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+    static const struct identity reader = {.kind = IDENTITY_MOUNT, .serial = 17, .read_only = true};
+    static const struct identity member = {.kind = IDENTITY_MEMBER};
+    struct bench *bench = *state;
+    uint64_t before = position(bench);
+    struct bytes ticket = ost_world_ticket(bench->world, 70, &laptop);
+    const struct attachment bad[] = {{70, {NULL, 0}, &laptop},
+                                     {71, ticket, &laptop},
+                                     {70, ticket, &reader},
+                                     {70, ticket, &member},
+                                     {70, ticket, NULL},
+                                     {70, {ticket.data, ticket.size - 1}, &laptop},
+                                     {70, {ticket.data + 1, ticket.size - 1}, &laptop}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        assert_int_equal(attach(bench, bad[i]), -ERR_BAD_TICKET);
+    }
+    assert_int_equal(position(bench), before);
+    assert_int_equal(attach(bench, (struct attachment){70, ticket, &laptop}), 0);
+    ticket = ost_world_ticket(bench->world, 72, &member);
+    key_ring_number_set(bench->ost, 9);
+    assert_int_equal(attach(bench, (struct attachment){72, ticket, NULL}), 0);
+}
+
 /* A number is raised to take back what was given: once on each node in turn nobody notices, twice
  * and what is remembered is worth nothing either. */
 static void test_numbers_go_out_of_use(void **state) {
@@ -308,6 +357,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_each_field_is_signed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_signed_has_bounds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stranger_signs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_session_attaches_by_its_own_ticket, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_numbers_go_out_of_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_ones_cost_no_hash, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_more_than_are_known, set_up, tear_down),
