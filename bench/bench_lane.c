@@ -26,7 +26,7 @@ static const struct log_id served = {7};
 
 static struct {
     struct env *env;
-    const char *address;
+    struct address address;
     struct log_table *logs;
     struct actor server;
     atomic_bool is_up, stops;
@@ -88,7 +88,7 @@ static void *server_main(void *context) {
     options.waker = (struct lane_waker){.wake = loop_wake, .context = env_thread_loop(it.env)};
     r = gate_new(&options, &gate);
     assert(r == 0);
-    r = gate_listen(gate, it.address);
+    r = gate_listen(gate, &it.address);
     assert(r == 0);
     atomic_store(&it.is_up, true);
     while (!atomic_load(&it.stops)) {
@@ -288,7 +288,7 @@ static void run(bool tcp, const char *folder, uint64_t count) {
     const struct lanes_options options = {.env = it.env, .self = {.life = {2, tcp}}};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.env, .resend_ns = NS_PER_MS, .logs_max = 4};
-    char address[256];
+    char address[ADDRESS_TEXT_BYTES];
     struct lanes *lanes;
     pthread_t server;
     uint32_t peer;
@@ -299,14 +299,15 @@ static void run(bool tcp, const char *folder, uint64_t count) {
     } else {
         snprintf(address, sizeof address, "unix:%s/socket", folder);
     }
-    it.address = address;
+    r = address_parse(address, &it.address);
+    assert(r == 0);
     it.stops = it.is_up = false;
     pthread_create(&server, NULL, server_main, NULL);
     while (!atomic_load(&it.is_up)) {
     }
     r = lanes_new(&options, &lanes);
     assert(r == 0);
-    r = lanes_peer_add(lanes, address, "the other end", &peer);
+    r = lanes_peer_add(lanes, &it.address, "the other end", &peer);
     assert(r == 0);
     lanes_set_default(lanes, peer);
     r = lane_thread_new(lanes, &waker, &it.thread);

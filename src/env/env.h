@@ -122,7 +122,7 @@ struct env_stream_ops;
 
 struct env {
     const struct env_ops *ops;
-    const struct env_stream_ops *streams; /* env_stream.h */
+    const struct env_stream_ops *streams; /* env_stream.h; NULL in an outside that has none */
 };
 
 static inline uint64_t env_now_ns(struct env *env) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { RING_ENTRIES_DEFAULT = 128, READ_THREADS_DEFAULT = 2, FILE_THREADS_WITHOUT_URING = 4 };
+enum { STREAM_LIMIT_DEFAULT = 8192 };
 
 static uint64_t clock_ns(clockid_t clock_id) {
     struct timespec now;
@@ -148,6 +149,8 @@ int env_linux_new(const struct env_linux_options *options, struct env **ret_env)
     }
     env->env.ops = &linux_ops;
     env->env.streams = &linux_stream_ops;
+    sockets_init(&env->sockets,
+                 options->stream_limit ? options->stream_limit : STREAM_LIMIT_DEFAULT);
     pthread_mutex_init(&env->room_mutex, NULL);
     env->ring_entries = options->ring_entries ? options->ring_entries : RING_ENTRIES_DEFAULT;
     env->spin_ns = options->spin_ns;
@@ -181,6 +184,7 @@ void env_linux_free(struct env *base) {
     if (env->root_fd >= 0) {
         close(env->root_fd);
     }
+    sockets_deinit(&env->sockets);
     pthread_mutex_destroy(&env->room_mutex);
     free(env);
 }

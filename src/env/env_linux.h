@@ -18,6 +18,7 @@ struct env_linux_options {
     unsigned ring_entries; /* of each thread's submission ring; 0 for 128 */
     unsigned read_threads; /* of the READ lane; 0 for 2 */
     uint64_t spin_ns;      /* a wait looks this long before it sleeps; 5 us in daemons */
+    unsigned stream_limit; /* streams beyond which connections wait to be accepted; 0 for 8,192 */
     bool refuse_uring;     /* act as where io_uring is refused */
     bool refuse_fallocate; /* act as where the file system has none */
 };
@@ -30,13 +31,14 @@ bool env_linux_has_uring(struct env *env);
 
 /* Gives the calling thread a loop. */
 MUST_CHECK int env_thread_enter(struct env *env);
-/* Waits for what is in flight, calling done(), then takes the loop away. */
+/* Waits for what is in flight, calling done(), then takes the loop away. The thread has closed its
+ * streams and listeners; a name that is still being looked up for one is waited for. */
 void env_thread_leave(struct env *env);
 /* NULL when the calling thread has not entered. */
 struct env_loop *env_thread_loop(struct env *env);
 
 enum env_loop_event {
-    ENV_LOOP_COMPLETED = 1, /* done() was called at least once */
+    ENV_LOOP_COMPLETED = 1, /* done() or a stream's event was called at least once */
     ENV_LOOP_WOKEN = 2,     /* env_loop_wake since the last wait */
     ENV_LOOP_READABLE = 4,  /* poll_fd was found readable, or at its end */
 };
@@ -48,9 +50,11 @@ size_t env_loop_pending(struct env *env);
 void env_loop_expect(struct env_loop *loop, bool expects);
 /* Gives queued I/O to the kernel now; poll and wait do so first, submit with 32 queued. */
 void env_loop_flush(struct env *env);
-/* Calls done() for what has completed, without sleeping. Answers how many. */
+/* Calls done() for what has completed, and the events of streams (env_stream.h), without sleeping.
+ * Answers how many. */
 unsigned env_loop_poll(struct env *env);
-/* Polls; when nothing had completed, sleeps until something has, another thread calls
+/* Polls; when nothing had completed, sleeps until something has, a stream has an event, another
+ * thread calls
  * env_loop_wake, poll_fd (-1 for none) is readable, or timeout_ns has passed (UINT64_MAX: never).
  * Answers a set of env_loop_event; empty after a timeout or a stray wake-up.
  * READABLE may be stale when several threads wait on one descriptor: read without blocking. */

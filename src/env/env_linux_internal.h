@@ -1,6 +1,8 @@
 /* What the files of the real env share. */
 #pragma once
 #include "env/env_linux.h"
+#include "env/env_linux_socket.h"
+#include "env/env_linux_watch.h"
 #include <liburing.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,6 +44,7 @@ struct env_linux {
     pthread_mutex_t room_mutex; /* held from a look at the free space until some of it is taken */
     struct lane lanes[LANE_COUNT];
     struct service service;
+    struct sockets sockets;
 };
 
 struct env_file {
@@ -63,7 +66,7 @@ struct env_loop {
 
     enum ring_state ring_state;
     struct io_uring ring;
-    unsigned ring_limit;     /* I/O in the ring at most, so that the CQ never overflows */
+    unsigned ring_limit;     /* I/O in the ring at most, so that it does not overflow the CQ */
     unsigned ring_count;     /* I/O in the ring */
     struct env_work *queued; /* I/O not yet in the ring, oldest first */
     struct env_work *queued_last;
@@ -77,12 +80,8 @@ struct env_loop {
     bool wake_armed;
     uint64_t wake_value;
     atomic_uint state; /* enum loop_state */
-
+    struct watches watches;
     bool expects;
-    int streams_fd; /* epoll, of the sockets of this loop; -1: it has none */
-    bool streams_armed, streams_ready;
-    bool streams_told; /* events are being told: what closes is freed behind them */
-    struct socket *sockets, *again, *closed;
 
     pthread_mutex_t returned_mutex;
     struct env_work *returned; /* finished on a lane, oldest first */
@@ -114,13 +113,10 @@ void linux_io_submit(struct env *env, struct env_io *io);
 void linux_job_submit(struct env *env, struct env_job *job);
 /* From a lane's thread: hands finished work back to its loop. */
 void loop_return(struct env_loop *loop, struct env_work *work);
-
-/* env_linux_stream.c */
-extern const struct env_stream_ops linux_stream_ops;
-/* Tells what has happened to the loop's sockets. How many. */
-unsigned streams_poll(struct env_loop *loop);
-/* Closes all. */
-void streams_leave(struct env_loop *loop);
+/* Makes the ring when there is none yet; false where io_uring is refused. */
+bool loop_has_ring(struct env_loop *loop);
+/* Room in the submission ring; NULL when the kernel takes nothing now. */
+struct io_uring_sqe *loop_sqe(struct env_loop *loop);
 
 /* env_linux_lane.c */
 int lane_init(struct lane *lane, struct env_linux *env, unsigned thread_count, const char *name);

@@ -17,7 +17,7 @@
 enum { QUEUED_MAX = 32, REAP_BATCH = 32, IO_CALL_BYTES_MAX = 1 << 30 };
 
 /* What user_data says of a completion that is no env_io's; pointers are never odd. */
-enum { TAG_WAKE = 1, TAG_CANCEL = 3, TAG_POLL = 5, TAG_STREAMS = 7, TAG_POLL_GENERATION_SHIFT = 4 };
+enum { TAG_WAKE = 1, TAG_CANCEL = 3, TAG_POLL = 5, TAG_POLL_GENERATION_SHIFT = 4 };
 
 static _Thread_local struct env_loop *thread_loops;
 
@@ -54,7 +54,7 @@ int env_thread_enter(struct env *env) {
         return r;
     }
     loop->poll_fd = -1;
-    loop->streams_fd = -1;
+    watches_init(&loop->watches);
     pthread_mutex_init(&loop->returned_mutex, NULL);
     loop->next_of_thread = thread_loops;
     thread_loops = loop;
@@ -66,7 +66,7 @@ int env_thread_enter(struct env *env) {
 static atomic_uint rings_gone;
 
 /* The ring is made by the thread that uses it, as SINGLE_ISSUER asks. */
-static bool loop_has_ring(struct env_loop *loop) {
+bool loop_has_ring(struct env_loop *loop) {
     if (loop->ring_state != RING_NONE) {
         return loop->ring_state == RING_READY;
     }
@@ -130,7 +130,7 @@ static void loop_queue(struct env_loop *loop, struct env_work *work) {
     loop->queued_count++;
 }
 
-static struct io_uring_sqe *loop_sqe(struct env_loop *loop) {
+struct io_uring_sqe *loop_sqe(struct env_loop *loop) {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&loop->ring);
 
     if (!sqe) {
@@ -183,6 +183,7 @@ static void loop_fill(struct env_loop *loop) {
 
 static void loop_flush(struct env_loop *loop) {
     loop_fill(loop);
+    watches_apply(loop);
     if (loop->ring_state == RING_READY && io_uring_sq_ready(&loop->ring) > 0) {
         io_uring_submit(&loop->ring);
     }
@@ -237,17 +238,17 @@ void linux_job_submit(struct env *env, struct env_job *job) {
 }
 
 /* Answers 1 when an env_io was finished. */
-static unsigned completion_handle(struct env_loop *loop, uint64_t user_data, int answer) {
+static unsigned completion_handle(struct env_loop *loop, uint64_t user_data, int answer,
+                                  unsigned flags) {
+    if (watch_owns(user_data)) {
+        watch_complete(user_data, answer, flags);
+        return 0;
+    }
     if (user_data == TAG_WAKE) {
         loop->wake_armed = false;
         return 0;
     }
     if (user_data == TAG_CANCEL) {
-        return 0;
-    }
-    if (user_data == TAG_STREAMS) {
-        loop->streams_armed = false;
-        loop->streams_ready = answer != -ECANCELED;
         return 0;
     }
     if (user_data % 16 == TAG_POLL) {
@@ -274,6 +275,7 @@ static unsigned ring_reap(struct env_loop *loop) {
     struct {
         uint64_t user_data;
         int answer;
+        unsigned flags;
     } taken[REAP_BATCH];
     unsigned finished = 0;
 
@@ -287,10 +289,12 @@ static unsigned ring_reap(struct env_loop *loop) {
         for (unsigned i = 0; i < count; i++) {
             taken[i].user_data = entries[i]->user_data;
             taken[i].answer = entries[i]->res;
+            taken[i].flags = entries[i]->flags;
         }
         io_uring_cq_advance(&loop->ring, count);
         for (unsigned i = 0; i < count; i++) {
-            finished += completion_handle(loop, taken[i].user_data, taken[i].answer);
+            finished +=
+                completion_handle(loop, taken[i].user_data, taken[i].answer, taken[i].flags);
         }
         if (count < REAP_BATCH) {
             return finished;
@@ -322,12 +326,14 @@ static unsigned returned_reap(struct env_loop *loop) {
 }
 
 static unsigned loop_poll(struct env_loop *loop) {
-    if (loop->queued || loop->ring_state == RING_READY) {
+    unsigned finished;
+
+    if (loop->queued || loop->watches.count > 0 || loop->ring_state == RING_READY) {
         loop_flush(loop);
     }
-    unsigned finished = returned_reap(loop) + ring_reap(loop);
-
-    return loop->streams_fd >= 0 ? finished + streams_poll(loop) : finished;
+    finished = returned_reap(loop) + ring_reap(loop);
+    watches_poll(loop);
+    return finished + watches_fire(loop);
 }
 
 unsigned env_loop_poll(struct env *env) {
@@ -390,11 +396,6 @@ static void ring_arm(struct env_loop *loop, int poll_fd) {
         sqe->user_data = TAG_WAKE;
         loop->wake_armed = true;
     }
-    if (loop->streams_fd >= 0 && !loop->streams_armed && (sqe = loop_sqe(loop)) != NULL) {
-        io_uring_prep_poll_add(sqe, loop->streams_fd, POLLIN);
-        sqe->user_data = TAG_STREAMS;
-        loop->streams_armed = true;
-    }
     if (poll_fd >= 0 && !loop->poll_armed && (sqe = loop_sqe(loop)) != NULL) {
         io_uring_prep_poll_add(sqe, poll_fd, POLLIN);
         sqe->user_data = loop->poll_generation << TAG_POLL_GENERATION_SHIFT | TAG_POLL;
@@ -419,14 +420,14 @@ static void ring_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) 
 }
 
 static void plain_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns) {
-    struct pollfd waits[3] = {{.fd = loop->wake_fd, .events = POLLIN},
-                              {.fd = poll_fd, .events = POLLIN},
-                              {.fd = loop->streams_fd, .events = POLLIN}};
+    struct pollfd waits[] = {{.fd = loop->wake_fd, .events = POLLIN},
+                             {.fd = poll_fd, .events = POLLIN},
+                             {.fd = loop->watches.epoll_fd, .events = POLLIN}};
     struct timespec timeout = {
         .tv_sec = (time_t)(timeout_ns / NS_PER_S),
         .tv_nsec = (long)(timeout_ns % NS_PER_S),
     };
-    int ready = ppoll(waits, 3, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
+    int ready = ppoll(waits, ARRAY_SIZE(waits), timeout_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
     if (ready > 0 && waits[0].revents) {
         ssize_t got = read(loop->wake_fd, &loop->wake_value, sizeof loop->wake_value);
@@ -437,14 +438,13 @@ static void plain_sleep(struct env_loop *loop, int poll_fd, uint64_t timeout_ns)
         loop->poll_fd = poll_fd;
         loop->poll_ready = true;
     }
-    loop->streams_ready = ready > 0 && waits[2].revents;
 }
 
 /* What waits without a system call being needed to see it. */
 static bool loop_has_news(struct env_loop *loop) {
-    if (loop->again || loop->streams_ready ||
-        atomic_load_explicit(&loop->has_returned, memory_order_acquire) ||
-        atomic_load_explicit(&loop->state, memory_order_relaxed) == LOOP_WOKEN) {
+    if (atomic_load_explicit(&loop->has_returned, memory_order_acquire) ||
+        atomic_load_explicit(&loop->state, memory_order_relaxed) == LOOP_WOKEN ||
+        watches_have_news(loop)) {
         return true;
     }
     return loop->ring_state == RING_READY &&
@@ -491,11 +491,14 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
         poll_disarm(loop);
     }
     unsigned events = loop_take_readable(loop, poll_fd);
+    bool submits = loop->queued || watches_apply(loop);
+
+    timeout_ns = watches_timeout(loop, timeout_ns);
     bool sleeps = !events && timeout_ns > 0 && !loop_has_news(loop);
     if (sleeps) {
         /* What is queued goes to the kernel with the sleep, in one call; it takes so long that
          * looking for its end first would be a waste. */
-        if (!loop->queued) {
+        if (!submits) {
             loop_spin(loop, MIN(loop->env->spin_ns, timeout_ns));
         }
         loop_sleep(loop, poll_fd, timeout_ns);
@@ -512,12 +515,12 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
 static void ring_exit(struct env_loop *loop) {
     poll_disarm(loop);
     loop_flush(loop);
-    while (loop->wake_armed || loop->streams_armed) {
+    while (loop->wake_armed) {
         struct io_uring_sqe *sqe = loop_sqe(loop);
         struct io_uring_cqe *entry;
 
         if (sqe) {
-            io_uring_prep_cancel64(sqe, loop->wake_armed ? TAG_WAKE : TAG_STREAMS, 0);
+            io_uring_prep_cancel64(sqe, TAG_WAKE, 0);
             sqe->user_data = TAG_CANCEL;
         }
         (void)io_uring_submit_and_wait_timeout(&loop->ring, &entry, 1, NULL, NULL);
@@ -531,15 +534,17 @@ void env_thread_leave(struct env *env) {
     struct env_loop *loop = loop_here(env);
     struct env_loop **link = &thread_loops;
 
-    while (loop->pending_count > 0) {
+    for (;;) {
+        watches_apply(loop);
+        if (loop->pending_count == 0 && loop->watches.count == 0) {
+            break;
+        }
+        assert(loop->pending_count > 0 || loop->watches.open_count == 0);
         env_loop_wait(env, -1, UINT64_MAX);
     }
-    streams_leave(loop);
+    watches_deinit(&loop->watches);
     if (loop->ring_state == RING_READY) {
         ring_exit(loop);
-    }
-    if (loop->streams_fd >= 0) {
-        close(loop->streams_fd);
     }
     while (*link != loop) {
         link = &(*link)->next_of_thread;

@@ -1,529 +1,519 @@
-/* Sockets of a loop; the contract is in env_stream.h.
+/* Streams of the real outside: one socket each, watched by the loop of its thread.
  *
- * Each loop has an epoll that its sockets are in, edge-triggered, from their beginning to their
- * end; the loop waits for it as for one descriptor more. What is closed while events are told stays
- * until all have been. */
+ *     LOOKING_UP -> CONNECTING -> OPEN -> ENDED -> CLOSED
+ *         '-------------'-------------------^        ^ from any
+ *
+ * The events of a turn are told from stream_fire and nowhere else; what happens inside a call (an
+ * error of send, the end that receive met) is told in the next turn.
+ *
+ * `readable` says whether it makes sense to ask the kernel: from the poll that told of bytes until
+ * a receive found fewer than it had room for. Bytes that come later make the poll answer anew, so
+ * none is overlooked, and an end has been polled before (end_seen) or makes it answer, too. */
 #include "env/env_linux_internal.h"
-#include "env/env_stream.h"
-#include "env/errno_map.h"
 #include <assert.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 64 };
+/* A Unix socket whose listener's queue is full has nothing to wait for: it is tried again. */
+#define QUEUE_AGAIN_NS (5 * NS_PER_MS)
 
-/* A stream or a listener. */
-struct socket {
-    struct env_stream stream; /* first */
-    struct env_loop *loop;
-    int fd;
-    bool is_listener, is_joining, is_closed, in_again, was_short;
-    struct socket *next_again, *next_closed, *next, **link; /* link: of the loop's list of all */
-    void (*accepted)(void *context, struct env_stream *stream);
-    void *accepted_context;
-    char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* of a listener's Unix socket */
+enum stream_state { LOOKING_UP, CONNECTING, OPEN, ENDED, CLOSED };
+
+struct linux_stream {
+    struct watch watch; /* first: aligned */
+    struct env_stream stream;
+    enum stream_state state;
+    bool is_path; /* a Unix socket */
+    bool readable;
+    bool readable_told;
+    bool end_seen;
+    bool writable_owed;
+    bool ended_told;
+    int reason; /* of ENDED */
+    struct address peer;
+
+    /* Of a connecting stream. */
+    struct env_job lookup;
+    bool lookup_out;
+    int lookup_result;
+    uint64_t deadline_ns;
+    uint64_t attempt_due_ns;
+    struct socket_place places[SOCKET_PLACES_MAX];
+    size_t place_count;
+    size_t place_next;
 };
 
-struct address {
-    struct sockaddr_storage storage;
-    socklen_t size;
-};
-
-static int address_unix(const char *path, struct address *ret_address) {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-
-    if (path[0] == 0 || strlen(path) >= sizeof name.sun_path) {
-        return -ERR_INVALID;
-    }
-    memcpy(name.sun_path, path, strlen(path) + 1);
-    memcpy(&ret_address->storage, &name, sizeof name);
-    ret_address->size = sizeof name;
-    return 0;
+static struct linux_stream *stream_of(struct env_stream *base) {
+    return CONTAINER_OF(base, struct linux_stream, stream);
 }
 
-/* The host without its brackets, and the port behind the last colon. */
-static int address_split(const char *text, char host[64], const char **ret_port) {
-    const char *colon = strrchr(text, ':');
-    size_t size = colon ? (size_t)(colon - text) : 0;
-
-    if (size > 2 && text[0] == '[' && text[size - 1] == ']') {
-        text++;
-        size -= 2;
-    } else if (size > 0 && memchr(text, ':', size)) {
-        return -ERR_INVALID;
-    }
-    if (size == 0 || size >= 64 || colon[1] == 0 ||
-        strspn(colon + 1, "0123456789") != strlen(colon + 1)) {
-        return -ERR_INVALID;
-    }
-    memcpy(host, text, size);
-    host[size] = 0;
-    *ret_port = colon + 1;
-    return 0;
+static struct linux_stream *stream_watched(struct watch *watch) {
+    return CONTAINER_OF(watch, struct linux_stream, watch);
 }
 
-static int address_parse(const char *text, struct address *ret_address) {
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                                   .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-    char host[64];
-    const char *port;
-
-    if (strncmp(text, "unix:", 5) == 0) {
-        return address_unix(text + 5, ret_address);
-    }
-    if (address_split(text, host, &port) < 0 || getaddrinfo(host, port, &hints, &found) != 0) {
-        return -ERR_INVALID;
-    }
-    memcpy(&ret_address->storage, found->ai_addr, found->ai_addrlen);
-    ret_address->size = found->ai_addrlen;
-    freeaddrinfo(found);
-    return 0;
+static void stream_break(struct linux_stream *stream, int reason) {
+    stream->state = ENDED;
+    stream->reason = reason;
+    watch_set_due(&stream->watch, UINT64_MAX);
+    watch_nudge(&stream->watch);
 }
 
-static int loop_streams(struct env_loop *loop) {
-    if (loop->streams_fd < 0) {
-        loop->streams_fd = epoll_create1(EPOLL_CLOEXEC);
-    }
-    return loop->streams_fd < 0 ? err_from_errno(errno) : 0;
+static void stream_free(struct linux_stream *stream) {
+    sockets_give(&env_linux_of(stream->stream.env)->sockets);
+    free(stream);
 }
 
-/* Takes the descriptor over, also on failure. */
-static int socket_new(struct env_loop *loop, int fd, uint32_t events, struct socket **ret_socket) {
-    struct socket *socket = calloc(1, sizeof *socket);
-    struct epoll_event event = {.events = events, .data.ptr = socket};
-    int r = socket ? loop_streams(loop) : -ERR_NO_MEMORY;
+static void stream_fire(struct watch *watch, unsigned seen);
+static void stream_end(struct watch *watch);
 
-    if (r == 0 && epoll_ctl(loop->streams_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
-        r = err_from_errno(errno);
-    }
-    if (r < 0) {
-        close(fd);
-        free(socket);
-        return r;
-    }
-    socket->stream.ops = &linux_stream_ops;
-    socket->loop = loop;
-    socket->fd = fd;
-    socket->next = loop->sockets;
-    socket->link = &loop->sockets;
-    if (socket->next) {
-        socket->next->link = &socket->next;
-    }
-    loop->sockets = socket;
-    *ret_socket = socket;
-    return 0;
-}
-
-static void socket_free(struct socket *socket) {
-    free(socket);
-}
-
-static void again_remove(struct env_loop *loop, const struct socket *socket) {
-    struct socket **link = &loop->again;
-
-    while (*link && *link != socket) {
-        link = &(*link)->next_again;
-    }
-    if (*link) {
-        *link = socket->next_again;
-    }
-}
-
-static void socket_close(struct socket *socket) {
-    struct env_loop *loop = socket->loop;
-
-    if (socket->in_again) {
-        again_remove(loop, socket);
-    }
-    socket->is_closed = true;
-    close(socket->fd);
-    *socket->link = socket->next;
-    if (socket->next) {
-        socket->next->link = socket->link;
-    }
-    if (loop->streams_told) {
-        socket->next_closed = loop->closed;
-        loop->closed = socket;
-    } else {
-        socket_free(socket);
-    }
-}
-
-static void linux_stream_close(struct env_stream *stream, bool reset) {
-    struct socket *socket = (struct socket *)(void *)stream;
-    const struct linger none = {.l_onoff = 1};
-
-    if (reset) {
-        (void)setsockopt(socket->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
-    }
-    socket_close(socket);
-}
-
-static void socket_prepare(int fd, int family) {
-    int one = 1;
-
-    if (family != AF_UNIX) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    }
-}
-
-static int connect_error(int errno_value) {
-    switch (errno_value) {
-    case ECONNREFUSED:
-    case ENOENT:
-    case EAGAIN: /* A Unix socket whose queue is full. */
-        return -ERR_REFUSED;
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-        return -ERR_TIMED_OUT;
-    default:
-        return err_from_errno(errno_value);
-    }
-}
-
-static int linux_connect(struct env *env, const char *text, struct env_stream **ret_stream) {
+static int stream_new(struct env *env, struct linux_stream **ret_stream) {
     struct env_loop *loop = env_thread_loop(env);
-    struct address address;
-    struct socket *socket_made;
-    int r = address_parse(text, &address);
-    int fd;
+    struct linux_stream *stream = calloc(1, sizeof *stream);
 
-    if (r < 0) {
+    assert(loop);
+    if (!stream) {
+        return -ERR_NO_MEMORY;
+    }
+    stream->watch.fire = stream_fire;
+    stream->watch.end = stream_end;
+    stream->stream.env = env;
+    int r = watch_start(&stream->watch, loop);
+    if (r) {
+        free(stream);
         return r;
     }
-    fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return err_from_errno(errno);
-    }
-    socket_prepare(fd, address.storage.ss_family);
-    if (connect(fd, (struct sockaddr *)&address.storage, address.size) < 0 &&
-        errno != EINPROGRESS) {
-        r = connect_error(errno);
+    *ret_stream = stream;
+    return 0;
+}
+
+/* Reads from now on: polls of what is there already answer at once. */
+static void stream_open(struct linux_stream *stream) {
+    stream->state = OPEN;
+    watch_want(&stream->watch, WATCH_IN, true);
+}
+
+int stream_adopt(struct env *env, int fd, const struct address *peer,
+                 struct env_stream **ret_stream) {
+    struct linux_stream *stream;
+    int r = stream_new(env, &stream);
+
+    if (r) {
+        sockets_give(&env_linux_of(env)->sockets);
         close(fd);
         return r;
     }
-    r = socket_new(loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &socket_made);
-    if (r == 0) {
-        socket_made->is_joining = true;
-        *ret_stream = &socket_made->stream;
-    }
-    return r;
+    stream->watch.fd = fd;
+    stream->peer = *peer;
+    stream->is_path = peer->kind == ADDRESS_UNIX;
+    stream_open(stream);
+    *ret_stream = &stream->stream;
+    return 0;
 }
 
-/* A socket's file that nobody listens at any more stands in the way. */
-static void unix_clean(const struct address *address) {
-    const struct sockaddr_un *name = (const struct sockaddr_un *)&address->storage;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+/* While others are left, each place gets its share of the time. */
+static uint64_t attempt_due(const struct linux_stream *stream) {
+    uint64_t now_ns = env_now_ns(stream->stream.env);
+    uint64_t left_count = stream->place_count - stream->place_next + 1;
 
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)name, address->size) < 0 &&
-        errno == ECONNREFUSED) {
-        (void)unlink(name->sun_path);
+    if (stream->deadline_ns == UINT64_MAX || stream->deadline_ns <= now_ns) {
+        return stream->deadline_ns;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    return now_ns + (stream->deadline_ns - now_ns) / left_count;
 }
 
-static int listener_bind(int fd, const struct address *address) {
-    int family = address->storage.ss_family;
-    int one = 1;
-    mode_t mask;
-    int r;
+static void attempt_connect(struct linux_stream *stream) {
+    const struct socket_place *place = &stream->places[stream->place_next - 1];
+    uint64_t due_ns = stream->attempt_due_ns;
 
-    if (family == AF_UNIX) {
-        unix_clean(address);
+    if (connect(stream->watch.fd, &place->name.any, place->size) == 0 || errno == EINPROGRESS) {
+        watch_want(&stream->watch, WATCH_OUT, true);
+    } else if (errno == EAGAIN && stream->is_path) {
+        due_ns = MIN(due_ns, env_now_ns(stream->stream.env) + QUEUE_AGAIN_NS);
     } else {
-        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        stream->reason = socket_error(errno);
+        watch_nudge(&stream->watch);
     }
-    mask = umask(0177); /* Of a Unix socket's file. */
-    r = bind(fd, (const struct sockaddr *)&address->storage, address->size);
-    r = r < 0 ? err_from_errno(errno) : 0;
-    (void)umask(mask);
-    if (r == 0 && listen(fd, SOMAXCONN) < 0) {
-        r = err_from_errno(errno);
-    }
-    return r;
+    watch_set_due(&stream->watch, due_ns);
 }
 
-static int linux_listen(struct env *env, const char *text,
-                        void (*accepted)(void *context, struct env_stream *stream), void *context,
-                        struct env_listener **ret_listener) {
+static void attempt_start(struct linux_stream *stream) {
+    const struct socket_place *place = &stream->places[stream->place_next++];
+
+    stream->state = CONNECTING;
+    stream->reason = 0;
+    stream->is_path = place->name.any.sa_family == AF_UNIX;
+    int r = socket_open(place, &stream->watch.fd);
+    if (r) {
+        stream_break(stream, r);
+        return;
+    }
+    socket_address(place, &stream->peer);
+    if (!stream->is_path) {
+        socket_hurry(stream->watch.fd);
+    }
+    stream->attempt_due_ns = attempt_due(stream);
+    attempt_connect(stream);
+}
+
+/* The next place follows, once the kernel has let go of this one's socket. */
+static void attempt_fail(struct linux_stream *stream, int reason) {
+    bool over = env_now_ns(stream->stream.env) >= stream->deadline_ns;
+
+    if (over || stream->place_next == stream->place_count) {
+        stream_break(stream, over ? -ERR_TIMED_OUT : reason);
+    } else {
+        watch_release(&stream->watch);
+    }
+}
+
+/* Linux connects a socket to itself when its own port happens to be the one asked for. */
+static bool is_own_echo(const struct linux_stream *stream) {
+    struct socket_place own = {.size = sizeof own.name};
     struct address address;
-    struct socket *listener;
-    int r = address_parse(text, &address);
-    int fd;
 
-    if (r < 0) {
+    if (stream->is_path || getsockname(stream->watch.fd, &own.name.any, &own.size) != 0) {
+        return false;
+    }
+    socket_address(&own, &address);
+    return address_is(&address, &stream->peer);
+}
+
+static int socket_pending_error(int fd) {
+    int value = 0;
+    socklen_t size = sizeof value;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &size) != 0) {
+        return socket_error(errno);
+    }
+    return value ? socket_error(value) : 0;
+}
+
+static void lookup_run(struct env_job *job) {
+    struct linux_stream *stream = CONTAINER_OF(job, struct linux_stream, lookup);
+
+    stream->lookup_result = socket_places(&stream->peer, stream->places, &stream->place_count);
+}
+
+static void lookup_done(struct env_job *job) {
+    struct linux_stream *stream = CONTAINER_OF(job, struct linux_stream, lookup);
+
+    stream->lookup_out = false;
+    if (stream->state == CLOSED) {
+        stream_free(stream);
+    } else if (stream->state == LOOKING_UP && stream->lookup_result) {
+        stream_break(stream, stream->lookup_result);
+    } else if (stream->state == LOOKING_UP) {
+        attempt_start(stream);
+    }
+}
+
+static int linux_connect(struct env *env, const struct address *address,
+                         const struct env_connect_options *options,
+                         struct env_stream **ret_stream) {
+    struct linux_stream *stream;
+    int r = stream_new(env, &stream);
+
+    assert(options->event);
+    if (r) {
         return r;
     }
-    fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return err_from_errno(errno);
+    sockets_take(&env_linux_of(env)->sockets);
+    stream->stream.event = options->event;
+    stream->stream.context = options->context;
+    stream->deadline_ns = options->deadline_ns;
+    stream->peer = *address;
+    if (address->kind == ADDRESS_NAME) {
+        stream->state = LOOKING_UP;
+        stream->lookup =
+            (struct env_job){.lane = ENV_LANE_READ, .run = lookup_run, .done = lookup_done};
+        stream->lookup_out = true;
+        watch_set_due(&stream->watch, options->deadline_ns);
+        env_job_submit(env, &stream->lookup);
+    } else {
+        r = socket_places(address, stream->places, &stream->place_count);
+        assert(r == 0);
+        attempt_start(stream);
     }
-    r = listener_bind(fd, &address);
-    if (r < 0) {
-        close(fd);
-        return r;
-    }
-    r = socket_new(env_thread_loop(env), fd, EPOLLIN | EPOLLET, &listener);
-    if (r < 0) {
-        return r;
-    }
-    listener->is_listener = true;
-    listener->accepted = accepted;
-    listener->accepted_context = context;
-    if (address.storage.ss_family == AF_UNIX) {
-        snprintf(listener->path, sizeof listener->path, "%s", text + strlen("unix:"));
-    }
-    *ret_listener = (struct env_listener *)(void *)listener;
+    *ret_stream = &stream->stream;
     return 0;
 }
 
-static void linux_listener_close(struct env_listener *base) {
-    struct socket *listener = (struct socket *)(void *)base;
-
-    if (listener->path[0]) {
-        (void)unlink(listener->path);
-    }
-    socket_close(listener);
+static void stream_tell(struct linux_stream *stream, enum env_stream_event event) {
+    stream->stream.event(&stream->stream, event, event == ENV_STREAM_ENDED ? stream->reason : 0);
 }
 
-/* All that wait: it is told of new ones only. One that finds no descriptor waits for the next. */
-static void listener_accept(struct socket *listener) {
-    while (!listener->is_closed) {
-        struct sockaddr_storage from;
-        socklen_t size = sizeof from;
-        int fd =
-            accept4(listener->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        struct socket *socket;
+/* What a connecting socket that has an answer says. */
+static int attempt_result(const struct linux_stream *stream) {
+    int r = socket_pending_error(stream->watch.fd);
 
-        if (fd < 0) {
-            if (errno == ECONNABORTED || errno == EINTR) {
-                continue;
-            }
-            return;
+    return r == 0 && is_own_echo(stream) ? -ERR_REFUSED : r;
+}
+
+static void attempt_end(struct linux_stream *stream, int result) {
+    if (result) {
+        attempt_fail(stream, result);
+        return;
+    }
+    watch_set_due(&stream->watch, UINT64_MAX);
+    stream_open(stream);
+    stream_tell(stream, ENV_STREAM_OPEN);
+}
+
+static void connecting_fire(struct linux_stream *stream, unsigned seen) {
+    if (stream->state == LOOKING_UP) {
+        stream_break(stream, -ERR_TIMED_OUT); /* Nothing else fires. */
+    } else if (stream->reason) {
+        attempt_end(stream, stream->reason);
+    } else if (seen & (POLLOUT | POLLERR | POLLHUP)) {
+        attempt_end(stream, attempt_result(stream));
+    } else if (env_now_ns(stream->stream.env) >= stream->attempt_due_ns) {
+        attempt_end(stream, -ERR_TIMED_OUT);
+    } else {
+        attempt_connect(stream);
+    }
+}
+
+/* The other end of a Unix socket that was closed polls as HUP with bytes left to read; that of a
+ * TCP connection only after a reset. */
+static bool is_reset(const struct linux_stream *stream, unsigned seen) {
+    return seen & POLLERR || (seen & POLLHUP && (!stream->is_path || stream->stream.drops_unread));
+}
+
+static void open_fire(struct linux_stream *stream, unsigned seen) {
+    if (is_reset(stream, seen)) {
+        int reason = socket_pending_error(stream->watch.fd);
+
+        stream_break(stream, reason ? reason : -ERR_RESET);
+        return;
+    }
+    if (seen & (POLLIN | POLLRDHUP | POLLHUP)) {
+        stream->end_seen = stream->end_seen || seen & (POLLRDHUP | POLLHUP);
+        if (!stream->readable) {
+            stream->readable = true;
+            stream->stream.readable_ns = stream->watch.loop->watches.poll_ns;
         }
-        socket_prepare(fd, from.ss_family);
-        if (socket_new(listener->loop, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &socket) ==
-            0) {
-            listener->accepted(listener->accepted_context, &socket->stream);
+    }
+    if (stream->readable && !stream->readable_told) {
+        stream->readable_told = true;
+        stream_tell(stream, ENV_STREAM_READABLE);
+    }
+    if (stream->state == OPEN && seen & POLLOUT && stream->writable_owed) {
+        stream->writable_owed = false;
+        stream_tell(stream, ENV_STREAM_WRITABLE);
+    }
+}
+
+static void stream_fire(struct watch *watch, unsigned seen) {
+    struct linux_stream *stream = stream_watched(watch);
+
+    if (stream->state == LOOKING_UP || stream->state == CONNECTING) {
+        connecting_fire(stream, seen);
+    } else if (stream->state == OPEN) {
+        open_fire(stream, seen);
+    }
+    if (stream->state == ENDED && !stream->ended_told) {
+        stream->ended_told = true;
+        if (watch->fd >= 0) {
+            watch_want(watch, WATCH_IN, false);
+            watch_want(watch, WATCH_OUT, false);
         }
+        stream_tell(stream, ENV_STREAM_ENDED);
     }
 }
 
-static int linux_send(struct env_stream *stream, const struct bytes *parts, uint32_t part_count,
-                      size_t *ret_sent_bytes) {
-    struct socket *socket = (struct socket *)(void *)stream;
-    struct iovec vectors[ENV_STREAM_PARTS_MAX];
-    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = part_count};
-    ssize_t sent;
+/* The kernel has let go of the socket: of a stream that was closed, or of a place that failed. */
+static void stream_end(struct watch *watch) {
+    struct linux_stream *stream = stream_watched(watch);
 
-    *ret_sent_bytes = 0;
-    if (socket->is_joining) {
-        return 0;
+    if (watch->fd >= 0) {
+        close(watch->fd);
     }
-    for (uint32_t i = 0; i < part_count; i++) {
-        vectors[i] = (struct iovec){(void *)parts[i].data, parts[i].size};
+    if (stream->state == CONNECTING) {
+        /* It cannot fail for a loop that has had a watch. */
+        int r = watch_start(watch, watch->loop);
+
+        assert(r == 0);
+        attempt_start(stream);
+    } else if (!stream->lookup_out) {
+        stream_free(stream);
     }
-    do {
-        sent = sendmsg(socket->fd, &message, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent < 0 && errno != EAGAIN) {
-        return -ERR_CLOSED;
-    }
-    *ret_sent_bytes = sent > 0 ? (size_t)sent : 0;
-    return 0;
 }
 
-static int linux_receive(struct env_stream *stream, const struct buffer *parts, uint32_t part_count,
-                         size_t *ret_received_bytes) {
-    struct socket *socket = (struct socket *)(void *)stream;
-    struct iovec vectors[ENV_STREAM_PARTS_MAX];
-    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = part_count};
-    ssize_t got;
-
-    for (uint32_t i = 0; i < part_count; i++) {
-        vectors[i] = (struct iovec){parts[i].data, parts[i].capacity};
-    }
-    do {
-        got = recvmsg(socket->fd, &message, 0);
-    } while (got < 0 && errno == EINTR);
-    if (got > 0) {
-        *ret_received_bytes = (size_t)got;
-        return 0;
-    }
-    if (got < 0 && errno == EAGAIN) {
+/* Whether send and receive may ask the kernel. */
+static int stream_check(const struct linux_stream *stream) {
+    assert(stream->state != CLOSED);
+    if (stream->state == LOOKING_UP || stream->state == CONNECTING) {
         return -ERR_BUSY;
     }
-    /* Told behind the last byte: the event of the end may have come while bytes were left. */
-    stream->reason = -ERR_CLOSED;
-    linux_stream_ops.again(stream);
+    return stream->state == ENDED ? -ERR_CLOSED : 0;
+}
+
+static bool is_temporary(int errno_value) {
+    return errno_value == EAGAIN || errno_value == EINTR || errno_value == ENOBUFS ||
+           errno_value == ENOMEM;
+}
+
+static int linux_send(struct env_stream *base, const struct bytes *parts, size_t part_count,
+                      size_t *ret_sent) {
+    struct linux_stream *stream = stream_of(base);
+    struct iovec vectors[ENV_STREAM_PARTS_MAX];
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = part_count};
+    size_t total = 0;
+    ssize_t sent = 0;
+    int r = stream_check(stream);
+
+    if (r) {
+        return r;
+    }
+    assert(part_count <= ENV_STREAM_PARTS_MAX);
+    for (size_t i = 0; i < part_count; i++) {
+        vectors[i] = (struct iovec){(void *)(uintptr_t)parts[i].data, parts[i].size};
+        total += parts[i].size;
+    }
+    /* Until WRITABLE there is no room. */
+    if (total > 0 && !stream->writable_owed) {
+        sent = sendmsg(stream->watch.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    if (sent < 0 && !is_temporary(errno)) {
+        stream_break(stream, socket_error(errno));
+        return -ERR_CLOSED;
+    }
+    *ret_sent = sent > 0 ? (size_t)sent : 0;
+    if (*ret_sent < total && !stream->writable_owed) {
+        stream->writable_owed = true;
+        watch_want(&stream->watch, WATCH_OUT, true);
+    }
+    return 0;
+}
+
+/* Hands the bytes that have come to the parts they lie in. */
+static void parts_grow(struct buffer *parts, size_t part_count, size_t received) {
+    for (size_t i = 0; i < part_count && received > 0; i++) {
+        size_t size = MIN(received, parts[i].capacity - parts[i].size);
+
+        parts[i].size += size;
+        received -= size;
+    }
+}
+
+static void stream_drained(struct linux_stream *stream) {
+    stream->readable = false;
+    stream->readable_told = false;
+}
+
+static int receive_failed(struct linux_stream *stream, ssize_t received) {
+    if (received == 0) {
+        stream_break(stream, 0);
+        return -ERR_CLOSED;
+    }
+    if (is_temporary(errno)) {
+        stream_drained(stream);
+        return -ERR_BUSY;
+    }
+    stream_break(stream, socket_error(errno));
     return -ERR_CLOSED;
 }
 
-static void linux_again(struct env_stream *stream) {
-    struct socket *socket = (struct socket *)(void *)stream;
+static int linux_receive(struct env_stream *base, struct buffer *parts, size_t part_count,
+                         size_t *ret_received) {
+    struct linux_stream *stream = stream_of(base);
+    struct iovec vectors[ENV_STREAM_PARTS_MAX];
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = part_count};
+    size_t room = 0;
+    int r = stream_check(stream);
 
-    if (!socket->in_again) {
-        socket->in_again = true;
-        socket->next_again = socket->loop->again;
-        socket->loop->again = socket;
+    if (r || !stream->readable) {
+        return r ? r : -ERR_BUSY;
+    }
+    assert(part_count <= ENV_STREAM_PARTS_MAX);
+    for (size_t i = 0; i < part_count; i++) {
+        size_t size = parts[i].capacity - parts[i].size;
+
+        vectors[i] = (struct iovec){parts[i].data + parts[i].size, size};
+        room += size;
+    }
+    assert(room > 0);
+    ssize_t received = recvmsg(stream->watch.fd, &message, MSG_DONTWAIT);
+    if (received <= 0) {
+        return receive_failed(stream, received);
+    }
+    parts_grow(parts, part_count, (size_t)received);
+    if ((size_t)received < room && !stream->end_seen) {
+        stream_drained(stream);
+    }
+    *ret_received = (size_t)received;
+    return 0;
+}
+
+static void linux_again(struct env_stream *base) {
+    struct linux_stream *stream = stream_of(base);
+
+    assert(stream->state != CLOSED);
+    if (stream->state == OPEN) {
+        stream->readable_told = false;
+        watch_nudge(&stream->watch);
     }
 }
 
-static void linux_peer(const struct env_stream *stream, struct env_stream_peer *ret_peer) {
-    const struct socket *socket = (const struct socket *)(const void *)stream;
-    struct sockaddr_storage name;
-    socklen_t size = sizeof name;
-    struct ucred who;
-    socklen_t who_size = sizeof who;
-    char host[46], port[8];
+static void linux_close(struct env_stream *base) {
+    if (base) {
+        struct linux_stream *stream = stream_of(base);
+        bool released = stream->watch.released;
 
-    *ret_peer = (struct env_stream_peer){.address = "?"};
-    if (getpeername(socket->fd, (struct sockaddr *)&name, &size) < 0) {
-        return;
-    }
-    if (name.ss_family == AF_UNIX) {
-        if (getsockopt(socket->fd, SOL_SOCKET, SO_PEERCRED, &who, &who_size) == 0) {
-            ret_peer->is_local = true;
-            ret_peer->uid = who.uid;
-            ret_peer->pid = (uint32_t)who.pid;
-            snprintf(ret_peer->address, sizeof ret_peer->address, "process %u", ret_peer->pid);
+        assert(stream->state != CLOSED);
+        stream->state = CLOSED;
+        if (!released) {
+            watch_release(&stream->watch);
         }
-    } else if (getnameinfo((struct sockaddr *)&name, size, host, sizeof host, port, sizeof port,
-                           NI_NUMERICHOST | NI_NUMERICSERV) == 0) {
-        snprintf(ret_peer->address, sizeof ret_peer->address,
-                 name.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
     }
+}
+
+static void linux_reset(struct env_stream *base) {
+    if (base) {
+        struct linger none = {.l_onoff = 1};
+        int fd = stream_of(base)->watch.fd;
+
+        if (fd >= 0) {
+            (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+        }
+        linux_close(base);
+    }
+}
+
+static int linux_peer(struct env_stream *base, struct env_stream_peer *ret_peer) {
+    struct linux_stream *stream = stream_of(base);
+    struct ucred credentials;
+    socklen_t size = sizeof credentials;
+
+    if (!stream->is_path || stream->watch.fd < 0) {
+        return -ERR_NOT_SUPPORTED;
+    }
+    if (getsockopt(stream->watch.fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+        return socket_error(errno);
+    }
+    *ret_peer = (struct env_stream_peer){
+        .pid = (uint32_t)credentials.pid, .uid = credentials.uid, .gid = credentials.gid};
+    return 0;
+}
+
+static void linux_peer_address(struct env_stream *base, struct address *ret_address) {
+    *ret_address = stream_of(base)->peer;
 }
 
 const struct env_stream_ops linux_stream_ops = {
     .listen = linux_listen,
+    .listener_address = linux_listener_address,
     .listener_close = linux_listener_close,
     .connect = linux_connect,
     .send = linux_send,
     .receive = linux_receive,
     .again = linux_again,
-    .close = linux_stream_close,
+    .close = linux_close,
+    .reset = linux_reset,
     .peer = linux_peer,
+    .peer_address = linux_peer_address,
 };
-
-/* What joining has come to: 0, or why it failed. */
-static int joining_end(struct socket *socket) {
-    int error = 0;
-    socklen_t size = sizeof error;
-
-    socket->is_joining = false;
-    if (getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0) {
-        error = errno;
-    }
-    return error ? connect_error(error) : 0;
-}
-
-static void socket_tell(struct socket *socket, uint32_t happened) {
-    struct env_stream *stream = &socket->stream;
-    unsigned events = happened & EPOLLOUT ? ENV_STREAM_WRITABLE : 0;
-
-    if (socket->is_joining) {
-        if (!(happened & (EPOLLOUT | EPOLLERR | EPOLLHUP))) {
-            return;
-        }
-        stream->reason = joining_end(socket);
-        events |= ENV_STREAM_OPEN;
-    } else if (happened & (EPOLLERR | EPOLLHUP)) {
-        stream->reason = -ERR_CLOSED;
-    }
-    if (stream->reason < 0) {
-        events = ENV_STREAM_ENDED;
-    } else if (happened & (EPOLLIN | EPOLLRDHUP)) {
-        events |= ENV_STREAM_READABLE;
-        stream->arrived_ns = env_now_ns(&socket->loop->env->env);
-    }
-    if (events && stream->event) {
-        stream->event(stream->context, events);
-    }
-}
-
-static void closed_free(struct env_loop *loop) {
-    struct socket *socket = TAKE_PTR(loop->closed);
-
-    while (socket) {
-        struct socket *next = socket->next_closed;
-
-        socket_free(socket);
-        socket = next;
-    }
-}
-
-static unsigned again_tell(struct env_loop *loop) {
-    struct socket *socket = TAKE_PTR(loop->again);
-    unsigned told = 0;
-
-    while (socket) {
-        struct socket *next = socket->next_again;
-
-        socket->in_again = false;
-        if (!socket->is_closed) {
-            socket_tell(socket, EPOLLIN);
-            told++;
-        }
-        socket = next;
-    }
-    return told;
-}
-
-static unsigned events_tell(struct env_loop *loop) {
-    struct epoll_event events[EVENTS_MAX];
-    int count = epoll_wait(loop->streams_fd, events, EVENTS_MAX, 0);
-
-    loop->streams_ready = count == EVENTS_MAX;
-    for (int i = 0; i < count; i++) {
-        struct socket *socket = events[i].data.ptr;
-
-        if (socket->is_closed) {
-            continue;
-        }
-        if (socket->is_listener) {
-            listener_accept(socket);
-        } else {
-            socket_tell(socket, events[i].events);
-        }
-    }
-    return count > 0 ? (unsigned)count : 0;
-}
-
-unsigned streams_poll(struct env_loop *loop) {
-    unsigned told;
-
-    if (loop->streams_armed && !loop->streams_ready && !loop->again) {
-        return 0;
-    }
-    loop->streams_told = true;
-    told = again_tell(loop);
-    if (!loop->streams_armed || loop->streams_ready) {
-        told += events_tell(loop);
-    }
-    loop->streams_told = false;
-    closed_free(loop);
-    return told;
-}
-
-void streams_leave(struct env_loop *loop) {
-    while (loop->sockets) {
-        socket_close(loop->sockets);
-    }
-    loop->again = NULL;
-    closed_free(loop);
-}

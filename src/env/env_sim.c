@@ -390,12 +390,15 @@ struct env_sim *env_sim_new(struct sim_process *process, struct env_sim *older) 
     struct env_sim *env = sim_allocate(sizeof *env);
 
     env->env.ops = &sim_ops;
+    env->env.streams = &sim_stream_ops;
     env->older = older;
     env->process = process;
     list_init(&env->files);
     list_init(&env->regions);
     list_init(&env->flights);
     list_init(&env->tickings);
+    list_init(&env->streams);
+    list_init(&env->listeners);
     return env;
 }
 
@@ -417,7 +420,7 @@ static void flight_cut(struct flight *flight) {
     sim_file_put(flight->file);
 }
 
-void env_sim_kill(struct env_sim *env) {
+void env_sim_kill(struct env_sim *env, bool power) {
     struct list_node *node;
 
     /* The events of these free them when their time comes. */
@@ -432,6 +435,7 @@ void env_sim_kill(struct env_sim *env) {
         file->file = NULL;
     }
     sim_regions_kill(env);
+    sim_streams_kill(env, power);
     env->dead = true;
 }
 
@@ -447,6 +451,7 @@ void env_sim_free(struct env_sim *env) {
         while ((node = list_first(&env->regions)) != NULL) {
             sim_env_shared_close(CONTAINER_OF(node, struct env_shared, node));
         }
+        sim_streams_close(env);
         free(env);
         env = older;
     }

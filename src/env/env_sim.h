@@ -61,6 +61,11 @@ void sim_power(struct sim_process *process);
 /* Starts a process that is down, on its disk; answers its new env. Faults stay as they are. */
 struct env *sim_restart(struct sim_process *process);
 
+/* From now on nothing happens in the process, as after SIGSTOP; when it goes on, what was to happen
+ * does, in its order and at once. What its disks and others do goes on. */
+void sim_stop(struct sim_process *process);
+void sim_continue(struct sim_process *process);
+
 /* After operation_count more counted operations; UINT64_MAX takes the countdown back. */
 void sim_crash_after(struct sim_process *process, uint64_t operation_count);
 /* The first process whose countdown has ended and that was not killed yet, or NULL. */

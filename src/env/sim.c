@@ -25,6 +25,10 @@ struct sim {
     struct scheduled *heap;
     size_t heap_count;
     size_t heap_capacity;
+    struct scheduled *held; /* of stopped processes, in order */
+    size_t held_count;
+    size_t held_capacity;
+    struct sim_streams *streams;
     uint64_t scheduled_count;
     uint64_t trace_hash;
     FILE *trace_file;
@@ -47,6 +51,7 @@ struct sim *sim_new(uint64_t seed) {
 
     sim->now_ns = NS_PER_S;
     prng_init(&sim->prng, seed);
+    sim->streams = sim_streams_new(sim);
     return sim;
 }
 
@@ -63,12 +68,17 @@ void sim_free(struct sim *sim) {
     for (size_t i = 0; i < sim->heap_count; i++) {
         event_drop(&sim->heap[i]);
     }
+    for (size_t i = 0; i < sim->held_count; i++) {
+        event_drop(&sim->held[i]);
+    }
     while (sim->processes) {
         struct sim_process *process = sim->processes;
 
         sim->processes = process->next;
         sim_process_free(process);
     }
+    sim_streams_free(sim->streams);
+    free(sim->held);
     free(sim->heap);
     free(sim);
 }
@@ -112,18 +122,22 @@ static bool comes_before(const struct scheduled *a, const struct scheduled *b) {
     return a->tie != b->tie ? a->tie < b->tie : a->number < b->number;
 }
 
-static void heap_push(struct sim *sim, const struct scheduled *scheduled) {
-    if (sim->heap_count == sim->heap_capacity) {
-        size_t capacity = sim->heap_capacity ? 2 * sim->heap_capacity : 256;
-        struct scheduled *heap = sim_allocate(capacity * sizeof *heap);
-
-        if (sim->heap) {
-            memcpy(heap, sim->heap, sim->heap_count * sizeof *heap);
-            free(sim->heap);
-        }
-        sim->heap = heap;
-        sim->heap_capacity = capacity;
+/* Makes room for one more. */
+static struct scheduled *room_make(struct scheduled *old, size_t count, size_t *capacity) {
+    if (count < *capacity) {
+        return old;
     }
+    *capacity = *capacity ? 2 * *capacity : 256;
+    struct scheduled *grown = sim_allocate(*capacity * sizeof *grown);
+    if (old) {
+        memcpy(grown, old, count * sizeof *grown);
+        free(old);
+    }
+    return grown;
+}
+
+static void heap_push(struct sim *sim, const struct scheduled *scheduled) {
+    sim->heap = room_make(sim->heap, sim->heap_count, &sim->heap_capacity);
     size_t at = sim->heap_count++;
     while (at > 0 && comes_before(scheduled, &sim->heap[(at - 1) / 2])) {
         sim->heap[at] = sim->heap[(at - 1) / 2];
@@ -193,6 +207,35 @@ static void event_run(struct sim *sim, const struct sim_event *event) {
     sim->running = NULL;
 }
 
+static void event_hold(struct sim *sim, const struct scheduled *scheduled) {
+    sim->held = room_make(sim->held, sim->held_count, &sim->held_capacity);
+    sim->held[sim->held_count++] = *scheduled;
+}
+
+/* Equal times and ties, so that their numbers keep the order in which they were held. */
+void sim_release(struct sim_process *process) {
+    struct sim *sim = process->sim;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < sim->held_count; i++) {
+        struct scheduled scheduled = sim->held[i];
+
+        if (scheduled.event.process == process) {
+            scheduled.at_ns = sim->now_ns;
+            scheduled.tie = 0;
+            scheduled.number = sim->scheduled_count++;
+            heap_push(sim, &scheduled);
+        } else {
+            sim->held[kept++] = scheduled;
+        }
+    }
+    sim->held_count = kept;
+}
+
+struct sim_streams *sim_streams_of(const struct sim *sim) {
+    return sim->streams;
+}
+
 bool sim_step(struct sim *sim) {
     assert(!sim->running);
     if (sim->heap_count == 0) {
@@ -203,6 +246,10 @@ bool sim_step(struct sim *sim) {
     if (!is_alive(&scheduled)) {
         sim_count(sim, "events dropped", 1);
         event_drop(&scheduled);
+        return true;
+    }
+    if (scheduled.event.process && scheduled.event.process->stopped) {
+        event_hold(sim, &scheduled);
         return true;
     }
     sim->running = scheduled.event.process;

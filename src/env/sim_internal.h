@@ -23,6 +23,11 @@ struct sim_process {
     uint64_t incarnation;
     bool up;
     bool crashed;
+    bool dark;    /* its machine has no power */
+    bool stopped; /* sim_stop */
+    uint32_t stream_limit;
+    uint32_t uid;
+    uint32_t gid;
     uint64_t countdown;
     uint64_t operation_count;
     struct sim_faults faults;
@@ -50,6 +55,9 @@ struct env_sim {
     struct list regions;
     struct list flights;
     struct list tickings;
+    struct list streams;   /* that were not closed */
+    struct list listeners; /* likewise */
+    bool streams_full_told;
     uint64_t write_lane_free_ns;
     uint64_t write_lane_done_ns;
 };
@@ -58,6 +66,22 @@ struct env_sim {
 void sim_process_add(struct sim *sim, struct sim_process *process);
 /* Whether an event of a process is being run. */
 bool sim_is_in_event(const struct sim *sim);
+
+struct sim_streams *sim_streams_of(const struct sim *sim);
+/* Lets go what a stopped process was to do: it happens now, in its order. */
+void sim_release(struct sim_process *process);
+
+/* sim_link.c */
+struct sim_streams *sim_streams_new(struct sim *sim);
+void sim_streams_free(struct sim_streams *streams);
+/* What others have under way to it meets its new incarnation. */
+void sim_streams_restarted(struct sim_process *process);
+
+/* sim_stream.c */
+extern const struct env_stream_ops sim_stream_ops;
+void sim_streams_kill(struct env_sim *env, bool power);
+/* Frees what was not closed. */
+void sim_streams_close(struct env_sim *env);
 
 /* sim_process.c */
 void sim_process_free(struct sim_process *process);
@@ -71,7 +95,7 @@ void sim_region_free(struct sim_region *region);
 struct env_sim *env_sim_new(struct sim_process *process, struct env_sim *older);
 struct env *env_sim_base(struct env_sim *env);
 /* Ends an incarnation: some of its writes in flight reach the disk, nothing else does. */
-void env_sim_kill(struct env_sim *env);
+void env_sim_kill(struct env_sim *env, bool power);
 /* Frees this and all older incarnations; what they had scheduled was dropped. */
 void env_sim_free(struct env_sim *env);
 

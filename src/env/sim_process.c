@@ -29,6 +29,7 @@ struct sim_process *sim_process_new(struct sim *sim, const char *name) {
     process->name = sim_allocate(size);
     memcpy(process->name, name, size);
     process->faults = faults_none;
+    process->stream_limit = UINT32_MAX;
     process->disk = sim_disk_new(sim, &process->faults);
     boot_id_draw(process);
     sim_process_add(sim, process);
@@ -83,9 +84,10 @@ bool sim_process_is_up(const struct sim_process *process) {
     return process->up;
 }
 
-static void process_end(struct sim_process *process) {
+static void process_end(struct sim_process *process, bool power) {
     assert(process->up && !sim_is_in_event(process->sim));
-    env_sim_kill(process->env);
+    sim_continue(process);
+    env_sim_kill(process->env, power);
     process->up = false;
     process->crashed = false;
     process->countdown = UINT64_MAX;
@@ -95,14 +97,15 @@ static void process_end(struct sim_process *process) {
 void sim_kill(struct sim_process *process) {
     sim_trace(process->sim, "kill", process->index, 0);
     sim_count(process->sim, "kills", 1);
-    process_end(process);
+    process_end(process, false);
 }
 
 void sim_power(struct sim_process *process) {
     sim_trace(process->sim, "power", process->index, 0);
     sim_count(process->sim, "power failures", 1);
+    process->dark = true;
     if (process->up) {
-        process_end(process);
+        process_end(process, true);
     }
     regions_free(process);
     sim_disk_power(process->disk);
@@ -114,9 +117,27 @@ struct env *sim_restart(struct sim_process *process) {
     sim_trace(process->sim, "start", process->index, 0);
     process->incarnation++;
     process->up = true;
+    process->dark = false;
     process->countdown = UINT64_MAX;
     process->env = env_sim_new(process, process->env);
+    sim_streams_restarted(process);
     return env_sim_base(process->env);
+}
+
+void sim_stop(struct sim_process *process) {
+    if (process->up && !process->stopped) {
+        sim_trace(process->sim, "stop", process->index, 0);
+        sim_count(process->sim, "stops", 1);
+        process->stopped = true;
+    }
+}
+
+void sim_continue(struct sim_process *process) {
+    if (process->stopped) {
+        sim_trace(process->sim, "continue", process->index, 0);
+        process->stopped = false;
+        sim_release(process);
+    }
 }
 
 void sim_crash_after(struct sim_process *process, uint64_t operation_count) {

@@ -12,8 +12,17 @@ static int admit(void *context, struct env_stream *stream) {
     struct env_stream_peer peer;
 
     (void)context;
-    env_stream_peer(stream, &peer);
-    return peer.is_local && (peer.uid == 0 || peer.uid == process_own_user()) ? 0 : -ERR_ACCESS;
+    return stream->env->streams->peer(stream, &peer) == 0 &&
+                   (peer.uid == 0 || peer.uid == process_own_user())
+               ? 0
+               : -ERR_ACCESS;
+}
+
+/* A Unix address holds 107 bytes, a directory's path more: the descriptor stands for it. */
+void local_gate_address(struct env *env, struct address *ret_address) {
+    *ret_address = (struct address){.kind = ADDRESS_UNIX};
+    snprintf(ret_address->name, sizeof ret_address->name, "/proc/self/fd/%d/" LOCAL_GATE_NAME,
+             env_linux_root(env));
 }
 
 int local_gate_begin(struct local_gate *local, const struct gate_options *options) {
@@ -21,9 +30,6 @@ int local_gate_begin(struct local_gate *local, const struct gate_options *option
 
     local->options = *options;
     local->options.admit = admit;
-    /* A Unix address holds 107 bytes, a directory's path more: the descriptor stands for it. */
-    snprintf(local->address, sizeof local->address, "unix:/proc/self/fd/%d/" LOCAL_GATE_NAME,
-             env_linux_root(env));
     local->waiting = (struct waiting){.loop = env_thread_loop(env)};
     atomic_store(&local->stage, GATE_OPENING);
     return waiting_end(&local->waiting, env);
@@ -42,11 +48,13 @@ void local_gate_end(struct local_gate *local) {
 
 static int gate_open(struct local_gate *local) {
     struct gate_options options = local->options;
+    struct address address;
     int r;
 
     options.waker = (struct lane_waker){.wake = gate_wake, .context = env_thread_loop(options.env)};
     r = gate_new(&options, &local->gate);
-    return r < 0 ? r : gate_listen(local->gate, local->address);
+    local_gate_address(options.env, &address);
+    return r < 0 ? r : gate_listen(local->gate, &address);
 }
 
 bool local_gate_turn(struct local_gate *local) {

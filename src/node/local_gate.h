@@ -20,9 +20,10 @@ struct local_gate {
     struct gate *gate; /* the service thread's */
     atomic_uint stage; /* enum local_gate_stage */
     struct waiting waiting;
-    char address[64];
 };
 
+/* Where clients of the cluster whose directory env's root is find it, in any process. */
+void local_gate_address(struct env *env, struct address *ret_address);
 /* Listens: nobody else must have begun to stop. env's root is the directory. */
 MUST_CHECK int local_gate_begin(struct local_gate *local, const struct gate_options *options);
 /* Takes no more requests and waits for those at work; what has begun ends by its deadline at the

@@ -113,8 +113,8 @@ static void say(void *context, const char *line) {
 }
 
 static int open_lanes(struct remote_client *client, const char *directory) {
-    char name[LANE_ADDRESS_BYTES];
-    char address[64];
+    char name[LANE_NAME_BYTES];
+    struct address address;
     uint32_t peer;
     struct lanes_options options = {.env = client->env, .log = say, .context = client};
     struct rpc_options rpc = {.transport = &lanes_ops,
@@ -129,10 +129,9 @@ static int open_lanes(struct remote_client *client, const char *directory) {
     if (r < 0) {
         return r;
     }
-    snprintf(address, sizeof address, "unix:/proc/self/fd/%d/" LOCAL_GATE_NAME,
-             env_linux_root(client->env));
+    local_gate_address(client->env, &address);
     snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, directory);
-    r = lanes_peer_add(client->lanes, address, name, &peer);
+    r = lanes_peer_add(client->lanes, &address, name, &peer);
     lanes_set_default(client->lanes, peer);
     rpc.transport_context = client->lanes;
     return r < 0 ? r : rpc_new(&rpc, &client->rpc);

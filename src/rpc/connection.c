@@ -78,7 +78,7 @@ static void connection_shut(struct connection *connection, bool reset) {
         return;
     }
     connection->is_open = false;
-    env_stream_close(TAKE_PTR(connection->stream), reset);
+    (reset ? env_stream_reset : env_stream_close)(TAKE_PTR(connection->stream));
     if (connection->has_message && connection->message.bulk.data) {
         connection->options.hooks->bulk_put(connection->options.context,
                                             (void *)connection->message.bulk.data);
@@ -264,7 +264,7 @@ static bool message_tell(struct connection *connection) {
 
     message.head = (struct bytes){message_at(connection) + CONNECTION_PREFIX_BYTES,
                                   connection->message.head.size};
-    message.arrived_ns = connection->stream->arrived_ns;
+    message.arrived_ns = connection->stream->readable_ns;
     connection->has_message = false;
     hook_enter(connection);
     connection->options.hooks->message(connection->options.context, &message);
@@ -445,18 +445,20 @@ void connection_set_reading(struct connection *connection, bool on) {
 
 /* The stream. */
 
-static void stream_event(void *context, unsigned events) {
-    struct connection *connection = context;
+static void stream_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    struct connection *connection = stream->context;
 
     hook_enter(connection);
-    if (events & (ENV_STREAM_OPEN | ENV_STREAM_WRITABLE)) {
+    switch (event) {
+    case ENV_STREAM_OPEN:
+    case ENV_STREAM_WRITABLE:
         connection_flush(connection);
-    }
-    if (connection->is_open && events & ENV_STREAM_READABLE) {
+        break;
+    case ENV_STREAM_READABLE:
         receive_all(connection);
-    }
-    if (connection->is_open && events & ENV_STREAM_ENDED) {
-        connection_end(connection, connection->stream->reason);
+        break;
+    case ENV_STREAM_ENDED:
+        connection_end(connection, reason ? reason : -ERR_CLOSED);
     }
     (void)hook_leave(connection);
 }
@@ -469,27 +471,58 @@ static int connection_take_memory(struct connection *connection) {
     return connection->in && connection->heads && connection->pieces ? 0 : -ERR_NO_MEMORY;
 }
 
-int connection_new(const struct connection_options *options, struct env_stream *stream,
-                   struct connection **ret_connection) {
-    struct connection *connection = calloc(1, sizeof *connection);
-    int r = -ERR_NO_MEMORY;
+static int connection_new(const struct connection_options *options,
+                          struct connection **ret_connection) {
+    struct connection *connection;
+    int r;
 
-    if (connection) {
-        connection->options = *options;
-        connection->stream = stream;
-        connection->is_open = connection->is_reading = true;
-        r = options->out_bytes < 2 * CONNECTION_HEAD_BYTES_MAX || options->out_messages == 0
-                ? -ERR_INVALID
-                : connection_take_memory(connection);
+    if (options->out_bytes < 2 * CONNECTION_HEAD_BYTES_MAX || options->out_messages == 0) {
+        return -ERR_INVALID;
     }
+    connection = calloc(1, sizeof *connection);
+    if (!connection) {
+        return -ERR_NO_MEMORY;
+    }
+    connection->options = *options;
+    connection->is_open = connection->is_reading = true;
+    r = connection_take_memory(connection);
     if (r < 0) {
-        env_stream_close(stream, false);
-        if (connection) {
-            connection_destroy(connection);
-        }
+        connection_destroy(connection);
         return r;
     }
-    env_stream_set_handler(stream, stream_event, connection);
+    *ret_connection = connection;
+    return 0;
+}
+
+int connection_accept(const struct connection_options *options, struct env_stream *stream,
+                      struct connection **ret_connection) {
+    int r = connection_new(options, ret_connection);
+
+    if (r < 0) {
+        env_stream_close(stream);
+        return r;
+    }
+    (*ret_connection)->stream = stream;
+    stream->event = stream_event;
+    stream->context = *ret_connection;
+    return 0;
+}
+
+int connection_dial(const struct connection_options *options, const struct address *address,
+                    uint64_t deadline_ns, struct connection **ret_connection) {
+    struct connection *connection;
+    struct env_connect_options connect = {.deadline_ns = deadline_ns, .event = stream_event};
+    int r = connection_new(options, &connection);
+
+    if (r < 0) {
+        return r;
+    }
+    connect.context = connection;
+    r = options->env->streams->connect(options->env, address, &connect, &connection->stream);
+    if (r < 0) {
+        connection_destroy(connection);
+        return r;
+    }
     *ret_connection = connection;
     return 0;
 }

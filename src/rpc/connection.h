@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/types.h"
 
+struct address;
 struct connection;
 struct env;
 struct env_stream;
@@ -63,9 +64,14 @@ struct connection_options {
     void *context;
 };
 
-/* Takes the stream over also on failure: -ERR_NO_MEMORY, -ERR_INVALID. */
-MUST_CHECK int connection_new(const struct connection_options *options, struct env_stream *stream,
-                              struct connection **ret_connection);
+/* Of a stream that was accepted, which is taken over also on failure: -ERR_NO_MEMORY, -ERR_INVALID.
+ */
+MUST_CHECK int connection_accept(const struct connection_options *options,
+                                 struct env_stream *stream, struct connection **ret_connection);
+/* Messages may be committed at once; they leave when it stands. The errors of connect too. */
+MUST_CHECK int connection_dial(const struct connection_options *options,
+                               const struct address *address, uint64_t deadline_ns,
+                               struct connection **ret_connection);
 /* Closes at once; `reset` as env_stream_reset. sent is called for nothing more. May be called from
  * inside hooks. Takes NULL. */
 void connection_free(struct connection *connection, bool reset);

@@ -538,8 +538,8 @@ static bool gate_is_full(struct gate *gate) {
     return true;
 }
 
-static void stream_accepted(void *context, struct env_stream *stream) {
-    struct gate *gate = context;
+static void stream_accepted(struct env_listener *listener, struct env_stream *stream) {
+    struct gate *gate = listener->context;
     struct gate_connection *client = NULL;
     const struct connection_options options = {.env = gate->options.env,
                                                .out_bytes = OUT_BYTES,
@@ -554,14 +554,15 @@ static void stream_accepted(void *context, struct env_stream *stream) {
     }
     if (!client) {
         gate->refused_count++;
-        env_stream_close(stream, true);
+        env_stream_reset(stream);
         return;
     }
     own.context = client;
     client->gate = gate;
     client->since_ns = gate_now(gate);
     list_init(&client->sending);
-    if (connection_new(&own, stream, &client->connection) < 0) {
+    stream->drops_unread = true; /* Who has left has given up what it asked. */
+    if (connection_accept(&own, stream, &client->connection) < 0) {
         free(client);
         return;
     }
@@ -569,14 +570,21 @@ static void stream_accepted(void *context, struct env_stream *stream) {
     gate->connection_count++;
 }
 
-int gate_listen(struct gate *gate, const char *address) {
+static void streams_full(struct env_listener *listener) {
+    gate_say(listener->context,
+             "there are as many connections as this process may have; more wait until one ends");
+}
+
+int gate_listen(struct gate *gate, const struct address *address) {
+    const struct env_listen_options options = {
+        .accepted = stream_accepted, .full = streams_full, .context = gate};
+    struct env *env = gate->options.env;
     int r;
 
     if (gate->listener_count == GATE_LISTENERS_MAX) {
         return -ERR_TOO_MANY_OPEN;
     }
-    r = env_stream_listen(gate->options.env, address, stream_accepted, gate,
-                          &gate->listeners[gate->listener_count]);
+    r = env->streams->listen(env, address, &options, &gate->listeners[gate->listener_count]);
     gate->listener_count += r == 0;
     return r;
 }
@@ -585,7 +593,7 @@ void gate_close(struct gate *gate) {
     struct list_node *node;
 
     while (gate->listener_count > 0) {
-        env_listener_close(gate->options.env, gate->listeners[--gate->listener_count]);
+        gate->options.env->streams->listener_close(gate->listeners[--gate->listener_count]);
     }
     for (node = gate->connections.head.next; node != &gate->connections.head; node = node->next) {
         connection_set_reading(CONTAINER_OF(node, struct gate_connection, node)->connection, false);

@@ -47,7 +47,7 @@ struct gate_options {
 MUST_CHECK int gate_new(const struct gate_options *options, struct gate **ret_gate);
 /* The errors of env_stream_listen. At most GATE_LISTENERS_MAX addresses. */
 enum { GATE_LISTENERS_MAX = 8 };
-MUST_CHECK int gate_listen(struct gate *gate, const char *address);
+MUST_CHECK int gate_listen(struct gate *gate, const struct address *address);
 /* Takes no more connections and no more requests; answers still leave. */
 void gate_close(struct gate *gate);
 /* True when no request is at work any more. */

@@ -1,7 +1,6 @@
 /* One lane's life; the picture and the rules are in lane.h. */
 #include "base/endian.h"
 #include "env/env.h"
-#include "env/env_stream.h"
 #include "rpc/frame.h"
 #include "rpc/lane_internal.h"
 #include <assert.h>
@@ -17,7 +16,7 @@ static uint64_t lane_now(const struct lane *lane) {
 
 static void lane_say(const struct lane *lane, const char *what, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
-    char line[2 * LANE_ADDRESS_BYTES];
+    char line[2 * LANE_NAME_BYTES];
 
     if (options->log) {
         snprintf(line, sizeof line, "%s %s%s%s", lane->peer->name, what, reason < 0 ? ": " : "",
@@ -315,14 +314,12 @@ static void lane_join(struct lane *lane) {
                                                   .out_messages = OUT_MESSAGES,
                                                   .hooks = &lane_hooks,
                                                   .context = lane};
-    struct env_stream *stream;
-    int r = env_stream_connect(options->env, lane->peer->address, &stream);
+    uint64_t now_ns = lane_now(lane);
+    int r = connection_dial(&connection, &lane->peer->address, now_ns + options->connect_ns,
+                            &lane->connection);
 
-    if (r == 0) {
-        r = connection_new(&connection, stream, &lane->connection);
-    }
     lane->number++;
-    lane->heard_ns = lane_now(lane);
+    lane->heard_ns = now_ns;
     lane->pinged = false;
     if (r < 0) {
         lane_rest(lane, r);

@@ -23,13 +23,14 @@
  * Thread: a lane_thread is used by the thread that it is bound to; tick, route and peers by any one
  * thread at a time beside them. Memory: a connection's, while it is open. */
 #pragma once
+#include "base/address.h"
 #include "rpc/transport.h"
 
 struct env;
 struct lane_thread;
 struct lanes;
 
-enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_ADDRESS_BYTES = 256 };
+enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_NAME_BYTES = 256 };
 
 /* Who a process is, in HELLO and its answer. */
 struct lane_identity {
@@ -58,9 +59,9 @@ extern const struct transport_ops lanes_ops;
 MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes);
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
-/* A process that may be called, by its address (env_stream.h); name is what lines call it, cut to
- * LANE_ADDRESS_BYTES. -ERR_TOO_MANY_OPEN, -ERR_INVALID. */
-MUST_CHECK int lanes_peer_add(struct lanes *lanes, const char *address, const char *name,
+/* A process that may be called; name is what lines call it, cut to LANE_NAME_BYTES.
+ * -ERR_TOO_MANY_OPEN. */
+MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *address, const char *name,
                               uint32_t *ret_peer);
 /* Logs that are not named are asked for there. */
 void lanes_set_default(struct lanes *lanes, uint32_t peer);

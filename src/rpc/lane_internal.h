@@ -9,8 +9,8 @@
 enum lane_state { LANE_IDLE, LANE_JOINING, LANE_OPEN, LANE_RESTING };
 
 struct lane_peer {
-    char address[LANE_ADDRESS_BYTES];
-    char name[LANE_ADDRESS_BYTES];  /* for lines */
+    struct address address;
+    char name[LANE_NAME_BYTES];     /* for lines */
     atomic_bool said;               /* that it can't be reached; until it can */
     _Atomic uint64_t away_since_ns; /* 0: it answers */
 };

@@ -59,17 +59,15 @@ void lanes_free(struct lanes *lanes) {
     free(lanes);
 }
 
-int lanes_peer_add(struct lanes *lanes, const char *address, const char *name, uint32_t *ret_peer) {
+int lanes_peer_add(struct lanes *lanes, const struct address *address, const char *name,
+                   uint32_t *ret_peer) {
     uint32_t peer = atomic_load_explicit(&lanes->peer_count, memory_order_relaxed);
 
-    if (strlen(address) >= LANE_ADDRESS_BYTES) {
-        return -ERR_INVALID;
-    }
     if (peer == LANE_PEERS_MAX) {
         return -ERR_TOO_MANY_OPEN;
     }
-    memcpy(lanes->peers[peer].address, address, strlen(address) + 1);
-    snprintf(lanes->peers[peer].name, LANE_ADDRESS_BYTES, "%s", name);
+    lanes->peers[peer].address = *address;
+    snprintf(lanes->peers[peer].name, LANE_NAME_BYTES, "%s", name);
     *ret_peer = peer;
     atomic_store_explicit(&lanes->peer_count, peer + 1, memory_order_release);
     return 0;

@@ -19,7 +19,7 @@ static const struct log_id log_served = {7};
 
 static struct {
     char folder[32];
-    char address[64];
+    struct address address;
     struct env *env;
     struct worker worker;
     struct log_table *logs;
@@ -101,10 +101,11 @@ static int admit(void *context, struct env_stream *stream) {
     struct env_stream_peer peer;
 
     (void)context;
-    env_stream_peer(stream, &peer);
     it.admits++;
-    return peer.is_local && peer.uid == getuid() && peer.pid == (uint32_t)getpid() ? 0
-                                                                                   : -ERR_REFUSED;
+    return stream->env->streams->peer(stream, &peer) == 0 && peer.uid == getuid() &&
+                   peer.pid == (uint32_t)getpid()
+               ? 0
+               : -ERR_REFUSED;
 }
 
 static void gate_begin(uint8_t cluster) {
@@ -119,7 +120,7 @@ static void gate_begin(uint8_t cluster) {
 
     options.waker = (struct lane_waker){.wake = wake, .context = env_thread_loop(it.env)};
     assert_int_equal(gate_new(&options, &it.gate), 0);
-    assert_int_equal(gate_listen(it.gate, it.address), 0);
+    assert_int_equal(gate_listen(it.gate, &it.address), 0);
 }
 
 static void gate_end(void) {
@@ -138,7 +139,7 @@ static void lanes_begin(uint8_t cluster) {
     uint32_t peer;
 
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, it.address, "the daemon", &peer), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, &it.address, "the daemon", &peer), 0);
     lanes_set_default(it.lanes, peer);
     assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
     lane_thread_bind(it.thread);
@@ -158,7 +159,8 @@ static int set_up(void **state) {
     memset(&it, 0, sizeof it);
     snprintf(it.folder, sizeof it.folder, "/tmp/lane-XXXXXX");
     options.root = mkdtemp(it.folder);
-    snprintf(it.address, sizeof it.address, "unix:%s/socket", it.folder);
+    it.address.kind = ADDRESS_UNIX;
+    snprintf(it.address.name, sizeof it.address.name, "%s/socket", it.folder);
     if (env_linux_new(&options, &it.env) < 0 || env_thread_enter(it.env) < 0 ||
         log_table_new(LOGS_MAX, &it.logs) < 0 ||
         log_table_add(it.logs, log_served, &it.server) < 0) {
@@ -419,25 +421,33 @@ static void another_cluster_is_refused(void **state) {
 static struct env_stream *silent[64];
 static uint32_t silent_count;
 
-static void accept_silent(void *context, struct env_stream *stream) {
-    (void)context;
+static void silent_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    (void)stream;
+    (void)event;
+    (void)reason;
+}
+
+static void accept_silent(struct env_listener *listener, struct env_stream *stream) {
+    (void)listener;
+    stream->event = silent_event;
     silent[silent_count++ % ARRAY_SIZE(silent)] = stream;
 }
 
 static void a_process_that_is_silent_is_given_up(void **state) {
+    const struct env_listen_options options = {.accepted = accept_silent};
     struct env_listener *listener;
 
     (void)state;
     silent_count = 0;
-    assert_int_equal(env_stream_listen(it.env, it.address, accept_silent, NULL, &listener), 0);
+    assert_int_equal(it.env->streams->listen(it.env, &it.address, &options, &listener), 0);
     lanes_begin(9);
     ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 300 * NS_PER_MS;
     wait_done(1);
     assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
     assert_int_equal(silent_count, 1);
     lanes_end();
-    env_listener_close(it.env, listener);
-    env_stream_close(silent[0], false);
+    it.env->streams->listener_close(listener);
+    env_stream_close(silent[0]);
 }
 
 /* Who is told that his time is up asks anew, in the middle of telling the others. */
@@ -466,38 +476,59 @@ static void callers_may_ask_while_others_are_told(void **state) {
     }
 }
 
+/* Those that speak nonsense, by their number. */
+enum { STRANGERS = 48 };
+static uint32_t strangers_spoken;
+
+static void stranger_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    uint8_t junk[600];
+    uint32_t number = (uint32_t)(uintptr_t)stream->context;
+    uint32_t seed = number + 1;
+    struct bytes part = {junk, 1 + number * 12};
+    size_t sent;
+
+    (void)reason;
+    if (event != ENV_STREAM_OPEN) {
+        return;
+    }
+    for (size_t j = 0; j < sizeof junk; j++) {
+        seed = seed * 1664525 + 1013904223;
+        junk[j] = (uint8_t)(seed >> 24);
+    }
+    if (number % 3 == 0) {
+        memset(junk, 0, 12);
+        junk[0] = (uint8_t)(1 + number % 6); /* A kind, a small head, a wrong sum. */
+        junk[4] = (uint8_t)number;
+    }
+    assert_int_equal(env_stream_send(stream, &part, 1, &sent), 0);
+    strangers_spoken++;
+}
+
+static bool all_have_spoken(void *context) {
+    (void)context;
+    return strangers_spoken == STRANGERS;
+}
+
 /* Bytes of anyone's: whole, cut, or none at all. The others are served meanwhile. */
 static void any_bytes_may_come(void **state) {
-    enum { STREAMS = 48 };
-    struct env_stream *streams[STREAMS];
-    uint8_t junk[600];
-    uint32_t seed = 1;
+    struct env_stream *streams[STRANGERS];
 
     (void)state;
+    strangers_spoken = 0;
     gate_begin(9);
     lanes_begin(9);
-    for (uint32_t i = 0; i < STREAMS; i++) {
-        struct bytes part = {junk, 1 + i * 12};
-        size_t sent;
+    for (uint32_t i = 0; i < STRANGERS; i++) {
+        const struct env_connect_options options = {
+            .deadline_ns = UINT64_MAX, .event = stranger_event, .context = (void *)(uintptr_t)i};
 
-        for (size_t j = 0; j < sizeof junk; j++) {
-            seed = seed * 1664525 + 1013904223;
-            junk[j] = (uint8_t)(seed >> 24);
-        }
-        if (i % 3 == 0) {
-            memset(junk, 0, 12);
-            junk[0] = (uint8_t)(1 + i % 6); /* A kind, a small head, a wrong sum. */
-            junk[4] = (uint8_t)i;
-        }
-        assert_int_equal(env_stream_connect(it.env, it.address, &streams[i]), 0);
-        turn();
-        assert_int_equal(env_stream_send(streams[i], &part, 1, &sent), 0);
+        assert_int_equal(it.env->streams->connect(it.env, &it.address, &options, &streams[i]), 0);
     }
+    run_until(all_have_spoken, NULL);
     ask(0, OP_GETATTR, 0);
     wait_done(1);
     assert_int_equal(it.calls[0].result, 0);
-    for (uint32_t i = 0; i < STREAMS; i++) {
-        env_stream_close(streams[i], i % 2);
+    for (uint32_t i = 0; i < STRANGERS; i++) {
+        (i % 2 ? env_stream_reset : env_stream_close)(streams[i]);
     }
     ask(1, OP_GETATTR, 0);
     wait_done(2);

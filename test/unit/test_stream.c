@@ -1,301 +1,403 @@
-/* Streams of bytes between two ends on one thread, over Unix sockets and TCP, with io_uring and
- * without. Each waits for conditions; the limit is only for a test that fails. */
-#include "env/env_linux.h"
-#include "env/env_stream.h"
-#include "unit.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Streams over the sockets of this machine: the cases of all outsides, with io_uring and without,
+ * and what only the real one has. */
+#include "env_place.h"
+#include "stream_stage.h"
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-enum { TOTAL_BYTES = 3 << 20, PIECE_BYTES = 37 * 1024, TCP = 1, PLAIN = 2 };
-#define LIMIT_NS (20 * NS_PER_S)
+enum { QUIET_NS = 30000000, CALM_STREAM_LIMIT = 5 };
 
-struct end {
-    struct env_stream *stream;
-    unsigned events; /* all that were told */
-    unsigned ended_count;
-    int reason;
-    bool reads, closes;
-    uint64_t received, sent;
-    bool is_wrong;
+struct calm {
+    struct stage stage;
+    struct place *place;
+    char unix_path[128];
 };
 
-static struct {
-    char folder[32];
-    char address[64];
-    struct env *env;
+static bool calm_run(struct stage *stage, bool (*until)(void *context), void *context) {
+    uint64_t end_ns = env_now_ns(stage->server) + LONG_NS;
+
+    while (!until(context) && env_now_ns(stage->server) < end_ns) {
+        env_loop_wait(stage->server, -1, NS_PER_S);
+    }
+    return until(context);
+}
+
+static void calm_settle(struct stage *stage) {
+    while (env_loop_wait(stage->server, -1, QUIET_NS)) {
+    }
+}
+
+static int calm_set_up(void **state, struct env_linux_options options) {
+    struct calm *calm = calloc(1, sizeof *calm);
+
+    place_set_up((void **)&calm->place, options);
+    snprintf(calm->unix_path, sizeof calm->unix_path, "unix:%s/socket", calm->place->root);
+    calm->stage = (struct stage){.client = calm->place->env,
+                                 .server = calm->place->env,
+                                 .run = calm_run,
+                                 .settle = calm_settle,
+                                 .tcp = "127.0.0.1:0",
+                                 .host = "localhost",
+                                 .unix_path = calm->unix_path,
+                                 .outside = calm};
+    *state = &calm->stage;
+    return 0;
+}
+
+static int calm_tear_down(void **state) {
+    struct stage *stage = *state;
+    struct calm *calm = stage->outside;
+    int r = tear_down((void **)&calm->place);
+
+    free(calm);
+    return r;
+}
+
+static int ring_up(void **state) {
+    return calm_set_up(state, (struct env_linux_options){.spin_ns = 5 * NS_PER_US});
+}
+
+static int epoll_up(void **state) {
+    return calm_set_up(state, (struct env_linux_options){.refuse_uring = true});
+}
+
+static int ring_limited_up(void **state) {
+    return calm_set_up(state, (struct env_linux_options){.stream_limit = CALM_STREAM_LIMIT});
+}
+
+static int epoll_limited_up(void **state) {
+    return calm_set_up(
+        state, (struct env_linux_options){.stream_limit = CALM_STREAM_LIMIT, .refuse_uring = true});
+}
+
+static void unwanted(struct env_listener *listener, struct env_stream *stream) {
+    (void)listener;
+    env_stream_reset(stream);
+}
+
+/* A second env may not take what the first listens at. */
+static void test_in_use(void **state) {
+    struct stage *stage = *state;
+    struct host host = {0};
+    struct env *other;
     struct env_listener *listener;
-    struct end client, server;
-    unsigned accepted_count;
-} it;
+    const char *const texts[] = {stage->tcp, stage->unix_path};
 
-static uint8_t byte_at(uint64_t offset) {
-    return (uint8_t)(offset * 31 + offset / 1009);
-}
+    assert_int_equal(env_linux_new(&(struct env_linux_options){.root = "/"}, &other), 0);
+    assert_int_equal(env_thread_enter(other), 0);
+    for (int i = 0; i < 2; i++) {
+        struct env_listen_options options = {.accepted = unwanted};
 
-static void receive(struct end *end) {
-    uint8_t first[1000], second[5000];
-    const struct buffer parts[] = {{.data = first, .capacity = sizeof first},
-                                   {.data = second, .capacity = sizeof second}};
-    size_t got;
-
-    while (end->reads && env_stream_receive(end->stream, parts, 2, &got) == 0) {
-        for (size_t i = 0; i < got; i++) {
-            uint8_t byte = i < sizeof first ? first[i] : second[i - sizeof first];
-
-            end->is_wrong = end->is_wrong || byte != byte_at(end->received + i);
-        }
-        end->received += got;
+        host_open(&host, stage->server, texts[i]);
+        assert_int_equal(other->streams->listen(other, &host.address, &options, &listener),
+                         -ERR_IN_USE);
+        host_close(&host, stage->server);
+        calm_settle(stage);
     }
+    env_thread_leave(other);
+    env_linux_free(other);
 }
 
-static void told(void *context, unsigned events) {
-    struct end *end = context;
-
-    end->events |= events;
-    if (events & ENV_STREAM_READABLE) {
-        if (end->closes) {
-            env_stream_close(TAKE_PTR(end->stream), false);
-            return;
-        }
-        receive(end);
-    }
-    if (events & ENV_STREAM_ENDED) {
-        end->ended_count++;
-        end->reason = end->stream->reason;
-    }
-}
-
-static void accepted(void *context, struct env_stream *stream) {
-    (void)context;
-    it.accepted_count++;
-    it.server.stream = stream;
-    env_stream_set_handler(stream, told, &it.server);
-}
-
-static int set_up(void **state) {
-    unsigned kind = *state ? *(unsigned *)*state : 0;
-    struct env_linux_options options = {.refuse_uring = kind & PLAIN};
-
-    memset(&it, 0, sizeof it);
-    it.client.reads = it.server.reads = true;
-    snprintf(it.folder, sizeof it.folder, "/tmp/stream-XXXXXX");
-    options.root = mkdtemp(it.folder);
-    if (env_linux_new(&options, &it.env) < 0 || env_thread_enter(it.env) < 0) {
-        return -1;
-    }
-    snprintf(it.address, sizeof it.address, "unix:%s/socket", it.folder);
-    for (unsigned port = 20000 + (unsigned)getpid() % 10000; kind & TCP; port++) {
-        snprintf(it.address, sizeof it.address, port % 2 ? "127.0.0.1:%u" : "[::1]:%u", port);
-        if (env_stream_listen(it.env, it.address, accepted, NULL, &it.listener) == 0) {
-            return 0;
-        }
-    }
-    return env_stream_listen(it.env, it.address, accepted, NULL, &it.listener);
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    for (struct end *end = &it.client;; end = &it.server) {
-        if (end->stream) {
-            env_stream_close(TAKE_PTR(end->stream), false);
-        }
-        if (end == &it.server) {
-            break;
-        }
-    }
-    if (it.listener) {
-        env_listener_close(it.env, it.listener);
-    }
-    env_thread_leave(it.env);
-    env_linux_free(it.env);
-    return rmdir(it.folder);
-}
-
-#define RUN_UNTIL(condition)                                                                       \
-    for (uint64_t end_ns = env_now_ns(it.env) + LIMIT_NS; !(condition);) {                         \
-        (void)env_loop_wait(it.env, -1, NS_PER_MS);                                                \
-        assert_true(env_now_ns(it.env) < end_ns);                                                  \
-    }
-
-static void join(void) {
-    assert_int_equal(env_stream_connect(it.env, it.address, &it.client.stream), 0);
-    env_stream_set_handler(it.client.stream, told, &it.client);
-    assert_int_equal(it.client.events, 0); /* Never from inside. */
-    RUN_UNTIL(it.client.events & ENV_STREAM_OPEN && it.server.stream)
-}
-
-/* As much as is taken; true when all has been. */
-static bool send_some(struct end *end, uint64_t total) {
-    uint8_t piece[PIECE_BYTES];
-    size_t size = MIN(total - end->sent, (uint64_t)sizeof piece);
-    const struct bytes parts[] = {{piece, size / 3}, {piece + size / 3, size - size / 3}};
-    size_t sent;
-
-    for (size_t i = 0; i < size; i++) {
-        piece[i] = byte_at(end->sent + i);
-    }
-    assert_int_equal(env_stream_send(end->stream, parts, 2, &sent), 0);
-    end->sent += sent;
-    return end->sent == total;
-}
-
-static void bytes_arrive_in_order(void **state) {
-    (void)state;
-    join();
-    RUN_UNTIL(send_some(&it.client, TOTAL_BYTES))
-    RUN_UNTIL(send_some(&it.server, TOTAL_BYTES))
-    RUN_UNTIL(it.server.received == TOTAL_BYTES && it.client.received == TOTAL_BYTES)
-    assert_false(it.server.is_wrong || it.client.is_wrong);
-    assert_true(it.server.stream->arrived_ns > 0);
-}
-
-/* Who does not read is told of room to its sender only when it has read. */
-static void a_reader_that_stops_holds_up_its_sender(void **state) {
-    uint64_t before = 1;
-
-    (void)state;
-    join();
-    it.server.reads = false;
-    while (it.client.sent != before) {
-        before = it.client.sent;
-        (void)send_some(&it.client, 64 << 20);
-    }
-    assert_true(it.client.sent > 0 && it.client.sent < 64 << 20);
-    for (int i = 0; i < 5; i++) {
-        (void)env_loop_wait(it.env, -1, NS_PER_MS);
-    }
-    it.client.events = 0;
-    it.server.reads = true;
-    env_stream_again(it.server.stream);
-    RUN_UNTIL(it.client.events & ENV_STREAM_WRITABLE)
-    RUN_UNTIL(it.server.received == it.client.sent)
-    assert_false(it.server.is_wrong);
-}
-
-static void an_orderly_end_comes_behind_the_last_byte(void **state) {
-    (void)state;
-    join();
-    RUN_UNTIL(send_some(&it.client, 10000))
-    RUN_UNTIL(it.server.received == 10000)
-    env_stream_close(TAKE_PTR(it.client.stream), false);
-    RUN_UNTIL(it.server.ended_count > 0)
-    assert_int_equal(it.server.reason, -ERR_CLOSED);
-    assert_false(it.server.is_wrong);
-}
-
-/* What came before a reset is not read behind it. */
-static void a_reset_is_not_read(void **state) {
-    (void)state;
-    join();
-    it.server.reads = false;
-    assert_true(send_some(&it.client, 5000));
-    env_stream_close(TAKE_PTR(it.client.stream), true);
-    it.server.reads = true;
-    RUN_UNTIL(it.server.ended_count > 0)
-    assert_int_equal(it.server.received, 0);
-    assert_int_equal(it.server.ended_count, 1);
-}
-
-static void a_stream_may_be_closed_in_its_event(void **state) {
-    (void)state;
-    join();
-    it.server.closes = true;
-    assert_true(send_some(&it.client, 1000));
-    RUN_UNTIL(it.client.ended_count > 0)
-    assert_null(it.server.stream);
-    assert_int_equal(it.server.ended_count, 0);
-}
-
-static void nobody_there_is_refused(void **state) {
-    int r;
-
-    (void)state;
-    env_listener_close(it.env, TAKE_PTR(it.listener));
-    r = env_stream_connect(it.env, it.address, &it.client.stream);
-    if (r == 0) {
-        env_stream_set_handler(it.client.stream, told, &it.client);
-        RUN_UNTIL(it.client.ended_count > 0)
-        r = it.client.reason;
-    }
-    assert_int_equal(r, -ERR_REFUSED);
-}
-
-static void addresses_are_checked(void **state) {
-    static const char *const bad[] = {
-        "",         "unix:",     "1.2.3.4", "1.2.3.4:",      ":7400",       "1.2.3.4:x",
-        "::1:7400", "[::1:7400", "[]:7400", "1.2.3.4:74 00", "a.b:99999999"};
-    char long_path[300] = "unix:";
-    struct env_stream *stream;
-    struct env_listener *listener;
-
-    (void)state;
-    memset(long_path + 5, 'x', sizeof long_path - 6);
-    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        assert_int_equal(env_stream_connect(it.env, bad[i], &stream), -ERR_INVALID);
-        assert_int_equal(env_stream_listen(it.env, bad[i], accepted, NULL, &listener),
-                         -ERR_INVALID);
-    }
-    assert_int_equal(env_stream_connect(it.env, long_path, &stream), -ERR_INVALID);
-    assert_int_equal(env_stream_listen(it.env, it.address, accepted, NULL, &listener), -ERR_IN_USE);
-}
-
-static void the_kernel_says_who_is_there(void **state) {
-    struct env_stream_peer peer;
-    struct stat file;
-
-    (void)state;
-    join();
-    env_stream_peer(it.server.stream, &peer);
-    assert_true(peer.is_local);
-    assert_int_equal(peer.uid, getuid());
-    assert_int_equal(peer.pid, getpid());
-    assert_int_equal(stat(it.address + strlen("unix:"), &file), 0);
-    assert_int_equal(file.st_mode & 0777, 0600);
-}
-
-/* A socket that a dead process has left is replaced; see addresses_are_checked for a living one. */
-static void a_dead_socket_is_replaced(void **state) {
+/* The socket of a process that is gone is replaced; a file that is none, never. */
+static void test_left_behind(void **state) {
+    struct stage *stage = *state;
+    struct calm *calm = stage->outside;
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    struct stat file;
-    int fd;
+    struct pair pair = {0};
+    struct env_listener *listener;
+    struct env_listen_options options = {.accepted = unwanted};
+    struct address address;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    (void)state;
-    env_listener_close(it.env, TAKE_PTR(it.listener));
-    assert_int_equal(stat(it.address + strlen("unix:"), &file), -1);
-    fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    memcpy(name.sun_path, it.address + strlen("unix:"), strlen(it.address) - strlen("unix:"));
+    snprintf(name.sun_path, sizeof name.sun_path, "%s/socket", calm->place->root);
     assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+    assert_int_equal(listen(fd, 1), 0);
     close(fd);
-    assert_int_equal(stat(it.address + strlen("unix:"), &file), 0);
-    assert_int_equal(env_stream_listen(it.env, it.address, accepted, NULL, &it.listener), 0);
-    join();
+    pair_open(&pair, stage, stage->unix_path);
+    pair_close(&pair, stage);
+    calm_settle(stage);
+    assert_int_equal(access(name.sun_path, F_OK), -1);
+
+    struct env_file *file = file_make(calm->place, 0);
+    stage->server->ops->file_close(file);
+    char text[160];
+    snprintf(text, sizeof text, "unix:%s/file", calm->place->root);
+    assert_int_equal(address_parse(text, &address), 0);
+    assert_int_equal(stage->server->streams->listen(stage->server, &address, &options, &listener),
+                     -ERR_IN_USE);
+    snprintf(text, sizeof text, "unix:%s/none/socket", calm->place->root);
+    assert_int_equal(address_parse(text, &address), 0);
+    assert_int_equal(stage->server->streams->listen(stage->server, &address, &options, &listener),
+                     -ERR_NOT_FOUND);
+    assert_int_equal(address_parse("192.0.2.1:0", &address), 0);
+    assert_int_equal(stage->server->streams->listen(stage->server, &address, &options, &listener),
+                     -ERR_UNREACHABLE);
 }
+
+/* A listener that accepts nothing, with a queue that is full: who connects has no answer. */
+static int deaf_listener(struct sockaddr *name, socklen_t size, int fillers[8]) {
+    int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    assert_int_equal(bind(fd, name, size), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, name, &size), 0);
+    for (int i = 0; i < 8; i++) {
+        fillers[i] = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)connect(fillers[i], name, size);
+    }
+    return fd;
+}
+
+static void assert_deadline(struct stage *stage, const struct address *address) {
+    struct end end = {0};
+    uint64_t start_ns = env_now_ns(stage->client);
+
+    assert_int_equal(end_connect(&end, stage->client, address, SHORT_NS), 0);
+    stage_until(stage, until_ended, &end);
+    assert_int_equal(end.reason, -ERR_TIMED_OUT);
+    assert_true(env_now_ns(stage->client) >= start_ns + SHORT_NS);
+    end_finish(&end);
+}
+
+static void test_deadline(void **state) {
+    struct stage *stage = *state;
+    struct calm *calm = stage->outside;
+    struct sockaddr_in tcp = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    struct address address = {.kind = ADDRESS_IPV4, .ip = {127, 0, 0, 1}};
+    int fillers[2][8];
+
+    int fd = deaf_listener((struct sockaddr *)&tcp, sizeof tcp, fillers[0]);
+    address.port = ntohs(tcp.sin_port);
+    assert_deadline(stage, &address);
+    close(fd);
+
+    snprintf(path.sun_path, sizeof path.sun_path, "%s/socket", calm->place->root);
+    fd = deaf_listener((struct sockaddr *)&path, sizeof path, fillers[1]);
+    assert_int_equal(address_parse(stage->unix_path, &address), 0);
+    assert_deadline(stage, &address);
+
+    /* Once there is room in its queue a Unix socket is let in. */
+    struct end end = {0};
+    assert_int_equal(end_connect(&end, stage->client, &address, UINT64_MAX), 0);
+    for (int tries = 0; tries < 5; tries++) {
+        env_loop_wait(stage->server, -1, SHORT_NS);
+    }
+    assert_int_equal(end.opened, 0);
+    close(accept(fd, NULL, NULL));
+    close(accept(fd, NULL, NULL));
+    stage_until(stage, until_opened, &end);
+    end_finish(&end);
+    close(fd);
+    for (int i = 0; i < 16; i++) {
+        close(fillers[i / 8][i % 8]);
+    }
+}
+
+/* A name that nobody knows; a name that is still being looked up when nobody wants it any more. */
+static void test_names(void **state) {
+    struct stage *stage = *state;
+    struct address address;
+    struct end end = {0};
+    struct end closed = {0};
+
+    assert_int_equal(address_parse("a-name-without-a-host.invalid:1", &address), 0);
+    assert_int_equal(end_connect(&closed, stage->client, &address, UINT64_MAX), 0);
+    end_close(&closed);
+    assert_int_equal(end_connect(&end, stage->client, &address, 60 * NS_PER_S), 0);
+    stage_until(stage, until_ended, &end);
+    assert_true(end.reason == -ERR_UNREACHABLE || end.reason == -ERR_TIMED_OUT);
+    assert_int_equal(closed.ended, 0);
+    end_finish(&end);
+}
+
+enum { THREADS = 3, EACH = 20 };
+
+struct shared_host {
+    struct stage *stage;
+    struct address address;
+    atomic_uint accepted;
+    atomic_bool stop;
+    atomic_bool woken; /* nobody calls on a loop any more */
+    atomic_uint ready;
+};
+
+struct acceptor {
+    struct shared_host *shared;
+    struct env_stream *streams[THREADS * EACH];
+    unsigned count;
+    struct env_loop *loop;
+};
+
+static void nothing_told(struct env_stream *stream, enum env_stream_event event, int reason) {
+    (void)stream;
+    (void)event;
+    (void)reason;
+}
+
+static void shared_accepted(struct env_listener *listener, struct env_stream *stream) {
+    struct acceptor *acceptor = listener->context;
+
+    stream->event = nothing_told;
+    acceptor->streams[acceptor->count++] = stream;
+    atomic_fetch_add(&acceptor->shared->accepted, 1);
+}
+
+static void *acceptor_main(void *context) {
+    struct acceptor *acceptor = context;
+    struct shared_host *shared = acceptor->shared;
+    struct env *env = shared->stage->server;
+    struct env_listen_options options = {.accepted = shared_accepted, .context = acceptor};
+    struct env_listener *listener;
+    struct address address;
+
+    assert_int_equal(env_thread_enter(env), 0);
+    assert_int_equal(env->streams->listen(env, &shared->address, &options, &listener), 0);
+    env->streams->listener_address(listener, &address);
+    assert_true(address_is(&address, &shared->address));
+    acceptor->loop = env_thread_loop(env);
+    atomic_fetch_add(&shared->ready, 1);
+    while (!atomic_load(&shared->stop)) {
+        env_loop_wait(env, -1, NS_PER_S);
+    }
+    for (unsigned i = 0; i < acceptor->count; i++) {
+        env_stream_close(acceptor->streams[i]);
+    }
+    env->streams->listener_close(listener);
+    while (!atomic_load(&shared->woken)) {
+        sched_yield();
+    }
+    env_thread_leave(env);
+    return NULL;
+}
+
+static bool until_shared(void *context) {
+    return atomic_load(&((struct shared_host *)context)->accepted) == THREADS * EACH;
+}
+
+/* Several threads listen at one address: each connection is accepted by one of them, also when the
+ * thread that bound it is gone. */
+static void test_shared_listener(void **state) {
+    struct stage *stage = *state;
+    struct shared_host shared = {.stage = stage};
+    struct host host = {.closes = true};
+    static struct acceptor acceptors[THREADS];
+    pthread_t threads[THREADS];
+    struct end ends[THREADS * EACH] = {0};
+
+    host_open(&host, stage->server, stage->tcp);
+    shared.address = host.address;
+    memset(acceptors, 0, sizeof acceptors);
+    for (int i = 0; i < THREADS; i++) {
+        acceptors[i].shared = &shared;
+        assert_int_equal(pthread_create(&threads[i], NULL, acceptor_main, &acceptors[i]), 0);
+    }
+    while (atomic_load(&shared.ready) < THREADS) {
+        sched_yield();
+    }
+    host_close(&host, stage->server);
+    calm_settle(stage);
+    for (int i = 0; i < THREADS * EACH; i++) {
+        assert_int_equal(end_connect(&ends[i], stage->client, &shared.address, UINT64_MAX), 0);
+    }
+    while (!until_shared(&shared)) {
+        env_loop_wait(stage->client, -1, NS_PER_MS);
+    }
+    atomic_store(&shared.stop, true);
+    for (int i = 0; i < THREADS; i++) {
+        env_loop_wake(acceptors[i].loop);
+    }
+    atomic_store(&shared.woken, true);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < THREADS * EACH; i++) {
+        stage_until(stage, until_ended, &ends[i]);
+        end_finish(&ends[i]);
+    }
+}
+
+struct together {
+    bool io_done;
+    struct end *end;
+};
+
+static void together_done(struct env_io *io, int result) {
+    struct together *together = io->context;
+
+    assert_int_equal(result, 0);
+    together->io_done = true;
+}
+
+/* One wait serves streams, a descriptor of the caller's, file I/O and wake-ups. */
+static void test_one_wait_for_all(void **state) {
+    struct stage *stage = *state;
+    struct calm *calm = stage->outside;
+    struct env *env = stage->server;
+    struct pair pair = {0};
+    struct together together = {.end = &pair.ends[1]};
+    struct env_file *file = file_make(calm->place, 0);
+    struct env_io io = {.kind = ENV_IO_WRITE,
+                        .file = file,
+                        .buffer = (char[]){"x"},
+                        .size = 1,
+                        .done = together_done,
+                        .context = &together};
+    unsigned seen = 0;
+    int pipes[2];
+
+    assert_int_equal(pipe(pipes), 0);
+    pair_open(&pair, stage, stage->tcp);
+    end_send(&pair.ends[0], 100);
+    assert_int_equal(write(pipes[1], "x", 1), 1);
+    env_io_submit(env, &io);
+    env_loop_wake(env_thread_loop(env));
+    while (!together.io_done || pair.ends[1].size < 100 || !(seen & ENV_LOOP_READABLE) ||
+           !(seen & ENV_LOOP_WOKEN)) {
+        unsigned events = env_loop_wait(env, seen & ENV_LOOP_READABLE ? -1 : pipes[0], LONG_NS);
+
+        assert_int_not_equal(events, 0);
+        seen |= events;
+    }
+    env_loop_disarm(env);
+    pair_close(&pair, stage);
+    env->ops->file_close(file);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+/* Nothing is told where nothing happens, and a wait ends with its time. */
+static void test_quiet_wait(void **state) {
+    struct stage *stage = *state;
+    struct pair pair = {0};
+
+    pair_open(&pair, stage, stage->tcp);
+    calm_settle(stage);
+    uint64_t start_ns = env_now_ns(stage->server);
+    assert_int_equal(env_loop_wait(stage->server, -1, SHORT_NS), 0);
+    assert_true(env_now_ns(stage->server) >= start_ns + SHORT_NS);
+    pair_close(&pair, stage);
+}
+
+#define ON_RING(name) cmocka_unit_test_setup_teardown(name, ring_up, calm_tear_down),
+#define ON_EPOLL(name) {#name " (without io_uring)", name, epoll_up, calm_tear_down, NULL},
+#define REAL_CASES(X)                                                                              \
+    X(test_in_use)                                                                                 \
+    X(test_left_behind)                                                                            \
+    X(test_deadline)                                                                               \
+    X(test_names)                                                                                  \
+    X(test_shared_listener)                                                                        \
+    X(test_one_wait_for_all)                                                                       \
+    X(test_quiet_wait)
 
 int main(void) {
-    static unsigned unix_plain = PLAIN, tcp = TCP, tcp_plain = TCP | PLAIN;
     const struct CMUnitTest tests[] = {
-#define ALL(test)                                                                                  \
-    cmocka_unit_test_setup_teardown(test, set_up, tear_down),                                      \
-        {#test " without io_uring", test, set_up, tear_down, &unix_plain},                         \
-        {#test " by TCP", test, set_up, tear_down, &tcp}, {                                        \
-        #test " by TCP without io_uring", test, set_up, tear_down, &tcp_plain                      \
-    }
-        ALL(bytes_arrive_in_order),
-        ALL(a_reader_that_stops_holds_up_its_sender),
-        ALL(an_orderly_end_comes_behind_the_last_byte),
-        ALL(a_reset_is_not_read),
-        ALL(a_stream_may_be_closed_in_its_event),
-        ALL(nobody_there_is_refused),
-#undef ALL
-        cmocka_unit_test_setup_teardown(addresses_are_checked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_kernel_says_who_is_there, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_dead_socket_is_replaced, set_up, tear_down),
-    };
+        cmocka_unit_test_setup_teardown(case_limit, ring_limited_up, calm_tear_down),
+        cmocka_unit_test_setup_teardown(case_limit, epoll_limited_up, calm_tear_down),
+        STREAM_CASES(ON_RING) STREAM_CASES(ON_EPOLL) REAL_CASES(ON_RING) REAL_CASES(ON_EPOLL)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
