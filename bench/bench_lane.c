@@ -4,8 +4,10 @@
  *
  *     bench_lane FOLDER [ROUND_TRIPS]
  *
- * Prints a line of JSON a kind of socket: medians of ROUNDS, alternating. */
+ * Prints a line of JSON for a Unix socket, TCP (which after the proof of the keys is plain on
+ * loopback) and TCP in TLS: medians of ROUNDS, alternating. */
 #include "env/env_linux.h"
+#include "keys/tls.h"
 #include "rpc/gate.h"
 #include "rpc/worker.h"
 #include <arpa/inet.h>
@@ -27,6 +29,9 @@ static const struct log_id served = {7};
 static struct {
     struct env *env;
     struct address address;
+    struct key_ring *ring;
+    struct tls_context *serving, *calling;
+    enum link_encryption encryption;
     struct log_table *logs;
     struct actor server;
     atomic_bool is_up, stops;
@@ -75,8 +80,11 @@ static void loop_wake(void *context) {
 }
 
 static void *server_main(void *context) {
-    struct gate_options options = {
-        .env = it.env, .self = {.cluster_id = {1}, .life = {1, 1}}, .logs = it.logs};
+    struct gate_options options = {.env = it.env,
+                                   .self = {.cluster_id = {1}, .life = {1, 1}},
+                                   .logs = it.logs,
+                                   .tls = it.serving,
+                                   .encryption = it.encryption};
     struct worker worker;
     struct gate *gate;
     int r = env_thread_enter(it.env);
@@ -264,7 +272,7 @@ static double bare_run(bool tcp, uint64_t count, uint64_t stream) {
     return (double)start_ns;
 }
 
-static void measure(bool tcp, uint64_t count) {
+static void measure(bool tcp, const char *name, uint64_t count) {
     double lane[ROUNDS], bare[ROUNDS], lane_stream[ROUNDS], bare_stream[ROUNDS];
 
     (void)lane_round_trip_ns(100);
@@ -277,15 +285,20 @@ static void measure(bool tcp, uint64_t count) {
     }
     printf("{\"name\": \"lane\", \"socket\": \"%s\", \"round_trip_us\": %.1f, \"bare_us\": %.1f, "
            "\"ratio\": %.2f, ",
-           tcp ? "tcp" : "unix", median(lane) / 1e3, median(bare) / 1e3,
-           median(lane) / median(bare));
+           name, median(lane) / 1e3, median(bare) / 1e3, median(lane) / median(bare));
     printf("\"stream_gb_s\": %.2f, \"bare_gb_s\": %.2f, \"stream_ratio\": %.2f}\n",
            median(lane_stream), median(bare_stream), median(lane_stream) / median(bare_stream));
 }
 
-static void run(bool tcp, const char *folder, uint64_t count) {
+enum kind { UNIX_SOCKET, TCP, TCP_IN_TLS };
+
+static void run(enum kind kind, const char *folder, uint64_t count) {
     const struct lane_waker waker = {.wake = loop_wake, .context = env_thread_loop(it.env)};
-    const struct lanes_options options = {.env = it.env, .self = {.life = {2, tcp}}};
+    const struct lanes_options options = {.env = it.env,
+                                          .self = {.life = {2, kind}},
+                                          .tls = it.calling,
+                                          .encryption = kind == TCP_IN_TLS ? LINK_ENCRYPTED_ALWAYS
+                                                                           : LINK_ENCRYPTED};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.env, .resend_ns = NS_PER_MS, .logs_max = 4};
     char address[ADDRESS_TEXT_BYTES];
@@ -294,8 +307,10 @@ static void run(bool tcp, const char *folder, uint64_t count) {
     uint32_t peer;
     int r;
 
-    if (tcp) {
-        snprintf(address, sizeof address, "127.0.0.1:%d", 20000 + (int)getpid() % 20000);
+    it.encryption = options.encryption;
+    if (kind != UNIX_SOCKET) {
+        snprintf(address, sizeof address, "127.0.0.1:%d",
+                 20000 + ((int)getpid() + (int)kind) % 20000);
     } else {
         snprintf(address, sizeof address, "unix:%s/socket", folder);
     }
@@ -316,12 +331,26 @@ static void run(bool tcp, const char *folder, uint64_t count) {
     rpc.transport_context = lanes;
     r = rpc_new(&rpc, &it.rpc);
     assert(r == 0);
-    measure(tcp, count);
+    measure(kind != UNIX_SOCKET, kind == TCP_IN_TLS ? "tls" : kind == TCP ? "tcp" : "unix", count);
     lane_thread_free(it.thread);
     rpc_free(it.rpc);
     lanes_free(lanes);
     it.stops = true;
     pthread_join(server, NULL);
+}
+
+static void keys_make(void) {
+    const struct secret secret = {{1}};
+    struct key_file members;
+    int r;
+
+    key_file_make(&secret, &members);
+    r = key_ring_new(&members, &it.ring);
+    assert(r == 0);
+    r = tls_context_serve(it.ring, &it.serving);
+    assert(r == 0);
+    r = tls_context_call(&members, &it.calling);
+    assert(r == 0);
 }
 
 int main(int argc, char **argv) {
@@ -334,7 +363,11 @@ int main(int argc, char **argv) {
         return 2;
     }
     r = env_linux_new(&options, &it.env);
-    assert(r == 0);
+    if (r < 0) {
+        fprintf(stderr, "bench_lane: the folder %s cannot be used: %s\n", argv[1], err_text(r));
+        return 2;
+    }
+    keys_make();
     r = env_thread_enter(it.env);
     assert(r == 0);
     worker_init(&it.worker);
@@ -348,8 +381,12 @@ int main(int argc, char **argv) {
     assert(r == 0);
     r = log_table_add(it.logs, served, &it.server);
     assert(r == 0);
-    run(false, argv[1], count);
-    run(true, argv[1], count);
+    for (int kind = UNIX_SOCKET; kind <= TCP_IN_TLS; kind++) {
+        run((enum kind)kind, argv[1], count);
+    }
+    tls_context_free(it.serving);
+    tls_context_free(it.calling);
+    key_ring_free(it.ring);
     log_table_free(it.logs);
     worker_bind(NULL);
     env_thread_leave(it.env);

@@ -312,3 +312,18 @@ bool address_is(const struct address *a, const struct address *b) {
     return a->kind == b->kind && a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0 &&
            strcmp(a->name, b->name) == 0;
 }
+
+bool address_is_near(const struct address *address) {
+    static const uint8_t loopback[IPV6_BYTES] = {[IPV6_BYTES - 1] = 1};
+
+    switch (address->kind) {
+    case ADDRESS_UNIX:
+        return true;
+    case ADDRESS_IPV4:
+        return address->ip[0] == 127;
+    case ADDRESS_IPV6:
+        return memcmp(address->ip, loopback, sizeof loopback) == 0;
+    default:
+        return false;
+    }
+}

@@ -31,3 +31,5 @@ MUST_CHECK int address_parse(const char *text, struct address *ret_address);
 /* The canonical text, which parses to the same address. */
 void address_format(const struct address *address, char ret_text[ADDRESS_TEXT_BYTES]);
 bool address_is(const struct address *a, const struct address *b);
+/* What is said there does not leave the machine: a Unix socket, or a number of loopback. */
+bool address_is_near(const struct address *address);

@@ -11,7 +11,8 @@
 /* Purposes. */
 #define SIGNER_OF_CAPABILITIES "capability"
 
-enum { SIGNER_KEPT = 2 * KEY_FILE_KEYS_MAX, SIGNER_ANY_AGE = UINT32_MAX };
+enum { SIGNER_KEPT = 2 * KEY_FILE_KEYS_MAX };
+#define SIGNER_ANY_AGE UINT32_MAX
 
 struct signer {
     const struct key_ring *ring; /* NULL: there are no keys */

@@ -7,7 +7,7 @@
 #include "rpc/connection.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
-#include "env/env_stream.h"
+#include "rpc/channel.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct piece {
 
 struct connection {
     struct connection_options options;
-    struct env_stream *stream;
+    struct channel channel;
     bool is_open, is_reading;
     unsigned depth; /* hooks that run: memory goes when the last has returned */
 
@@ -55,6 +55,7 @@ static void hook_enter(struct connection *connection) {
 }
 
 static void connection_destroy(struct connection *connection) {
+    channel_deinit(&connection->channel);
     free(connection->in);
     free(connection->heads);
     free(connection->pieces);
@@ -78,7 +79,7 @@ static void connection_shut(struct connection *connection, bool reset) {
         return;
     }
     connection->is_open = false;
-    (reset ? env_stream_reset : env_stream_close)(TAKE_PTR(connection->stream));
+    (reset ? env_stream_reset : env_stream_close)(TAKE_PTR(connection->channel.stream));
     if (connection->has_message && connection->message.bulk.data) {
         connection->options.hooks->bulk_put(connection->options.context,
                                             (void *)connection->message.bulk.data);
@@ -205,11 +206,10 @@ static void pieces_take(struct connection *connection, size_t sent_bytes) {
     }
 }
 
-/* How many bytes the parts have. */
-static size_t parts_gather(const struct connection *connection, struct bytes parts[SEND_PARTS_MAX],
-                           uint32_t *ret_count) {
+/* How many parts there are. */
+static uint32_t parts_gather(const struct connection *connection,
+                             struct bytes parts[SEND_PARTS_MAX]) {
     uint32_t count = MIN(connection->piece_count, (uint32_t)SEND_PARTS_MAX);
-    size_t bytes = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct piece *piece =
@@ -217,30 +217,54 @@ static size_t parts_gather(const struct connection *connection, struct bytes par
         size_t done = i == 0 ? connection->piece_done : 0;
 
         parts[i] = (struct bytes){piece->data + done, piece->size - done};
-        bytes += parts[i].size;
     }
-    *ret_count = count;
-    return bytes;
+    return count;
 }
 
 void connection_flush(struct connection *connection) {
+    struct channel *channel = &connection->channel;
     struct bytes parts[SEND_PARTS_MAX];
-    size_t sent_bytes = 1, offered_bytes = 1;
-    uint32_t count;
+    size_t sent_bytes;
+    int r;
 
     hook_enter(connection);
-    while (connection->is_open && connection->piece_count > 0 && sent_bytes == offered_bytes) {
-        offered_bytes = parts_gather(connection, parts, &count);
-        if (env_stream_send(connection->stream, parts, count, &sent_bytes) < 0) {
-            break; /* Its end is told as an event. */
-        }
-        pieces_take(connection, sent_bytes);
+    r = channel_push(channel);
+    channel->held = false;
+    while (r == 0 && connection->is_open && connection->piece_count > 0 && !channel->blocked &&
+           !channel->held) {
+        uint32_t count = parts_gather(connection, parts);
+
+        /* When it fails its end is told as an event. */
+        r = channel_send(channel, parts, count, &sent_bytes);
+        pieces_take(connection, r < 0 ? 0 : sent_bytes);
     }
     if (connection->is_open && connection->wants_room && connection->piece_count == 0) {
         connection->wants_room = false;
         connection->options.hooks->room(connection->options.context);
     }
     (void)hook_leave(connection);
+}
+
+/* HELLO and its answer are each the only thing that is said in TLS, so the window has no more. */
+int connection_go_plain(struct connection *connection) {
+    size_t come = connection->in_end - connection->in_start;
+
+    if (!connection->channel.tls) {
+        return 0;
+    }
+    if (come > connection->message_bytes || connection->piece_count > 0) {
+        return -ERR_MALFORMED;
+    }
+    channel_go_plain(&connection->channel);
+    return 0;
+}
+
+struct identity connection_identity(const struct connection *connection) {
+    return channel_identity(&connection->channel);
+}
+
+const char *connection_failure(const struct connection *connection) {
+    return channel_failure(&connection->channel);
 }
 
 void connection_want_room(struct connection *connection) {
@@ -264,7 +288,7 @@ static bool message_tell(struct connection *connection) {
 
     message.head = (struct bytes){message_at(connection) + CONNECTION_PREFIX_BYTES,
                                   connection->message.head.size};
-    message.arrived_ns = connection->stream->readable_ns;
+    message.arrived_ns = connection->channel.stream->readable_ns;
     connection->has_message = false;
     hook_enter(connection);
     connection->options.hooks->message(connection->options.context, &message);
@@ -418,20 +442,20 @@ static void receive_all(struct connection *connection) {
     int r = window_parse(connection);
 
     while (r == 0 && connection->is_reading) {
-        if (turn_bytes > TURN_BYTES_MAX) {
-            env_stream_again(connection->stream); /* The others first. */
+        if (turn_bytes > TURN_BYTES_MAX && !channel_holds_bytes(&connection->channel)) {
+            env_stream_again(connection->channel.stream); /* The others first. */
             return;
         }
         uint32_t count = space_find(connection, parts);
 
-        r = env_stream_receive(connection->stream, parts, count, &got_bytes);
+        r = channel_receive(&connection->channel, parts, count, &got_bytes);
         if (r == 0) {
             turn_bytes += got_bytes;
             r = space_filled(connection, got_bytes);
         }
     }
     /* After -ERR_CLOSED of our own the connection may be gone; the stream's end is an event. */
-    if (r == -ERR_MALFORMED) {
+    if (r < 0 && r != -ERR_CLOSED && r != -ERR_BUSY) {
         connection_end(connection, r);
     }
 }
@@ -450,12 +474,16 @@ static void stream_event(struct env_stream *stream, enum env_stream_event event,
 
     hook_enter(connection);
     switch (event) {
-    case ENV_STREAM_OPEN:
     case ENV_STREAM_WRITABLE:
         connection_flush(connection);
         break;
+    case ENV_STREAM_OPEN: /* A handshake begins with who has called. */
     case ENV_STREAM_READABLE:
         receive_all(connection);
+        if (connection->is_open &&
+            (event == ENV_STREAM_OPEN || channel_is_released(&connection->channel))) {
+            connection_flush(connection);
+        }
         break;
     case ENV_STREAM_ENDED:
         connection_end(connection, reason ? reason : -ERR_CLOSED);
@@ -486,6 +514,9 @@ static int connection_new(const struct connection_options *options,
     connection->options = *options;
     connection->is_open = connection->is_reading = true;
     r = connection_take_memory(connection);
+    if (r == 0) {
+        r = channel_init(&connection->channel, options->tls, options->tls_attempt);
+    }
     if (r < 0) {
         connection_destroy(connection);
         return r;
@@ -502,7 +533,7 @@ int connection_accept(const struct connection_options *options, struct env_strea
         env_stream_close(stream);
         return r;
     }
-    (*ret_connection)->stream = stream;
+    (*ret_connection)->channel.stream = stream;
     stream->event = stream_event;
     stream->context = *ret_connection;
     return 0;
@@ -518,7 +549,8 @@ int connection_dial(const struct connection_options *options, const struct addre
         return r;
     }
     connect.context = connection;
-    r = options->env->streams->connect(options->env, address, &connect, &connection->stream);
+    r = options->env->streams->connect(options->env, address, &connect,
+                                       &connection->channel.stream);
     if (r < 0) {
         connection_destroy(connection);
         return r;

@@ -13,11 +13,13 @@
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
+#include "keys/identity.h"
 
 struct address;
 struct connection;
 struct env;
 struct env_stream;
+struct tls_context;
 
 enum {
     CONNECTION_PREFIX_BYTES = 16,
@@ -62,6 +64,8 @@ struct connection_options {
     uint32_t out_messages;
     const struct connection_hooks *hooks;
     void *context;
+    struct tls_context *tls; /* NULL: without; borrowed */
+    uint32_t tls_attempt;    /* as of tls_new */
 };
 
 /* Of a stream that was accepted, which is taken over also on failure: -ERR_NO_MEMORY, -ERR_INVALID.
@@ -94,6 +98,14 @@ void connection_commit(struct connection *connection, const struct buffer *head,
 void connection_flush(struct connection *connection);
 /* Bytes that were given to commit and not taken by the stream yet. */
 uint64_t connection_unsent_bytes(const struct connection *connection);
+/* Only from inside the hook message: the message that it tells was the last in TLS, either way, but
+ * for what was committed and flushed. -ERR_MALFORMED: more has come in TLS. Without TLS it does
+ * nothing. */
+MUST_CHECK int connection_go_plain(struct connection *connection);
+/* Who is at the other end, by its proof. From inside the hook message. */
+struct identity connection_identity(const struct connection *connection);
+/* Why TLS has failed, for people, or NULL. From inside the hook ended. */
+const char *connection_failure(const struct connection *connection);
 /* The hook `room` is called once when nothing waits to be sent any more; at once if that is so. */
 void connection_want_room(struct connection *connection);
 /* Reads no more until it is switched on again. */

@@ -24,6 +24,7 @@ enum {
 #define UNREAD_BYTES_MAX (1 << 20)
 #define GAP_NS NS_PER_S
 #define END_IDLE_NS (120 * NS_PER_S)
+#define REFUSAL_SAID_NS (10 * NS_PER_S)
 
 /* A lane's end. */
 struct lane_end {
@@ -32,6 +33,7 @@ struct lane_end {
     uint32_t lane;
     uint64_t number;                    /* of its newest connection */
     struct gate_connection *connection; /* NULL: none now */
+    struct identity identity;           /* of all its connections */
     struct list waiting;                /* answers that found no room, by request->node */
     uint32_t request_count;             /* at work or waiting */
     uint64_t idle_since_ns;             /* neither connection nor request since */
@@ -47,7 +49,9 @@ struct gate_connection {
     uint64_t since_ns;        /* accepted; refused */
     uint64_t unread_since_ns; /* too much waits unread; 0: no */
     bool is_refused, is_dirty;
+    bool has_tls, is_near; /* near: on this machine */
     struct list_node dirty;
+    char address[ADDRESS_TEXT_BYTES];
 };
 
 struct gate {
@@ -65,6 +69,7 @@ struct gate {
     uint64_t ticked_ns, swept_ns;
     uint64_t accepted_count, refused_count, busy_count;
     bool is_full_said;
+    uint64_t refusal_said_ns;
 };
 
 static uint64_t gate_now(const struct gate *gate) {
@@ -227,12 +232,42 @@ static void client_room(void *context) {
     }
 }
 
-static void client_ended(void *context, int reason) {
-    (void)reason;
-    connection_leave(context, false);
+/* Who comes without a key that is good here is worth a line, but not one each time. */
+static void refusal_say(struct gate_connection *client, const char *words) {
+    struct gate *gate = client->gate;
+    uint64_t now_ns = gate_now(gate);
+    char line[ADDRESS_TEXT_BYTES + 160];
+
+    gate->refused_count++;
+    if (gate->refusal_said_ns == 0 || now_ns - gate->refusal_said_ns >= REFUSAL_SAID_NS) {
+        gate->refusal_said_ns = now_ns;
+        snprintf(line, sizeof line, "%s was refused: %s", client->address, words);
+        gate_say(gate, line);
+    }
 }
 
-static int welcome_send(struct gate_connection *client, int result) {
+static void client_ended(void *context, int reason) {
+    struct gate_connection *client = context;
+    const char *words = connection_failure(client->connection);
+
+    (void)reason;
+    if (words && !client->end) {
+        refusal_say(client, words);
+    }
+    connection_leave(client, false);
+}
+
+/* Both want what follows in TLS, or neither does. */
+static int plain_check(const struct gate_connection *client, bool asks) {
+    enum link_encryption encryption = client->gate->options.encryption;
+    bool is_good =
+        asks ? encryption == LINK_PLAIN || (encryption == LINK_ENCRYPTED && client->is_near)
+             : encryption != LINK_PLAIN || client->is_near;
+
+    return !client->has_tls || is_good ? 0 : -ERR_OTHER_ENCRYPTION;
+}
+
+static int welcome_send(struct gate_connection *client, int result, bool plain) {
     const struct lane_identity *self = &client->gate->options.self;
     const struct connection_outgoing outgoing = {.kind = CONNECTION_WELCOME};
     const union reply_body body = {.hello = {.version = HELLO_VERSION,
@@ -243,7 +278,8 @@ static int welcome_send(struct gate_connection *client, int result) {
                                              .life_low = self->life[1],
                                              .lanes = LANE_THREADS_MAX,
                                              .wall_ns = env_wall_ns(client->gate->options.env),
-                                             .result = result}};
+                                             .result = result,
+                                             .plain = plain}};
     struct buffer head;
     int r = connection_begin(client->connection, WELCOME_BYTES, &head);
 
@@ -262,7 +298,7 @@ static int client_refuse(struct gate_connection *client, int result) {
     client->gate->refused_count++;
     client->is_refused = true;
     client->since_ns = gate_now(client->gate);
-    return welcome_send(client, result);
+    return welcome_send(client, result, false);
 }
 
 static int hello_check(const struct gate *gate, const struct hello_request *hello) {
@@ -287,6 +323,7 @@ static int hello_check(const struct gate *gate, const struct hello_request *hell
 static int hello_take(struct gate_connection *client, struct bytes head) {
     struct gate *gate = client->gate;
     union request_body body;
+    struct identity identity;
     struct lane_end *end;
     int r = wire_decode_request(OP_HELLO, head, NULL, &body);
 
@@ -294,6 +331,7 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
         return r < 0 ? r : -ERR_MALFORMED;
     }
     r = hello_check(gate, &body.hello);
+    r = r < 0 ? r : plain_check(client, body.hello.plain);
     if (r < 0) {
         return client_refuse(client, r);
     }
@@ -301,13 +339,20 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (!end || body.hello.number <= end->number) {
         return client_refuse(client, end ? -ERR_OLD_LANE : -ERR_NO_MEMORY);
     }
+    /* Nobody takes over what another one has begun. */
+    identity = connection_identity(client->connection);
+    if (end->number > 0 && !identity_is(&end->identity, &identity)) {
+        return client_refuse(client, -ERR_NOT_PERMITTED);
+    }
+    end->identity = identity;
     if (end->connection) {
         connection_leave(end->connection, true);
     }
     end->number = body.hello.number;
     end->connection = client;
     client->end = end;
-    return welcome_send(client, 0);
+    r = welcome_send(client, 0, body.hello.plain);
+    return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);
 }
 
 /* Requests. */
@@ -353,6 +398,7 @@ static int request_take(struct gate_connection *client, const struct connection_
     const struct inlet_arrival arrival = {.head = message->head,
                                           .bulk = message->bulk,
                                           .from = client->end,
+                                          .identity = &client->end->identity,
                                           .late_ns = lateness(gate, message->arrived_ns)};
     struct inlet_refusal refusal;
     enum inlet_taken taken;
@@ -538,18 +584,29 @@ static bool gate_is_full(struct gate *gate) {
     return true;
 }
 
+/* By TCP only who brings a key. */
+static bool stream_is_let_in(struct gate *gate, struct env_stream *stream,
+                             const struct address *address) {
+    const struct gate_options *options = &gate->options;
+
+    if (address->kind != ADDRESS_UNIX) {
+        return options->tls != NULL;
+    }
+    return !options->admit || options->admit(options->context, stream) == 0;
+}
+
 static void stream_accepted(struct env_listener *listener, struct env_stream *stream) {
     struct gate *gate = listener->context;
     struct gate_connection *client = NULL;
-    const struct connection_options options = {.env = gate->options.env,
-                                               .out_bytes = OUT_BYTES,
-                                               .out_messages = OUT_MESSAGES,
-                                               .hooks = &client_hooks};
-    struct connection_options own = options;
-    int r = gate->options.admit ? gate->options.admit(gate->options.context, stream) : 0;
+    struct connection_options options = {.env = gate->options.env,
+                                         .out_bytes = OUT_BYTES,
+                                         .out_messages = OUT_MESSAGES,
+                                         .hooks = &client_hooks};
+    struct address address;
 
+    stream->env->streams->peer_address(stream, &address);
     gate->accepted_count++;
-    if (r == 0 && !gate_is_full(gate)) {
+    if (stream_is_let_in(gate, stream, &address) && !gate_is_full(gate)) {
         client = calloc(1, sizeof *client);
     }
     if (!client) {
@@ -557,12 +614,16 @@ static void stream_accepted(struct env_listener *listener, struct env_stream *st
         env_stream_reset(stream);
         return;
     }
-    own.context = client;
+    options.context = client;
+    options.tls = address.kind == ADDRESS_UNIX ? NULL : gate->options.tls;
+    client->has_tls = options.tls != NULL;
+    client->is_near = address_is_near(&address);
+    address_format(&address, client->address);
     client->gate = gate;
     client->since_ns = gate_now(gate);
     list_init(&client->sending);
     stream->drops_unread = true; /* Who has left has given up what it asked. */
-    if (connection_accept(&own, stream, &client->connection) < 0) {
+    if (connection_accept(&options, stream, &client->connection) < 0) {
         free(client);
         return;
     }

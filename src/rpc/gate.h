@@ -36,8 +36,10 @@ struct gate_options {
     uint32_t small_bulk_count; /* of 64 KiB; 0: 512 */
     uint64_t bulk_bytes_max;   /* 0: 4 MiB */
     struct lane_waker waker;   /* of the thread's loop */
+    struct tls_context *tls;   /* for who comes by TCP; NULL: such are refused */
+    enum link_encryption encryption;
     /* Whether the caller at the other end of a stream is let in: 0, or the refusal that it is told.
-     * NULL: everybody. */
+     * NULL: everybody. Asked of Unix sockets, which prove nothing by themselves. */
     int (*admit)(void *context, struct env_stream *stream);
     void (*log)(void *context, const char *line);
     void *context;

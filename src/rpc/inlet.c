@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { NOBODY_ID = 65534 };
+
 int inlet_init(struct inlet *inlet, const struct inlet_options *options) {
     struct pool_options pool = {.name = "calls",
                                 .object_bytes = sizeof(struct inlet_request),
@@ -63,6 +65,46 @@ static int request_set_bulk(struct inlet_request *request, const struct frame_re
     return r;
 }
 
+/* Before the body is looked at. */
+static int identity_check(const struct identity *who, uint16_t opcode) {
+    uint8_t from = wire_from(opcode);
+
+    if (!who || who->kind == IDENTITY_MEMBER || from == WIRE_MOUNT) {
+        return 0;
+    }
+    if (from == WIRE_MEMBER_ONLY) {
+        return -ERR_NOT_PERMITTED;
+    }
+    return who->read_only ? -ERR_READ_ONLY : 0;
+}
+
+static void squash_root(struct inlet_request *request, struct credentials *who) {
+    who->uid = who->uid ? who->uid : NOBODY_ID;
+    who->gid = who->gid ? who->gid : NOBODY_ID;
+    for (uint32_t i = 0; i < who->group_count; i++) {
+        request->scratch[i] = request->scratch[i] ? request->scratch[i] : NOBODY_ID;
+    }
+}
+
+/* What only the body tells. */
+static int identity_apply(struct inlet_request *request, const struct identity *who) {
+    struct call *call = &request->call;
+    struct credentials *credentials;
+    uint32_t open_flags = call->header.opcode == OP_OPEN     ? call->request.open.open_flags
+                          : call->header.opcode == OP_REOPEN ? call->request.reopen.open_flags
+                                                             : 0;
+
+    call->identity = who;
+    if (!who || who->kind == IDENTITY_MEMBER) {
+        return 0;
+    }
+    credentials = wire_request_credentials(call->header.opcode, &call->request);
+    if (who->squash_root && credentials) {
+        squash_root(request, credentials);
+    }
+    return who->read_only && open_flags & (OPEN_WRITE | OPEN_TRUNCATE) ? -ERR_READ_ONLY : 0;
+}
+
 static int request_set_deadline(struct inlet_request *request, uint64_t time_left_ns,
                                 uint64_t late_ns) {
     uint64_t now_ns = env_now_ns(request->inlet->options.env);
@@ -78,11 +120,17 @@ static int request_set_deadline(struct inlet_request *request, uint64_t time_lef
 }
 
 static int request_fill(struct inlet_request *request, const struct inlet_arrival *arrival,
-                        struct actor **ret_actor) {
+                        uint16_t opcode, struct actor **ret_actor) {
     struct call *call = &request->call;
     struct frame_request frame;
-    int r = frame_decode_request(arrival->head, request->scratch, call, &frame);
+    int r = identity_check(arrival->identity, opcode);
 
+    if (r == 0) {
+        r = frame_decode_request(arrival->head, request->scratch, call, &frame);
+    }
+    if (r == 0) {
+        r = identity_apply(request, arrival->identity);
+    }
     if (r < 0) {
         return r;
     }
@@ -116,7 +164,7 @@ enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arr
     }
     *request = (struct inlet_request){
         .item = request->item, .inlet = inlet, .from = arrival->from, .id = refusal.request.id};
-    refusal.result = request_fill(request, arrival, &actor);
+    refusal.result = request_fill(request, arrival, refusal.request.opcode, &actor);
     if (refusal.result < 0) {
         inlet_done(request);
         *ret_refusal = refusal;

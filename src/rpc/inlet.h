@@ -6,7 +6,9 @@
  *                 inlet_done
  *
  * A request whose class finds no twin, or whose bulk finds no memory, is answered -ERR_BUSY: it was
- * not looked at. One of a log that is not served here is answered -ERR_STALE_MAP.
+ * not looked at. One of a log that is not served here is answered -ERR_STALE_MAP. What the sender's
+ * key is not for (messages.def, from) is refused before its body is looked at: -ERR_NOT_PERMITTED,
+ * -ERR_READ_ONLY. Root is nobody for a mount whose key says so.
  *
  * Thread: take at the inlet's home (worker of its pool); ready runs where the actor's step runs;
  * encode and done on any thread. Memory: the twins; bulk is the carrier's. */
@@ -63,7 +65,9 @@ struct inlet_arrival {
     struct bytes head;
     struct bytes bulk; /* aligned to a block */
     void *from;        /* what the carrier knows the request by */
-    uint64_t late_ns;  /* how long the bytes may have lain unread: taken off the request's time */
+    /* Who sends them, by their proof; stays until done. NULL: a member. */
+    const struct identity *identity;
+    uint64_t late_ns; /* how long the bytes may have lain unread: taken off the request's time */
 };
 
 /* An answer that needs no twin. */

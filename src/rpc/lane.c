@@ -20,7 +20,9 @@ static void lane_say(const struct lane *lane, const char *what, int reason) {
 
     if (options->log) {
         snprintf(line, sizeof line, "%s %s%s%s", lane->peer->name, what, reason < 0 ? ": " : "",
-                 reason < 0 ? err_text(reason) : "");
+                 lane->refusal ? lane->refusal
+                 : reason < 0  ? err_text(reason)
+                               : "");
         options->log(options->context, line);
     }
 }
@@ -102,6 +104,7 @@ static void lane_rest(struct lane *lane, int reason) {
 }
 
 static void requests_send(struct lane *lane);
+static bool lane_asks_plain(const struct lane *lane);
 
 /* Messages. */
 
@@ -182,6 +185,13 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     if (memcmp(self->cluster_id, any, 16) != 0 && memcmp(self->cluster_id, cluster, 16) != 0) {
         return -ERR_OTHER_CLUSTER;
     }
+    if (body.hello.plain != lane_asks_plain(lane)) {
+        return -ERR_OTHER_ENCRYPTION;
+    }
+    r = body.hello.plain ? connection_go_plain(lane->connection) : 0;
+    if (r < 0) {
+        return r;
+    }
     atomic_fetch_add_explicit(&lane->thread->lanes->connected_count, 1, memory_order_relaxed);
     peer_is_back(lane);
     lane_enter(lane, LANE_OPEN);
@@ -217,7 +227,11 @@ static void lane_room(void *context) {
 }
 
 static void lane_ended(void *context, int reason) {
-    lane_rest(context, reason);
+    struct lane *lane = context;
+
+    lane->refusal = connection_failure(lane->connection);
+    lane_rest(lane, reason);
+    lane->refusal = NULL;
 }
 
 static const struct connection_hooks lane_hooks = {
@@ -283,6 +297,15 @@ static void requests_send(struct lane *lane) {
     lane_mark(lane);
 }
 
+/* Whether it asks to go on without TLS. */
+static bool lane_asks_plain(const struct lane *lane) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+
+    return lane->peer->address.kind != ADDRESS_UNIX &&
+           (options->encryption == LINK_PLAIN ||
+            (options->encryption == LINK_ENCRYPTED && address_is_near(&lane->peer->address)));
+}
+
 static void hello_send(struct lane *lane) {
     const struct lanes *lanes = lane->thread->lanes;
     const struct lane_identity *self = &lanes->options.self;
@@ -296,7 +319,8 @@ static void hello_send(struct lane *lane) {
                                                .life_low = self->life[1],
                                                .lane = lane->thread->index,
                                                .number = lane->number,
-                                               .wall_ns = env_wall_ns(lanes->options.env)}};
+                                               .wall_ns = env_wall_ns(lanes->options.env),
+                                               .plain = lane_asks_plain(lane)}};
     struct buffer head;
     int r = connection_begin(lane->connection, HELLO_BYTES, &head);
 
@@ -307,13 +331,19 @@ static void hello_send(struct lane *lane) {
     lane_mark(lane);
 }
 
+static struct tls_context *lane_tls(const struct lane *lane) {
+    return lane->peer->address.kind == ADDRESS_UNIX ? NULL : lane->thread->lanes->options.tls;
+}
+
 static void lane_join(struct lane *lane) {
     const struct lanes_options *options = &lane->thread->lanes->options;
     const struct connection_options connection = {.env = options->env,
                                                   .out_bytes = OUT_BYTES,
                                                   .out_messages = OUT_MESSAGES,
                                                   .hooks = &lane_hooks,
-                                                  .context = lane};
+                                                  .context = lane,
+                                                  .tls = lane_tls(lane),
+                                                  .tls_attempt = (uint32_t)lane->number};
     uint64_t now_ns = lane_now(lane);
     int r = connection_dial(&connection, &lane->peer->address, now_ns + options->connect_ns,
                             &lane->connection);

@@ -29,6 +29,7 @@
 struct env;
 struct lane_thread;
 struct lanes;
+struct tls_context;
 
 enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_NAME_BYTES = 256 };
 
@@ -39,9 +40,15 @@ struct lane_identity {
     uint64_t life[2];       /* drawn at its start */
 };
 
+/* Whether the link stays in TLS once both have proven themselves: unless it does not leave the
+ * machine; nowhere; everywhere. The two ends must agree. */
+enum link_encryption { LINK_ENCRYPTED, LINK_PLAIN, LINK_ENCRYPTED_ALWAYS };
+
 struct lanes_options {
     struct env *env;
     struct lane_identity self;
+    struct tls_context *tls; /* for all but Unix sockets; NULL: only these can be called */
+    enum link_encryption encryption;
     uint64_t connect_ns; /* one attempt; 0: 5 s */
     uint64_t
         silent_ns; /* until it is asked whether it lives, and again until it is given up; 0: 5 s */
@@ -60,7 +67,7 @@ MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
 /* A process that may be called; name is what lines call it, cut to LANE_NAME_BYTES.
- * -ERR_TOO_MANY_OPEN. */
+ * -ERR_TOO_MANY_OPEN; -ERR_ACCESS where it takes a key, and there is none. */
 MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *address, const char *name,
                               uint32_t *ret_peer);
 /* Logs that are not named are asked for there. */

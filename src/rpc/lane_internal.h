@@ -20,6 +20,7 @@ struct lane {
     struct lane_peer *peer;
     enum lane_state state;
     bool in_dirty, pinged;
+    const char *refusal;           /* while it is told that a proof has failed */
     struct connection *connection; /* JOINING, OPEN */
     uint64_t number;               /* of the connection; the last one's in other states */
     struct awaited awaited;

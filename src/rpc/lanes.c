@@ -66,6 +66,9 @@ int lanes_peer_add(struct lanes *lanes, const struct address *address, const cha
     if (peer == LANE_PEERS_MAX) {
         return -ERR_TOO_MANY_OPEN;
     }
+    if (address->kind != ADDRESS_UNIX && !lanes->options.tls) {
+        return -ERR_ACCESS;
+    }
     lanes->peers[peer].address = *address;
     snprintf(lanes->peers[peer].name, LANE_NAME_BYTES, "%s", name);
     *ret_peer = peer;

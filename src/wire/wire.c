@@ -40,11 +40,12 @@ struct message_row {
     uint8_t reply_count;
     uint8_t message_class;
     uint8_t kind;
+    uint8_t from;
 };
 
 #define FIELD_ROW(message, type, field, limit)                                                     \
     {#field, offsetof(struct message, field), limit, FIELD_##type},
-#define M(name, NAME, number, message_class, kind)                                                 \
+#define M(name, NAME, number, message_class, kind, from)                                           \
     static const struct field name##_request_fields[] = {                                          \
         FIELDS_##name##_request(FIELD_ROW, name##_request)};                                       \
     static const struct field name##_reply_fields[] = {                                            \
@@ -55,15 +56,18 @@ MESSAGES(M)
 /* Numbers of enum message_class (rpc/actor.h), which this level may not include. */
 enum { CLASS_CONTROL, CLASS_RELEASE, CLASS_REQUEST, CLASS_BACKGROUND };
 
+enum { FROM_MEMBER = WIRE_MEMBER_ONLY, FROM_WRITER = WIRE_WRITER, FROM_MOUNT = WIRE_MOUNT };
+
 static const struct message_row rows[OPCODE_COUNT] = {
-#define M(name, NAME, number, message_class, kind)                                                 \
+#define M(name, NAME, number, message_class, kind, from)                                           \
     [number] = {#name,                                                                             \
                 name##_request_fields,                                                             \
                 name##_reply_fields,                                                               \
                 ARRAY_SIZE(name##_request_fields),                                                 \
                 ARRAY_SIZE(name##_reply_fields),                                                   \
                 CLASS_##message_class,                                                             \
-                WIRE_##kind},
+                WIRE_##kind,                                                                       \
+                FROM_##from},
     MESSAGES(M)
 #undef M
 };
@@ -82,6 +86,23 @@ bool wire_is_mutation(uint16_t opcode) {
     const struct message_row *row = row_of(opcode);
 
     return row && row->kind == WIRE_MUTATION;
+}
+
+uint8_t wire_from(uint16_t opcode) {
+    const struct message_row *row = row_of(opcode);
+
+    return row ? row->from : WIRE_MEMBER_ONLY;
+}
+
+struct credentials *wire_request_credentials(uint16_t opcode, union request_body *body) {
+    const struct message_row *row = row_of(opcode);
+
+    for (size_t i = 0; row && i < row->request_count; i++) {
+        if (row->request[i].type == FIELD_credentials) {
+            return (struct credentials *)(void *)((uint8_t *)body + row->request[i].offset);
+        }
+    }
+    return NULL;
 }
 
 uint8_t wire_class(uint16_t opcode) {

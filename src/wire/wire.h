@@ -25,7 +25,7 @@
 
 #include "wire/messages.def"
 
-#define M(name, NAME, number, message_class, kind)                                                 \
+#define M(name, NAME, number, message_class, kind, from)                                           \
     struct name##_request {                                                                        \
         FIELDS_##name##_request(WIRE_MEMBER, name##_request)                                       \
     };                                                                                             \
@@ -36,31 +36,36 @@ MESSAGES(M)
 #undef M
 
 enum opcode {
-#define M(name, NAME, number, message_class, kind) OP_##NAME = number,
+#define M(name, NAME, number, message_class, kind, from) OP_##NAME = number,
     MESSAGES(M)
 #undef M
         OPCODE_COUNT = 80
 };
 
 union request_body {
-#define M(name, NAME, number, message_class, kind) struct name##_request name;
+#define M(name, NAME, number, message_class, kind, from) struct name##_request name;
     MESSAGES(M)
 #undef M
 };
 
 union reply_body {
-#define M(name, NAME, number, message_class, kind) struct name##_reply name;
+#define M(name, NAME, number, message_class, kind, from) struct name##_reply name;
     MESSAGES(M)
 #undef M
 };
 
 enum wire_kind { WIRE_QUERY, WIRE_MUTATION };
+/* Whose key lets a message in; who may less has the higher number. */
+enum wire_from { WIRE_MEMBER_ONLY, WIRE_WRITER, WIRE_MOUNT };
 
 /* NULL / false / 0 for numbers that are no message. */
 const char *wire_name(uint16_t opcode);
 bool wire_is_mutation(uint16_t opcode);
 /* Of the file or directory that a request names first; 0 when it names none. */
 uint64_t wire_request_ino(uint16_t opcode, const union request_body *body);
+uint8_t wire_from(uint16_t opcode); /* enum wire_from; MEMBER_ONLY for what is no message */
+/* As whom it is asked; NULL: the message does not say. */
+struct credentials *wire_request_credentials(uint16_t opcode, union request_body *body);
 uint8_t wire_class(uint16_t opcode); /* enum message_class of rpc/actor.h, same numbers */
 
 /* Append the encoded body; -ERR_TOO_SMALL, -ERR_INVALID (a bytes field over its limit). */

@@ -3,6 +3,7 @@
  * fails. */
 #include "env/env_linux.h"
 #include "env/env_stream.h"
+#include "keys/tls.h"
 #include "rpc/connection.h"
 #include "rpc/gate.h"
 #include "rpc/worker.h"
@@ -34,15 +35,30 @@ static struct {
     struct call calls[CALLS];
     uint8_t *bulk_out, *bulk_in;
     uint32_t done_count, asks_again;
-    char said[256];
+    char said[512]; /* the last two lines */
+    uint32_t asked_as;
     int admits;
+    struct key_ring *ring;
+    struct tls_context *serving, *calling; /* NULL: a Unix socket */
+    enum link_encryption encryption, encryption_of_gate;
 } it;
+
+/* How the tests are run. */
+struct way {
+    bool without_ring;
+    bool by_tcp;
+    bool of_mount; /* its key, for reading, with root squashed */
+    enum link_encryption encryption;
+};
 
 /* The reply tells what came; bulk comes back turned. */
 static void serve(struct call *call) {
     const struct bytes *out = &call->bulk_out[0];
 
     it.ran_count++;
+    if (call->header.opcode == OP_LOOKUP) {
+        it.asked_as = call->request.lookup.who.uid;
+    }
     call->reply.getattr.attributes.size = call->request.getattr.ino.value;
     if (call->bulk_in.capacity > 0) {
         for (size_t i = 0; i < out->size && i < call->bulk_in.capacity; i++) {
@@ -94,7 +110,9 @@ static void wake(void *context) {
 
 static void say(void *context, const char *line) {
     (void)context;
-    snprintf(it.said, sizeof it.said, "%s", line);
+    size_t last = strlen(it.said) / 2 < sizeof it.said / 4 ? strlen(it.said) : 0;
+
+    snprintf(it.said + last, sizeof it.said - last, "%s\n", line);
 }
 
 static int admit(void *context, struct env_stream *stream) {
@@ -115,6 +133,8 @@ static void gate_begin(uint8_t cluster) {
                                    .requests_max = 64,
                                    .bulk_count = 4,
                                    .small_bulk_count = 8,
+                                   .tls = it.serving,
+                                   .encryption = it.encryption_of_gate,
                                    .admit = admit,
                                    .log = say};
 
@@ -132,6 +152,8 @@ static void lanes_begin(uint8_t cluster) {
                                           .self = {.cluster_id = {cluster}, .life = {3, cluster}},
                                           .silent_ns = 200 * NS_PER_MS,
                                           .rest_ns = NS_PER_MS,
+                                          .tls = it.calling,
+                                          .encryption = it.encryption,
                                           .log = say};
     const struct lane_waker waker = {.wake = wake, .context = env_thread_loop(it.env)};
     struct rpc_options rpc = {
@@ -153,8 +175,51 @@ static void lanes_end(void) {
     lanes_free(TAKE_PTR(it.lanes));
 }
 
+/* Listens, and never says a word. */
+static struct env_stream *silent[64];
+static uint32_t silent_count;
+
+static void silent_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    (void)stream;
+    (void)event;
+    (void)reason;
+}
+
+static void accept_silent(struct env_listener *listener, struct env_stream *stream) {
+    (void)listener;
+    stream->event = silent_event;
+    silent[silent_count++ % ARRAY_SIZE(silent)] = stream;
+}
+
+static void keys_make(const struct way *way) {
+    static const struct identity reader = {
+        .kind = IDENTITY_MOUNT, .read_only = true, .squash_root = true, .serial = 5};
+    const struct secret secret = {{1, 2, 3}};
+    struct key_file members, file;
+
+    key_file_make(&secret, &members);
+    key_file_derive(&members, &reader, &file);
+    assert_int_equal(key_ring_new(&members, &it.ring), 0);
+    assert_int_equal(tls_context_serve(it.ring, &it.serving), 0);
+    assert_int_equal(tls_context_call(way->of_mount ? &file : &members, &it.calling), 0);
+    it.encryption = it.encryption_of_gate = way->encryption;
+}
+
+/* A port that was free a moment ago. */
+static void port_find(void) {
+    const struct env_listen_options options = {.accepted = accept_silent};
+    struct env_listener *listener;
+
+    it.address = (struct address){.kind = ADDRESS_IPV4, .ip = {127, 0, 0, 1}};
+    assert_int_equal(it.env->streams->listen(it.env, &it.address, &options, &listener), 0);
+    it.env->streams->listener_address(listener, &it.address);
+    it.env->streams->listener_close(listener);
+}
+
 static int set_up(void **state) {
-    struct env_linux_options options = {.refuse_uring = *state != NULL};
+    static const struct way plain_way;
+    const struct way *way = *state ? *state : &plain_way;
+    struct env_linux_options options = {.refuse_uring = way->without_ring};
 
     memset(&it, 0, sizeof it);
     snprintf(it.folder, sizeof it.folder, "/tmp/lane-XXXXXX");
@@ -165,6 +230,10 @@ static int set_up(void **state) {
         log_table_new(LOGS_MAX, &it.logs) < 0 ||
         log_table_add(it.logs, log_served, &it.server) < 0) {
         return -1;
+    }
+    if (way->by_tcp) {
+        keys_make(way);
+        port_find();
     }
     worker_init(&it.worker);
     worker_bind(&it.worker);
@@ -197,6 +266,9 @@ static int tear_down(void **state) {
     worker_bind(NULL);
     env_thread_leave(it.env);
     env_linux_free(it.env);
+    tls_context_free(it.serving);
+    tls_context_free(it.calling);
+    key_ring_free(it.ring);
     free(it.bulk_out);
     free(it.bulk_in);
     return rmdir(it.folder);
@@ -417,22 +489,6 @@ static void another_cluster_is_refused(void **state) {
     assert_int_equal(it.ran_count, 0);
 }
 
-/* Listens, and never says a word. */
-static struct env_stream *silent[64];
-static uint32_t silent_count;
-
-static void silent_event(struct env_stream *stream, enum env_stream_event event, int reason) {
-    (void)stream;
-    (void)event;
-    (void)reason;
-}
-
-static void accept_silent(struct env_listener *listener, struct env_stream *stream) {
-    (void)listener;
-    stream->event = silent_event;
-    silent[silent_count++ % ARRAY_SIZE(silent)] = stream;
-}
-
 static void a_process_that_is_silent_is_given_up(void **state) {
     const struct env_listen_options options = {.accepted = accept_silent};
     struct env_listener *listener;
@@ -535,13 +591,83 @@ static void any_bytes_may_come(void **state) {
     assert_int_equal(it.calls[1].result, 0);
 }
 
+/* What a mount's key for reading is not for is refused, and never gets to an actor. */
+static void a_key_is_for_what_it_says(void **state) {
+    static const uint16_t refused[] = {OP_MKDIR, OP_UNLINK, OP_SESSION_EVICT, OP_FSCK_LIST,
+                                       OP_CHUNK_DELETE};
+    struct call *call;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        ask(i, refused[i], 0);
+        wait_done(i + 1);
+        assert_int_equal(it.calls[i].result, i < 2 ? -ERR_READ_ONLY : -ERR_NOT_PERMITTED);
+    }
+    it.calls[10].request.open.open_flags = OPEN_READ | OPEN_WRITE;
+    ask(10, OP_OPEN, 0);
+    wait_done(6);
+    assert_int_equal(it.calls[10].result, -ERR_READ_ONLY);
+    assert_int_equal(it.ran_count, 0);
+    call = ask(11, OP_LOOKUP, 0);
+    wait_done(7);
+    assert_int_equal(call->result, 0);
+    assert_int_equal(it.asked_as, 65534);
+}
+
+static void another_key_is_refused(void **state) {
+    const struct secret secret = {{9}};
+    struct key_file other;
+
+    (void)state;
+    key_file_make(&secret, &other);
+    tls_context_free(it.calling);
+    assert_int_equal(tls_context_call(&other, &it.calling), 0);
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 200 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.ran_count, 0);
+    assert_non_null(strstr(it.said, "the key is not taken there"));
+    assert_non_null(strstr(it.said, "was refused: its key is of another cluster"));
+}
+
+static void who_has_no_key_is_refused(void **state) {
+    (void)state;
+    gate_begin(9);
+    tls_context_free(it.calling);
+    it.calling = NULL;
+    assert_int_equal(lanes_new(&(struct lanes_options){.env = it.env}, &it.lanes), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, &it.address, "it", &(uint32_t){0}), -ERR_ACCESS);
+    lanes_free(TAKE_PTR(it.lanes));
+}
+
+/* One end says that all links are encrypted, the other that none on a machine is. */
+static void ends_that_differ_refuse_each_other(void **state) {
+    (void)state;
+    it.encryption_of_gate = LINK_ENCRYPTED_ALWAYS;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 200 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_non_null(strstr(it.said, "one side encrypts"));
+    assert_int_equal(it.ran_count, 0);
+}
+
 int main(void) {
-    static int without_ring = 1;
+    static struct way without_ring = {.without_ring = true};
+    static struct way plain = {.by_tcp = true};
+    static struct way encrypted = {.by_tcp = true, .encryption = LINK_ENCRYPTED_ALWAYS};
+    static struct way by_reader = {.by_tcp = true, .of_mount = true};
     const struct CMUnitTest tests[] = {
 #define BOTH(test)                                                                                 \
-    cmocka_unit_test_setup_teardown(test, set_up, tear_down), {                                    \
-        #test " without io_uring", test, set_up, tear_down, &without_ring                          \
-    }
+    cmocka_unit_test_setup_teardown(test, set_up, tear_down),                                      \
+        WAY(test, "without io_uring", without_ring), WAY(test, "by TCP", plain),                   \
+        WAY(test, "in TLS", encrypted)
+#define WAY(test, words, way) {#test " " words, test, set_up, tear_down, &(way)}
         BOTH(what_is_asked_is_answered),
         BOTH(bulk_goes_and_comes),
         BOTH(many_at_once_all_end),
@@ -554,6 +680,11 @@ int main(void) {
         BOTH(callers_may_ask_while_others_are_told),
         BOTH(any_bytes_may_come),
 #undef BOTH
+        WAY(a_key_is_for_what_it_says, "", by_reader),
+        WAY(another_key_is_refused, "", plain),
+        WAY(who_has_no_key_is_refused, "", plain),
+        WAY(ends_that_differ_refuse_each_other, "", plain),
+#undef WAY
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
