@@ -322,7 +322,7 @@ static void run(enum kind kind, const char *folder, uint64_t count) {
     }
     r = lanes_new(&options, &lanes);
     assert(r == 0);
-    r = lanes_peer_add(lanes, &it.address, "the other end", &peer);
+    r = lanes_peer_add(lanes, &it.address, 1, "the other end", &peer);
     assert(r == 0);
     lanes_set_default(lanes, peer);
     r = lane_thread_new(lanes, &waker, &it.thread);

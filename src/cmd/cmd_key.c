@@ -3,49 +3,22 @@
 #include "cmd/verb.h"
 #include "host/machine.h"
 #include "host/secret_file.h"
-#include "keys/key_file.h"
+#include "node/key_path.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static int refuse_read(const struct verb *verb, const char *path, int r) {
-    switch (r) {
-    case -ERR_NOT_FOUND:
-        return verb_fail(verb, "%s: there is no such file", path);
-    case -ERR_NOT_PERMITTED:
-        return verb_fail(verb,
-                         "%s: others may read or change it: chmod 600 it, and if they may "
-                         "have done so make a new key",
-                         path);
-    case -ERR_FILE_TOO_BIG:
-        return verb_fail(verb, "%s: too long for a key file of Shoal", path);
-    default:
-        return verb_fail(verb, "%s cannot be read: %s", path, err_text(r));
-    }
-}
-
 static int file_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
-    uint8_t text[KEY_FILE_BYTES_MAX];
-    struct buffer buffer = {.data = text, .capacity = sizeof text};
-    char problem[KEY_PROBLEM_BYTES];
-    int r = secret_file_read(path, &buffer);
+    char problem[512];
 
-    if (r < 0) {
-        return refuse_read(verb, path, r);
-    }
-    r = key_file_parse((struct bytes){text, buffer.size}, ret_file, problem);
-    secret_wipe(text, sizeof text);
-    return r < 0 ? verb_fail(verb, "%s: %s", path, problem) : EXIT_OK;
+    return key_path_read(path, ret_file, problem) < 0 ? verb_fail(verb, "%s", problem) : EXIT_OK;
 }
 
 static int members_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
-    int status = file_read(verb, path, ret_file);
+    char problem[512];
 
-    if (status == EXIT_OK && ret_file->identity.kind != IDENTITY_MEMBER) {
-        key_file_wipe(ret_file);
-        return verb_fail(verb, "%s: the key of a mount: name a file with the members' key", path);
-    }
-    return status;
+    return key_path_read_members(path, ret_file, problem) < 0 ? verb_fail(verb, "%s", problem)
+                                                              : EXIT_OK;
 }
 
 static int file_write(const struct verb *verb, const char *path, const struct key_file *file,

@@ -7,7 +7,9 @@
 #include "host/plain_file.h"
 #include "host/process.h"
 #include "node/config.h"
+#include "node/key_path.h"
 #include "node/remote_client.h"
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,12 +20,25 @@
 enum { ENTRY_TIMEOUT_NS = 1000000000, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
 #define LOOK_NS (NS_PER_S / 5)
 #define MOUNT_LOG_NAME "mount.log"
+#define LOG_FOLDER "/var/log"
 
+/* from: the cluster's directory, or addresses. */
 struct mount_words {
-    const char *directory;
+    const char *from;
     const char *mount_point;
+    char key_path[PATH_MAX]; /* empty: none */
+    char log_path[PATH_MAX]; /* empty: the default */
     unsigned long long patience_s;
+    bool read_only;
     bool foreground;
+    enum link_encryption encryption;
+
+    /* What check has found: the directory, resolved, or the addresses; and the mount point. */
+    char *source, *place;
+    bool by_address;
+    struct address addresses[LANE_ADDRESSES_MAX];
+    uint32_t address_count;
+    struct key_file key;
 };
 
 static void log_line(const char *line) {
@@ -44,19 +59,53 @@ PRINTF_LIKE(1, 2) static void log_format(const char *format, ...) {
     log_line(line);
 }
 
+static int parse_patience(const struct verb *verb, const char *value, struct mount_words *words) {
+    return verb_parse_count(value, &words->patience_s) && words->patience_s > 0 &&
+                   words->patience_s <= PATIENCE_S_MAX
+               ? EXIT_OK
+               : verb_usage(verb, "patience takes 1 to %d seconds, not %s", PATIENCE_S_MAX, value);
+}
+
+static int parse_path(const struct verb *verb, const char *value, char path[PATH_MAX]) {
+    int size = snprintf(path, PATH_MAX, "%s", value);
+
+    return size > 0 && size < PATH_MAX ? EXIT_OK : verb_usage(verb, "\"%.40s\" is no path", value);
+}
+
+static int parse_encryption(const struct verb *verb, const char *value, struct mount_words *words) {
+    static const char *const names[] = {
+        [LINK_ENCRYPTED] = "on", [LINK_PLAIN] = "off", [LINK_ENCRYPTED_ALWAYS] = "always"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (strcmp(value, names[i]) == 0) {
+            words->encryption = (enum link_encryption)i;
+            return EXIT_OK;
+        }
+    }
+    return verb_usage(verb, "link_encryption takes on, off or always, not %s", value);
+}
+
 /* One word of -o; as mount(8) passes them. */
 static int parse_option(const struct verb *verb, const char *option, struct mount_words *words) {
     static const char *const known[] = {"rw", "defaults", "auto", "noauto", "_netdev", "nofail"};
-    static const char patience[] = "patience=";
+    const char *value = strchr(option, '=');
 
-    if (strncmp(option, patience, sizeof patience - 1) == 0) {
-        const char *value = option + sizeof patience - 1;
-
-        return verb_parse_count(value, &words->patience_s) && words->patience_s > 0 &&
-                       words->patience_s <= PATIENCE_S_MAX
-                   ? EXIT_OK
-                   : verb_usage(verb, "patience takes 1 to %d seconds, not %s", PATIENCE_S_MAX,
-                                value);
+    value = value ? value + 1 : "";
+    if (strncmp(option, "patience=", 9) == 0) {
+        return parse_patience(verb, value, words);
+    }
+    if (strncmp(option, "key=", 4) == 0) {
+        return parse_path(verb, value, words->key_path);
+    }
+    if (strncmp(option, "log=", 4) == 0) {
+        return parse_path(verb, value, words->log_path);
+    }
+    if (strncmp(option, "link_encryption=", 16) == 0) {
+        return parse_encryption(verb, value, words);
+    }
+    if (strcmp(option, "ro") == 0) {
+        words->read_only = true;
+        return EXIT_OK;
     }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(option, known[i]) == 0) {
@@ -89,26 +138,40 @@ static int parse(const struct verb *verb, int argc, char **argv, struct mount_wo
         } else if (strcmp(argv[i], "-o") == 0) {
             status = i + 1 < argc ? parse_options(verb, argv[++i], words)
                                   : verb_usage(verb, "the value of -o is missing");
+        } else if (strcmp(argv[i], "--key") == 0) {
+            status = i + 1 < argc ? parse_path(verb, argv[++i], words->key_path)
+                                  : verb_usage(verb, "the value of --key is missing");
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->mount_point) {
             status = verb_usage(verb, "\"%s\" is not understood", argv[i]);
-        } else if (words->directory) {
+        } else if (words->from) {
             words->mount_point = argv[i];
         } else {
-            words->directory = argv[i];
+            words->from = argv[i];
         }
     }
     if (status == EXIT_OK && !words->mount_point) {
-        status = verb_usage(verb, "the cluster's directory and a mount point are needed");
+        status =
+            verb_usage(verb, "the cluster's directory or address, and a mount point, are needed");
     }
     return status;
 }
 
-/* Two machines, or two containers, may mount one cluster at one path: each its own. */
-static void origin_print(const char *mount_point, char *origin, size_t size) {
+/* Two machines, or two containers, may mount one cluster at one path: each its own. Of machines
+ * nothing is known that a clone would not have, too, so there each mount is one more. */
+static void origin_print(const struct mount_words *words, char *origin, size_t size) {
     char space[64] = "";
-    ssize_t got = readlink("/proc/self/ns/mnt", space, sizeof space - 1);
+    uint64_t number[2];
+    ssize_t got;
 
-    snprintf(origin, size, "mount %.*s %s", got > 0 ? (int)got : 0, space, mount_point);
+    if (words->by_address) {
+        machine_random(number, sizeof number);
+        snprintf(origin, size, "mount %016" PRIx64 "%016" PRIx64 " %s", number[0], number[1],
+                 words->place);
+        return;
+    }
+    got = readlink("/proc/self/ns/mnt", space, sizeof space - 1);
+
+    snprintf(origin, size, "mount %.*s %s", got > 0 ? (int)got : 0, space, words->place);
 }
 
 static int report(struct background *background, int status, const char *message) {
@@ -121,13 +184,14 @@ static int report(struct background *background, int status, const char *message
     return status;
 }
 
-static int mount_start(struct remote_client *client, const char *directory, const char *mount_point,
+static int mount_start(struct remote_client *client, const struct mount_words *words,
                        struct fuse_mount **ret_mount, char problem[512]) {
     const struct fuse_options options = {
         .client = remote_client_client(client),
         .env = remote_client_env(client),
-        .mount_point = mount_point,
-        .source = directory,
+        .mount_point = words->place,
+        .source = words->source,
+        .read_only = words->read_only,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
         .thread_enter = remote_client_thread_enter,
@@ -155,74 +219,138 @@ static void serve(struct fuse_mount *mount) {
     }
 }
 
-static int run(const struct mount_words *words, const char *directory, const char *mount_point,
-               struct background *background) {
+static int run(const struct mount_words *words, struct background *background) {
     char origin[PATH_MAX + 128];
     char problem[512];
-    const struct remote_client_options options = {.directory = directory,
-                                                  .origin = origin,
-                                                  .patience_ns = words->patience_s * NS_PER_S,
-                                                  .log = log_line};
+    struct remote_client_options options = {.directory = words->by_address ? NULL : words->source,
+                                            .name = words->source,
+                                            .address_count = words->address_count,
+                                            .key = &words->key,
+                                            .encryption = words->encryption,
+                                            .origin = origin,
+                                            .patience_ns = words->patience_s * NS_PER_S,
+                                            .log = log_line};
     struct remote_client *client;
     struct fuse_mount *mount;
     int r;
 
-    origin_print(mount_point, origin, sizeof origin);
+    memcpy(options.addresses, words->addresses, sizeof options.addresses);
+    origin_print(words, origin, sizeof origin);
     if (remote_client_open(&options, &client, problem) < 0) {
         return report(background, EXIT_FAILED, problem);
     }
-    if (mount_start(client, directory, mount_point, &mount, problem) < 0) {
+    if (mount_start(client, words, &mount, problem) < 0) {
         (void)!remote_client_stop(client, STOP_S * NS_PER_S);
         remote_client_close(client);
         return report(background, EXIT_FAILED, problem);
     }
-    snprintf(problem, sizeof problem, "%s: mounted at %s", directory, mount_point);
+    snprintf(problem, sizeof problem, "%s: mounted at %s", words->source, words->place);
     log_line(problem);
     (void)report(background, EXIT_OK, problem);
     serve(mount);
     fuse_mount_stop(mount);
     r = remote_client_stop(client, STOP_S * NS_PER_S);
-    log_format("unmounted from %s%s", mount_point,
+    log_format("unmounted from %s%s", words->place,
                r < 0 ? "; the daemon does not answer, so it will end the session itself" : "");
     remote_client_close(client);
     return EXIT_OK;
 }
 
-static int check(const struct verb *verb, const struct mount_words *words, char **ret_directory,
-                 char **ret_mount_point) {
-    struct fuse_problem problem = {""};
+/* ADDR:PORT[,ADDR:PORT...]; false: it is something else. */
+static bool parse_addresses(const char *text, struct mount_words *words) {
+    char *copy = text[0] == '/' || text[0] == '.' ? NULL : strdup(text);
+    char *rest = copy;
+    char *one;
+    bool good = copy != NULL;
+
+    words->address_count = 0;
+    while (good && (one = strsep(&rest, ","))) {
+        good = words->address_count < LANE_ADDRESSES_MAX &&
+               address_parse(one, &words->addresses[words->address_count]) == 0 &&
+               words->addresses[words->address_count].kind != ADDRESS_UNIX;
+        words->address_count++;
+    }
+    free(copy);
+    return good;
+}
+
+static int check_key(const struct verb *verb, struct mount_words *words) {
+    char problem[512];
+
+    if (!words->key_path[0]) {
+        return verb_fail(verb,
+                         "%s is asked with a key: --key FILE, one that `shoal key mount` made",
+                         words->from);
+    }
+    if (key_path_read(words->key_path, &words->key, problem) < 0) {
+        return verb_fail(verb, "%s", problem);
+    }
+    words->read_only = words->read_only || words->key.identity.read_only;
+    words->source = strdup(words->from);
+    return words->source ? EXIT_OK : verb_fail(verb, "%s", err_text(-ERR_NO_MEMORY));
+}
+
+static int check_directory(const struct verb *verb, struct mount_words *words) {
     char path[PATH_MAX + sizeof CONFIG_NAME + 1];
-    int r = plain_file_resolve(words->directory, ret_directory);
+    int r = plain_file_resolve(words->from, &words->source);
 
     if (r < 0) {
-        return verb_fail(verb, "the directory %s cannot be used: %s", words->directory,
-                         err_text(r));
+        return verb_fail(verb, "the directory %s cannot be used: %s", words->from, err_text(r));
     }
-    snprintf(path, sizeof path, "%s/" CONFIG_NAME, *ret_directory);
+    snprintf(path, sizeof path, "%s/" CONFIG_NAME, words->source);
     if (access(path, F_OK) < 0) {
         return verb_fail(verb,
                          "%s is no Shoal directory (it has no " CONFIG_NAME "): name the one "
                          "that `shoal up` was given",
-                         words->directory);
+                         words->from);
     }
-    r = fuse_mount_check(words->mount_point, ret_mount_point, &problem);
+    return EXIT_OK;
+}
+
+static int check(const struct verb *verb, struct mount_words *words) {
+    struct fuse_problem problem = {""};
+    int status;
+    int r;
+
+    words->by_address = parse_addresses(words->from, words);
+    status = words->by_address ? check_key(verb, words) : check_directory(verb, words);
+    if (status != EXIT_OK) {
+        return status;
+    }
+    r = fuse_mount_check(words->mount_point, &words->place, &problem);
     return r < 0 ? verb_fail(verb, "%s", problem.text) : EXIT_OK;
 }
 
-static int in_background(const struct verb *verb, const struct mount_words *words,
-                         const char *directory, const char *mount_point) {
-    char log_path[PATH_MAX + sizeof MOUNT_LOG_NAME + 1];
+/* Beside the cluster's data, or where machines keep logs, named by the mount point. */
+static void log_path_print(const struct mount_words *words, char path[2 * PATH_MAX]) {
+    if (words->log_path[0]) {
+        snprintf(path, (size_t)2 * PATH_MAX, "%s", words->log_path);
+    } else if (!words->by_address) {
+        snprintf(path, (size_t)2 * PATH_MAX, "%s/" MOUNT_LOG_NAME, words->source);
+    } else {
+        size_t at = (size_t)snprintf(path, (size_t)2 * PATH_MAX, LOG_FOLDER "/shoal-mount");
+
+        snprintf(path + at, 2 * PATH_MAX - at, "%s.log", words->place);
+        for (; path[at]; at++) {
+            path[at] = path[at] == '/' ? '-' : path[at];
+        }
+    }
+}
+
+static int in_background(const struct verb *verb, const struct mount_words *words) {
+    char log_path[2 * PATH_MAX];
     struct background background;
     int r;
 
-    snprintf(log_path, sizeof log_path, "%s/" MOUNT_LOG_NAME, directory);
+    log_path_print(words, log_path);
     r = background_enter(&background, log_path);
     if (r < 0) {
-        return verb_fail(verb, "the process of the mount cannot be started: %s", err_text(r));
+        return verb_fail(verb, "the process of the mount cannot be started, with its log at %s: %s",
+                         log_path, err_text(r));
     }
     if (!background.is_parent) {
         process_signals_block();
-        exit(run(words, directory, mount_point, &background));
+        exit(run(words, &background));
     }
     if (background.status == EXIT_OK) {
         printf("%s\n", background.message);
@@ -235,29 +363,33 @@ static int in_background(const struct verb *verb, const struct mount_words *word
 
 static int run_mount(const struct verb *verb, int argc, char **argv) {
     struct mount_words words = {0};
-    char *directory = NULL;
-    char *mount_point = NULL;
     int status = parse(verb, argc, argv, &words);
 
     if (status == EXIT_OK) {
-        status = check(verb, &words, &directory, &mount_point);
+        status = check(verb, &words);
     }
     if (status == EXIT_OK && words.foreground) {
         process_signals_block();
-        status = run(&words, directory, mount_point, NULL);
+        status = run(&words, NULL);
     } else if (status == EXIT_OK) {
-        status = in_background(verb, &words, directory, mount_point);
+        status = in_background(verb, &words);
     }
-    free(directory);
-    free(mount_point);
+    key_file_wipe(&words.key);
+    free(words.source);
+    free(words.place);
     return status;
 }
 
 const struct verb verb_mount = {
     "mount",
-    "DIR MNT [-o patience=S] [--foreground]",
-    "Mounts a cluster of this machine by a process of its own, which outlives the daemon.",
+    "DIR|ADDR:PORT[,...] MNT [--key FILE] [-o OPTION,...] [--foreground]",
+    "Mounts a cluster by a process of its own, which outlives the daemon.",
+    "  DIR            of this machine; or its addresses, which takes a key\n"
+    "  --key FILE     that `shoal key mount` made; -o key=FILE is the same\n"
     "  -o patience=S  seconds that a call waits for a daemon that is away, then it fails (120)\n"
+    "  -o ro          for reading only, as a mount with such a key is\n"
+    "  -o log=FILE    where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)\n"
+    "  -o link_encryption=on|off|always  as in the cluster's shoal.conf (on)\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal mount /var/lib/shoal /mnt/shoal",
     run_mount,

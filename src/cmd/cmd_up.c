@@ -20,6 +20,8 @@ struct up_words {
     const char *mount_point;
     unsigned long long ost_count;
     unsigned long long data_bytes;
+    const char *listen;
+    const char *key_path;
     bool foreground;
     bool accept_loss;
 };
@@ -32,6 +34,10 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             words->accept_loss = true;
         } else if (strcmp(argv[i], "--mount") == 0 && i + 1 < argc) {
             words->mount_point = argv[++i];
+        } else if (strcmp(argv[i], "--listen") == 0 && i + 1 < argc) {
+            words->listen = argv[++i];
+        } else if (strcmp(argv[i], "--key") == 0 && i + 1 < argc) {
+            words->key_path = argv[++i];
         } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
             if (!verb_parse_count(argv[++i], &words->ost_count) || words->ost_count == 0 ||
                 words->ost_count > 64) {
@@ -43,7 +49,8 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
                 return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
             }
         } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
-                   strcmp(argv[i], "--size") == 0) {
+                   strcmp(argv[i], "--size") == 0 || strcmp(argv[i], "--listen") == 0 ||
+                   strcmp(argv[i], "--key") == 0) {
             return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
@@ -145,21 +152,30 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
 static int run_up(const struct verb *verb, int argc, char **argv) {
     struct up_words words = {0};
     char *directory = NULL;
+    char *key_path = NULL;
     int status = parse_up(verb, argc, argv, &words);
 
     if (status == EXIT_OK) {
         status = resolve(verb, words.directory, &directory);
+    }
+    if (status == EXIT_OK && words.key_path) {
+        int r = plain_file_resolve(words.key_path, &key_path);
+
+        status = r == 0 ? EXIT_OK : verb_fail(verb, "%s: %s", words.key_path, err_text(r));
     }
     if (status == EXIT_OK) {
         struct daemon_options options = {.directory = directory,
                                          .mount_point = words.mount_point,
                                          .ost_count = (uint32_t)words.ost_count,
                                          .data_bytes_max = words.data_bytes,
+                                         .listen = words.listen,
+                                         .key_path = key_path,
                                          .accept_loss = words.accept_loss};
 
         status = run_daemon(verb, &options, words.foreground);
     }
     free(directory);
+    free(key_path);
     return status;
 }
 
@@ -210,6 +226,20 @@ static bool mount_is_apart(const char *directory, const char *path) {
     return is_mount_point && !find_is_mounted_at(directory, path);
 }
 
+/* It is a mount point, and its cluster is known by addresses. */
+static bool is_mount_from_afar(const char *path) {
+    char *source = fuse_path_source(path);
+    bool is_afar = source && source[0] != '/' && strchr(source, ':');
+    bool is_mount_point = false;
+    char *text = NULL;
+
+    free(source);
+    if (is_afar && fuse_path_in_mount(path, &text, &is_mount_point)) {
+        free(text);
+    }
+    return is_afar && is_mount_point;
+}
+
 /* Its process ends when the mount is gone. */
 static int unmount_apart(const struct verb *verb, const char *path) {
     int r = fuse_path_unmount(path);
@@ -233,6 +263,9 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
     }
     if (argc < 2) {
         return verb_usage(verb, "a mount point is missing");
+    }
+    if (is_mount_from_afar(argv[1])) {
+        return unmount_apart(verb, argv[1]);
     }
     int status = find_cluster(verb, argv[1], directory);
     status = status != EXIT_OK ? status : find_path(verb, argv[1], &path);
@@ -258,11 +291,15 @@ static int run_version(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_up = {
     "up",
-    "DIR [--mount MNT] [--osts N] [--size BYTES] [--accept-loss] [--foreground]",
+    "DIR [--mount MNT] [--osts N] [--size BYTES] [--listen ADDR:PORT --key FILE]\n"
+    "           [--accept-loss] [--foreground]",
     "Starts a cluster on this machine with its data in DIR, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
+    "  --listen ADDR:PORT  serve clients on other machines there; a new cluster keeps it in\n"
+    "                 shoal.conf\n"
+    "  --key FILE     the members' key, which --listen needs: `shoal key new FILE`\n"
     "  --accept-loss  go on where memory that a killed daemon left is damaged: what was\n"
     "                 acknowledged in it is lost\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",

@@ -52,6 +52,8 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
         .directory = options->directory,
         .ost_count = options->ost_count,
         .data_bytes_max = options->data_bytes_max,
+        .listen = options->listen,
+        .key_path = options->key_path,
         .accept_loss = options->accept_loss,
         .origin = options->directory,
         .log = log_line,

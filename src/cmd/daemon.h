@@ -12,6 +12,8 @@ struct daemon_options {
     const char *mount_point;       /* absolute, or NULL */
     uint32_t ost_count;            /* 0: the default */
     uint64_t data_bytes_max;       /* 0: the default */
+    const char *listen;            /* ADDRESS:PORT; NULL: as shoal.conf says */
+    const char *key_path;          /* absolute; likewise */
     bool accept_loss;              /* go on without what a damaged ring held */
     struct background *background; /* reported to once it serves; NULL: in the foreground */
 };

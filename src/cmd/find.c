@@ -101,6 +101,7 @@ struct search {
     size_t count;
     bool denied; /* there is something that this user may not look at */
     bool silent; /* a daemon runs that did not say where it is mounted */
+    char elsewhere[512]; /* the addresses that a mount says its cluster has; empty: none */
 };
 
 static void note_denied(struct search *search, int r) {
@@ -251,6 +252,8 @@ static bool find_by_source(struct search *search, const char *path,
 
     if (found) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", source);
+    } else if (source && source[0] != '/') {
+        snprintf(search->elsewhere, sizeof search->elsewhere, "%s", source);
     }
     free(source);
     return found;
@@ -266,6 +269,10 @@ static int say_not_found(const struct verb *verb, const char *what, const struct
                          "the daemon of the mount at %s is dead: `shoal up DIR --mount MNT` brings "
                          "it back, `umount -l MNT` takes the mount away",
                          what);
+    }
+    if (what && search->elsewhere[0]) {
+        return verb_fail(verb, "%s is a mount of the cluster at %s: ask on that machine", what,
+                         search->elsewhere);
     }
     if (what) {
         return verb_fail(verb, "%s is neither a Shoal directory nor in a Shoal mount", what);

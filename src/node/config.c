@@ -113,11 +113,56 @@ static int parse_row(struct parse *parse, const char *section, const char *name,
     return line_complain(parse, name, value);
 }
 
+static const char *const encryption_words[] = {
+    [CONFIG_ENCRYPTED] = "on", [CONFIG_PLAIN] = "off", [CONFIG_ENCRYPTED_ALWAYS] = "always"};
+
+static int parse_encryption(struct parse *parse, const char *value) {
+    for (uint32_t i = 0; i < ARRAY_SIZE(encryption_words); i++) {
+        if (strcmp(value, encryption_words[i]) == 0) {
+            parse->config->link_encryption = i;
+            return 1;
+        }
+    }
+    snprintf(parse->problem, 256, "%s: link_encryption takes on, off or always, not %.80s",
+             CONFIG_NAME, value);
+    return 0;
+}
+
+static int parse_network(struct parse *parse, const char *name, const char *value) {
+    struct config *config = parse->config;
+    struct address address;
+
+    if (strcmp(name, "listen") == 0) {
+        if (address_parse(value, &address) < 0 || address.kind == ADDRESS_UNIX) {
+            snprintf(parse->problem, 256,
+                     "%s: listen takes ADDRESS:PORT, as 10.0.0.1:7400, not %.80s", CONFIG_NAME,
+                     value);
+            return 0;
+        }
+        address_format(&address, config->listen);
+        return 1;
+    }
+    if (strcmp(name, "key") == 0) {
+        if (value[0] != '/' || strlen(value) >= sizeof config->key_path) {
+            snprintf(parse->problem, 256, "%s: key takes the absolute path of a key file",
+                     CONFIG_NAME);
+            return 0;
+        }
+        snprintf(config->key_path, sizeof config->key_path, "%s", value);
+        return 1;
+    }
+    return strcmp(name, "link_encryption") == 0 ? parse_encryption(parse, value)
+                                                : line_complain(parse, name, value);
+}
+
 static int parse_line(void *context, const char *section, const char *name, const char *value) {
     struct parse *parse = context;
     struct config *config = parse->config;
     uint64_t number;
 
+    if (strcmp(section, "network") == 0) {
+        return parse_network(parse, name, value);
+    }
     if (strcmp(section, "cluster") != 0) {
         return parse_row(parse, section, name, value);
     }
@@ -172,6 +217,11 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
                  CONFIG_NAME);
         return -ERR_INVALID;
     }
+    if (config.listen[0] && !config.key_path[0]) {
+        snprintf(problem, 256, "%s: listen needs key: make one with `shoal key new FILE`",
+                 CONFIG_NAME);
+        return -ERR_INVALID;
+    }
     if (!parse.has_format || !parse.has_id) {
         snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
         return -ERR_NOT_OURS;
@@ -205,6 +255,22 @@ static size_t print_hex(char *text, size_t size, const uint8_t *bytes, size_t co
     return at;
 }
 
+/* In comments what is not set, so that one sees what could be. */
+static size_t print_network(const struct config *config, char *text, size_t size) {
+    int bytes =
+        snprintf(text, size,
+                 "\n[network]\n; where clients on other machines reach this node; needs key\n"
+                 "%slisten = %s\n; file of the members' key (`shoal key new FILE`)\n%skey = %s\n"
+                 "; on: links are encrypted, but those within a machine; off; always\n"
+                 "link_encryption = %s\n",
+                 config->listen[0] ? "" : ";", config->listen[0] ? config->listen : "10.0.0.1:7400",
+                 config->key_path[0] ? "" : ";",
+                 config->key_path[0] ? config->key_path : "/etc/shoal/members.key",
+                 encryption_words[config->link_encryption]);
+
+    return bytes < 0 ? 0 : (size_t)bytes;
+}
+
 void config_print(const struct config *config, char *text, size_t size) {
     size_t at = (size_t)snprintf(text, size,
                                  "; Shoal keeps a cluster in this directory.\n"
@@ -215,6 +281,7 @@ void config_print(const struct config *config, char *text, size_t size) {
     at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
     at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);
     at += (size_t)snprintf(text + at, size - at, "\n");
+    at += print_network(config, text + MIN(at, size), size - MIN(at, size));
     const char *section = "";
 
     for (size_t i = 0; i < ARRAY_SIZE(number_rows) && at < size; i++) {

@@ -2,10 +2,12 @@
  * and marks it as ours. Sizes may be edited while the cluster is down, as far as the comments of
  * the file say. */
 #pragma once
+#include "base/address.h"
 #include "base/err.h"
-#include "base/types.h"
 
-enum { CONFIG_FORMAT = 2, CONFIG_OSTS_MAX = 64 };
+enum { CONFIG_FORMAT = 2, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
+/* As link_encryption of rpc/lane.h. */
+enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS };
 #define CONFIG_NAME "shoal.conf"
 #define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
@@ -27,7 +29,10 @@ struct config {
     uint64_t mount_requests_max; /* 0: the mount's own default */
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
-    uint64_t slow_request_ms; /* 0: none is */
+    uint64_t slow_request_ms;         /* 0: none is */
+    char listen[ADDRESS_TEXT_BYTES];  /* canonical; empty: only this machine is served */
+    char key_path[CONFIG_PATH_BYTES]; /* of the members' key, absolute; empty: none */
+    uint32_t link_encryption;         /* enum config_encryption */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
 
@@ -41,5 +46,5 @@ void config_keep_free(struct config *config, uint64_t file_system_bytes);
 /* Likewise of data_bytes_max: each target's share of half of what data may take beyond logs and
  * keep_free_bytes; 0 when that is none. */
 void config_data_max(struct config *config, uint64_t bytes);
-/* The file's text, in a buffer of `size` bytes (4,096 are enough). */
+/* The file's text, in a buffer of `size` bytes (8,192 are enough). */
 void config_print(const struct config *config, char *text, size_t size);

@@ -225,19 +225,28 @@ static int start_serving(struct local_cluster *cluster) {
     return wait_unless_failed(cluster, &cluster->session_begin);
 }
 
+static void gate_log(void *context, const char *line) {
+    struct local_cluster *cluster = context;
+
+    if (cluster->log) {
+        cluster->log(line);
+    }
+}
+
 /* From here on clients of other processes may come. */
 static int open_gate(struct local_cluster *cluster, char detail[256]) {
-    struct gate_options options = {
-        .env = cluster->env, .self = {.node = {1}}, .logs = cluster->logs};
-    int r;
+    struct gate_options options = {.env = cluster->env,
+                                   .self = {.node = {1}},
+                                   .logs = cluster->logs,
+                                   .tls = cluster->network.serving,
+                                   .encryption =
+                                       (enum link_encryption)cluster->config.link_encryption,
+                                   .log = gate_log,
+                                   .context = cluster};
 
     memcpy(options.self.cluster_id, cluster->config.cluster_id, 16);
     cluster->env->ops->random(cluster->env, options.self.life, sizeof options.self.life);
-    r = local_gate_begin(&cluster->gate, &options);
-    if (r < 0) {
-        snprintf(detail, 256, "%s cannot be listened at: %s", LOCAL_GATE_NAME, err_text(r));
-    }
-    return r;
+    return local_gate_begin(&cluster->gate, &options, cluster->config.listen, detail);
 }
 
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
@@ -265,6 +274,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     cluster->died = cluster->mark.was_served;
     if (r < 0) {
         snprintf(detail, sizeof detail, "%s cannot be read: %s", LOCAL_MARK_NAME, err_text(r));
+    }
+    if (r == 0) {
+        r = local_network_open(&cluster->config, &cluster->network, problem);
     }
     if (r == 0) {
         r = open_targets(cluster, detail);
@@ -401,6 +413,7 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     client_free(cluster->client);
     local_targets_close(cluster);
+    local_network_close(&cluster->network);
     for (size_t i = LOCAL_RPC_COUNT; i-- > 0;) {
         rpc_free(cluster->rpcs[i]);
     }

@@ -24,8 +24,10 @@ struct local_cluster_options {
     const char *directory;   /* absolute, exists */
     uint32_t ost_count;      /* for an empty directory; 0: the default */
     uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
-    bool accept_loss;        /* go on without what a damaged ring held */
-    const char *origin;      /* of the session: names the predecessor to evict */
+    const char *listen;   /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
+    const char *key_path; /* of the members' key, absolute; likewise */
+    bool accept_loss;     /* go on without what a damaged ring held */
+    const char *origin;   /* of the session: names the predecessor to evict */
     void (*log)(const char *line);
 };
 

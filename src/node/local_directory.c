@@ -6,6 +6,7 @@
 #include "host/machine.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
+#include "node/local_network.h"
 #include "node/local_targets.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -190,12 +191,12 @@ static int config_plan(struct env *env, const struct local_cluster_options *opti
         return refuse_small(&space, options->directory, &config, problem);
     }
     *ret_config = config;
-    return 0;
+    return local_network_apply(options, ret_config, problem);
 }
 
 static int directory_format(struct env *env, const struct config *planned, char problem[512]) {
     struct config config = *planned;
-    char text[4096];
+    char text[8192];
 
     env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
     env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
@@ -357,6 +358,9 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     if (r == 0 && seen.config) {
         r = check_asked(options, &config, problem);
     }
+    if (r == 0) {
+        r = local_network_apply(options, &config, problem);
+    }
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);
     }
@@ -440,5 +444,8 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
             r = directory_format(env, &planned, problem);
         }
     }
-    return r < 0 ? r : read_config(env, options->directory, ret_config, problem);
+    if (r == 0) {
+        r = read_config(env, options->directory, ret_config, problem);
+    }
+    return r < 0 ? r : local_network_apply(options, ret_config, problem);
 }

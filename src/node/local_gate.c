@@ -2,6 +2,7 @@
 #include "node/local_gate.h"
 #include "env/env_stream.h"
 #include "host/process.h"
+#include <assert.h>
 #include <stdio.h>
 
 static void gate_wake(void *context) {
@@ -25,14 +26,26 @@ void local_gate_address(struct env *env, struct address *ret_address) {
              env_linux_root(env));
 }
 
-int local_gate_begin(struct local_gate *local, const struct gate_options *options) {
+int local_gate_begin(struct local_gate *local, const struct gate_options *options,
+                     const char *listen, char ret_problem[256]) {
     struct env *env = options->env;
+    int r;
 
     local->options = *options;
     local->options.admit = admit;
+    local->listens = listen[0] != '\0';
+    if (local->listens) {
+        r = address_parse(listen, &local->listen);
+        assert(r == 0); /* As the configuration has it. */
+    }
     local->waiting = (struct waiting){.loop = env_thread_loop(env)};
     atomic_store(&local->stage, GATE_OPENING);
-    return waiting_end(&local->waiting, env);
+    r = waiting_end(&local->waiting, env);
+    if (r < 0) {
+        snprintf(ret_problem, 256, "%s cannot be listened at: %s",
+                 local->refused ? listen : LOCAL_GATE_NAME, err_text(r));
+    }
+    return r;
 }
 
 void local_gate_end(struct local_gate *local) {
@@ -54,7 +67,12 @@ static int gate_open(struct local_gate *local) {
     options.waker = (struct lane_waker){.wake = gate_wake, .context = env_thread_loop(options.env)};
     r = gate_new(&options, &local->gate);
     local_gate_address(options.env, &address);
-    return r < 0 ? r : gate_listen(local->gate, &address);
+    r = r < 0 ? r : gate_listen(local->gate, &address);
+    if (r == 0 && local->listens) {
+        r = gate_listen(local->gate, &local->listen);
+        local->refused = r < 0;
+    }
+    return r;
 }
 
 bool local_gate_turn(struct local_gate *local) {

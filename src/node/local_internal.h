@@ -3,6 +3,7 @@
 #include "node/local_cluster.h"
 #include "node/local_gate.h"
 #include "node/local_mark.h"
+#include "node/local_network.h"
 #include "node/local_wait.h"
 #include <stdatomic.h>
 
@@ -41,6 +42,7 @@ struct local_cluster {
     struct env_crew *openers;
     struct shoal_client *client;
     struct local_gate gate;
+    struct local_network network;
     struct env_tick tick;
     uint32_t ticks;
     bool ticking;

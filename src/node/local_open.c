@@ -81,6 +81,7 @@ static int open_manager(struct local_target *target) {
         .map = cluster->map,
         .target = {LOCAL_MANAGER_ID},
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
+        .keys = cluster->network.ring,
     };
 
     options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;
@@ -102,6 +103,7 @@ static int open_group(struct local_target *target) {
         .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
         .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
+        .keys = cluster->network.ring,
     };
 
     options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
@@ -122,7 +124,8 @@ static int open_ost(struct local_target *target, uint32_t index) {
         .keep_free_bytes = cluster->config.keep_free_bytes,
         .file_system_shares = cluster->config.ost_count,
         .cache_bytes = cluster->config.cache_bytes,
-        .unsigned_allowed = true,
+        .unsigned_allowed = !cluster->network.ring,
+        .keys = cluster->network.ring,
         .slow_request_ns = cluster->config.slow_request_ms * NS_PER_MS,
         .log = target_log,
         .log_context = target,

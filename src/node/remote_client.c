@@ -3,6 +3,7 @@
 #include "env/env_fault.h"
 #include "node/local_gate.h"
 #include "node/local_wait.h"
+#include "keys/tls.h"
 #include "rpc/lane.h"
 #include "rpc/worker.h"
 #include <stdio.h>
@@ -19,7 +20,9 @@ struct remote_thread {
 
 struct remote_client {
     struct env *env;
+    struct tls_context *tls; /* NULL: on this machine */
     struct lanes *lanes;
+    uint32_t peer;
     struct rpc *rpc;
     struct shoal_client *client;
     struct env_tick tick;
@@ -112,11 +115,22 @@ static void say(void *context, const char *line) {
     client->log(line);
 }
 
-static int open_lanes(struct remote_client *client, const char *directory) {
+static int add_peer(struct remote_client *client, const struct remote_client_options *options) {
     char name[LANE_NAME_BYTES];
     struct address address;
-    uint32_t peer;
-    struct lanes_options options = {.env = client->env, .log = say, .context = client};
+
+    snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, options->name);
+    if (!options->directory) {
+        return lanes_peer_add(client->lanes, options->addresses, options->address_count, name,
+                              &client->peer);
+    }
+    local_gate_address(client->env, &address);
+    return lanes_peer_add(client->lanes, &address, 1, name, &client->peer);
+}
+
+static int open_lanes(struct remote_client *client, const struct remote_client_options *wanted) {
+    struct lanes_options options = {
+        .env = client->env, .encryption = wanted->encryption, .log = say, .context = client};
     struct rpc_options rpc = {.transport = &lanes_ops,
                               .env = client->env,
                               .resend_ns = NS_PER_S / 10,
@@ -125,16 +139,20 @@ static int open_lanes(struct remote_client *client, const char *directory) {
 
     client->env->ops->random(client->env, client->life, sizeof client->life);
     memcpy(options.self.life, client->life, sizeof client->life);
-    r = lanes_new(&options, &client->lanes);
+    r = wanted->directory ? 0 : tls_context_call(wanted->key, &client->tls);
+    options.tls = client->tls;
+    if (r == 0) {
+        r = lanes_new(&options, &client->lanes);
+    }
+    if (r == 0) {
+        r = add_peer(client, wanted);
+    }
     if (r < 0) {
         return r;
     }
-    local_gate_address(client->env, &address);
-    snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, directory);
-    r = lanes_peer_add(client->lanes, &address, name, &peer);
-    lanes_set_default(client->lanes, peer);
+    lanes_set_default(client->lanes, client->peer);
     rpc.transport_context = client->lanes;
-    return r < 0 ? r : rpc_new(&rpc, &client->rpc);
+    return rpc_new(&rpc, &client->rpc);
 }
 
 static int open_client(struct remote_client *client, const struct remote_client_options *options) {
@@ -174,8 +192,13 @@ static int wait_for(struct remote_client *client, struct waiting *waiting, uint6
     (void)remote_client_thread_idle(client);
     while (!waiting_is_over(waiting, client->env)) {
         (void)remote_client_thread_idle(client);
-        if (env_now_ns(client->env) >= end_ns && atomic_load(&waiting->state) == WAITING) {
-            return -ERR_TIMED_OUT;
+        int refusal = lanes_peer_refusal(client->lanes, client->peer);
+
+        if (atomic_load(&waiting->state) != WAITING) {
+            continue;
+        }
+        if (refusal < 0 || env_now_ns(client->env) >= end_ns) {
+            return refusal < 0 ? refusal : -ERR_TIMED_OUT;
         }
     }
     return waiting->result;
@@ -198,9 +221,20 @@ static void leave_nothing(struct remote_client *client) {
     }
 }
 
+static void say_refused(const char *name, int r, char problem[512]) {
+    if (r == -ERR_ACCESS) {
+        snprintf(problem, 512,
+                 "%s refuses the key: it is of another cluster, revoked, or was taken out of use",
+                 name);
+    } else {
+        snprintf(problem, 512, "%s refuses: %s", name, err_text(r));
+    }
+}
+
 static int open_all(struct remote_client *client, const struct remote_client_options *options,
                     char problem[512]) {
-    const struct env_linux_options env_options = {.root = options->directory};
+    const struct env_linux_options env_options = {.root = options->directory ? options->directory
+                                                                             : "/"};
     int r = env_linux_new(&env_options, &client->env);
 
     if (r == 0) {
@@ -208,7 +242,7 @@ static int open_all(struct remote_client *client, const struct remote_client_opt
         client->entered = r == 0;
     }
     if (r == 0) {
-        r = open_lanes(client, options->directory);
+        r = open_lanes(client, options);
     }
     if (r < 0) {
         return r;
@@ -224,11 +258,18 @@ static int open_all(struct remote_client *client, const struct remote_client_opt
     if (r == 0) {
         leave_nothing(client);
     }
-    if (r == -ERR_TIMED_OUT) {
+    if (r == -ERR_TIMED_OUT && options->directory) {
         snprintf(problem, 512,
                  "the daemon of %s does not answer: start it with `shoal up %s`, or look at its "
                  "shoal.log",
                  options->directory, options->directory);
+    } else if (r == -ERR_TIMED_OUT) {
+        snprintf(problem, 512,
+                 "nobody answers at %s: is the daemon up, with --listen, and does a firewall let "
+                 "it through?",
+                 options->name);
+    } else if (r < 0 && lanes_peer_refusal(client->lanes, client->peer) < 0) {
+        say_refused(options->name, r, problem);
     }
     return r;
 }
@@ -247,7 +288,7 @@ int remote_client_open(const struct remote_client_options *options,
     r = open_all(client, options, problem);
     if (r < 0) {
         if (!problem[0]) {
-            snprintf(problem, 512, "no session with the cluster in %s: %s", options->directory,
+            snprintf(problem, 512, "no session with the cluster of %s: %s", options->name,
                      err_text(r));
         }
         remote_client_close(client);
@@ -282,6 +323,7 @@ void remote_client_close(struct remote_client *client) {
     client_free(client->client);
     rpc_free(client->rpc);
     lanes_free(client->lanes);
+    tls_context_free(client->tls);
     env_linux_free(client->env);
     free(client);
 }

@@ -1,19 +1,26 @@
-/* A session of libshoal in a process of its own, whose calls go to the daemon of a cluster on this
- * machine, over the socket in its directory (local_gate.h). A daemon that dies and comes back is a
- * pause.
+/* A session of libshoal in a process of its own, whose calls go to the daemon of a cluster: on this
+ * machine over the socket in its directory (local_gate.h), or anywhere by TCP, with a key. A daemon
+ * that dies and comes back is a pause.
  *
  * Thread: open, stop and close on one thread, which waits. Memory: the client's. */
 #pragma once
 #include "client/client.h"
 #include "env/env_linux.h"
+#include "keys/key_file.h"
+#include "rpc/lane.h"
 
 struct remote_client;
 
 struct remote_client_options {
-    const char *directory; /* of the cluster, absolute */
-    const char *origin;    /* of the session: names the predecessor to evict */
-    uint64_t patience_ns;  /* that a request waits for a daemon that is away; 0: 120 s */
-    uint64_t begin_ns;     /* that the first answer is waited for; 0: as patience */
+    const char *directory; /* of the cluster, absolute; NULL: by the addresses */
+    const char *name;      /* what the cluster is called in lines */
+    struct address addresses[LANE_ADDRESSES_MAX];
+    uint32_t address_count;
+    const struct key_file *key; /* for the addresses */
+    enum link_encryption encryption;
+    const char *origin;   /* of the session: names the predecessor to evict */
+    uint64_t patience_ns; /* that a request waits for a daemon that is away; 0: 120 s */
+    uint64_t begin_ns;    /* that the first answer is waited for; 0: as patience */
     void (*log)(const char *line);
 };
 

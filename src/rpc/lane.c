@@ -94,6 +94,10 @@ static void lane_rest(struct lane *lane, int reason) {
     if (lane_is_used(lane)) {
         atomic_fetch_add_explicit(&lane->thread->lanes->broken_count, 1, memory_order_relaxed);
     }
+    if (lane->state == LANE_JOINING && err_action(reason) == ERR_ACTION_FAIL) {
+        atomic_fetch_add_explicit(&lane->peer->refusals, 1, memory_order_relaxed);
+        atomic_store_explicit(&lane->peer->refusal, reason, memory_order_relaxed);
+    }
     lane_drop(lane, false);
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
@@ -165,6 +169,7 @@ static void peer_is_back(struct lane *lane) {
         lane_say(lane, "answers again", 0);
     }
     atomic_store_explicit(&lane->peer->away_since_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&lane->peer->refusals, 0, memory_order_relaxed);
 }
 
 static int welcome_take(struct lane *lane, struct bytes head) {
@@ -301,9 +306,9 @@ static void requests_send(struct lane *lane) {
 static bool lane_asks_plain(const struct lane *lane) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
-    return lane->peer->address.kind != ADDRESS_UNIX &&
+    return lane->address->kind != ADDRESS_UNIX &&
            (options->encryption == LINK_PLAIN ||
-            (options->encryption == LINK_ENCRYPTED && address_is_near(&lane->peer->address)));
+            (options->encryption == LINK_ENCRYPTED && address_is_near(lane->address)));
 }
 
 static void hello_send(struct lane *lane) {
@@ -332,22 +337,26 @@ static void hello_send(struct lane *lane) {
 }
 
 static struct tls_context *lane_tls(const struct lane *lane) {
-    return lane->peer->address.kind == ADDRESS_UNIX ? NULL : lane->thread->lanes->options.tls;
+    return lane->address->kind == ADDRESS_UNIX ? NULL : lane->thread->lanes->options.tls;
 }
 
 static void lane_join(struct lane *lane) {
     const struct lanes_options *options = &lane->thread->lanes->options;
-    const struct connection_options connection = {.env = options->env,
-                                                  .out_bytes = OUT_BYTES,
-                                                  .out_messages = OUT_MESSAGES,
-                                                  .hooks = &lane_hooks,
-                                                  .context = lane,
-                                                  .tls = lane_tls(lane),
-                                                  .tls_attempt = (uint32_t)lane->number};
+    const struct lane_peer *peer = lane->peer;
+    struct connection_options connection = {.env = options->env,
+                                            .out_bytes = OUT_BYTES,
+                                            .out_messages = OUT_MESSAGES,
+                                            .hooks = &lane_hooks,
+                                            .context = lane};
     uint64_t now_ns = lane_now(lane);
-    int r = connection_dial(&connection, &lane->peer->address, now_ns + options->connect_ns,
-                            &lane->connection);
+    int r;
 
+    /* Each key at each address. */
+    lane->address = &peer->addresses[lane->number % peer->address_count];
+    connection.tls = lane_tls(lane);
+    connection.tls_attempt = (uint32_t)(lane->number / peer->address_count);
+    r = connection_dial(&connection, lane->address, now_ns + options->connect_ns,
+                        &lane->connection);
     lane->number++;
     lane->heard_ns = now_ns;
     lane->pinged = false;

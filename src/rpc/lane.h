@@ -31,7 +31,7 @@ struct lane_thread;
 struct lanes;
 struct tls_context;
 
-enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_NAME_BYTES = 256 };
+enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_NAME_BYTES = 256, LANE_ADDRESSES_MAX = 8 };
 
 /* Who a process is, in HELLO and its answer. */
 struct lane_identity {
@@ -66,10 +66,12 @@ extern const struct transport_ops lanes_ops;
 MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes);
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
-/* A process that may be called; name is what lines call it, cut to LANE_NAME_BYTES.
+/* A process that may be called, at the first of these addresses where one answers; each attempt
+ * takes the next. name is what lines call it, cut to LANE_NAME_BYTES. -ERR_INVALID for no address,
+ * or more than LANE_ADDRESSES_MAX.
  * -ERR_TOO_MANY_OPEN; -ERR_ACCESS where it takes a key, and there is none. */
-MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *address, const char *name,
-                              uint32_t *ret_peer);
+MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *addresses,
+                              uint32_t address_count, const char *name, uint32_t *ret_peer);
 /* Logs that are not named are asked for there. */
 void lanes_set_default(struct lanes *lanes, uint32_t peer);
 
@@ -93,6 +95,10 @@ bool lane_thread_turn(struct lane_thread *thread);
 /* Deadlines, silence, rests: every 10 to 100 ms, from any one thread. Threads that sleep are woken
  * only where something of theirs is due. */
 void lanes_tick(struct lanes *lanes);
+
+/* Why the peer has refused us, as a code of err.def, at each address and with each key; 0: it has
+ * not, or something else was in the way. Trying again goes on. */
+int lanes_peer_refusal(struct lanes *lanes, uint32_t peer);
 
 /* What status shows. */
 struct lane_stats {

@@ -9,9 +9,12 @@
 enum lane_state { LANE_IDLE, LANE_JOINING, LANE_OPEN, LANE_RESTING };
 
 struct lane_peer {
-    struct address address;
-    char name[LANE_NAME_BYTES];     /* for lines */
-    atomic_bool said;               /* that it can't be reached; until it can */
+    struct address addresses[LANE_ADDRESSES_MAX];
+    uint32_t address_count;
+    char name[LANE_NAME_BYTES]; /* for lines */
+    atomic_bool said;           /* that it can't be reached; until it can */
+    _Atomic uint32_t refusals;  /* in a row, for the reason `refusal` */
+    _Atomic int refusal;
     _Atomic uint64_t away_since_ns; /* 0: it answers */
 };
 
@@ -22,6 +25,7 @@ struct lane {
     bool in_dirty, pinged;
     const char *refusal;           /* while it is told that a proof has failed */
     struct connection *connection; /* JOINING, OPEN */
+    const struct address *address; /* that it goes to, or went to last */
     uint64_t number;               /* of the connection; the last one's in other states */
     struct awaited awaited;
     struct list unsent; /* calls, by rpc_node: not on this connection yet */

@@ -1,5 +1,6 @@
 /* The lanes of a process: threads, peers, which lane a call takes. One lane's life is in lane.c. */
 #include "env/env.h"
+#include "keys/key_file.h"
 #include "rpc/lane_internal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -59,21 +60,34 @@ void lanes_free(struct lanes *lanes) {
     free(lanes);
 }
 
-int lanes_peer_add(struct lanes *lanes, const struct address *address, const char *name,
-                   uint32_t *ret_peer) {
+int lanes_peer_add(struct lanes *lanes, const struct address *addresses, uint32_t address_count,
+                   const char *name, uint32_t *ret_peer) {
     uint32_t peer = atomic_load_explicit(&lanes->peer_count, memory_order_relaxed);
 
     if (peer == LANE_PEERS_MAX) {
         return -ERR_TOO_MANY_OPEN;
     }
-    if (address->kind != ADDRESS_UNIX && !lanes->options.tls) {
-        return -ERR_ACCESS;
+    if (address_count == 0 || address_count > LANE_ADDRESSES_MAX) {
+        return -ERR_INVALID;
     }
-    lanes->peers[peer].address = *address;
+    for (uint32_t i = 0; i < address_count; i++) {
+        if (addresses[i].kind != ADDRESS_UNIX && !lanes->options.tls) {
+            return -ERR_ACCESS;
+        }
+    }
+    memcpy(lanes->peers[peer].addresses, addresses, address_count * sizeof *addresses);
+    lanes->peers[peer].address_count = address_count;
     snprintf(lanes->peers[peer].name, LANE_NAME_BYTES, "%s", name);
     *ret_peer = peer;
     atomic_store_explicit(&lanes->peer_count, peer + 1, memory_order_release);
     return 0;
+}
+
+int lanes_peer_refusal(struct lanes *lanes, uint32_t peer) {
+    struct lane_peer *one = &lanes->peers[peer];
+    uint32_t enough = KEY_FILE_KEYS_MAX * one->address_count;
+
+    return atomic_load(&one->refusals) >= enough ? atomic_load(&one->refusal) : 0;
 }
 
 void lanes_set_default(struct lanes *lanes, uint32_t peer) {

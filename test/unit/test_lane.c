@@ -161,7 +161,7 @@ static void lanes_begin(uint8_t cluster) {
     uint32_t peer;
 
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, &it.address, "the daemon", &peer), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, &it.address, 1, "the daemon", &peer), 0);
     lanes_set_default(it.lanes, peer);
     assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
     lane_thread_bind(it.thread);
@@ -640,7 +640,7 @@ static void who_has_no_key_is_refused(void **state) {
     tls_context_free(it.calling);
     it.calling = NULL;
     assert_int_equal(lanes_new(&(struct lanes_options){.env = it.env}, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, &it.address, "it", &(uint32_t){0}), -ERR_ACCESS);
+    assert_int_equal(lanes_peer_add(it.lanes, &it.address, 1, "it", &(uint32_t){0}), -ERR_ACCESS);
     lanes_free(TAKE_PTR(it.lanes));
 }
 

@@ -147,6 +147,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->options = *options;
     options_complete(&mount->options);
     mount->place.source = options->source ? options->source : "shoal";
+    mount->place.read_only = options->read_only;
     r = options_check(&mount->options, ret_problem);
     if (r == 0)
         r = mount_point_look(options->mount_point, &mount->place.path, ret_problem);

@@ -19,6 +19,7 @@ struct fuse_options {
     struct env *env;         /* the real one (env_linux.h) */
     const char *mount_point; /* an existing directory; copied */
     const char *source;      /* what the table of mounts says is mounted ["shoal"]; copied */
+    bool read_only;          /* the kernel refuses what would change something */
     unsigned thread_count;   /* [CPUs, at least 2] */
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
      * to 1 MiB */

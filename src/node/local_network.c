@@ -1,0 +1,88 @@
+/* Addresses and keys of a node; the contract is in local_network.h. */
+#include "node/local_network.h"
+#include "node/key_path.h"
+#include "node/local_cluster.h"
+#include "rpc/lane.h"
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert((int)CONFIG_ENCRYPTED == (int)LINK_ENCRYPTED &&
+                   (int)CONFIG_PLAIN == (int)LINK_PLAIN &&
+                   (int)CONFIG_ENCRYPTED_ALWAYS == (int)LINK_ENCRYPTED_ALWAYS,
+               "the configuration's numbers are those of links");
+
+static int apply_listen(const char *text, struct config *config, char problem[512]) {
+    struct address address;
+
+    if (address_parse(text, &address) < 0 || address.kind == ADDRESS_UNIX || address.port == 0) {
+        snprintf(problem, 512, "--listen takes ADDRESS:PORT, as 10.0.0.1:7400, not %s", text);
+        return -ERR_INVALID;
+    }
+    address_format(&address, config->listen);
+    return 0;
+}
+
+static int key_check(const struct config *config, char problem[512]) {
+    struct key_file file;
+    int r = key_path_read_members(config->key_path, &file, problem);
+
+    if (r == 0) {
+        key_file_wipe(&file);
+    }
+    return r;
+}
+
+int local_network_apply(const struct local_cluster_options *options, struct config *config,
+                        char problem[512]) {
+    int r = options->listen ? apply_listen(options->listen, config, problem) : 0;
+
+    if (r == 0 && options->key_path) {
+        if (strlen(options->key_path) >= sizeof config->key_path) {
+            snprintf(problem, 512, "the path of the key file is too long");
+            return -ERR_NAME_TOO_LONG;
+        }
+        snprintf(config->key_path, sizeof config->key_path, "%s", options->key_path);
+    }
+    if (r == 0 && config->listen[0] && !config->key_path[0]) {
+        snprintf(problem, 512,
+                 "--listen needs --key FILE, so that nobody else comes in: make one with "
+                 "`shoal key new FILE`");
+        return -ERR_INVALID;
+    }
+    return r == 0 && config->key_path[0] ? key_check(config, problem) : r;
+}
+
+int local_network_open(const struct config *config, struct local_network *ret_network,
+                       char problem[512]) {
+    struct local_network network = {0};
+    struct key_file file;
+    int r;
+
+    *ret_network = network;
+    if (!config->key_path[0]) {
+        return 0;
+    }
+    r = key_path_read_members(config->key_path, &file, problem);
+    if (r < 0) {
+        return r;
+    }
+    r = key_ring_new(&file, &network.ring);
+    if (r == 0) {
+        r = tls_context_serve(network.ring, &network.serving);
+    }
+    if (r == 0) {
+        r = tls_context_call(&file, &network.calling);
+    }
+    key_file_wipe(&file);
+    if (r < 0) {
+        local_network_close(&network);
+    }
+    *ret_network = network;
+    return r;
+}
+
+void local_network_close(struct local_network *network) {
+    tls_context_free(TAKE_PTR(network->serving));
+    tls_context_free(TAKE_PTR(network->calling));
+    key_ring_free(TAKE_PTR(network->ring));
+}
