@@ -99,8 +99,8 @@ struct search {
     const char *path; /* to be found in a mount; NULL: any cluster */
     char directory[FIND_PATH_BYTES];
     size_t count;
-    bool denied; /* there is something that this user may not look at */
-    bool silent; /* a daemon runs that did not say where it is mounted */
+    bool denied;         /* there is something that this user may not look at */
+    bool silent;         /* a daemon runs that did not say where it is mounted */
     char elsewhere[512]; /* the addresses that a mount says its cluster has; empty: none */
 };
 

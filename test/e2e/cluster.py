@@ -15,6 +15,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -89,10 +90,12 @@ def remove(path):
 
 class Cluster:
     """directory holds the data, mount is where it is mounted, top holds both and what else a test
-    wants to keep on the local disk. apart: a process of its own serves the mount."""
+    wants to keep on the local disk. apart: a process of its own serves the mount; afar: likewise,
+    by TCP and with a key, as from another machine."""
 
-    def __init__(self, shoal, osts=2, sizes=None, apart=False):
-        self.apart = apart
+    def __init__(self, shoal, osts=2, sizes=None, apart=False, afar=False):
+        self.apart = apart or afar
+        self.afar = afar
         self.shoal = os.path.abspath(shoal)
         self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
         self.regions = set()
@@ -103,6 +106,9 @@ class Cluster:
         os.mkdir(self.mount)
         with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
             file.write(configuration(osts, {**SIZES, **(sizes or {})}, self.identity))
+        self.source = self.directory
+        if afar:
+            self.make_afar()
 
     def __enter__(self):
         return self
@@ -121,6 +127,27 @@ class Cluster:
         except subprocess.TimeoutExpired:
             raise Failed(f"shoal {words[0]} did not end in {limit_s} s") from None
 
+    def make_afar(self):
+        """A port of its own, and keys in top: members.key, mount.key, and what key() makes."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.source = "127.0.0.1:%d" % free.getsockname()[1]
+        self.key("new", os.path.join(self.top, "members.key"))
+        self.mount_key("mount.key")
+        with open(self.path("shoal.conf"), "a", encoding="ascii") as file:
+            file.write(f"[network]\nlisten = {self.source}\nkey = {self.top}/members.key\n")
+
+    def key(self, *words):
+        result = self.run("key", *words)
+        if result.returncode != 0:
+            raise Failed(f"key: {result.stderr.strip()}")
+
+    def mount_key(self, name, *words):
+        """The path of a key for mounts that this makes."""
+        path = os.path.join(self.top, name)
+        self.key("mount", os.path.join(self.top, "members.key"), path, *words)
+        return path
+
     def start(self):
         """Starts and mounts."""
         words = [] if self.apart else ["--mount", self.mount]
@@ -133,7 +160,10 @@ class Cluster:
 
     def mount_apart(self, mount, *words):
         """Mounts by a process of its own."""
-        result = self.run("mount", self.directory, mount, *words)
+        if self.afar:
+            words = ["--key", os.path.join(self.top, "mount.key"), "-o",
+                     "log=" + self.path("mount.log"), *words]
+        result = self.run("mount", self.source, mount, *words)
         if result.returncode != 0:
             raise Failed(f"mount failed: {result.stderr.strip()}; its log ends: "
                          f"{self.log_end('mount.log')}")
@@ -146,7 +176,7 @@ class Cluster:
                     words = file.read().split(b"\0")
             except OSError:
                 continue
-            if words[1:4] == [b"mount", self.directory.encode(), mount.encode()]:
+            if words[1:4] == [b"mount", self.source.encode(), mount.encode()]:
                 return int(entry)
         return None
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Mounts that processes of their own serve: the daemon may die, stop and come back below them, they
-may die and be made anew, several may be there at a time.
+"""Mounts that processes of their own serve, on the daemon's machine or, with a key, as from
+another: the daemon may die, stop and come back below them, they may die and be made anew, several
+may be there at a time.
 
 Usage: mount.py SHOAL
 
@@ -10,6 +11,7 @@ SHOAL is the command. The last line counts.
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -237,6 +239,79 @@ def verbs_find_the_cluster(cluster):
         raise Failed("the table of mounts does not name the directory")
 
 
+def keys_decide(cluster):
+    """Who may mount, and what for."""
+    cluster.start()
+    with open(os.path.join(cluster.mount, "mine"), "w", encoding="ascii") as file:
+        file.write("word")
+    os.chmod(os.path.join(cluster.mount, "mine"), 0o600)
+    lonely = other(cluster, "mount2")
+    stranger = os.path.join(cluster.top, "stranger.key")
+    cluster.key("new", stranger)
+    log = ["-o", "log=" + cluster.path("mount2.log")]
+    for words, text in [([], "is asked with a key"), (["--key", stranger], "refuses the key"),
+                        (["--key", cluster.top + "/none"], "no such file"),
+                        (["--key", cluster.path("shoal.conf")], "others may read")]:
+        start = time.monotonic()
+        result = cluster.run("mount", cluster.source, lonely, *words, *log)
+        if result.returncode != 1 or text not in result.stderr or os.path.ismount(lonely):
+            raise Failed(f"mount {' '.join(words)}: {result.stderr.strip()}")
+        if time.monotonic() - start > 30:
+            raise Failed(f"{text}: took {time.monotonic() - start:.0f} s")
+    for name, words, allowed in [("ro.key", ["--ro"], False),
+                                 ("squash.key", ["--squash", "root"], True)]:
+        path = cluster.mount_key(name, *words)
+        result = cluster.run("mount", cluster.source, lonely, "--key", path, *log)
+        if result.returncode != 0:
+            raise Failed(f"mount with {name}: {result.stderr.strip()}")
+        # Not the kernel alone: it is the cluster that refuses.
+        subprocess.run(["mount", "-o", "remount,rw", lonely], check=True)
+        try:
+            with open(os.path.join(lonely, "mine"), encoding="ascii") as file:
+                got = file.read()
+            if allowed or got != "word":
+                raise Failed(f"{name}: root of a mount that has none read {got}")
+        except PermissionError:
+            if not allowed:
+                raise
+        try:
+            os.mkdir(os.path.join(lonely, "made"))
+            raise Failed(f"{name}: a directory was made")
+        except OSError as error:
+            if error.errno != (errno.EACCES if allowed else errno.EROFS):
+                raise
+        result = cluster.run("umount", lonely)
+        if result.returncode != 0:
+            raise Failed(f"umount: {result.stderr.strip()}")
+
+
+def strangers_disturb_nobody(cluster):
+    """Any bytes at the port, half requests, connections that say nothing: nobody waits for them."""
+    cluster.start()
+    work = Load(cluster)
+    host, port = cluster.source.split(":")
+    silent = []
+    for turn in range(60):
+        one = socket.create_connection((host, int(port)))
+        one.settimeout(LIMIT_S)
+        if turn % 3 == 0:
+            one.sendall(os.urandom(1 + turn * 301))
+        elif turn % 3 == 1:
+            one.sendall(b"\x16\x03\x01\x01\x00\x01" + os.urandom(turn))
+        silent.append(one)
+    work.goes_on()
+    for turn, one in enumerate(silent):
+        # Who has said nothing that leads on is sent away.
+        try:
+            while one.recv(4096):
+                pass
+        except ConnectionResetError:
+            pass
+        one.close()
+    work.goes_on()
+    work.check()
+
+
 def what_cannot_be_is_refused(cluster):
     lonely = other(cluster, "mount2")
     rows = [
@@ -263,9 +338,11 @@ def what_cannot_be_is_refused(cluster):
         raise Failed(f"a second mount at one place: {result.stderr.strip()}")
 
 
-TESTS = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
-         a_mount_that_dies_is_made_anew, mounts_see_each_other, umount_ends_the_process,
-         verbs_find_the_cluster, what_cannot_be_is_refused]
+BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
+        a_mount_that_dies_is_made_anew, mounts_see_each_other, umount_ends_the_process]
+TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
+    [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused)] + \
+    [(test, {"afar": True}) for test in (keys_decide, strangers_disturb_nobody)]
 
 
 def main():
@@ -274,24 +351,27 @@ def main():
              sys.argv[4])
         return 0
     if len(sys.argv) < 2:
-        print(__doc__.split("\n")[4], file=sys.stderr)
+        print(__doc__.split("\n")[5], file=sys.stderr)
         return 2
     missing = clusters.missing()
     if missing:
         print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
         return 0
     failed = 0
-    for test in TESTS:
+    ran = 0
+    for test, way in TESTS:
+        name = f"{test.__name__} {'afar' if 'afar' in way else 'apart'}"
         if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
             continue
+        ran += 1
         try:
-            with clusters.Cluster(sys.argv[1], apart=True) as cluster:
+            with clusters.Cluster(sys.argv[1], **way) as cluster:
                 test(cluster)
-            print(f"{test.__name__}: ok", flush=True)
-        except (Failed, OSError) as error:
+            print(f"{name}: ok", flush=True)
+        except (Failed, OSError, subprocess.SubprocessError) as error:
             failed += 1
-            print(f"{test.__name__}: FAILED: {error}", flush=True)
-    print(f"{len(TESTS) - failed} passed, {failed} failed")
+            print(f"{name}: FAILED: {error}", flush=True)
+    print(f"{ran - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -2,7 +2,7 @@
 """The POSIX table, through a mount: ordinary rows, rows that fill the file system, rows that read
 damaged data.
 
-Usage: posix.py SHOAL POSIX [slow] [apart]
+Usage: posix.py SHOAL POSIX [slow] [apart|afar]
 
 SHOAL is the command, POSIX the program that runs the table (posix.c). apart: the mount is served by
 a process of its own. The last line counts.
@@ -63,8 +63,8 @@ def damage(cluster):
 
 
 def main():
-    apart = sys.argv[-1] == "apart"
-    words = sys.argv[1:-1] if apart else sys.argv[1:]
+    way = {sys.argv[-1]: True} if sys.argv[-1] in ("apart", "afar") else {}
+    words = sys.argv[1:-1] if way else sys.argv[1:]
     if len(words) not in (2, 3):
         print(__doc__.split("\n")[3], file=sys.stderr)
         return 2
@@ -75,14 +75,14 @@ def main():
         return 0
     sums = [0, 0, 0]
     try:
-        with clusters.Cluster(shoal, sizes={"data_bytes_max": 1024 * MIB}, apart=apart) as cluster:
+        with clusters.Cluster(shoal, sizes={"data_bytes_max": 1024 * MIB}, **way) as cluster:
             cluster.start()
             kinds = ["ordinary"] + words[2:]
             for kind in kinds:
                 sums = [a + b for a, b in zip(sums, run(program, cluster, kind))]
             damage(cluster)
             sums = [a + b for a, b in zip(sums, run(program, cluster, "damaged"))]
-        with clusters.Cluster(shoal, sizes={"data_bytes_max": 64 * MIB}, apart=apart) as cluster:
+        with clusters.Cluster(shoal, sizes={"data_bytes_max": 64 * MIB}, **way) as cluster:
             cluster.start()
             sums = [a + b for a, b in zip(sums, run(program, cluster, "full"))]
     except clusters.Failed as failed:

@@ -866,7 +866,7 @@ usage("up-two", ["up", "DIR", "DIR"], "usage")
 for _words in ([], ["DIR", "--frob"], ["--help-me"], ["DIR", "--osts", "0"]):
     usage("shoald-" + "-".join(["start", *_words]), ["shoald", *_words], "shoald: ",
           "(usage: shoald ")
-for _option in ("--mount", "--osts", "--size"):
+for _option in ("--mount", "--osts", "--size", "--listen", "--key"):
     usage(f"up{_option}-nothing", ["up", "DIR", _option], f"the value of {_option} is missing",
           "usage")
 for _value in ("0", "65", "-1", "x", "", "4x", "99999999999999999999", "1.5", " 2"):
@@ -963,6 +963,36 @@ def mount_key_file(scene, members):
     path = os.path.join(scene.top, "mount.key")
     scene.run("key", "mount", members, path)
     return path
+
+
+for _value in ("7400", "10.0.0.1", "10.0.0.1:0", "10.0.0.1:70000", "unix:/tmp/x", ":7400",
+               "1.2.3:7400"):
+    @row(f"up-listen={_value}", 1, "--listen takes ADDRESS:PORT", _value)
+    def _(scene, value=_value):
+        return ["up", scene.new_directory(), "--listen", value, "--key", key_file(scene, "key")]
+
+
+@row("up-listen-no-key", 1, "--listen needs --key")
+def _(scene):
+    return ["up", scene.new_directory(), "--listen", "127.0.0.1:7400"]
+
+
+@row("up-key-missing", 1, "no such name")
+def _(scene):
+    scene.must_name = os.path.join(scene.top, "key")
+    return ["up", scene.new_directory(), "--listen", "127.0.0.1:7400", "--key", scene.must_name]
+
+
+@row("up-key-of-a-mount", 1, "the key of a mount")
+def _(scene):
+    scene.must_name = mount_key_file(scene, key_file(scene, "key"))
+    return ["up", scene.new_directory(), "--listen", "127.0.0.1:7400", "--key", scene.must_name]
+
+
+@row("up-key-open-to-others", 1, "others may read or change it")
+def _(scene):
+    scene.must_name = key_file(scene, "key", mode=0o644)
+    return ["up", scene.new_directory(), "--listen", "127.0.0.1:7400", "--key", scene.must_name]
 
 
 @row("key-new-over", 1, "is there already and stays")
