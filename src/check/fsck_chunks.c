@@ -156,7 +156,11 @@ static const char *stray_reason(const struct fsck *fsck, uint32_t ost, const str
         return "its file has chunks of another generation";
     }
     struct layout layout = inode_layout(inode);
-    uint32_t chain_id = layout_chain(&layout, &fsck->cluster->map->pool, id->chunk);
+    struct pool_version pool;
+    if (!cluster_map_pool(fsck->cluster->map, layout.pool_version, &pool)) {
+        return "its file is of a pool version that the map does not have";
+    }
+    uint32_t chain_id = layout_chain(&layout, &pool, id->chunk);
     const struct map_chain *chain = cluster_map_chain(fsck->cluster->map, chain_id);
     for (uint32_t i = 0; chain && i < chain->member_count; i++) {
         if (chain->members[i].value == fsck_ost(fsck, ost).value) {

@@ -98,13 +98,15 @@ void loss_note(struct ledger *ledger, const struct call *call) {
 uint32_t loss_chunk_count(const struct open_file *file) {
     const struct cluster_map *map = router_map(&file->shard->client->router);
     const struct layout *layout = &file->layout;
+    struct pool_version pool;
 
-    if (file->attributes.data_state != DATA_CHUNKED || !layout_is_valid(layout)) {
+    if (file->attributes.data_state != DATA_CHUNKED || !layout_is_valid(layout) ||
+        !cluster_map_pool(map, layout->pool_version, &pool)) {
         return 0;
     }
     uint64_t count = (file->size + layout->chunk_bytes - 1) / layout->chunk_bytes;
 
-    return (uint32_t)MIN(count, layout_width(layout, &map->pool));
+    return (uint32_t)MIN(count, layout_width(layout, &pool));
 }
 
 struct peer *loss_chunk_peer(const struct open_file *file, uint64_t chunk) {

@@ -205,12 +205,13 @@ int router_chain(const struct router *router, uint32_t chain, struct peer **ret_
 
 int router_chunk(const struct router *router, const struct layout *layout, uint64_t chunk,
                  uint32_t *ret_chain) {
-    const struct pool_version *pool = &router_newest(router)->map.pool;
+    struct pool_version pool;
 
-    if (layout->pool_version != pool->version || pool->chain_count == 0) {
+    if (!cluster_map_pool(&router_newest(router)->map, layout->pool_version, &pool) ||
+        layout->pool_version == 0 || pool.chain_count == 0) {
         return -ERR_STALE_MAP;
     }
-    *ret_chain = layout_chain(layout, pool, chunk);
+    *ret_chain = layout_chain(layout, &pool, chunk);
     return 0;
 }
 

@@ -1,13 +1,14 @@
 /* Look-ups in the map and its bytes.
  *
- * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts, the arrays,
- * slots as runs of {u16 group index, u32 slots}, the pool version, CRC-32C of all before it. */
+ * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts and arrays of
+ * nodes (an address is u16 bytes and its text), targets, groups, chains, slots as runs of {u16 group
+ * index, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
 #include "layout/cluster_map.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
-#include "base/err.h"
+#include <assert.h>
 
-enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 2 };
+enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 3 };
 
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -16,6 +17,28 @@ const struct map_target *cluster_map_target(const struct cluster_map *map, struc
         }
     }
     return NULL;
+}
+
+const struct map_node *cluster_map_node(const struct cluster_map *map, struct node_id id) {
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        if (map->nodes[i].id.value == id.value) {
+            return &map->nodes[i];
+        }
+    }
+    return NULL;
+}
+
+bool cluster_map_pool(const struct cluster_map *map, uint32_t version,
+                      struct pool_version *ret_pool) {
+    const struct map_pool *pool;
+
+    version = version ? version : map->pool_count;
+    if (version == 0 || version > map->pool_count) {
+        return false;
+    }
+    pool = &map->pools[version - 1];
+    *ret_pool = (struct pool_version){version, pool->count, map->pool_chains + pool->first};
+    return true;
 }
 
 const struct map_chain *cluster_map_chain(const struct cluster_map *map, uint32_t chain_id) {
@@ -67,6 +90,39 @@ struct log_id cluster_map_first_log(const struct cluster_map *map, struct target
     return (struct log_id){(value ^ value >> 31) | UINT64_C(1) << 63};
 }
 
+int cluster_map_add_ost(struct cluster_map *map, struct node_id node, struct target_id ost,
+                        struct log_id log) {
+    if (map->target_count == MAP_TARGETS_MAX || map->chain_count == MAP_TARGETS_MAX) {
+        return -ERR_NO_SPACE;
+    }
+    map->targets[map->target_count++] = (struct map_target){.id = ost,
+                                                            .node = node,
+                                                            .kind = TARGET_OST,
+                                                            .state = TARGET_UP,
+                                                            .incarnation = 1,
+                                                            .log = log};
+    map->chains[map->chain_count++] =
+        (struct map_chain){.id = ost.value, .version = 1, .member_count = 1, .members = {ost}};
+    return 0;
+}
+
+int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains, uint32_t chain_count) {
+    struct map_pool pool = map->pool_count > 0 ? map->pools[map->pool_count - 1]
+                                               : (struct map_pool){map->pool_chain_count, 0};
+
+    if (map->pool_count == MAP_POOL_VERSIONS_MAX ||
+        pool.first + pool.count != map->pool_chain_count ||
+        chain_count > CHAINS_MAX - MIN(pool.count, (uint32_t)CHAINS_MAX) ||
+        chain_count > MAP_POOL_CHAINS_MAX - map->pool_chain_count) {
+        return -ERR_NO_SPACE;
+    }
+    memcpy(map->pool_chains + map->pool_chain_count, chains, chain_count * sizeof *chains);
+    map->pool_chain_count += chain_count;
+    pool.count += chain_count;
+    map->pools[map->pool_count++] = pool;
+    return 0;
+}
+
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count) {
     map->version = 1;
@@ -80,20 +136,17 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
                                         .member_count = 1,
                                         .members = {mdt}};
     memset(map->slot_groups, 0, sizeof map->slot_groups);
-    map->chain_count = 0;
-    map->pool.version = 1;
-    map->pool.chain_count = ost_count;
+    map->node_count = 1;
+    map->nodes[0] = (struct map_node){.id = {1}, .first_target = mdt.value};
+    map->nodes[0].target_count = 1 + ost_count;
+    map->chain_count = map->pool_count = map->pool_chain_count = 0;
+    map->pools[map->pool_count++] = (struct map_pool){0, ost_count};
     for (uint32_t i = 0; i < ost_count; i++) {
-        map->targets[map->target_count++] =
-            (struct map_target){.id = osts[i],
-                                .node = {1},
-                                .kind = TARGET_OST,
-                                .state = TARGET_UP,
-                                .incarnation = 1,
-                                .log = cluster_map_first_log(map, osts[i])};
-        map->chains[map->chain_count++] = (struct map_chain){
-            .id = osts[i].value, .version = 1, .member_count = 1, .members = {osts[i]}};
-        map->pool.chains[i] = osts[i].value;
+        int r = cluster_map_add_ost(map, (struct node_id){1}, osts[i],
+                                    cluster_map_first_log(map, osts[i]));
+
+        assert(r == 0);
+        map->pool_chains[map->pool_chain_count++] = osts[i].value;
     }
 }
 
@@ -163,6 +216,53 @@ static void walk_slots(struct walk *walk, struct cluster_map *map) {
     }
 }
 
+static void walk_address(struct walk *walk, char address[ADDRESS_TEXT_BYTES]) {
+    size_t size = (size_t)walk_number(walk, walk->in ? 0 : strlen(address), 2);
+
+    if (size >= ADDRESS_TEXT_BYTES || size > walk->limit - walk->size) {
+        walk->bad = true;
+        return;
+    }
+    for (size_t i = 0; i < size; i++) {
+        WALK(address[i]);
+    }
+    if (walk->in) {
+        memset(address + size, 0, ADDRESS_TEXT_BYTES - size);
+    }
+}
+
+static void walk_nodes(struct walk *walk, struct cluster_map *map) {
+    map->node_count = walk_count(walk, map->node_count, MAP_NODES_MAX);
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        struct map_node *node = &map->nodes[i];
+
+        WALK(node->id.value);
+        WALK(node->key[0]);
+        WALK(node->key[1]);
+        WALK(node->first_target);
+        WALK(node->target_count);
+        walk_address(walk, node->address);
+    }
+}
+
+static void walk_pools(struct walk *walk, struct cluster_map *map) {
+    map->pool_chain_count = walk_count(walk, map->pool_chain_count, MAP_POOL_CHAINS_MAX);
+    for (uint32_t i = 0; i < map->pool_chain_count; i++) {
+        WALK(map->pool_chains[i]);
+    }
+    map->pool_count = walk_count(walk, map->pool_count, MAP_POOL_VERSIONS_MAX);
+    for (uint32_t i = 0; i < map->pool_count; i++) {
+        struct map_pool *pool = &map->pools[i];
+
+        WALK(pool->first);
+        pool->count = walk_count(walk, pool->count, CHAINS_MAX);
+        if (pool->first > map->pool_chain_count ||
+            pool->count > map->pool_chain_count - pool->first) {
+            walk->bad = true;
+        }
+    }
+}
+
 static void walk_targets(struct walk *walk, struct cluster_map *map) {
     map->target_count = walk_count(walk, map->target_count, MAP_TARGETS_MAX);
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -205,13 +305,10 @@ static int walk_map(struct walk *walk, struct cluster_map *map) {
     }
     WALK(map->name_hash_key[0]);
     WALK(map->name_hash_key[1]);
+    walk_nodes(walk, map);
     walk_targets(walk, map);
     walk_slots(walk, map);
-    WALK(map->pool.version);
-    map->pool.chain_count = walk_count(walk, map->pool.chain_count, CHAINS_MAX);
-    for (uint32_t i = 0; i < map->pool.chain_count; i++) {
-        WALK(map->pool.chains[i]);
-    }
+    walk_pools(walk, map);
     return walk->bad ? -ERR_MALFORMED : 0;
 }
 

@@ -1,20 +1,35 @@
 /* The cluster map: nodes, targets and their states, groups, slots, chains, pools, in one version.
  *
  * The manager changes it; everybody else holds an immutable copy that is replaced as a whole.
- * In one process it has one group and chains of one member; the fields for more are here. */
+ * So far it has one group and chains of one member; the fields for more are here. */
 #pragma once
-#include "base/types.h"
+#include "base/address.h"
+#include "base/err.h"
 #include "layout/layout.h"
 
 enum {
+    MAP_NODES_MAX = 1024,
     MAP_TARGETS_MAX = 1024,
     MAP_GROUPS_MAX = 256,
     MAP_CHAIN_MEMBERS_MAX = 4,
+    MAP_POOL_VERSIONS_MAX = 4096,
+    MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that only add chains counted once */
     SLOT_COUNT = 65536
 };
 
 enum target_kind { TARGET_MDT = 1, TARGET_OST = 2 };
 enum target_state { TARGET_UP = 1, TARGET_DOWN = 2, TARGET_DRAINING = 3 };
+
+/* A process that serves targets. Its key is drawn when its directory is made, so it is known again;
+ * its address is what it has told last. Its targets have the ids first_target and those that follow,
+ * and are in the map once they are formatted. */
+struct map_node {
+    struct node_id id;
+    uint64_t key[2];
+    uint32_t first_target;
+    uint32_t target_count;
+    char address[ADDRESS_TEXT_BYTES]; /* canonical; empty: none that others could reach */
+};
 
 struct map_target {
     struct target_id id;
@@ -42,23 +57,38 @@ struct map_group {
     struct target_id members[MAP_CHAIN_MEMBERS_MAX];
 };
 
+/* Pool version i + 1 has these chains of pool_chains. One that only adds shares those before it. */
+struct map_pool {
+    uint32_t first;
+    uint32_t count;
+};
+
 struct cluster_map {
     uint64_t version;
     uint8_t cluster_id[16];
     uint64_t name_hash_key[2]; /* of the keyed hash that orders names */
+    uint32_t node_count;
     uint32_t target_count;
     uint32_t group_count;
     uint32_t chain_count;
+    uint32_t pool_count;
+    uint32_t pool_chain_count;
+    struct map_node nodes[MAP_NODES_MAX];
     struct map_target targets[MAP_TARGETS_MAX];
     struct map_group groups[MAP_GROUPS_MAX];
     struct map_chain chains[MAP_TARGETS_MAX];
     uint16_t slot_groups[SLOT_COUNT]; /* index into groups */
-    struct pool_version pool;         /* the newest version of the default pool */
+    struct map_pool pools[MAP_POOL_VERSIONS_MAX];
+    uint32_t pool_chains[MAP_POOL_CHAINS_MAX];
 };
 
 /* NULL when there is none. */
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id);
 const struct map_chain *cluster_map_chain(const struct cluster_map *map, uint32_t chain_id);
+const struct map_node *cluster_map_node(const struct cluster_map *map, struct node_id id);
+/* The version of the default pool; 0: the newest. False: this map does not name it. */
+bool cluster_map_pool(const struct cluster_map *map, uint32_t version,
+                      struct pool_version *ret_pool);
 const struct map_group *cluster_map_group(const struct cluster_map *map, struct slot slot);
 
 /* The logs of the map in places 0 to count - 1, those of groups first; id 0: none in that place. */
@@ -77,6 +107,14 @@ struct log_id cluster_map_first_log(const struct cluster_map *map, struct target
  * log. The cluster's id is there. */
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count);
+
+/* A storage target of a node, with a chain of its own; its log is given. Not in a pool yet.
+ * -ERR_NO_SPACE when the map has as many as it may. */
+MUST_CHECK int cluster_map_add_ost(struct cluster_map *map, struct node_id node,
+                                   struct target_id ost, struct log_id log);
+/* A pool version with these chains besides those of the newest. -ERR_NO_SPACE. */
+MUST_CHECK int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains,
+                                     uint32_t chain_count);
 
 /* Bytes for the manager's store and for map_get: little-endian, versioned, CRC at the end.
  * encode needs capacity cluster_map_size(map). decode:

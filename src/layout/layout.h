@@ -24,11 +24,12 @@ struct layout {
     uint8_t redundancy;
 };
 
-/* The chains of one pool version, immutable once made. chains[i] is a chain id. */
+/* The chains of one pool version, immutable once made. chains[i] is a chain id; the memory is whose
+ * map it is. */
 struct pool_version {
     uint32_t version;
     uint32_t chain_count;
-    uint32_t chains[CHAINS_MAX];
+    const uint32_t *chains;
 };
 
 /* True when chunk size is a multiple of 64 KiB within the limits and the stripe count is not 0. */

@@ -149,7 +149,7 @@ struct inode_row inode_make(const struct transaction *transaction, struct owners
     uint32_t pool_version = parent->pool_version;
 
     if (!directory && pool_version == 0) {
-        pool_version = map->pool.version;
+        pool_version = map->pool_count;
     }
     return (struct inode_row){
         .format = META_FORMAT,

@@ -19,7 +19,7 @@ int op_layout_get(struct transaction *transaction, struct call *call) {
 
 static int layout_check(const struct transaction *transaction, const struct inode_row *row,
                         const struct layout_set_request *request) {
-    uint32_t newest = transaction->group->map->pool.version;
+    uint32_t newest = transaction->group->map->pool_count;
     bool pool_ok = request->layout.pool_version == 0 || request->layout.pool_version == newest;
 
     if (request->who.uid != 0 && request->who.uid != row->uid) {
@@ -51,7 +51,7 @@ int op_layout_set(struct transaction *transaction, struct call *call) {
     bool directory = mode_is_directory(row->mode);
     layout.seed = row->seed;
     if (!directory && layout.pool_version == 0) {
-        layout.pool_version = transaction->group->map->pool.version;
+        layout.pool_version = transaction->group->map->pool_count;
     }
     inode_layout_set(&changed, &layout);
     inode_touch(transaction, &changed);

@@ -41,19 +41,23 @@ static bool order_may_leave(const struct group *group, uint64_t position) {
 }
 
 /* The OST at the head of the order's i-th chain; NULL when the map has none any more. */
-static const struct map_target *target_of(const struct group *group, const struct order_job *job) {
-    const struct cluster_map *map = group->map;
+static const struct map_target *target_of(const struct group *group, const struct order_job *job,
+                                          const struct pool_version *pool) {
     struct layout layout = order_layout(&job->row);
-    uint32_t chain_id = layout_chain_at(&layout, &map->pool, job->chain_index);
-    const struct map_chain *chain = cluster_map_chain(map, chain_id);
+    uint32_t chain_id = layout_chain_at(&layout, pool, job->chain_index);
+    const struct map_chain *chain = cluster_map_chain(group->map, chain_id);
 
-    return chain ? cluster_map_target(map, chain->members[0]) : NULL;
+    return chain ? cluster_map_target(group->map, chain->members[0]) : NULL;
 }
 
-static uint32_t width_of(const struct group *group, const struct order_job *job) {
+/* False: the map does not name the order's pool version: a newer one is waited for. */
+static bool pool_of(const struct group *group, const struct order_job *job,
+                    struct pool_version *ret_pool, uint32_t *ret_width) {
     struct layout layout = order_layout(&job->row);
+    bool named = cluster_map_pool(group->map, layout.pool_version, ret_pool);
 
-    return layout_width(&layout, &group->map->pool);
+    *ret_width = named ? layout_width(&layout, ret_pool) : 0;
+    return named;
 }
 
 static void job_next_target(struct order_job *job) {
@@ -162,17 +166,19 @@ static void job_send(struct group *group, struct order_job *job, const struct ma
 static void job_step(struct group *group, struct order_job *job) {
     struct order_queue *queue = &group->orders;
     bool failed = job->call.result < 0;
+    struct pool_version pool;
+    uint32_t width;
 
-    if (failed && !queue->ticked) {
+    if ((failed && !queue->ticked) || !pool_of(group, job, &pool, &width)) {
         return;
     }
     while (job->stage == ORDER_SEND) {
-        if (job->chain_index >= width_of(group, job)) {
+        if (job->chain_index >= width) {
             job->stage = ORDER_WAITING;
             job->round = queue->rounds_begun + 1;
             return;
         }
-        const struct map_target *target = target_of(group, job);
+        const struct map_target *target = target_of(group, job, &pool);
         if (target) {
             job->call.result = 0;
             job_send(group, job, target);

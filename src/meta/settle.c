@@ -135,8 +135,13 @@ static void ask_send(struct group *group, struct settle_job *job, struct settle_
 
 static void job_ask(struct group *group, struct settle_job *job) {
     const struct cluster_map *map = group->map;
-    uint32_t width = layout_width(&job->layout, &map->pool);
+    struct pool_version pool;
+    uint32_t width;
 
+    if (!cluster_map_pool(map, job->layout.pool_version, &pool)) {
+        return; /* A newer map is waited for: nobody is skipped, or counted as answered. */
+    }
+    width = layout_width(&job->layout, &pool);
     for (uint32_t i = 0; i < SETTLE_CALLS; i++) {
         struct settle_ask *ask = &job->asks[i];
 
@@ -144,7 +149,7 @@ static void job_ask(struct group *group, struct settle_job *job) {
             ask_send(group, job, ask);
         }
         while (!ask->busy && job->chain_next < width) {
-            uint32_t chain_id = layout_chain_at(&job->layout, &map->pool, job->chain_next++);
+            uint32_t chain_id = layout_chain_at(&job->layout, &pool, job->chain_next++);
             const struct map_chain *chain = cluster_map_chain(map, chain_id);
             const struct map_target *head =
                 chain ? cluster_map_target(map, chain->members[0]) : NULL;

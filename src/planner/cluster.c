@@ -10,37 +10,38 @@
  * chain, and those between come by adding up. */
 bool cluster_spread(uint32_t file_count, uint32_t stripe_count, uint32_t target_count,
                     double *ret_spread, double *ret_on_fullest) {
-    struct pool_version *pool = calloc(1, sizeof *pool);
+    uint32_t *chains = calloc(CHAINS_MAX, sizeof *chains);
+    struct pool_version pool = {.chain_count = MIN(target_count, CHAINS_MAX + 0U)};
     int64_t *changes = calloc(CHAINS_MAX + 1, sizeof *changes);
     struct layout layout = {.stripe_count = (uint16_t)MIN(stripe_count, STRIPE_ALL + 0U)};
     int64_t pieces = 0;
     int64_t most = 0;
 
-    if (!pool || !changes) {
-        free(pool);
+    if (!chains || !changes) {
+        free(chains);
         free(changes);
         return false;
     }
-    pool->chain_count = MIN(target_count, CHAINS_MAX + 0U);
-    for (uint32_t i = 0; i < pool->chain_count; i++) {
-        pool->chains[i] = i;
+    for (uint32_t i = 0; i < pool.chain_count; i++) {
+        chains[i] = i;
     }
-    uint32_t width = layout_width(&layout, pool);
+    pool.chains = chains;
+    uint32_t width = layout_width(&layout, &pool);
     for (layout.seed = 0; layout.seed < file_count; layout.seed++) {
-        uint32_t first = layout_chain_at(&layout, pool, 0);
-        uint32_t last = layout_chain_at(&layout, pool, width - 1);
+        uint32_t first = layout_chain_at(&layout, &pool, 0);
+        uint32_t last = layout_chain_at(&layout, &pool, width - 1);
 
         changes[first]++;
         changes[last + 1]--;
         changes[0] += last < first;
     }
-    for (uint32_t i = 0; i < pool->chain_count; i++) {
+    for (uint32_t i = 0; i < pool.chain_count; i++) {
         pieces += changes[i];
         most = MAX(most, pieces);
     }
-    *ret_spread = (double)most / ((double)file_count * width / pool->chain_count);
+    *ret_spread = (double)most / ((double)file_count * width / pool.chain_count);
     *ret_on_fullest = (double)most / (double)file_count;
-    free(pool);
+    free(chains);
     free(changes);
     return true;
 }

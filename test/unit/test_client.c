@@ -80,8 +80,9 @@ static void test_big_write_is_cut_at_chunks(void **state) {
     size_t size = 300001;
     uint8_t *data = pattern(size, 3);
     uint8_t *back = malloc(size);
-    const struct cluster_map *map = &bench->cluster.map;
+    struct pool_version pool;
 
+    assert_true(cluster_map_pool(&bench->cluster.map, 0, &pool));
     assert_int_equal(put(bench, file, 12345, data, size), size);
     assert_int_equal(toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE), 5);
     toy_chunks_read(&bench->cluster, ino, 12345, back, size);
@@ -90,9 +91,9 @@ static void test_big_write_is_cut_at_chunks(void **state) {
         const struct toy_chunk *chunk = &bench->cluster.chunks[i];
 
         if (chunk->ino.value == ino) {
-            assert_int_equal(chunk->target.value,
-                             layout_chain(&toy_file_find(&bench->cluster, ino)->layout, &map->pool,
-                                          chunk->chunk));
+            assert_int_equal(
+                chunk->target.value,
+                layout_chain(&toy_file_find(&bench->cluster, ino)->layout, &pool, chunk->chunk));
         }
     }
     for (uint64_t offset = 12345; offset < 12345 + size; offset += 77777) {

@@ -10,12 +10,12 @@
 enum { SEED = 77 };
 
 static struct pool_version pool_of(uint32_t count) {
-    struct pool_version pool = {.version = 1, .chain_count = count};
+    static uint32_t chains[16];
 
     for (uint32_t i = 0; i < count; i++) {
-        pool.chains[i] = 100 + i;
+        chains[i] = 100 + i;
     }
-    return pool;
+    return (struct pool_version){.version = 1, .chain_count = count, .chains = chains};
 }
 
 static void test_valid_layouts(void **state) {
@@ -89,17 +89,36 @@ static void test_map_bytes(void **state) {
     cluster_map_single(map, (struct target_id){1}, osts, ARRAY_SIZE(osts));
     map->slot_groups[5] = 0;
     map->name_hash_key[0] = 99;
+    map->nodes[map->node_count++] = (struct map_node){
+        .id = {2}, .key = {7, 8}, .first_target = 10, .target_count = 1, .address = "[::1]:7400"};
+    assert_int_equal(
+        cluster_map_add_ost(map, (struct node_id){2}, (struct target_id){10}, (struct log_id){55}),
+        0);
+    assert_int_equal(cluster_map_grow_pool(map, (const uint32_t[]){10}, 1), 0);
     size_t size = cluster_map_size(map);
     struct buffer out = {malloc(size), 0, size};
     assert_non_null(out.data);
     cluster_map_encode(map, &out);
     assert_int_equal(out.size, size);
     assert_int_equal(cluster_map_decode((struct bytes){out.data, size}, again), 0);
-    assert_int_equal(again->target_count, 4);
+    assert_int_equal(again->target_count, 5);
     assert_int_equal(again->name_hash_key[0], 99);
     assert_int_equal(cluster_map_group(again, (struct slot){65535})->members[0].value, 1);
     assert_int_equal(cluster_map_target(again, (struct target_id){3})->kind, TARGET_OST);
     assert_null(cluster_map_chain(again, 9));
+    assert_string_equal(cluster_map_node(again, (struct node_id){2})->address, "[::1]:7400");
+    assert_int_equal(cluster_map_node(again, (struct node_id){2})->key[1], 8);
+    assert_int_equal(cluster_map_log_of(again, (struct target_id){10}).value, 55);
+
+    /* The older version stays what it was; the newer has it at its beginning. */
+    struct pool_version old, new;
+    assert_true(cluster_map_pool(again, 1, &old) && cluster_map_pool(again, 0, &new));
+    assert_int_equal(new.version, 2);
+    assert_int_equal(old.chain_count, 3);
+    assert_int_equal(new.chain_count, 4);
+    assert_ptr_equal(old.chains, new.chains);
+    assert_int_equal(new.chains[3], 10);
+    assert_false(cluster_map_pool(again, 3, &new));
 
     prng_init(&prng, SEED);
     for (int i = 0; i < 500; i++) {

@@ -10,23 +10,22 @@
 static void check_spread(uint16_t stripe_count) {
     enum { FILES = 300, TARGETS = 17, CHUNKS = 2 * 3 * 16 * 17 };
     uint32_t width = MIN(stripe_count, TARGETS + 0U);
-    struct pool_version *pool = calloc(1, sizeof *pool);
+    uint32_t chains[TARGETS];
+    const struct pool_version pool = {.chain_count = TARGETS, .chains = chains};
     uint32_t load[TARGETS] = {0};
     uint32_t most = 0;
     double spread;
     double on_fullest;
 
-    assert_non_null(pool);
-    pool->chain_count = TARGETS;
     for (uint32_t i = 0; i < TARGETS; i++) {
-        pool->chains[i] = i;
+        chains[i] = i;
     }
     for (uint32_t seed = 0; seed < FILES; seed++) {
         struct layout layout = {
             .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = stripe_count, .seed = seed};
 
         for (uint64_t chunk = 0; chunk < CHUNKS; chunk++) {
-            load[layout_chain(&layout, pool, chunk)]++;
+            load[layout_chain(&layout, &pool, chunk)]++;
         }
     }
     for (uint32_t i = 0; i < TARGETS; i++) {
@@ -35,7 +34,6 @@ static void check_spread(uint16_t stripe_count) {
     assert_true(cluster_spread(FILES, stripe_count, TARGETS, &spread, &on_fullest));
     assert_near(spread, most / ((double)FILES * (double)CHUNKS / (double)TARGETS), 1e-12);
     assert_near(on_fullest, most / (double)(FILES * CHUNKS / width), 1e-12);
-    free(pool);
 }
 
 static void test_spread_is_the_placement(void **state) {
