@@ -1,8 +1,8 @@
 /* Look-ups in the map and its bytes.
  *
  * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts and arrays of
- * nodes (an address is u16 bytes and its text), targets, groups, chains, slots as runs of {u16 group
- * index, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
+ * nodes (an address is u16 bytes and its text), targets, groups, chains, slots as runs of {u16
+ * group index, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
 #include "layout/cluster_map.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
@@ -138,6 +138,8 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
     memset(map->slot_groups, 0, sizeof map->slot_groups);
     map->node_count = 1;
     map->nodes[0] = (struct map_node){.id = {1}, .first_target = mdt.value};
+    map->nodes[0].key[0] = load_le64(map->cluster_id);
+    map->nodes[0].key[1] = load_le64(map->cluster_id + 8);
     map->nodes[0].target_count = 1 + ost_count;
     map->chain_count = map->pool_count = map->pool_chain_count = 0;
     map->pools[map->pool_count++] = (struct map_pool){0, ost_count};

@@ -21,8 +21,8 @@ enum target_kind { TARGET_MDT = 1, TARGET_OST = 2 };
 enum target_state { TARGET_UP = 1, TARGET_DOWN = 2, TARGET_DRAINING = 3 };
 
 /* A process that serves targets. Its key is drawn when its directory is made, so it is known again;
- * its address is what it has told last. Its targets have the ids first_target and those that follow,
- * and are in the map once they are formatted. */
+ * its address is what it has told last. Its targets have the ids from first_target on, and are in
+ * the map once they are formatted. */
 struct map_node {
     struct node_id id;
     uint64_t key[2];
@@ -103,8 +103,8 @@ struct log_id cluster_map_log_of(const struct cluster_map *map, struct target_id
 /* The log that the maker of a cluster gives to a target. */
 struct log_id cluster_map_first_log(const struct cluster_map *map, struct target_id target);
 
-/* One group on target `mdt`, one chain a storage target, chain ids = target ids; each has its first
- * log. The cluster's id is there. */
+/* One node, whose key is the cluster's id; one group on target `mdt`, one chain a storage target,
+ * chain ids = target ids; each has its first log. The cluster's id is there. */
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count);
 

@@ -22,6 +22,9 @@ static void answer(struct manager *manager, struct call *call) {
     case OP_SESSION_END:
         manager_end(manager, call);
         break;
+    case OP_NODE_JOIN:
+        manager_join(manager, call);
+        break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
         break;
@@ -151,6 +154,7 @@ static void step(struct actor *actor, struct message *first) {
         manager_refuse(manager, manager->failure < 0 ? manager->failure : -ERR_CLOSED);
         stop_step(manager);
     } else if (manager->loaded) {
+        manager_nodes_step(manager);
         manager_sessions_step(manager);
     }
 }
@@ -179,6 +183,8 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
         options->sessions_max > 0 ? options->sessions_max : MANAGER_SESSIONS_DEFAULT;
     list_init(&manager->begin_calls);
     list_init(&manager->early_calls);
+    list_init(&manager->join_calls);
+    list_init(&manager->joining_calls);
     manager->tick.kind = MANAGER_TICK;
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
@@ -211,6 +217,7 @@ void manager_abandon(struct manager *manager) {
         signer_deinit(&manager->signer);
         free(manager->sessions);
         free(manager->map);
+        free(manager->next_map);
         free(manager);
     }
 }

@@ -46,6 +46,11 @@ struct manager {
     atomic_bool wake_posted;
     struct message stop;
     struct cluster_map *map;
+    struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
+    struct list join_calls;       /* wait for their turn */
+    struct list joining_calls;    /* answered when next_map is the map */
+    struct kv_waiter map_waiter;
+    bool map_waiting;
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
@@ -84,3 +89,11 @@ void manager_give_up(struct manager *manager);
 /* manager_map.c */
 MUST_CHECK int manager_map_load(struct manager *manager);
 void manager_map_get(struct manager *manager, struct call *call);
+/* Writes a map's rows and lets the waiter wait for them to be durable: -ERR_NO_SPACE: larger than
+ * the ring takes. */
+MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
+                                 struct kv_waiter *waiter);
+
+/* nodes.c */
+void manager_join(struct manager *manager, struct call *call);
+void manager_nodes_step(struct manager *manager);

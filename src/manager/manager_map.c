@@ -4,14 +4,17 @@
 
 enum { MAP_BYTES_MAX = 1024 * 1024 };
 
-static int map_store(struct manager *manager, struct bytes bytes) {
+/* Answers the record's position. */
+static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_position) {
     uint32_t pieces = (uint32_t)((bytes.size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
     const struct kv_need need = {.rows = pieces,
                                  .value_bytes = (uint32_t)bytes.size,
                                  .record_bytes =
                                      (uint32_t)bytes.size + pieces * KV_ROW_RECORD_BYTES};
     struct kv_grant grant;
-    int r = kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
+    int r = need.record_bytes > manager->options.kv.ring_bytes / 2
+                ? -ERR_NO_SPACE
+                : kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
 
     if (r < 0) {
         return r;
@@ -28,8 +31,33 @@ static int map_store(struct manager *manager, struct bytes bytes) {
         return r;
     }
     (void)kv_commit(manager->kv);
-    (void)kv_seal(manager->kv);
+    *ret_position = kv_seal(manager->kv);
     return 0;
+}
+
+static int map_write(struct manager *manager, const struct cluster_map *map,
+                     uint64_t *ret_position) {
+    size_t size = cluster_map_size(map);
+    struct buffer out = {malloc(size), 0, size};
+
+    if (!out.data) {
+        return -ERR_NO_MEMORY;
+    }
+    cluster_map_encode(map, &out);
+    int r = map_put(manager, (struct bytes){out.data, out.size}, ret_position);
+    free(out.data);
+    return r;
+}
+
+int manager_map_store(struct manager *manager, const struct cluster_map *map,
+                      struct kv_waiter *waiter) {
+    uint64_t position;
+    int r = map_write(manager, map, &position);
+
+    if (r == 0) {
+        kv_sync(manager->kv, waiter, position);
+    }
+    return r;
 }
 
 /* The pieces there are, one behind the other; size 0 when there are none. */
@@ -51,19 +79,6 @@ static int map_read(struct manager *manager, struct buffer *out) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-static int map_first(struct manager *manager) {
-    size_t size = cluster_map_size(manager->map);
-    struct buffer out = {malloc(size), 0, size};
-
-    if (!out.data) {
-        return -ERR_NO_MEMORY;
-    }
-    cluster_map_encode(manager->map, &out);
-    int r = map_store(manager, (struct bytes){out.data, out.size});
-    free(out.data);
-    return r;
-}
-
 int manager_map_load(struct manager *manager) {
     struct buffer out = {malloc(MAP_BYTES_MAX), 0, MAP_BYTES_MAX};
 
@@ -74,7 +89,9 @@ int manager_map_load(struct manager *manager) {
     if (r == 0 && out.size > 0) {
         r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
     } else if (r == 0) {
-        r = map_first(manager);
+        uint64_t position;
+
+        r = map_write(manager, manager->map, &position);
     }
     free(out.data);
     return r;

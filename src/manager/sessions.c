@@ -403,6 +403,8 @@ void manager_expire(struct manager *manager) {
 void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->early_calls, result);
     refuse_all(&manager->begin_calls, result);
+    refuse_all(&manager->join_calls, result);
+    refuse_all(&manager->joining_calls, result);
     for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 

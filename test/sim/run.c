@@ -5,6 +5,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "rot.h"
+#include "newcomers.h"
 #include "strays.h"
 #include "workload.h"
 #include <inttypes.h>
@@ -48,12 +49,14 @@ struct run {
     bool names_die; /* the metadata target crashes most */
     bool removes;   /* all files at the end, right after a power failure */
     uint64_t strays;
+    struct newcomers *newcomers;
     struct rot_counters rot;
     char failure[600];
 };
 
 static bool is_over(const struct run *run) {
-    return workload_is_done(run->load) || workload_failure(run->load) || run->failure[0];
+    return workload_is_done(run->load) || workload_failure(run->load) ||
+           newcomers_failure(run->newcomers) || run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -81,6 +84,12 @@ static bool ready_now(void *context) {
 
     workload_look(run->load);
     return workload_is_ready(run->load) || workload_failure(run->load);
+}
+
+static bool joined_now(void *context) {
+    struct run *run = context;
+
+    return newcomers_are_done(run->newcomers) || newcomers_failure(run->newcomers);
 }
 
 static void node_gone(struct run *run, struct node *node) {
@@ -280,6 +289,7 @@ static void crashed(struct run *run) {
 static const char *failure_of(const struct run *run) {
     const char *failure = workload_failure(run->load);
 
+    failure = failure ? failure : newcomers_failure(run->newcomers);
     return failure ? failure : run->failure[0] ? run->failure : NULL;
 }
 
@@ -363,6 +373,11 @@ static void mend(struct run *run) {
                  ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
+    newcomers_end(run->newcomers);
+    if (!failure_of(run) && sim_run_until(sim, end, joined_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "a node cannot join %d s after faults",
+                 RULE_ANSWERS_S);
+    }
     workload_look(run->load);
     review(run);
 }
@@ -473,6 +488,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOGS_REFUSED] = run->rot.refused;
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_STRAYS] = run->strays;
+    counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     report->hash = sim_trace_hash(world->sim);
     report->answers_ns = run->answers_ns;
     report->clients = world->options.client_count;
@@ -492,6 +508,7 @@ static void run_end(struct run *run, struct seed_report *report) {
     seed_report_check(report);
     world_free(run->world);
     workload_free(run->load);
+    newcomers_free(run->newcomers);
     excuses_free(run->excuses);
 }
 
@@ -572,6 +589,7 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
         sim_trace_to(run.world->sim, trace);
     }
     run.load = workload_new(run.world, &load);
+    run.newcomers = newcomers_new(run.world, seed);
     play(&run);
     if (run.removes && !failure_of(&run)) {
         all_down(&run);

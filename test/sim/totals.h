@@ -53,6 +53,7 @@
     X(REPLAYS_CUT, "replays cut", true)                                                            \
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
+    X(JOINS, "answers to nodes that join", true)                                                   \
     X(STALLS, "stalls of full logs", false)
 
 enum total {

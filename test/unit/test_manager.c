@@ -752,8 +752,122 @@ static void test_renewals_without_ticket_keep_nothing_alive(void **state) {
     assert_int_equal(manager_session_count(bench->manager), 0);
 }
 
+static union request_body join_of(uint64_t key, uint32_t target_count, const char *address) {
+    return (union request_body){
+        .node_join = {.key_high = key,
+                      .key_low = 1,
+                      .target_count = target_count,
+                      .ready = address != NULL,
+                      .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
+}
+
+static struct node_join_reply join(struct bench *bench, uint64_t key, uint32_t target_count,
+                                   const char *address) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(key, target_count, address)), 0);
+    return asked.call.reply.node_join;
+}
+
+static struct cluster_map *map_of(struct bench *bench) {
+    struct cluster_map *map = malloc(sizeof *map);
+    uint8_t *bytes = malloc(MIB);
+    struct asked asked = {.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                                   .bulk_in = {.data = bytes, .capacity = MIB},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
+
+    call_start(bench->client_rpc, &asked.call);
+    pass(bench, NS_PER_S);
+    assert_true(map && asked.done);
+    assert_int_equal(cluster_map_decode((struct bytes){bytes, asked.call.bulk_in.size}, map), 0);
+    free(bytes);
+    return map;
+}
+
+/* Numbers first, then its targets, in a pool version of their own; asked again, nothing changes. */
+static void test_nodes_join(void **state) {
+    struct bench *bench = *state;
+    struct node_join_reply first = join(bench, 70, 2, NULL);
+    struct node_join_reply second = join(bench, 71, 1, NULL);
+    struct pool_version pool;
+    struct cluster_map *map;
+
+    assert_int_equal(first.node, 2);
+    assert_int_equal(second.node, 3);
+    assert_true(first.first_target > OST + 1 && second.first_target == first.first_target + 2);
+    assert_int_equal(join(bench, 70, 2, NULL).first_target, first.first_target);
+    map = map_of(bench);
+    assert_int_equal(map->pool_count, 1);
+    assert_int_equal(map->target_count, TARGETS);
+    free(map);
+    assert_int_equal(join(bench, 71, 1, "10.0.0.3:7400").map_version, 8);
+    assert_int_equal(join(bench, 71, 1, "10.0.0.3:7400").map_version, 8);
+    for (int i = 0; i < 2; i++) {
+        map = map_of(bench);
+        assert_int_equal(map->version, 8);
+        assert_string_equal(cluster_map_node(map, (struct node_id){3})->address, "10.0.0.3:7400");
+        assert_null(cluster_map_target(map, (struct target_id){first.first_target}));
+        assert_true(cluster_map_pool(map, 0, &pool));
+        assert_int_equal(pool.version, 2);
+        assert_int_equal(pool.chain_count, 3);
+        assert_int_equal(pool.chains[2], second.first_target);
+        free(map);
+        manager_dies(bench, i == 0);
+        manager_begins(bench);
+    }
+    assert_int_equal(join(bench, 71, 1, "10.0.0.9:7400").map_version, 9);
+    assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
+}
+
+static void test_who_may_not_join(void **state) {
+    struct bench *bench = *state;
+    const struct {
+        union request_body request;
+        int result;
+    } rows[] = {
+        {join_of(0, 1, NULL), 0}, /* key_low is 1: a key */
+        {{.node_join = {.target_count = 1}}, -ERR_INVALID},
+        {join_of(70, 65, NULL), -ERR_INVALID},
+        {join_of(70, 1, "10.0.0.2"), -ERR_INVALID},
+        {join_of(70, 1, "10.0.0.2:7400"), -ERR_OTHER_CLUSTER},
+        {join_of(0, 2, NULL), 0}, /* as before */
+        {join_of(0, 2, "10.0.0.2:7400"), -ERR_INVALID},
+    };
+    struct asked asked;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, rows[i].request), rows[i].result);
+    }
+    assert_int_equal(asked.call.reply.node_join.map_version, 6);
+}
+
+/* Many at once make few versions. */
+static void test_joins_share_a_version(void **state) {
+    enum { NODES = 60 };
+    struct bench *bench = *state;
+    struct asked *asked = calloc(NODES, sizeof *asked);
+    struct cluster_map *map;
+
+    for (uint64_t i = 0; i < NODES; i++) {
+        start(bench, &asked[i], OP_NODE_JOIN, join_of(100 + i, 1, NULL));
+    }
+    pass(bench, 5 * NS_PER_S);
+    map = map_of(bench);
+    assert_int_equal(map->node_count, 1 + NODES);
+    assert_true(map->version <= 8);
+    for (uint64_t i = 0; i < NODES; i++) {
+        assert_true(asked[i].done && asked[i].call.result == 0);
+    }
+    free(map);
+    free(asked);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(nodes_join),
+        TEST(who_may_not_join),
+        TEST(joins_share_a_version),
         TEST(end_does_not_wait_for_room),
         TEST(sessions_begin_renew_and_end),
         TEST(predecessor_goes_first),

@@ -1,0 +1,217 @@
+/* Nodes that join: their numbers, their targets, their addresses.
+ *
+ *     asked --> join_calls --> applied to a copy of the map --> its rows flushed --> it is the map,
+ *                                       joining_calls --------------------------> answered
+ *
+ * What comes while a version is being flushed makes the next one together. A node is known by its
+ * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
+ * no version. */
+#include "manager/manager_internal.h"
+#include <assert.h>
+#include <stdlib.h>
+
+enum { TARGETS_OF_NODE_MAX = 64 };
+
+static struct map_node *node_of(struct cluster_map *map, const struct node_join_request *request) {
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        struct map_node *node = &map->nodes[i];
+
+        if (node->key[0] == request->key_high && node->key[1] == request->key_low) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static bool address_is_told(const struct map_node *node, const struct node_join_request *request) {
+    return strlen(node->address) == request->address.size &&
+           memcmp(node->address, request->address.data, request->address.size) == 0;
+}
+
+static bool targets_are_there(const struct cluster_map *map, const struct map_node *node) {
+    return node->target_count == 0 ||
+           cluster_map_target(map, (struct target_id){node->first_target}) != NULL;
+}
+
+/* Whether the map says all that the node does. */
+static bool is_known(struct cluster_map *map, const struct node_join_request *request) {
+    struct map_node *node = node_of(map, request);
+
+    return node &&
+           (!request->ready || (address_is_told(node, request) && targets_are_there(map, node)));
+}
+
+/* Numbers that no node and no target ever had. */
+static int node_add(struct cluster_map *map, const struct node_join_request *request) {
+    struct map_node node = {.key = {request->key_high, request->key_low},
+                            .target_count = request->target_count};
+
+    if (map->node_count == MAP_NODES_MAX ||
+        request->target_count > MAP_TARGETS_MAX - map->target_count) {
+        return -ERR_NO_SPACE;
+    }
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        const struct map_node *other = &map->nodes[i];
+
+        node.id.value = MAX(node.id.value, other->id.value);
+        node.first_target = MAX(node.first_target, other->first_target + other->target_count);
+    }
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        node.first_target = MAX(node.first_target, map->targets[i].id.value + 1);
+    }
+    node.id.value++;
+    map->nodes[map->node_count++] = node;
+    return 0;
+}
+
+static int targets_add(struct cluster_map *map, const struct map_node *node) {
+    uint32_t chains[TARGETS_OF_NODE_MAX];
+    int r = 0;
+
+    for (uint32_t i = 0; i < node->target_count && r == 0; i++) {
+        struct target_id target = {node->first_target + i};
+
+        chains[i] = target.value;
+        r = cluster_map_add_ost(map, node->id, target, cluster_map_first_log(map, target));
+    }
+    return r < 0 ? r : cluster_map_grow_pool(map, chains, node->target_count);
+}
+
+static int join_apply(struct cluster_map *map, const struct node_join_request *request) {
+    struct map_node *node = node_of(map, request);
+
+    if (!node) {
+        /* One that says it has targets, and is not known, is another cluster's. */
+        return request->ready ? -ERR_OTHER_CLUSTER : node_add(map, request);
+    }
+    if (node->target_count != request->target_count) {
+        return -ERR_INVALID;
+    }
+    if (!request->ready) {
+        return 0;
+    }
+    memcpy(node->address, request->address.data, request->address.size);
+    node->address[request->address.size] = '\0';
+    return targets_are_there(map, node) ? 0 : targets_add(map, node);
+}
+
+static int join_check(const struct node_join_request *request) {
+    char text[ADDRESS_TEXT_BYTES];
+    struct address address;
+
+    if ((request->key_high | request->key_low) == 0 ||
+        request->target_count > TARGETS_OF_NODE_MAX || request->address.size >= sizeof text) {
+        return -ERR_INVALID;
+    }
+    memcpy(text, request->address.data, request->address.size);
+    text[request->address.size] = '\0';
+    return text[0] == '\0' ? 0 : address_parse(text, &address);
+}
+
+static void join_answer(struct manager *manager, struct call *call, int result) {
+    const struct map_node *node = node_of(manager->map, &call->request.node_join);
+    struct node_join_reply *reply = &call->reply.node_join;
+
+    reply->map_version = manager->map->version;
+    if (node) {
+        reply->node = node->id.value;
+        reply->first_target = node->first_target;
+    }
+    call_reply(call, result);
+}
+
+void manager_join(struct manager *manager, struct call *call) {
+    const struct node_join_request *request = &call->request.node_join;
+    int r = join_check(request);
+
+    if (r < 0 || is_known(manager->map, request)) {
+        join_answer(manager, call, r);
+        return;
+    }
+    list_push_back(&manager->join_calls, &call->server_node);
+}
+
+static void map_flushed(struct kv_waiter *waiter, int result) {
+    struct manager *manager = CONTAINER_OF(waiter, struct manager, map_waiter);
+
+    manager->map_waiting = false;
+    if (result < 0) {
+        manager->failure = result;
+    }
+}
+
+/* A copy with all that was asked for; who asks for what can't be is told so. */
+static struct cluster_map *map_changed(struct manager *manager) {
+    struct cluster_map *next = malloc(sizeof *next);
+    struct cluster_map *before = next ? malloc(sizeof *before) : NULL;
+    struct list_node *node;
+
+    if (!before) {
+        free(next);
+        return NULL;
+    }
+    *next = *manager->map;
+    while ((node = list_pop_front(&manager->join_calls))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+
+        *before = *next;
+        int r = join_apply(next, &call->request.node_join);
+        if (r < 0) {
+            *next = *before;
+            join_answer(manager, call, r);
+        } else {
+            list_push_back(&manager->joining_calls, &call->server_node);
+        }
+    }
+    free(before);
+    next->version++;
+    return next;
+}
+
+/* Where there is no room now they wait on, in front of who comes later. */
+static void joins_begin(struct manager *manager) {
+    struct cluster_map *next = map_changed(manager);
+    struct list_node *node;
+    int r = next ? 0 : -ERR_NO_MEMORY;
+
+    if (r == 0 && list_is_empty(&manager->joining_calls)) {
+        free(next);
+        return;
+    }
+    manager->map_waiter.done = map_flushed;
+    if (r == 0) {
+        r = manager_map_store(manager, next, &manager->map_waiter);
+    }
+    if (r == 0) {
+        manager->map_waiting = true;
+        manager->next_map = next;
+        return;
+    }
+    free(next);
+    while (r == -ERR_NO_SPACE && (node = list_pop_front(&manager->joining_calls))) {
+        join_answer(manager, CONTAINER_OF(node, struct call, server_node), r);
+    }
+    while ((node = list_first(&manager->joining_calls))) {
+        list_remove(node);
+        list_push_back(&manager->join_calls, node);
+    }
+}
+
+static void joins_end(struct manager *manager) {
+    struct list_node *node;
+
+    free(manager->map);
+    manager->map = TAKE_PTR(manager->next_map);
+    while ((node = list_pop_front(&manager->joining_calls))) {
+        join_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
+    }
+}
+
+void manager_nodes_step(struct manager *manager) {
+    if (manager->next_map && !manager->map_waiting) {
+        joins_end(manager);
+    }
+    if (!manager->next_map && !list_is_empty(&manager->join_calls)) {
+        joins_begin(manager);
+    }
+}

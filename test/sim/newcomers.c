@@ -1,0 +1,180 @@
+/* The contract is in newcomers.h. */
+#include "newcomers.h"
+#include "life.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEWCOMERS = 5, TARGETS_MOST = 3, PAUSE_MS = 400, PATIENCE_S = 5, ADDRESS_BYTES = 32 };
+
+struct newcomer {
+    struct newcomers *all;
+    uint64_t key;
+    uint32_t target_count;
+    char address[ADDRESS_BYTES];
+    uint32_t node; /* 0: not known yet */
+    uint32_t first_target;
+    bool is_asking;
+    uint64_t life;        /* of the process that asks */
+    uint64_t map_version; /* highest that was answered to anybody when it asked */
+    bool last, done;
+    struct call call;
+};
+
+struct newcomers {
+    struct world *world;
+    struct prng prng;
+    struct actor origin;
+    struct newcomer nodes[NEWCOMERS];
+    uint64_t map_version; /* highest that was answered */
+    uint64_t joins;
+    char failure[200];
+};
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        call_done_message(message);
+    }
+}
+
+static bool overlap(const struct newcomer *a, const struct newcomer *b) {
+    return a->first_target < b->first_target + b->target_count &&
+           b->first_target < a->first_target + a->target_count;
+}
+
+static void numbers_check(struct newcomer *node, const struct node_join_reply *reply) {
+    struct newcomers *all = node->all;
+    bool known = node->node != 0;
+
+    if ((known && (reply->node != node->node || reply->first_target != node->first_target)) ||
+        reply->node <= 1 || reply->map_version < node->map_version) {
+        snprintf(all->failure, sizeof all->failure,
+                 "newcomer %" PRIu64 " was node %" PRIu32 " from target %" PRIu32
+                 " on and is node %" PRIu32 " from %" PRIu32 " on, map %" PRIu64 " behind %" PRIu64,
+                 node->key, node->node, node->first_target, reply->node, reply->first_target,
+                 reply->map_version, node->map_version);
+    }
+    node->node = reply->node;
+    node->first_target = reply->first_target;
+    all->map_version = MAX(all->map_version, reply->map_version);
+    for (int i = 0; i < NEWCOMERS; i++) {
+        const struct newcomer *other = &all->nodes[i];
+
+        if (other != node && other->node != 0 &&
+            (other->node == node->node || overlap(node, other))) {
+            snprintf(all->failure, sizeof all->failure,
+                     "newcomers %" PRIu64 " and %" PRIu64 " have numbers in common", node->key,
+                     other->key);
+        }
+    }
+}
+
+static void answered(struct call *call) {
+    struct newcomer *node = call->context;
+
+    node->is_asking = false;
+    if (call->result == 0) {
+        numbers_check(node, &call->reply.node_join);
+        node->all->joins++;
+        node->done = node->done || node->last;
+    } else if (call->result != -ERR_TIMED_OUT && call->result != -ERR_CLOSED &&
+               call->result != -ERR_IO && call->result != -ERR_NO_SPACE) {
+        snprintf(node->all->failure, sizeof node->all->failure, "newcomer %" PRIu64 ": %s",
+                 node->key, err_name(call->result));
+    }
+}
+
+/* Without targets there is nothing to be ready for but an address. */
+static void ask(struct newcomer *node) {
+    struct newcomers *all = node->all;
+    struct node *asker = all->world->mdt;
+    bool ready = node->node != 0 && node->target_count == 0;
+
+    if (ready && prng_chance(&all->prng, 1, 3)) {
+        snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
+                 (unsigned)prng_between(&all->prng, 1, 250));
+    }
+    node->call =
+        (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
+                      .request.node_join = {.key_high = node->key,
+                                            .key_low = 77,
+                                            .target_count = node->target_count,
+                                            .ready = ready,
+                                            .address = {(const uint8_t *)node->address,
+                                                        ready ? strlen(node->address) : 0}},
+                      .origin = &all->origin,
+                      .done = answered,
+                      .context = node,
+                      .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
+    node->is_asking = true;
+    node->map_version = all->map_version;
+    node->life = asker->incarnation;
+    node_enter(asker);
+    call_start(node_rpc(asker), &node->call);
+    node_leave(asker);
+}
+
+static void newcomer_run(void *context) {
+    struct newcomer *node = context;
+    struct newcomers *all = node->all;
+    struct node *asker = all->world->mdt;
+
+    /* What a process asked that is gone is answered to nobody. */
+    if (node->is_asking && (!node_is_up(asker) || asker->incarnation != node->life)) {
+        node->is_asking = false;
+    }
+    if (!node->is_asking && !node->done && node_is_up(asker)) {
+        ask(node);
+    }
+    sim_schedule(all->world->sim, NULL, prng_between(&all->prng, 1, PAUSE_MS) * NS_PER_MS,
+                 newcomer_run, node);
+}
+
+struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
+    struct newcomers *all = calloc(1, sizeof *all);
+
+    if (!all) {
+        abort();
+    }
+    all->world = world;
+    prng_init(&all->prng, seed ^ UINT64_C(0x6e6577636f6d6572));
+    actor_init(&all->origin, "newcomers", origin_step);
+    for (uint32_t i = 0; i < NEWCOMERS; i++) {
+        all->nodes[i] =
+            (struct newcomer){.all = all, .key = i + 1, .target_count = i % (TARGETS_MOST + 1)};
+        newcomer_run(&all->nodes[i]);
+    }
+    return all;
+}
+
+void newcomers_free(struct newcomers *newcomers) {
+    free(newcomers);
+}
+
+void newcomers_end(struct newcomers *newcomers) {
+    for (int i = 0; i < NEWCOMERS; i++) {
+        newcomers->nodes[i].last = true;
+    }
+}
+
+bool newcomers_are_done(const struct newcomers *newcomers) {
+    for (int i = 0; i < NEWCOMERS; i++) {
+        if (!newcomers->nodes[i].done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *newcomers_failure(const struct newcomers *newcomers) {
+    return newcomers->failure[0] ? newcomers->failure : NULL;
+}
+
+uint64_t newcomers_joins(const struct newcomers *newcomers) {
+    return newcomers->joins;
+}

@@ -1,0 +1,23 @@
+/* Nodes that join, as far as the manager sees them: they ask for their numbers, again and again,
+ * and tell new addresses, through all faults. The oracle: a node gets the same numbers for ever,
+ * no two have one in common, and the map's version never goes back.
+ *
+ * They serve nothing, so they bring no targets into the map. Asked for by the metadata target's
+ * process. Thread: the world's. */
+#pragma once
+#include "base/prng.h"
+#include "world.h"
+
+struct newcomers;
+
+struct newcomers *newcomers_new(struct world *world, uint64_t seed);
+/* Takes NULL. */
+void newcomers_free(struct newcomers *newcomers);
+/* From here on each asks once more, and no more. */
+void newcomers_end(struct newcomers *newcomers);
+/* That has been answered. */
+bool newcomers_are_done(const struct newcomers *newcomers);
+/* NULL, or what was wrong. */
+const char *newcomers_failure(const struct newcomers *newcomers);
+/* Answers that gave numbers. */
+uint64_t newcomers_joins(const struct newcomers *newcomers);
