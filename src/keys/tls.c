@@ -1,7 +1,11 @@
 /* OpenSSL between two spans of memory; the contract is in tls.h.
  *
  * A BIO of our own reads from the span that tls_open was given and appends to `out`. OpenSSL reads
- * a record's five bytes, then the record, never beyond. */
+ * a record's five bytes, then the record, never beyond.
+ *
+ * External PSK: RFC 8446, 2.2 and 4.2.11; what is to be heeded with it: RFC 9257. Against the
+ * Selfie attack, which turns a member's words back to it, a greeting names the node that is meant.
+ */
 #include "keys/tls.h"
 #include "base/err.h"
 #include <assert.h>
@@ -11,7 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RECORD_MORE_BYTES = 256 }; /* of a record, beside its plaintext */
+enum {
+    RECORD_MORE_BYTES = 256,      /* of a record, beside its plaintext */
+    NAMES_MAX = 4,                /* of keys that a server looks at; a client of ours says one */
+    CERTIFICATE_BYTES_MAX = 1024, /* that a client reads before it refuses them */
+};
+
+/* RFC 8446, 5.5 allows 2^24.5 full records of AES-GCM by one key: 400 GB, minutes of a link. */
+#define RECORDS_PER_KEY (UINT64_C(1) << 23)
 
 struct tls_context {
     SSL_CTX *ssl;
@@ -27,7 +38,10 @@ struct tls {
     bool proven;
     int error;
     const char *words;
-    uint32_t key; /* of the client's file */
+    int refusal;         /* why the name was not taken that a client said last; 0: it was */
+    uint32_t name_count; /* that it has said */
+    uint64_t records_sealed, records_per_key; /* sealed: by the key of now */
+    uint32_t key;                             /* of the client's file */
     struct identity identity;
     size_t out_start, out_end;
     uint8_t staged[TLS_RECORD_BYTES];
@@ -121,21 +135,17 @@ static int key_of_client(SSL *ssl, const EVP_MD *digest, const unsigned char **r
     return *ret_session != NULL;
 }
 
-static const char *refusal_words(int error) {
-    return error == -ERR_NOT_FOUND ? "its key is of another cluster, or was taken out of use"
-           : error == -ERR_ACCESS  ? "its key is revoked"
-                                   : "it names no key of this kind";
-}
-
 static int key_of_server(SSL *ssl, const unsigned char *name, size_t size,
                          SSL_SESSION **ret_session) {
     struct tls *tls = SSL_get_app_data(ssl);
     struct psk psk;
-    int r = key_ring_psk(tls->context->ring, (struct bytes){name, size}, &psk);
 
     *ret_session = NULL;
-    if (r < 0) {
-        tls->words = refusal_words(r);
+    if (++tls->name_count > NAMES_MAX) {
+        return 0; /* One hello has room for thousands, and each costs a look at our lists. */
+    }
+    tls->refusal = key_ring_psk(tls->context->ring, (struct bytes){name, size}, &psk);
+    if (tls->refusal < 0) {
         return 1; /* Without a key there is nothing else that would let it in. */
     }
     tls->identity = psk.identity;
@@ -144,7 +154,30 @@ static int key_of_server(SSL *ssl, const unsigned char *name, size_t size,
     return 1;
 }
 
+/* Who has no key may have a certificate; none is looked at. */
+static int certificate_refuse(X509_STORE_CTX *store, void *nothing) {
+    (void)nothing;
+    X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION);
+    return 0;
+}
+
 /* Contexts. */
+
+/* All that matters is said here, as a machine's openssl.cnf may say otherwise. */
+static bool context_set(SSL_CTX *ssl) {
+    SSL_CTX_set_options(ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_clear_options(ssl, SSL_OP_ALLOW_NO_DHE_KEX);
+    SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_read_ahead(ssl, 0);
+    SSL_CTX_set_max_cert_list(ssl, CERTIFICATE_BYTES_MAX);
+    SSL_CTX_set_cert_verify_callback(ssl, certificate_refuse, NULL);
+    return SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) &&
+           SSL_CTX_set_max_proto_version(ssl, TLS1_3_VERSION) &&
+           SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256") &&
+           SSL_CTX_set1_groups_list(ssl, "X25519:P-256") && SSL_CTX_set_num_tickets(ssl, 0) &&
+           SSL_CTX_set_max_early_data(ssl, 0) && SSL_CTX_set_recv_max_early_data(ssl, 0);
+}
 
 static int context_new(const SSL_METHOD *role, struct tls_context **ret_context) {
     struct tls_context *context = calloc(1, sizeof *context);
@@ -153,13 +186,8 @@ static int context_new(const SSL_METHOD *role, struct tls_context **ret_context)
         return -ERR_NO_MEMORY;
     }
     context->ssl = SSL_CTX_new(role);
-    context->method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "memory");
-    if (!context->ssl || !context->method ||
-        !SSL_CTX_set_min_proto_version(context->ssl, TLS1_3_VERSION) ||
-        !SSL_CTX_set_max_proto_version(context->ssl, TLS1_3_VERSION) ||
-        !SSL_CTX_set_ciphersuites(context->ssl, "TLS_AES_128_GCM_SHA256") ||
-        !SSL_CTX_set1_groups_list(context->ssl, "X25519:P-256") ||
-        !SSL_CTX_set_num_tickets(context->ssl, 0) ||
+    context->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "memory");
+    if (!context->ssl || !context->method || !context_set(context->ssl) ||
         !BIO_meth_set_read(context->method, span_read) ||
         !BIO_meth_set_write(context->method, span_write) ||
         !BIO_meth_set_ctrl(context->method, span_control) ||
@@ -168,10 +196,6 @@ static int context_new(const SSL_METHOD *role, struct tls_context **ret_context)
         tls_context_free(context);
         return -ERR_NO_MEMORY;
     }
-    SSL_CTX_set_options(context->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-    SSL_CTX_set_mode(context->ssl, SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_session_cache_mode(context->ssl, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_verify(context->ssl, SSL_VERIFY_NONE, NULL);
     *ret_context = context;
     return 0;
 }
@@ -192,6 +216,7 @@ int tls_context_call(const struct key_file *file, struct tls_context **ret_conte
     if (r == 0) {
         (*ret_context)->file = *file;
         SSL_CTX_set_psk_use_session_callback((*ret_context)->ssl, key_of_client);
+        SSL_CTX_set_verify((*ret_context)->ssl, SSL_VERIFY_PEER, NULL);
     }
     return r;
 }
@@ -209,8 +234,53 @@ void tls_context_free(struct tls_context *context) {
 
 static int tls_fail(struct tls *tls, int error, const char *words) {
     tls->error = error;
-    tls->words = tls->words ? tls->words : words;
+    tls->words = words;
     return error;
+}
+
+/* What OpenSSL says, in our words. Its alerts are what the other side has said. */
+static const struct {
+    int reason;
+    int error;
+    const char *words;
+} failures[] = {
+    {ERR_R_MALLOC_FAILURE, -ERR_NO_MEMORY, "there is no memory for it"},
+    {SSL_R_UNSUPPORTED_PROTOCOL, -ERR_MALFORMED, "it does not speak TLS 1.3"},
+    {SSL_R_WRONG_VERSION_NUMBER, -ERR_MALFORMED, "it does not speak TLS"},
+    {SSL_R_HTTP_REQUEST, -ERR_MALFORMED, "it speaks HTTP"},
+    {SSL_R_BINDER_DOES_NOT_VERIFY, -ERR_ACCESS, "it has not the key that it names"},
+    {SSL_R_CERTIFICATE_VERIFY_FAILED, -ERR_ACCESS, "it has a certificate and no key"},
+    {SSL_R_EXCESSIVE_MESSAGE_SIZE, -ERR_ACCESS, "it has a certificate and no key"},
+    {SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM, -ERR_ACCESS, "it offers no key"},
+    {SSL_R_NO_SHARED_CIPHER, -ERR_ACCESS, "it offers no key"},
+    {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE, -ERR_ACCESS, "the key is not taken there"},
+    {SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER, -ERR_ACCESS, "the key is not taken there"},
+    {SSL_R_TLSV1_ALERT_DECRYPT_ERROR, -ERR_ACCESS, "the key is not taken there"},
+};
+
+static const char *refusal_words(int refusal) {
+    return refusal == -ERR_NOT_FOUND ? "its key is of another cluster, or was taken out of use"
+           : refusal == -ERR_ACCESS  ? "its key is revoked"
+                                     : "it names no key of this kind";
+}
+
+static int failure_tell(struct tls *tls, int reason) {
+    if (tls->proven) {
+        return reason == ERR_R_MALLOC_FAILURE
+                   ? tls_fail(tls, -ERR_NO_MEMORY, "there is no memory for it")
+                   : tls_fail(tls, -ERR_MALFORMED,
+                              "what came was changed, or is none of its records");
+    }
+    /* Without a key OpenSSL misses a certificate, of which it speaks in several ways. */
+    if (tls->refusal < 0) {
+        return tls_fail(tls, -ERR_ACCESS, refusal_words(tls->refusal));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(failures); i++) {
+        if (failures[i].reason == reason) {
+            return tls_fail(tls, failures[i].error, failures[i].words);
+        }
+    }
+    return tls_fail(tls, -ERR_MALFORMED, "what came is no handshake, or was changed");
 }
 
 /* What the last call of OpenSSL, which answered no success, means: 0: it wants more bytes, or room
@@ -229,19 +299,7 @@ static int tls_result(struct tls *tls, int answer) {
     default:
         break;
     }
-    if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) {
-        return tls_fail(tls, -ERR_NO_MEMORY, "there is no memory for it");
-    }
-    if (tls->proven) {
-        return tls_fail(tls, -ERR_MALFORMED, "what came was changed, or is none of its records");
-    }
-    if (tls->context->ring) {
-        return tls_fail(tls, -ERR_ACCESS, "it has no key, or not the key that it names");
-    }
-    /* An alert of the other side, or a proof that is none. */
-    return tls_fail(
-        tls, ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER ? -ERR_MALFORMED : -ERR_ACCESS,
-        "the key is not taken there");
+    return failure_tell(tls, ERR_GET_REASON(code));
 }
 
 int tls_new(struct tls_context *context, uint32_t attempt, struct tls **ret_tls) {
@@ -250,6 +308,7 @@ int tls_new(struct tls_context *context, uint32_t attempt, struct tls **ret_tls)
 
     if (tls) {
         tls->context = context;
+        tls->records_per_key = RECORDS_PER_KEY;
         tls->ssl = SSL_new(context->ssl);
         bio = BIO_new(context->method);
     }
@@ -276,7 +335,7 @@ int tls_new(struct tls_context *context, uint32_t attempt, struct tls **ret_tls)
 void tls_free(struct tls *tls) {
     if (tls) {
         SSL_free(tls->ssl);
-        secret_wipe(tls->staged, sizeof tls->staged);
+        secret_wipe(tls, sizeof *tls);
         free(tls);
     }
 }
@@ -329,7 +388,8 @@ int tls_open(struct tls *tls, struct bytes *in, struct buffer *parts, size_t par
         }
         r = part_open(tls, &parts[at]);
         opened += parts[at].size - before;
-        if (r == 0) {
+        /* What follows a record may be plain: who has read this one says so. */
+        if (r == 0 || SSL_pending(tls->ssl) == 0) {
             break;
         }
     }
@@ -344,6 +404,11 @@ static int record_seal(struct tls *tls, const uint8_t *data, size_t size) {
     size_t written = 0;
 
     ERR_clear_error();
+    if (tls->records_sealed == tls->records_per_key) {
+        (void)SSL_key_update(tls->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* goes with the record */
+        tls->records_sealed = 0;
+    }
+    tls->records_sealed++;
     int answer = SSL_write_ex(tls->ssl, data, size, &written);
 
     if (answer != 1) {
@@ -361,13 +426,12 @@ static struct bytes record_take(struct tls *tls, const struct bytes *parts, size
     size_t staged = 0;
 
     for (size_t i = 0; i < part_count && staged < TLS_RECORD_BYTES; i++) {
-        size_t skipped = MIN(from, parts[i].size);
-        struct bytes rest = {parts[i].data + skipped, parts[i].size - skipped};
-
-        from -= skipped;
-        if (rest.size == 0) {
+        if (from >= parts[i].size) {
+            from -= parts[i].size;
             continue;
         }
+        struct bytes rest = {parts[i].data + from, parts[i].size - from};
+        from = 0;
         if (staged == 0 && (rest.size >= TLS_RECORD_BYTES || i + 1 == part_count)) {
             return (struct bytes){rest.data, MIN(rest.size, (size_t)TLS_RECORD_BYTES)};
         }
@@ -412,10 +476,15 @@ bool tls_is_proven(const struct tls *tls) {
 }
 
 const struct identity *tls_identity(const struct tls *tls) {
+    assert(tls->proven);
     return &tls->identity;
 }
 
 int tls_error(const struct tls *tls, const char **ret_words) {
     *ret_words = tls->error ? tls->words : NULL;
     return tls->error;
+}
+
+void tls_set_records_per_key(struct tls *tls, uint64_t record_count) {
+    tls->records_per_key = record_count;
 }

@@ -8,11 +8,15 @@
  *     HANDSHAKE --> PROVEN --> ENDED (the peer has closed), or FAILED; tls_error says why
  *
  * Which key it is, the client names as IDENTITY@KEY (key_ring.h); the server derives it, so the two
- * prove to each other that they have it. Who has been proven may go on without TLS: nothing of a
- * record is taken that is not asked for, so what tls_open left in `in` follows the last record.
+ * prove to each other that they have it. Who has been proven may go on without TLS: one call of
+ * tls_open opens one record and takes nothing behind it, so when its last byte has been read, what
+ * was left in `in` is plain from its first byte.
+ *
+ * The key of each direction is changed after 2^23 records (RFC 8446, 5.5).
  *
  * Any bytes may come. Thread: one at a time for each machine, any for contexts. Memory: a machine
- * keeps TLS_OUT_BYTES and about 40 KiB of OpenSSL's. */
+ * keeps TLS_OUT_BYTES, TLS_RECORD_BYTES and about 16 KiB of OpenSSL's, and 33 KiB more while a
+ * record is under way; before it is proven a peer's long hello may take 128 KiB more. */
 #pragma once
 #include "keys/key_ring.h"
 
@@ -37,11 +41,12 @@ MUST_CHECK int tls_new(struct tls_context *context, uint32_t attempt, struct tls
 /* Takes NULL. */
 void tls_free(struct tls *tls);
 
-/* Goes on with the handshake, and decrypts into the parts, each from its size up to its capacity,
- * as long as there is room and whole records are there; takes the bytes that it has read off the
- * front of `in`: all, or what is left when the parts are full. *ret_opened: how many bytes it put
- * there, also 0. -ERR_CLOSED: the peer has ended it in order; -ERR_ACCESS: refused, or the peer's
- * proof is none; -ERR_MALFORMED: what comes is no TLS, or was changed. */
+/* Goes on with the handshake, and decrypts one record into the parts, each from its size up to its
+ * capacity; what does not fit comes with the next call, which needs no bytes. Takes what it has
+ * read off the front of `in`: bytes of this record, also where it is not whole yet. Call it again
+ * until it opens nothing. *ret_opened: how many bytes it put there, also 0. -ERR_CLOSED: the peer
+ * has ended it in order; -ERR_ACCESS: refused, or the peer's proof is none; -ERR_MALFORMED: what
+ * comes is no TLS, or was changed. */
 MUST_CHECK int tls_open(struct tls *tls, struct bytes *in, struct buffer *parts, size_t part_count,
                         size_t *ret_opened);
 /* Puts the parts, in order, into records, as far as there is room; *ret_sealed is how many of their
@@ -53,7 +58,10 @@ struct bytes tls_pending(const struct tls *tls);
 void tls_sent(struct tls *tls, size_t bytes);
 
 bool tls_is_proven(const struct tls *tls);
-/* Who the peer of a server is; of a client, who it says it is itself. When it is proven. */
+/* Who the peer of a server is; of a client, who it says it is itself. Only when it is proven. */
 const struct identity *tls_identity(const struct tls *tls);
 /* Why it has failed, or 0, and in words. */
 int tls_error(const struct tls *tls, const char **ret_words);
+
+/* After so many records, at least 1, what is sealed gets a new key. For tests. */
+void tls_set_records_per_key(struct tls *tls, uint64_t record_count);
