@@ -1,6 +1,7 @@
 /* Making, starting, ticking and ending a client. */
 #include "client/client.h"
 #include "client/client_internal.h"
+#include "rpc/sequence.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,7 +162,8 @@ uint32_t client_late_closes(const struct shoal_client *client) {
 }
 
 void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters) {
-    struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments)};
+    struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments),
+                                  .window_waits = rpc_window_waits(client->options.rpc)};
 
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
         const struct shard *shard = &client->shards[i];

@@ -55,7 +55,8 @@ const struct cluster_map *client_map(const struct shoal_client *client);
 /* What stats and the simulator's totals show. */
 struct client_counters {
     uint64_t requests, failures, retries, reattachments, reopened, conversions, piece_waits;
-    uint64_t late_closes; /* ever; late.h */
+    uint64_t late_closes;  /* ever; late.h */
+    uint64_t window_waits; /* rpc/sequence.h */
 };
 /* Closes that a full target has put off, and not taken yet. */
 uint32_t client_late_closes(const struct shoal_client *client);

@@ -1,5 +1,6 @@
 /* Attaching to servers, and again after they have started anew; the picture is in peer.h. */
 #include "client/client_internal.h"
+#include "rpc/sequence.h"
 #include <assert.h>
 
 static void peer_attach(struct session *session, struct peer *peer);
@@ -74,6 +75,7 @@ static void attach_answered(struct call *call) {
                    call->reply.session_attach.recovered_position);
     atomic_store_explicit(&peer->term, call->reply.session_attach.term, memory_order_release);
     peer->life = life_of(&call->reply.session_attach);
+    rpc_window_set(session->client->options.rpc, peer->log, call->reply.session_attach.window);
     peer->attached = true;
     peer_go_on(session, peer);
     session_over(session);

@@ -89,6 +89,7 @@ static void add_kv(struct answer *answer, const char *target, const struct kv_co
     KV_COUNTER(replayed_ring_records);
     KV_COUNTER(duplicates_refused);
     KV_COUNTER(stalls);
+    KV_COUNTER(outcomes_refused);
     KV_COUNTER(changes_bytes);
     KV_COUNTER(ring_used_bytes);
     KV_COUNTER(disk_log_used_bytes);
@@ -183,6 +184,7 @@ static void add_client(struct answer *answer, struct shoal_client *client) {
     CLIENT_COUNTER(conversions);
     CLIENT_COUNTER(piece_waits);
     CLIENT_COUNTER(late_closes);
+    CLIENT_COUNTER(window_waits);
 #undef CLIENT_COUNTER
 }
 

@@ -1,5 +1,6 @@
 /* The engine's face: opening, reading, walking, progress, stopping. */
 #include "kv/kv_internal.h"
+#include "kv/windows.h"
 #include "base/bug.h"
 #include <assert.h>
 #include <stdio.h>
@@ -7,8 +8,10 @@
 
 static void options_round(struct kv_options *options) {
     options->ring_bytes &= ~(size_t)(BLOCK_BYTES - 1);
-    options->outcomes_max = options->outcomes_max > 0 ? options->outcomes_max : KV_OUTCOMES_MAX;
     options->sessions_max = options->sessions_max > 0 ? options->sessions_max : KV_SESSIONS_MAX;
+    options->outcomes_max = options->outcomes_max > 0
+                                ? options->outcomes_max
+                                : WINDOW_LEAST * options->sessions_max + KV_OUTCOMES_SPARE;
     options->ring_data_bytes &= ~(size_t)(BLOCK_BYTES - 1);
     options->ring_bytes_name = options->ring_bytes_name ? options->ring_bytes_name : "ring_bytes";
     options->ring_data_bytes_name =
@@ -290,6 +293,10 @@ int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session, u
 
 struct log_id kv_log_id(const struct kv *kv) {
     return disk_log_id(&kv->log);
+}
+
+uint32_t kv_outcomes_max(const struct kv *kv) {
+    return kv->options.outcomes_max;
 }
 
 struct log_life kv_life(const struct kv *kv) {

@@ -92,6 +92,7 @@ MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id
                               uint64_t sequence, struct kv_outcome *ret_outcome);
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
+uint32_t kv_outcomes_max(const struct kv *kv);
 struct log_id kv_log_id(const struct kv *kv);
 struct log_life kv_life(const struct kv *kv);     /* of this open */
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */
@@ -121,7 +122,7 @@ void kv_step(struct kv *kv); /* progress: call on wake and on every tick */
 struct kv_counters {
     uint64_t records, record_bytes, sync_points, checkpoints_begun, checkpoints, checkpoint_rows;
     uint64_t replayed_records, replayed_ring_records, duplicates_refused, pending_reads, stalls;
-    uint64_t changes_bytes, ring_used_bytes, disk_log_used_bytes;
+    uint64_t outcomes_refused, changes_bytes, ring_used_bytes, disk_log_used_bytes;
     struct kv_levels levels;
 };
 void kv_counters_get(const struct kv *kv, struct kv_counters *ret_counters);

@@ -156,7 +156,7 @@ static int ask(struct kv *kv, enum kv_class message_class, const struct kv_need 
     const struct kept *kept = &kept_by_class[message_class];
     bool keeps = need->session.value != 0 && !need->drops;
     bool asks_log = !BUG(FULL_LOG) || message_class >= KV_CLASS_BACKGROUND;
-    int r = keeps ? outcomes_admit(kv->outcomes, need->session, need->floor) : 0;
+    int r = keeps ? outcomes_admit(kv->outcomes, need->session, need->floor, need->window) : 0;
 
     if (r < 0) {
         return r;
@@ -190,6 +190,7 @@ int kv_admit(struct kv *kv, enum kv_class message_class, const struct kv_need *n
             .need = *need, .memory_bytes = memory_bytes, .number = ++kv->grant_number};
     } else {
         kv->counters.stalls++;
+        kv->counters.outcomes_refused += r == -ERR_BUSY;
     }
     return r;
 }

@@ -27,6 +27,7 @@ struct kv_need {
     bool drops;                /* kv_outcome_drop of `session` */
     struct session_id session; /* that an outcome is kept of; 0: none */
     uint64_t floor;            /* that the outcome will carry */
+    uint32_t window;           /* outcomes that the session may keep; below 8 as 8 */
 };
 /* What is used of what there is, in thousandths, and since when nothing makes room. */
 struct kv_levels {

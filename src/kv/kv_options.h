@@ -35,7 +35,7 @@ struct kv_options {
     uint64_t base_memory_bytes; /* base read in the step while its file is smaller than this */
     uint64_t sync_interval_ns;  /* 1 s by default */
     uint64_t checkpoint_ns;     /* between checkpoints, at most; 0: only when memory or log fill */
-    uint32_t outcomes_max;      /* kept at a time; 0: 65,536. Of a session a 32nd, at least 8 */
+    uint32_t outcomes_max;      /* kept at a time; 0: 8 a session and 131,072 (windows.h) */
     uint32_t sessions_max;      /* that outcomes are kept of; 0: 4,096 */
     uint32_t warm_sets;         /* for tests, a power of two: what is kept of rows read; 0: all */
     void (*log)(void *context, const char *line); /* or NULL */

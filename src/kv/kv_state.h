@@ -23,7 +23,7 @@ enum {
     KV_SCRATCH_VALUES = 16,
     KV_APPLIED_BYTES = 24,
     KV_OUTCOME_VALUE_BYTES = sizeof(struct log_outcome) + KV_REPLY_BYTES_MAX,
-    KV_OUTCOMES_MAX = 65536,
+    KV_OUTCOMES_SPARE = 131072, /* above those that every session may keep */
     KV_SESSIONS_MAX = 4096,
 };
 

@@ -6,6 +6,7 @@
  * a row are in no table and form one list of all sessions. */
 #include "kv/outcomes_internal.h"
 #include "base/bug.h"
+#include "kv/windows.h"
 #include <assert.h>
 
 /* Moves back what a hole at `place` would hide from its probe. */
@@ -110,10 +111,11 @@ static uint32_t kept_behind(const struct outcomes *outcomes, const struct sessio
     return count;
 }
 
-int outcomes_admit(const struct outcomes *outcomes, struct session_id session, uint64_t floor) {
+int outcomes_admit(const struct outcomes *outcomes, struct session_id session, uint64_t floor,
+                   uint32_t window) {
     const struct session_entry *of =
         &outcomes->sessions[outcome_session_place(outcomes, session.value)];
-    uint32_t limit = MAX(outcomes->entries_max / SESSION_SHARE, (uint32_t)SESSION_KEEPS_MIN);
+    uint32_t limit = MAX(window, (uint32_t)WINDOW_LEAST);
     uint32_t kept = of->session == 0 ? 0 : of->kept_count;
 
     if (of->session == 0 && outcomes->session_count >= outcomes->sessions_max) {
@@ -126,14 +128,14 @@ int outcomes_admit(const struct outcomes *outcomes, struct session_id session, u
         return 0;
     }
     /* The floor comes first: what it makes superfluous leaves its place to the newcomer, also in a
-     * table that is longer than it may be now. */
+     * table that is longer than it may be now. So does what was superfluous before. */
     uint32_t behind = kept > 0 ? kept_behind(outcomes, of, floor) : 0;
+    bool place = outcomes->count < outcomes->entries_max || outcomes->superfluous_first != NONE;
 
     if (BUG(FULL_OUTCOMES)) {
         return -ERR_BUSY;
     }
-    return behind < kept || (behind < limit && outcomes->count < outcomes->entries_max) ? 0
-                                                                                        : -ERR_BUSY;
+    return behind < kept || (behind < limit && place) ? 0 : -ERR_BUSY;
 }
 
 static struct session_entry *session_get(struct outcomes *outcomes, uint64_t session) {

@@ -22,9 +22,10 @@ void outcomes_free(struct outcomes *outcomes);
 MUST_CHECK int outcomes_find(const struct outcomes *outcomes, struct session_id session,
                              uint64_t sequence, struct kv_outcome *ret_outcome);
 /* 0 when one more outcome of this session, that raises its floor to `floor`, can be kept, once one
- * row may be deleted. -ERR_BUSY: the session keeps a 32nd of all (and eight), or all are taken. */
+ * row may be deleted. -ERR_BUSY: behind the floor the session keeps as many as its window allows (8
+ * at the least), or all places are taken by what is awaited. */
 MUST_CHECK int outcomes_admit(const struct outcomes *outcomes, struct session_id session,
-                              uint64_t floor);
+                              uint64_t floor, uint32_t window);
 /* (start) The same, by more memory: what there was before must be taken in, whatever the limits. */
 MUST_CHECK int outcomes_make_room(struct outcomes *outcomes);
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "kv/outcomes.h"
 
-enum { NONE = 0, SESSION_SHARE = 32, SESSION_KEEPS_MIN = 8 };
+enum { NONE = 0 };
 
 struct outcome_entry {
     uint64_t session;

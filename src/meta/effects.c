@@ -57,8 +57,10 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
 
     if (!session) {
         const struct session_attach_request *request = &transaction->call->request.session_attach;
-        struct session_row row = {
-            .state = SESSION_LIVE, .node = request->node, .incarnation = request->incarnation};
+        struct session_row row = {.state = SESSION_LIVE,
+                                  .window = windows_offer(&group->sessions.windows),
+                                  .node = request->node,
+                                  .incarnation = request->incarnation};
         session = sessions_add(&group->sessions, id, &row);
     }
     assert(session && session->state == SESSION_LIVE);

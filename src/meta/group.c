@@ -397,6 +397,10 @@ int group_open(const struct group_options *options, struct group **ret_group,
     group_init(group, options);
     int r = take_memory(group);
     r = r < 0 ? r : kv_open(&group->options.kv, &group->kv, ret_problem);
+    if (r == 0) {
+        windows_init(&group->sessions.windows, kv_outcomes_max(group->kv),
+                     group->options.sessions_max);
+    }
     r = r < 0 ? r : start_read(group, ret_problem);
     if (r < 0) {
         group_abandon(group);

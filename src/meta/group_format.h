@@ -49,8 +49,8 @@ enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
 
 struct __attribute__((packed)) session_row {
     uint8_t format;
-    uint8_t state; /* enum session_state */
-    uint8_t reserved[2];
+    uint8_t state;   /* enum session_state */
+    uint16_t window; /* that it was granted (kv/windows.h) */
     uint32_t node;
     uint64_t epoch;
     uint64_t incarnation;

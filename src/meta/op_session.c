@@ -5,12 +5,13 @@
 #include "meta/operations.h"
 
 /* A session that is not in memory: new, or ended. A message of an ended one may come late. */
-static int attach_new(struct transaction *transaction,
-                      const struct session_attach_request *request) {
+static int attach_new(struct transaction *transaction, const struct session_attach_request *request,
+                      uint16_t window) {
     struct group *group = transaction->group;
     struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
     struct session_row row = {.format = META_FORMAT,
                               .state = SESSION_LIVE,
+                              .window = window,
                               .node = request->node,
                               .epoch = transaction->epoch,
                               .incarnation = request->incarnation};
@@ -35,6 +36,8 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
     const struct session *session =
         sessions_find(&group->sessions, (struct session_id){request->session});
 
+    uint16_t window = session ? session->window : windows_offer(&group->sessions.windows);
+
     if (request->session == 0) {
         return -ERR_INVALID;
     }
@@ -45,7 +48,7 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
         return r;
     }
     if (!session) {
-        r = attach_new(transaction, request);
+        r = attach_new(transaction, request, window);
     } else if (session->state != SESSION_LIVE || session->incarnation != request->incarnation) {
         r = -ERR_FENCED;
     } else if (!session->attached && call->header.term != 0 && call->header.term != group->term) {
@@ -63,6 +66,7 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
         .recovered_position = kv_survived_position(group->kv, request->known_term),
         .life_high = kv_life(group->kv).high,
         .life_low = kv_life(group->kv).low,
+        .window = MAX(window, (uint16_t)WINDOW_LEAST),
     };
     return 0;
 }
@@ -113,6 +117,7 @@ int op_session_evict(struct transaction *transaction, struct call *call) {
     struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
     struct session_row row = {.format = META_FORMAT,
                               .state = SESSION_EVICTING,
+                              .window = session->window,
                               .node = session->node_id,
                               .epoch = transaction->epoch,
                               .incarnation = session->incarnation};

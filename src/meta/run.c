@@ -73,7 +73,8 @@ static int outcome_renew(struct group *group, struct session *session, struct ca
     const struct kv_need need = {.rows = RENEW_ROWS,
                                  .record_bytes = RENEW_RECORD_BYTES,
                                  .session = session->id,
-                                 .floor = outcome->floor};
+                                 .floor = outcome->floor,
+                                 .window = session->window};
     uint8_t copy[KV_REPLY_BYTES_MAX];
     struct transaction transaction;
     struct kv_outcome renewed = *outcome;
@@ -202,7 +203,8 @@ static enum run_result fail(struct group *group, struct session *session, struct
 
     if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode) &&
         !passing && !session_failure_keep(session, call->header.sequence, result)) {
-        const struct kv_need need = {.session = session->id, .floor = session->floor};
+        const struct kv_need need = {
+            .session = session->id, .floor = session->floor, .window = session->window};
         struct transaction transaction;
 
         int r = transaction_begin(&transaction, group, kv_class_of(call), &need);
@@ -261,6 +263,7 @@ static int operation_begin(struct transaction *transaction, struct group *group,
     if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode)) {
         need.session = session->id;
         need.floor = session->floor;
+        need.window = session->window;
     }
     int r = transaction_begin(transaction, group, kv_class_of(call), &need);
     if (r == -ERR_NO_SPACE && frees_space(call)) {

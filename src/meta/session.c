@@ -60,11 +60,13 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
         .incarnation = row->incarnation,
         .node_id = row->node,
         .state = row->state,
+        .window = row->window,
         .counters = {.session = id, .incarnation = row->incarnation, .node = row->node}};
     *bucket = session;
     list_init(&session->opens);
     list_init(&session->evict_calls);
     list_push_back(&sessions->known, &session->node);
+    windows_take(&sessions->windows, row->window);
     sessions->count++;
     sessions->unattached_count++;
     sessions->evicting_count += row->state == SESSION_EVICTING;
@@ -84,6 +86,7 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
     }
     *link = session->next;
     list_remove(&session->node);
+    windows_give_back(&sessions->windows, session->window);
     sessions->count--;
     sessions->unattached_count -= !session->attached;
     sessions->evicting_count -= session->state == SESSION_EVICTING;

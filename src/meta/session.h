@@ -10,6 +10,7 @@
 #pragma once
 #include "base/list.h"
 #include "kv/kv.h"
+#include "kv/windows.h"
 #include "meta/group_format.h"
 #include "rpc/session_counters.h"
 
@@ -30,8 +31,9 @@ struct session {
     struct session_id id;
     uint64_t incarnation;
     uint32_t node_id;
-    uint8_t state; /* enum session_state, LIVE or EVICTING */
-    bool attached; /* in this term */
+    uint8_t state;   /* enum session_state, LIVE or EVICTING */
+    uint16_t window; /* mutations that it may have under way, until its end */
+    bool attached;   /* in this term */
     struct list opens;
     uint64_t floor; /* lowest sequence still awaited, as last heard */
     struct session_failure failures[SESSION_FAILURES];
@@ -47,6 +49,7 @@ struct sessions {
     struct session **buckets;
     struct session *free;
     struct list known;
+    struct windows windows;
     uint32_t bucket_mask;
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */

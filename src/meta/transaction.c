@@ -21,7 +21,8 @@ int transaction_begin(struct transaction *transaction, struct group *group,
                                   .record_bytes = need->record_bytes + NUMBERS_RECORD_BYTES,
                                   .drops = need->drops,
                                   .session = need->session,
-                                  .floor = need->floor};
+                                  .floor = need->floor,
+                                  .window = need->window};
     struct kv_grant grant;
     int r = kv_admit(group->kv, message_class, &whole, &grant);
 

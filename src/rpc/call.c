@@ -6,7 +6,9 @@
  *     any other:            call_start -> keeper -> transport -> rpc_answered -> keeper -> origin
  *
  * The keeper is an actor: it has the list of the calls that a tick may have to do something about.
- * Where nothing gets lost, a call on its way needs no tick, so it never meets the keeper.
+ * Where nothing gets lost, a call on its way needs no tick, so it never meets the keeper. One that
+ * finds its log's window full waits in another list of it for a number; who ends a mutation that
+ * was awaited posts KEEPER_ROOM, and those who wait come before those who come later.
  *
  * A session's table is entered before it is used: a call counts itself in, then looks whether the
  * table is still the current one. So one that is not current and has no calls is nobody's. */
@@ -16,10 +18,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum keeper_message { KEEPER_TICK = 1, KEEPER_SEND, KEEPER_DELAY, KEEPER_ANSWERED };
+enum keeper_message { KEEPER_TICK = 1, KEEPER_SEND, KEEPER_DELAY, KEEPER_ANSWERED, KEEPER_ROOM };
 
-/* DELAYED: not with the transport. Both are in the keeper's list unless the transport is reliable;
- * then only the delayed are. */
+/* DELAYED: not with the transport. Both are in a list of the keeper's unless the transport is
+ * reliable; then only the delayed are. */
 enum call_stage { CALL_IDLE, CALL_SENT, CALL_DELAYED };
 
 enum { RESEND_DOUBLINGS_MAX = 3 };
@@ -27,11 +29,15 @@ enum { RESEND_DOUBLINGS_MAX = 3 };
 struct rpc {
     struct actor keeper;
     struct rpc_options options;
-    struct list waiting; /* the keeper's */
+    struct list waiting;  /* the keeper's */
+    struct list roomless; /* likewise: calls that wait for their number */
+    _Atomic uint64_t window_waits;
     _Atomic(struct rpc_session *) session;
     _Atomic(struct rpc_session *) sessions; /* all there are, linked by next */
     struct message tick;
     atomic_bool tick_posted;
+    struct message room;
+    atomic_bool room_posted;
 };
 
 static void keeper_step(struct actor *actor, struct message *first);
@@ -52,8 +58,17 @@ static void session_leave(struct rpc_session *session) {
     atomic_fetch_sub(&session->call_count, 1);
 }
 
+static void room_post(struct rpc *rpc) {
+    if (!atomic_exchange(&rpc->room_posted, true)) {
+        rpc->room.kind = KEEPER_ROOM;
+        actor_post(&rpc->keeper, &rpc->room);
+    }
+}
+
 static void sequence_end(struct call *call) {
-    rpc_link_end(call->link, call->header.sequence);
+    if (rpc_link_end(call->link, call->header.sequence)) {
+        room_post(call->rpc);
+    }
     call->header.sequence = 0;
 }
 
@@ -89,17 +104,23 @@ static void call_finish(struct call *call, int result) {
     origin_post(call, result);
 }
 
-/* Hands the call to the transport; false when it can't have a sequence yet. The call may be gone
- * afterwards. */
-static bool call_send(struct call *call) {
+static bool needs_number(const struct call *call) {
+    return call->header.sequence == 0 && wire_is_mutation(call->header.opcode);
+}
+
+/* True: it has its number, or needs none. Those who wait already come first. */
+static bool number_draw(struct call *call) {
+    if (needs_number(call) && atomic_load(&call->link->waiting_count) == 0) {
+        call->header.sequence = rpc_link_draw(call->link);
+    }
+    return !needs_number(call);
+}
+
+/* Hands the call, which has its number, to the transport. It may be gone afterwards. */
+static void call_send(struct call *call) {
     struct rpc *rpc = call->rpc;
 
-    if (call->header.sequence == 0 && wire_is_mutation(call->header.opcode)) {
-        call->header.sequence = rpc_link_draw(call->link);
-        if (call->header.sequence == 0) {
-            return false;
-        }
-    }
+    assert(!needs_number(call));
     call->header.floor = rpc_link_floor(call->link);
     call->header.origin = call->header.log;
     call->stage = CALL_SENT;
@@ -108,7 +129,6 @@ static bool call_send(struct call *call) {
         call->sent_ns = env_now_ns(rpc->options.env);
     }
     rpc->options.transport->send(rpc->options.transport_context, call);
-    return true;
 }
 
 /* Finds the call's link, and keeps the sequence of an earlier start if that was for it. */
@@ -148,10 +168,10 @@ void call_start(struct rpc *rpc, struct call *call) {
         return;
     }
     call->stage = CALL_DELAYED;
-    if (!rpc->options.transport->reliable) {
+    if (rpc->options.transport->reliable && number_draw(call)) {
+        call_send(call);
+    } else {
         keeper_post(call, KEEPER_SEND);
-    } else if (!call_send(call)) {
-        keeper_post(call, KEEPER_DELAY);
     }
 }
 
@@ -171,13 +191,6 @@ void call_reply(struct call *call, int result) {
     assert(result <= 0);
     call->result = result;
     call->reply_to(call);
-}
-
-int call_given_up(const struct call *call, uint64_t now_ns) {
-    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
-        return -ERR_INTERRUPTED;
-    }
-    return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
 }
 
 uint64_t call_time_left_ns(const struct call *call) {
@@ -246,19 +259,54 @@ static void call_give_up(struct rpc *rpc, struct call *call, int result) {
     call_finish(call, result);
 }
 
-static void call_resend(struct rpc *rpc, struct call *call) {
+/* The call has its number, and is in no list. */
+static void call_go(struct rpc *rpc, struct call *call) {
     if (!rpc->options.transport->reliable) {
-        if (!call_send(call)) {
-            call_delay(rpc, call);
-        }
-        return;
-    }
-    /* Out of the list first: the call may have ended when the transport is back. */
-    list_remove(&call->rpc_node);
-    if (!call_send(call)) {
-        call_delay(rpc, call);
         list_push_back(&rpc->waiting, &call->rpc_node);
     }
+    call_send(call);
+}
+
+/* Counted before it tries once more: see sequence.h. */
+static void keeper_send(struct rpc *rpc, struct call *call) {
+    struct rpc_link *link = call->link;
+
+    if (needs_number(call)) {
+        if (atomic_fetch_add(&link->waiting_count, 1) == 0) {
+            call->header.sequence = rpc_link_draw(link);
+        }
+        if (needs_number(call)) {
+            atomic_fetch_add_explicit(&rpc->window_waits, 1, memory_order_relaxed);
+            list_push_back(&rpc->roomless, &call->rpc_node);
+            return;
+        }
+        atomic_fetch_sub(&link->waiting_count, 1);
+    }
+    call_go(rpc, call);
+}
+
+static void keeper_room(struct rpc *rpc) {
+    struct list_node *node = list_first(&rpc->roomless);
+
+    while (node) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+
+        node = list_next(&rpc->roomless, node);
+        call->header.sequence = rpc_link_draw(call->link);
+        if (call->header.sequence > 0) {
+            atomic_fetch_sub(&call->link->waiting_count, 1);
+            list_remove(&call->rpc_node);
+            call_go(rpc, call);
+        }
+    }
+}
+
+static void call_resend(struct rpc *rpc, struct call *call) {
+    /* Out of the list first: the call may have ended when the transport is back. */
+    if (rpc->options.transport->reliable) {
+        list_remove(&call->rpc_node);
+    }
+    call_send(call);
 }
 
 static uint64_t resend_ns(const struct rpc *rpc, const struct call *call) {
@@ -267,11 +315,35 @@ static uint64_t resend_ns(const struct rpc *rpc, const struct call *call) {
     return rpc->options.resend_ns << MIN(doublings, (uint32_t)RESEND_DOUBLINGS_MAX);
 }
 
+int call_given_up(const struct call *call, uint64_t now_ns) {
+    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
+        return -ERR_INTERRUPTED;
+    }
+    return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
+}
+
+static void roomless_expire(struct rpc *rpc, uint64_t now_ns) {
+    struct list_node *node = list_first(&rpc->roomless);
+
+    while (node) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+        int r = call_given_up(call, now_ns);
+
+        node = list_next(&rpc->roomless, node);
+        if (r < 0) {
+            atomic_fetch_sub(&call->link->waiting_count, 1);
+            call_give_up(rpc, call, r);
+        }
+    }
+}
+
 static void keeper_tick(struct rpc *rpc) {
     uint64_t now_ns = env_now_ns(rpc->options.env);
     struct list_node *node = list_first(&rpc->waiting);
     struct list_node *end = rpc->waiting.head.previous;
     bool at_end = node == NULL;
+
+    roomless_expire(rpc, now_ns);
 
     while (!at_end) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
@@ -281,10 +353,9 @@ static void keeper_tick(struct rpc *rpc) {
         if (is_answered(call)) {
             continue;
         }
-        if (atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
-            call_give_up(rpc, call, -ERR_INTERRUPTED);
-        } else if (call->deadline_ns > 0 && now_ns >= call->deadline_ns) {
-            call_give_up(rpc, call, -ERR_TIMED_OUT);
+        int r = call_given_up(call, now_ns);
+        if (r < 0) {
+            call_give_up(rpc, call, r);
         } else if (now_ns - call->sent_ns >= resend_ns(rpc, call)) {
             call_resend(rpc, call);
         }
@@ -300,10 +371,11 @@ static void keeper_handle(struct rpc *rpc, struct message *message) {
         keeper_tick(rpc);
         break;
     case KEEPER_SEND:
-        list_push_back(&rpc->waiting, &call->rpc_node);
-        if (!call_send(call)) {
-            call_delay(rpc, call);
-        }
+        keeper_send(rpc, call);
+        break;
+    case KEEPER_ROOM:
+        atomic_store(&rpc->room_posted, false);
+        keeper_room(rpc);
         break;
     case KEEPER_DELAY:
         call_delay(rpc, call);
@@ -348,6 +420,7 @@ int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc) {
     }
     rpc->options = *options;
     list_init(&rpc->waiting);
+    list_init(&rpc->roomless);
     actor_init(&rpc->keeper, "rpc", keeper_step);
     rpc->session = rpc_session_new(options->logs_max);
     if (!rpc->session) {
@@ -413,6 +486,20 @@ struct session_id rpc_session(const struct rpc *rpc, uint64_t *ret_incarnation) 
 
     *ret_incarnation = session->incarnation;
     return session->id;
+}
+
+void rpc_window_set(struct rpc *rpc, struct log_id log, uint32_t window) {
+    struct rpc_session *session = session_enter(rpc);
+    struct rpc_link *link = rpc_session_link(session, log);
+
+    if (link && rpc_link_window_set(link, window)) {
+        room_post(rpc);
+    }
+    session_leave(session);
+}
+
+uint64_t rpc_window_waits(const struct rpc *rpc) {
+    return atomic_load_explicit(&rpc->window_waits, memory_order_relaxed);
 }
 
 uint64_t rpc_in_flight(struct rpc *rpc) {

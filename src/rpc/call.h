@@ -132,8 +132,8 @@ struct rpc_options {
     uint32_t logs_max;  /* that it may call */
 };
 
-/* RPC_WINDOW mutations of one session may be awaited from one log; more wait for a tick. */
-enum { RPC_WINDOW = 2048 };
+/* Mutations of a session that a log may grant to be awaited, and those before it has. */
+enum { RPC_WINDOW = 2048, RPC_WINDOW_LEAST = 8 };
 
 /* -ERR_INVALID, -ERR_NO_MEMORY. */
 MUST_CHECK int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc);

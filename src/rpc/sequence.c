@@ -30,6 +30,10 @@ static void link_reset(struct rpc_link *link, struct rpc_session *session) {
     link->session = session;
     atomic_store_explicit(&link->drawn, 0, memory_order_relaxed);
     atomic_store_explicit(&link->passed, 0, memory_order_relaxed);
+    /* What has no session is granted nothing, and asked for no outcomes. */
+    atomic_store_explicit(&link->window, session->id.value == 0 ? RPC_WINDOW : RPC_WINDOW_LEAST,
+                          memory_order_relaxed);
+    atomic_store_explicit(&link->waiting_count, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < RPC_WINDOW; i++) {
         atomic_store_explicit(&link->ended[i], 0, memory_order_relaxed);
     }
@@ -67,7 +71,7 @@ uint64_t rpc_link_draw(struct rpc_link *link) {
     uint64_t drawn = atomic_load_explicit(&link->drawn, memory_order_relaxed);
 
     do {
-        if (drawn - atomic_load(&link->passed) >= RPC_WINDOW) {
+        if (drawn - atomic_load(&link->passed) >= atomic_load(&link->window)) {
             return 0;
         }
     } while (!atomic_compare_exchange_weak_explicit(&link->drawn, &drawn, drawn + 1,
@@ -75,18 +79,26 @@ uint64_t rpc_link_draw(struct rpc_link *link) {
     return drawn + 1;
 }
 
-void rpc_link_end(struct rpc_link *link, uint64_t sequence) {
+bool rpc_link_end(struct rpc_link *link, uint64_t sequence) {
+    bool moved = false;
     uint64_t passed;
 
     /* Sequentially consistent, here and below: of two that end at the same time one must see the
-     * other's mark, or the floor would stay. */
+     * other's mark, or the floor would stay; and who raises it the count of those that wait. */
     atomic_store(&link->ended[sequence % RPC_WINDOW], sequence);
     passed = atomic_load(&link->passed);
     while (atomic_load(&link->ended[(passed + 1) % RPC_WINDOW]) == passed + 1) {
         if (atomic_compare_exchange_weak(&link->passed, &passed, passed + 1)) {
             passed++;
+            moved = true;
         }
     }
+    return moved && atomic_load(&link->waiting_count) > 0;
+}
+
+bool rpc_link_window_set(struct rpc_link *link, uint32_t window) {
+    atomic_store(&link->window, MIN(MAX(window, (uint32_t)RPC_WINDOW_LEAST), (uint32_t)RPC_WINDOW));
+    return atomic_load(&link->waiting_count) > 0;
 }
 
 uint64_t rpc_link_floor(struct rpc_link *link) {

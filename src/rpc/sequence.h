@@ -4,9 +4,13 @@
  *     . . . . e a e e a        e: ended, a: awaited, floor = 6, drawn = 9
  *
  * ended[s % RPC_WINDOW] becomes s when s has ended; the floor moves up over those that have. A
- * number is drawn only while it is less than RPC_WINDOW above the floor, so no mark is overwritten
+ * number is drawn only while it is less than a window above the floor, so no mark is overwritten
  * that the floor has not passed. A session has its links in one table; a table whose session is
  * over and that no call counts on any more is used again.
+ *
+ * A log grants a session its window, at most RPC_WINDOW; then that many above the floor are drawn.
+ * Who gets no number is counted as waiting, and tries once more; whoever raises floor or window
+ * after that sees the count, and wakes it.
  *
  * Thread: any, without locks. Memory: taken by rpc_session_new. */
 #pragma once
@@ -19,6 +23,8 @@ struct rpc_link {
     struct rpc_session *session;
     _Alignas(64) _Atomic uint64_t drawn; /* how many; also the last one */
     _Atomic uint64_t passed;             /* floor - 1 */
+    _Atomic uint32_t window;
+    _Atomic uint32_t waiting_count;
     _Atomic uint64_t ended[RPC_WINDOW];
 };
 
@@ -41,5 +47,14 @@ struct rpc_link *rpc_session_link(struct rpc_session *session, struct log_id log
 
 /* The next number, or 0 when too many are awaited. */
 uint64_t rpc_link_draw(struct rpc_link *link);
-void rpc_link_end(struct rpc_link *link, uint64_t sequence);
+/* True: somebody waits for a number, and may get one now. */
+bool rpc_link_end(struct rpc_link *link, uint64_t sequence);
+/* As granted; -> as rpc_link_end. */
+bool rpc_link_window_set(struct rpc_link *link, uint32_t window);
 uint64_t rpc_link_floor(struct rpc_link *link);
+
+/* What the log has granted the rpc's session when it attached there; without a session it is
+ * RPC_WINDOW. From any thread with a worker. */
+void rpc_window_set(struct rpc *rpc, struct log_id log, uint32_t window);
+/* Mutations that had to wait for others of their window to end. */
+uint64_t rpc_window_waits(const struct rpc *rpc);

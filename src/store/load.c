@@ -261,7 +261,8 @@ static int load_session(struct ost *ost, struct bytes value) {
     return sessions_put(&ost->sessions,
                         (struct session_entry){.session = kv_key_split(&ost->load_cursor.key).id,
                                                .incarnation = row.incarnation,
-                                               .node = row.node});
+                                               .node = row.node,
+                                               .window = row.window});
 }
 
 static int load_rows(struct ost *ost, int (*load)(struct ost *ost, struct bytes value)) {

@@ -207,6 +207,7 @@ static int open_kv(struct ost *ost, char problem[256]) {
     int r = kv_open(&options, &ost->kv, problem);
 
     if (r == 0) {
+        windows_init(&ost->sessions.windows, kv_outcomes_max(ost->kv), ost->options.sessions_max);
         ost->small.kv = ost->kv;
         assert(kv_synced_position(ost->kv) <= kv_position(ost->kv));
         if (kv_position(ost->kv) > kv_synced_position(ost->kv)) {

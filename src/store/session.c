@@ -49,6 +49,12 @@ const struct session_entry *ost_sessions_find(const struct sessions *sessions, u
     return entry && entry->session ? entry : NULL;
 }
 
+uint32_t ost_session_window(const struct sessions *sessions, struct session_id session) {
+    const struct session_entry *entry = ost_sessions_find(sessions, session.value);
+
+    return entry ? entry->window : 0;
+}
+
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session) {
     const struct session_entry *entry = ost_sessions_find(sessions, session.value);
@@ -81,6 +87,8 @@ int sessions_put(struct sessions *sessions, struct session_entry session) {
         assert(entry->place != INDEX_NONE);
         sessions->counters[entry->place] = (struct session_counters){0};
     }
+    windows_give_back(&sessions->windows, entry->window);
+    windows_take(&sessions->windows, session.window);
     session.place = entry->place;
     *entry = session;
     counters = &sessions->counters[entry->place];
@@ -99,6 +107,7 @@ void sessions_remove(struct sessions *sessions, uint64_t session) {
     }
     assert(sessions->count > 0 && sessions->counters[entry->place].session.value == session);
     sessions->count--;
+    windows_give_back(&sessions->windows, entry->window);
     sessions->counters[entry->place].session.value = 0;
     index_pool_put(&sessions->places, entry->place);
     /* Those behind move up, as far as their home allows, so that no search ends too early. */
@@ -209,8 +218,10 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
 static int attach(struct ost *ost, struct request *request) {
     const struct session_attach_request *body = &request->call->request.session_attach;
     struct kv_key key = store_owner_key(STORE_ROW_SESSION, body->session, 0);
-    struct store_session row = {
-        .format = STORE_FORMAT, .node = body->node, .incarnation = body->incarnation};
+    struct store_session row = {.format = STORE_FORMAT,
+                                .window = windows_offer(&ost->sessions.windows),
+                                .node = body->node,
+                                .incarnation = body->incarnation};
 
     if (body->session == 0 || body->incarnation == 0) {
         return -ERR_INVALID;
@@ -243,7 +254,8 @@ static int attach(struct ost *ost, struct request *request) {
     (void)kv_commit(ost->kv);
     r = sessions_put(&ost->sessions, (struct session_entry){.session = body->session,
                                                             .incarnation = body->incarnation,
-                                                            .node = body->node});
+                                                            .node = body->node,
+                                                            .window = row.window});
     assert(r == 0); /* Its row is in the log: there was a place for it. */
     return r;
 }
@@ -252,13 +264,16 @@ void attach_run(struct ost *ost, struct request *request) {
     int r = attach(ost, request);
 
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
-        uint64_t known = request->call->request.session_attach.known_term;
+        const struct session_attach_request *body = &request->call->request.session_attach;
+        const struct session_entry *entry = ost_sessions_find(&ost->sessions, body->session);
+        uint64_t known = body->known_term;
 
         request->call->reply.session_attach = (struct session_attach_reply){
             .term = kv_term(ost->kv),
             .recovered_position = kv_survived_position(ost->kv, known),
             .life_high = kv_life(ost->kv).high,
-            .life_low = kv_life(ost->kv).low};
+            .life_low = kv_life(ost->kv).low,
+            .window = MAX(entry->window, (uint16_t)WINDOW_LEAST)};
         request_finish(ost, request, 0);
     }
 }

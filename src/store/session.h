@@ -7,13 +7,15 @@
 #pragma once
 #include "base/err.h"
 #include "base/index_pool.h"
+#include "kv/windows.h"
 #include "rpc/session_counters.h"
 
 struct session_entry {
     uint64_t session; /* 0: empty */
     uint64_t incarnation;
     uint32_t node;
-    uint32_t place; /* in counters */
+    uint32_t place;  /* in counters */
+    uint16_t window; /* mutations that it may have under way, until its end */
 };
 
 struct sessions {
@@ -21,6 +23,7 @@ struct sessions {
     uint32_t mask;
     uint32_t count;
     uint32_t count_max;
+    struct windows windows;
     struct session_counters *counters; /* count_max of them; each stays where it is */
     struct index_pool places;
 };
@@ -29,6 +32,8 @@ MUST_CHECK int ost_sessions_init(struct sessions *sessions, uint32_t count_max);
 void ost_sessions_deinit(struct sessions *sessions);
 /* NULL when it is not attached. */
 const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session);
+/* What it was granted; 0 when it is not attached. */
+uint32_t ost_session_window(const struct sessions *sessions, struct session_id session);
 /* NULL when it is not attached; valid until it is removed. */
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session);

@@ -67,8 +67,8 @@ struct __attribute__((packed)) store_bitmap {
 _Static_assert(sizeof(struct store_bitmap) == 1032, "stored");
 
 struct __attribute__((packed)) store_session {
-    uint8_t format;
-    uint8_t reserved[3];
+    uint8_t format, reserved;
+    uint16_t window; /* that it was granted (kv/windows.h) */
     uint32_t node;
     uint64_t incarnation;
 };

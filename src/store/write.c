@@ -453,6 +453,7 @@ static int write_begin(struct ost *ost, struct request *request) {
     need.data_bytes = ring_blocks * BLOCK_BYTES;
     need.session = header->session;
     need.floor = header->floor;
+    need.window = ost_session_window(&ost->sessions, header->session);
     return request_begin(ost, request, &need);
 }
 

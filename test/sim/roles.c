@@ -25,7 +25,8 @@ struct kv_options node_kv_options(const struct node *node) {
         .base_memory_bytes = 64 * MIB,
         .sync_interval_ns = world->sync_interval_ns,
         .checkpoint_ns = world->checkpoint_ns,
-        .outcomes_max = 1024,
+        .sessions_max = 64,
+        .outcomes_max = 8 * 64 + (smallest ? 0 : 1024 << world->seed % 4),
     };
 
     options.owner_id[0] = (uint8_t)node->target_id;

@@ -456,6 +456,8 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
     counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
     counts[TOTAL_STALLS] = kv->stalls;
+    counts[TOTAL_OUTCOMES_REFUSED] = kv->outcomes_refused;
+    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
 }
 
 static void sum_up(struct run *run, struct seed_report *report) {

@@ -38,6 +38,14 @@ void seed_report_check(struct seed_report *report) {
                      rules[i].min);
         }
     }
+    /* Where no row of a session is lost with the power, all that was granted has a place. */
+    if (report->clean && report->counts[TOTAL_POWERS] == 0 &&
+        report->counts[TOTAL_OUTCOMES_REFUSED] > 0) {
+        report->clean = false;
+        snprintf(report->failure, sizeof report->failure,
+                 "has %" PRIu64 " mutations refused for want of a place for their outcomes",
+                 report->counts[TOTAL_OUTCOMES_REFUSED]);
+    }
     if (report->clean && report->osts > RULE_OSTS_MAX) {
         report->clean = false;
         snprintf(report->failure, sizeof report->failure, "has %" PRIu32 " OSTs", report->osts);

@@ -54,7 +54,9 @@
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
-    X(STALLS, "stalls of full logs", false)
+    X(STALLS, "stalls of full logs", false)                                                        \
+    X(WINDOW_WAITS, "waits for a window", true)                                                    \
+    X(OUTCOMES_REFUSED, "outcomes refused", false)
 
 enum total {
 #define TOTAL_ENUMERATOR(name, text, counts) TOTAL_##name,

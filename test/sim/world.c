@@ -134,6 +134,7 @@ static void kv_add(struct life *life, struct kv *kv, bool cut) {
     sum->replayed_ring_records += now.replayed_ring_records;
     sum->duplicates_refused += now.duplicates_refused;
     sum->stalls += now.stalls;
+    sum->outcomes_refused += now.outcomes_refused;
 }
 
 /* cut: it ends in the middle of what it was doing. */
@@ -168,6 +169,7 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.reopened += now.reopened;
         world->client_sum.conversions += now.conversions;
         world->client_sum.late_closes += now.late_closes;
+        world->client_sum.window_waits += now.window_waits;
     }
 }
 

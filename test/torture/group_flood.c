@@ -54,6 +54,7 @@ static void add_outcome(struct flood *flood, struct plan *plan) {
     plan->outcome = true;
     plan->reply_bytes = group->temper.reply_bytes_max;
     plan->need.floor = session->floor;
+    plan->need.window = group->options.outcomes_max / GROUP_WINDOW_SHARE;
     plan->need.session = group_session_id(group, plan->session);
 }
 

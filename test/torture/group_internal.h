@@ -7,7 +7,7 @@
 
 enum { GROUP_WAITS_MAX = 64, GROUP_NOTES_MAX = 4096, GROUP_ROWS_MAX = 12, GROUP_LIVES_MAX = 32 };
 /* Above so many outcomes all sessions keep many. */
-enum { GROUP_OUTCOMES_FEW = 64, GROUP_OUTCOMES_MANY = 1024 };
+enum { GROUP_OUTCOMES_FEW = 64, GROUP_OUTCOMES_MANY = 1024, GROUP_WINDOW_SHARE = 32 };
 
 enum pattern {
     PATTERN_MIXED,

@@ -24,7 +24,7 @@ void group_temper_draw(struct group *group) {
     struct group_temper *temper = &group->temper;
     bool syncs = prng_chance(prng, 1, 8);
     bool many = group->options.outcomes_max > GROUP_OUTCOMES_FEW;
-    uint32_t share = many ? group->options.outcomes_max / 32 - 1 : 7;
+    uint32_t share = many ? group->options.outcomes_max / GROUP_WINDOW_SHARE - 1 : 7;
 
     *temper = (struct group_temper){
         .pattern = (enum pattern)prng_below(prng, PATTERN_COUNT),
@@ -168,6 +168,7 @@ static void session_choose(struct group *group, struct plan *plan) {
             MAX(session->floor, session->next - MIN(session->next, prng_below(prng, 4)));
     }
     plan->need.floor = session->floor;
+    plan->need.window = group->options.outcomes_max / GROUP_WINDOW_SHARE;
     if (plan->outcome) {
         plan->reply_bytes = reply_draw(group);
     }
@@ -416,6 +417,7 @@ static void wish_need(struct group *group, const struct group_wish *wish, struct
     if (plan->drops || plan->outcome) {
         session->floor = wish->lazy ? session->floor : session->next;
         plan->need.floor = session->floor;
+        plan->need.window = group->options.outcomes_max / GROUP_WINDOW_SHARE;
         plan->need.session = group_session_id(group, plan->session);
     }
 }

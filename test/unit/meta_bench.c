@@ -168,7 +168,7 @@ static void group_start(struct meta_bench *bench) {
                .disk_log_bytes = 2 * MIB,
                .changes_bytes_max = 1 * MIB,
                .sync_interval_ns = NS_PER_S,
-               .outcomes_max = 4096,
+               .outcomes_max = 8224, /* of a session 128 */
                .warm_sets = bench->warm_sets,
                .log = log_line,
                .log_context = bench},

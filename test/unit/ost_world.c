@@ -46,7 +46,7 @@ struct ost_world *ost_world_new(uint64_t seed) {
                .disk_log_bytes = 4 * MIB,
                .changes_bytes_max = 1 * MIB,
                .sync_interval_ns = NS_PER_S,
-               .outcomes_max = 32768}, /* of one session, which raises no floor, 1,024 */
+               .outcomes_max = 65664}, /* of one session, which raises no floor, 1,024 */
         .data_path = "data",
         .target = {5},
         .data_bytes_max = 8 * MIB,

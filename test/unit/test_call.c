@@ -1,6 +1,7 @@
 /* Calls over the in-process transport: sequences, floor, retries, deadlines, sessions; at the end
  * under several threads, made for ThreadSanitizer. */
 #include "env/env.h"
+#include "rpc/sequence.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
 #include <setjmp.h>
@@ -264,7 +265,7 @@ static void sequence_is_kept_for_another_start(void **state) {
     assert_int_equal(rpc_in_flight(it.rpc), 0);
 }
 
-/* More mutations than the window has wait for a tick after the oldest has ended. */
+/* More mutations than the window has wait until the oldest has ended. */
 static void window_is_kept(void **state) {
     (void)state;
     it.a.holds = true;
@@ -275,9 +276,9 @@ static void window_is_kept(void **state) {
     answer(&it.calls[1], 0);
     tick(RESEND_NS);
     assert_int_equal(it.a.got_count, RPC_WINDOW);
-    answer(&it.calls[0], 0);
     start(RPC_WINDOW + 2, OP_GETATTR, server_a); /* queries need none */
-    tick(RESEND_NS);
+    assert_int_equal(it.a.got_count, RPC_WINDOW + 1);
+    answer(&it.calls[0], 0);
     assert_int_equal(it.a.got_count, RPC_WINDOW + 3);
     for (uint32_t i = 2; i < RPC_WINDOW + 3; i++) {
         answer(&it.calls[i], 0);
@@ -285,6 +286,62 @@ static void window_is_kept(void **state) {
     assert_int_equal(it.done_count, RPC_WINDOW + 3);
     assert_int_equal(start(0, OP_GETATTR, server_a)->header.floor, RPC_WINDOW + 3);
     answer(&it.calls[0], 0);
+    assert_int_equal(rpc_in_flight(it.rpc), 0);
+}
+
+/* A session has what the log has granted it, at least eight; who waits goes on, in the order of
+ * coming and without a tick, when the floor or the window rises. */
+static void window_is_what_was_granted(void **state) {
+    (void)state;
+    assert_int_equal(rpc_session_set(it.rpc, (struct session_id){5}, 50), 0);
+    it.a.holds = true;
+    for (uint32_t i = 0; i < 30; i++) {
+        start(i, OP_MKDIR, server_a);
+    }
+    assert_int_equal(it.a.got_count, RPC_WINDOW_LEAST);
+    assert_int_equal(rpc_window_waits(it.rpc), 30 - RPC_WINDOW_LEAST);
+    answer(&it.calls[1], 0); /* The floor stays. */
+    assert_int_equal(it.a.got_count, RPC_WINDOW_LEAST);
+    answer(&it.calls[0], 0);
+    assert_int_equal(it.a.got_count, RPC_WINDOW_LEAST + 2);
+    assert_ptr_equal(it.a.held[RPC_WINDOW_LEAST], &it.calls[RPC_WINDOW_LEAST]);
+    rpc_window_set(it.rpc, server_b, 20); /* another's */
+    assert_int_equal(it.a.got_count, RPC_WINDOW_LEAST + 2);
+    rpc_window_set(it.rpc, server_a, 20);
+    assert_int_equal(it.a.got_count, 22);
+    for (uint32_t i = 2; i < 22; i++) {
+        assert_int_equal(it.calls[i].header.sequence, i + 1);
+        answer(&it.calls[i], 0);
+    }
+    assert_int_equal(it.a.got_count, 30);
+    for (uint32_t i = 22; i < 30; i++) {
+        answer(&it.calls[i], 0);
+    }
+    assert_int_equal(it.done_count, 30);
+    assert_int_equal(rpc_in_flight(it.rpc), 0);
+}
+
+/* Who waits for its number ends at its deadline, or when it is cancelled, and leaves no gap. */
+static void waits_for_a_number_end(void **state) {
+    (void)state;
+    assert_int_equal(rpc_session_set(it.rpc, (struct session_id){6}, 60), 0);
+    it.a.holds = true;
+    it.calls[RPC_WINDOW_LEAST].deadline_ns = it.now_ns + 2 * RESEND_NS;
+    for (uint32_t i = 0; i < RPC_WINDOW_LEAST + 3; i++) {
+        start(i, OP_MKDIR, server_a);
+    }
+    call_cancel(&it.calls[RPC_WINDOW_LEAST + 1]);
+    tick(1);
+    assert_int_equal(it.calls[RPC_WINDOW_LEAST + 1].result, -ERR_INTERRUPTED);
+    tick(2 * RESEND_NS);
+    assert_int_equal(it.calls[RPC_WINDOW_LEAST].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.done_count, 2);
+    answer(&it.calls[0], 0);
+    assert_int_equal(it.calls[RPC_WINDOW_LEAST + 2].header.sequence, RPC_WINDOW_LEAST + 1);
+    for (uint32_t i = 1; i < RPC_WINDOW_LEAST; i++) {
+        answer(&it.calls[i], 0);
+    }
+    answer(&it.calls[RPC_WINDOW_LEAST + 2], 0);
     assert_int_equal(rpc_in_flight(it.rpc), 0);
 }
 
@@ -515,6 +572,8 @@ int main(void) {
         TEST(cancel_ends_what_waits),
         TEST(sequence_is_kept_for_another_start),
         TEST(window_is_kept),
+        TEST(window_is_what_was_granted),
+        TEST(waits_for_a_number_end),
         TEST(sessions_count_from_one),
         TEST(unknown_targets),
         TEST(discard_without_copies_is_busy),

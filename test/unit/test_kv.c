@@ -141,7 +141,8 @@ static void transaction(struct bench *bench) {
                            .value_bytes = 2048,
                            .record_bytes = 2048,
                            .session = {7},
-                           .floor = sequence > 20 ? sequence - 20 : 0};
+                           .floor = sequence > 20 ? sequence - 20 : 0,
+                           .window = 32};
     struct kv_grant grant;
 
     if (kv_admit(bench->kv, KV_CLASS_REQUEST, &need, &grant) < 0) {

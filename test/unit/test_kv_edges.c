@@ -6,6 +6,7 @@
 #include "kv/log_format.h"
 #include "kv/record.h"
 #include "kv_edge.h"
+#include "kv/windows.h"
 #include <string.h>
 
 /* A transaction that is given up where the ring ends, behind a filler, leaves nothing; neither does
@@ -399,7 +400,7 @@ static void test_full_outcomes(void **state) {
     while (edge_outcome(edge, 1, sequence, 1) == 0) {
         sequence++;
     }
-    assert_int_equal(sequence - 1, 8); /* a 32nd of 64, or eight */
+    assert_int_equal(sequence - 1, 8); /* as no window was granted */
     for (uint64_t session = 2; session <= 8; session++) {
         for (uint64_t i = 1; i <= 8; i++) {
             assert_int_equal(edge_outcome(edge, session, i, 1), 0);
@@ -417,6 +418,31 @@ static void test_full_outcomes(void **state) {
         assert_int_equal(edge_open(edge), 0);
     }
     edge_free(edge);
+}
+
+/* The first session gets most, each one eight, and all that was granted has a place. */
+static void test_windows(void **state) {
+    enum { SESSIONS = 4096, PLACES = 8 * SESSIONS + 131072 };
+    struct windows windows;
+    uint64_t granted = 0;
+
+    (void)state;
+    windows_init(&windows, PLACES, SESSIONS);
+    assert_int_equal(windows_offer(&windows), WINDOW_MOST);
+    for (uint32_t session = 0; session < SESSIONS; session++) {
+        uint16_t window = windows_offer(&windows);
+
+        assert_in_range(window, WINDOW_LEAST, WINDOW_MOST);
+        windows_take(&windows, window);
+        granted += window;
+        assert_true(granted <= PLACES);
+    }
+    assert_int_equal(windows_offer(&windows), WINDOW_LEAST);
+    windows_give_back(&windows, WINDOW_MOST);
+    assert_in_range(windows_offer(&windows), 2 * WINDOW_LEAST, WINDOW_MOST);
+    windows_take(&windows, WINDOW_MOST);
+    windows_init(&windows, 8, 64); /* fewer than each one's eight */
+    assert_int_equal(windows_offer(&windows), WINDOW_LEAST);
 }
 
 /* Stored outcomes that are superfluous go, and so do those of a session that has ended; a start
@@ -472,6 +498,7 @@ int main(void) {
         cmocka_unit_test(test_full_log),
         cmocka_unit_test(test_less_memory),
         cmocka_unit_test(test_full_outcomes),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_superfluous_outcomes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -535,6 +535,7 @@ static void test_terms(void **state) {
         assert_int_equal(ost_call_run(call), 0);
         const struct session_attach_reply *reply = &call->call.reply.session_attach;
         assert_true(reply->term > term);
+        assert_int_equal(reply->window, 1024); /* as first granted, also where that is lost */
         if (life > 0) {
             /* The life before was ended by a kill first, then by a power cut, then by a kill. */
             assert_true(power ? reply->recovered_position >= position

@@ -404,7 +404,8 @@ static void attach_answer(struct toy_server *server, struct call *call) {
     call->reply.session_attach =
         (struct session_attach_reply){.term = server->term,
                                       .recovered_position = same ? UINT64_MAX : server->survived,
-                                      .life_low = server->life};
+                                      .life_low = server->life,
+                                      .window = RPC_WINDOW};
 }
 
 static int mdt_handle(struct toy_server *server, struct call *call) {
