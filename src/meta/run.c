@@ -332,6 +332,10 @@ static int session_part(struct group *group, const struct operation *operation, 
     if (r < 0) {
         return r;
     }
+    /* Its number and floor are another log's: nothing is kept under them here. */
+    if (call->header.origin.value != 0 && call->header.origin.value != kv_log_id(group->kv).value) {
+        return -ERR_STALE_MAP;
+    }
     session->floor = MAX(session->floor, call->header.floor);
     *ret_session = session;
     /* Before its outcome is looked for: an answer is of the term that it was asked in. */

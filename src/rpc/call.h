@@ -35,7 +35,7 @@ struct call_header {
     struct slot slot;  /* whose state it is about; outcomes are kept by it */
     struct session_id session;
     uint64_t incarnation; /* of the session */
-    struct log_id origin; /* the log that the sequence was drawn for */
+    struct log_id origin; /* the log that sequence and floor are of; 0: as `log` */
     uint64_t sequence;    /* 0 for queries */
     uint64_t floor;       /* lowest sequence still awaited from this log by the session */
     uint64_t map_version;

@@ -175,6 +175,10 @@ static void call_arrived(struct ost *ost, struct call *call) {
         (!run_of(call->header.opcode) || call->header.message_class >= MESSAGE_CLASS_COUNT)) {
         r = -ERR_NOT_SUPPORTED;
     }
+    if (r == 0 && call->header.origin.value != 0 &&
+        call->header.origin.value != kv_log_id(ost->kv).value) {
+        r = -ERR_STALE_MAP; /* Its number and floor are another log's: nothing is kept of them. */
+    }
     if (r == 0 && call->header.term != 0 && call->header.term != kv_term(ost->kv) &&
         call->header.opcode != OP_SESSION_ATTACH) {
         r = -ERR_STALE_TERM; /* So that the client hears of our new start, and what it has cost. */

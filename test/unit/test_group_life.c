@@ -794,6 +794,25 @@ static void test_attach_to_another_term(void **state) {
     bench_free(bench);
 }
 
+/* A number that was drawn for another log is not run, leaves no outcome, and raises no floor. */
+static void test_numbers_of_another_log(void **state) {
+    const struct bench_options options = {.seed = 11};
+    struct meta_bench *bench = bench_new(&options);
+    struct call call, copy;
+    uint8_t name[4];
+
+    (void)state;
+    create_prepare(bench, 0, &call, name);
+    copy = call;
+    call.header.origin.value = call.header.log.value + 1;
+    call.header.floor = call.header.sequence + 1000;
+    assert_int_equal(bench_run(bench, &call), -ERR_STALE_MAP);
+    copy.header.origin = copy.header.log;
+    assert_int_equal(bench_run(bench, &copy), 0);
+    assert_int_equal(copy.reply.create.created, 1);
+    bench_free(bench);
+}
+
 /* In process nobody but the group can end what it holds: it does when the deadline has passed, or
  * the caller has cancelled. What ran before stays done. */
 static void test_gives_up_what_it_holds(void **state) {
@@ -945,6 +964,7 @@ int main(void) {
         cmocka_unit_test(test_trim_spares_what_others_wrote),
         cmocka_unit_test(test_remains_of_a_failed_write_go_when_others_have_closed),
         cmocka_unit_test(test_attach_to_another_term),
+        cmocka_unit_test(test_numbers_of_another_log),
         cmocka_unit_test(test_a_session_attaches_by_its_ticket),
         cmocka_unit_test(test_gives_up_what_it_holds),
         cmocka_unit_test(test_many_sessions_end),

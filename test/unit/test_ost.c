@@ -174,6 +174,29 @@ static int attach(struct ost_world *world, uint64_t session, uint64_t incarnatio
     return ost_call_run(call);
 }
 
+/* A number that was drawn for another log is not run, leaves no outcome, and raises no floor. */
+static void test_numbers_of_another_log(void **state) {
+    struct ost_world *world = world_start(27);
+    struct ost_place place = place_of(0, 100);
+    uint64_t sequence = 0;
+
+    (void)state;
+    fill(1, place.size);
+    for (int own = 0; own < 2; own++) {
+        struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+        struct log_id log = kv_log_id(ost_kv(world->ost));
+
+        ost_call_write(call, &place, data);
+        sequence = own ? sequence : call->call.header.sequence;
+        call->call.header.sequence = sequence;
+        call->call.header.floor = own ? 0 : sequence + 1000;
+        call->call.header.origin.value = own ? log.value : log.value + 1;
+        assert_int_equal(ost_call_run(call), own ? 0 : -ERR_STALE_MAP);
+    }
+    assert_int_equal(ost_world_read(world, &place, data), 0);
+    ost_world_free(world);
+}
+
 /* A session that is evicted while its data is on the way to the disk changes nothing. */
 static void test_fenced_in_flight(void **state) {
     struct ost_world *world = world_start(4);
@@ -591,6 +614,7 @@ int main(void) {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_order_of_arrival),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_numbers_of_another_log),
         cmocka_unit_test(test_fenced_in_flight),
         cmocka_unit_test(test_stopped_log),
         cmocka_unit_test(test_length_and_fence),
