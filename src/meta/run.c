@@ -70,11 +70,13 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
 static int outcome_renew(struct group *group, struct session *session, struct call *call,
                          const struct kv_outcome *outcome) {
     const struct outcome_head *head = (const void *)outcome->reply.data;
+    /* It takes its own place: all others of the window may be kept, and none of them go before it
+     * has been answered. */
     const struct kv_need need = {.rows = RENEW_ROWS,
                                  .record_bytes = RENEW_RECORD_BYTES,
                                  .session = session->id,
                                  .floor = outcome->floor,
-                                 .window = session->window};
+                                 .window = MAX(session->window, (uint16_t)WINDOW_LEAST) + 1U};
     uint8_t copy[KV_REPLY_BYTES_MAX];
     struct transaction transaction;
     struct kv_outcome renewed = *outcome;
