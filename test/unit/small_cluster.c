@@ -113,6 +113,7 @@ static void group_start(struct cluster *cluster) {
     };
     char problem[256];
 
+    options.kv.log_id = log_of(cluster, CLUSTER_MDT);
     check(group_open(&options, &cluster->group, problem), problem);
     serve(cluster, CLUSTER_MDT, group_actor(cluster->group));
 }
@@ -134,6 +135,7 @@ static void ost_start(struct cluster *cluster, uint32_t index) {
     };
     char problem[256];
 
+    options.kv.log_id = log_of(cluster, CLUSTER_OST + index);
     check(ost_open(&options, &cluster->osts[index], problem), problem);
     serve(cluster, CLUSTER_OST + index, ost_actor(cluster->osts[index]));
 }
