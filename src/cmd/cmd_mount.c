@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct mount_words {
     char key_path[PATH_MAX]; /* empty: none */
     char log_path[PATH_MAX]; /* empty: the default */
     unsigned long long patience_s;
-    bool read_only;
+    bool read_only, no_set_id, no_devices, no_programs;
     bool foreground;
     enum link_encryption encryption;
 
@@ -87,7 +88,15 @@ static int parse_encryption(const struct verb *verb, const char *value, struct m
 
 /* One word of -o; as mount(8) passes them. */
 static int parse_option(const struct verb *verb, const char *option, struct mount_words *words) {
-    static const char *const known[] = {"rw", "defaults", "auto", "noauto", "_netdev", "nofail"};
+    static const char *const known[] = {"rw",   "defaults", "auto", "noauto",   "_netdev", "nofail",
+                                        "suid", "dev",      "exec", "relatime", "noatime"};
+    static const struct {
+        const char *name;
+        size_t offset;
+    } flags[] = {{"ro", offsetof(struct mount_words, read_only)},
+                 {"nosuid", offsetof(struct mount_words, no_set_id)},
+                 {"nodev", offsetof(struct mount_words, no_devices)},
+                 {"noexec", offsetof(struct mount_words, no_programs)}};
     const char *value = strchr(option, '=');
 
     value = value ? value + 1 : "";
@@ -103,9 +112,11 @@ static int parse_option(const struct verb *verb, const char *option, struct moun
     if (strncmp(option, "link_encryption=", 16) == 0) {
         return parse_encryption(verb, value, words);
     }
-    if (strcmp(option, "ro") == 0) {
-        words->read_only = true;
-        return EXIT_OK;
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        if (strcmp(option, flags[i].name) == 0) {
+            *(bool *)((char *)words + flags[i].offset) = true;
+            return EXIT_OK;
+        }
     }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(option, known[i]) == 0) {
@@ -192,6 +203,9 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .mount_point = words->place,
         .source = words->source,
         .read_only = words->read_only,
+        .no_set_id = words->no_set_id,
+        .no_devices = words->no_devices,
+        .no_programs = words->no_programs,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
         .thread_enter = remote_client_thread_enter,
@@ -388,6 +402,7 @@ const struct verb verb_mount = {
     "  --key FILE     that `shoal key mount` made; -o key=FILE is the same\n"
     "  -o patience=S  seconds that a call waits for a daemon that is away, then it fails (120)\n"
     "  -o ro          for reading only, as a mount with such a key is\n"
+    "  -o nosuid,nodev,noexec  as mount(8) has them\n"
     "  -o log=FILE    where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)\n"
     "  -o link_encryption=on|off|always  as in the cluster's shoal.conf (on)\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",

@@ -1,5 +1,7 @@
 /* shoal: the one command. Finds the verb and hands over. */
 #include "cmd/verb.h"
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +54,35 @@ static int help(int argc, char **argv) {
     return EXIT_OK;
 }
 
+/* mount(8) calls /sbin/mount.fuse.shoal SOURCE MNT [-fnsv] [-o OPTIONS]: a link to this program. */
+static bool is_mount_helper(const char *path) {
+    const char *name = strrchr(path, '/');
+
+    return strcmp(name ? name + 1 : path, "mount.fuse.shoal") == 0;
+}
+
+/* What it passes besides means nothing here, but -f, which asks to do all but mount. */
+static int run_mount_helper(int argc, char **argv) {
+    bool pretends = false;
+    int count = 1;
+
+    for (int i = 1; i < argc; i++) {
+        bool is_flags = argv[i][0] == '-' && argv[i][1] != '\0' &&
+                        strspn(argv[i] + 1, "fnsv") == strlen(argv[i] + 1);
+
+        pretends = pretends || (is_flags && strchr(argv[i], 'f'));
+        if (!is_flags) {
+            argv[count++] = argv[i];
+        }
+    }
+    argv[0] = (char *)(uintptr_t)verb_mount.name;
+    return pretends ? EXIT_OK : verb_mount.run(&verb_mount, count, argv);
+}
+
 int main(int argc, char **argv) {
+    if (is_mount_helper(argv[0])) {
+        return run_mount_helper(argc, argv);
+    }
     if (argc < 2) {
         fprintf(stderr, "shoal: a verb is missing: `shoal help` lists them\n");
         return EXIT_USAGE;

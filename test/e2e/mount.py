@@ -294,6 +294,27 @@ def keys_decide(cluster):
             raise Failed(f"umount: {result.stderr.strip()}")
 
 
+def mount_calls_its_helper(cluster):
+    """As mount(8) does for the type fuse.shoal, once it is installed."""
+    cluster.start()
+    helper = os.path.join(cluster.top, "mount.fuse.shoal")
+    os.symlink(cluster.shoal, helper)
+    place = other(cluster, "mount2")
+    options = f"rw,nosuid,nodev,key={cluster.top}/mount.key,log={cluster.path('mount2.log')}"
+    for flags in (["-f"], ["-n", "-s"]):
+        subprocess.run([helper, cluster.source, place, *flags, "-o", options], check=True,
+                       stdout=subprocess.DEVNULL)
+        if os.path.ismount(place) != (flags != ["-f"]):
+            raise Failed(f"after mount {' '.join(flags)}: mounted is {os.path.ismount(place)}")
+    with open("/proc/mounts", encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    found = [line for line in lines if line[1] == place]
+    if len(found) != 1 or found[0][0] != cluster.source or \
+            not {"nosuid", "nodev", "rw"} <= set(found[0][3].split(",")):
+        raise Failed(f"the table of mounts says {found}")
+    subprocess.run(["umount", place], check=True)
+
+
 def strangers_disturb_nobody(cluster):
     """Any bytes at the port, half requests, connections that say nothing: nobody waits for them."""
     cluster.start()
@@ -351,7 +372,8 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         a_mount_that_dies_is_made_anew, mounts_see_each_other, umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused)] + \
-    [(test, {"afar": True}) for test in (keys_decide, strangers_disturb_nobody)]
+    [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
+                                       strangers_disturb_nobody)]
 
 
 def main():

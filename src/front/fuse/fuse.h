@@ -20,7 +20,8 @@ struct fuse_options {
     const char *mount_point; /* an existing directory; copied */
     const char *source;      /* what the table of mounts says is mounted ["shoal"]; copied */
     bool read_only;          /* the kernel refuses what would change something */
-    unsigned thread_count;   /* [CPUs, at least 2] */
+    bool no_set_id, no_devices, no_programs; /* as nosuid, nodev, noexec of mount(8) */
+    unsigned thread_count;                   /* [CPUs, at least 2] */
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
      * to 1 MiB */
     uint32_t write_bytes_max;
