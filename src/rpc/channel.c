@@ -6,6 +6,7 @@
 int channel_init(struct channel *channel, struct tls_context *tls, uint32_t attempt) {
     *channel = (struct channel){.plain_in = !tls, .plain_out = !tls};
     if (!tls) {
+        channel->identity = IDENTITY_OF_MEMBER;
         return 0;
     }
     channel->raw = malloc(CHANNEL_RAW_BYTES);
@@ -99,6 +100,9 @@ static int raw_open(struct channel *channel, struct buffer *parts, size_t part_c
     int pushed = channel_push(channel); /* Also an alert, which says why. */
 
     channel->raw_start = channel->raw_end - in.size;
+    if (r == 0 && tls_is_proven(channel->tls)) {
+        channel->identity = *tls_identity(channel->tls);
+    }
     if (r == -ERR_CLOSED) {
         return -ERR_RESET; /* Of the stream's own end its event tells. */
     }
@@ -149,10 +153,6 @@ bool channel_holds_bytes(const struct channel *channel) {
 
 void channel_go_plain(struct channel *channel) {
     channel->plain_in = channel->plain_out = true;
-}
-
-struct identity channel_identity(const struct channel *channel) {
-    return channel->tls ? *tls_identity(channel->tls) : IDENTITY_OF_MEMBER;
 }
 
 const char *channel_failure(const struct channel *channel) {

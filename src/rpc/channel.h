@@ -19,6 +19,7 @@ struct channel {
     uint8_t *raw;    /* bytes of the stream that TLS has not taken yet */
     size_t raw_start, raw_end;
     bool plain_in, plain_out; /* from here on */
+    struct identity identity; /* that the other end has proven; a member's without TLS */
     bool blocked;             /* the stream took less than it was given: WRITABLE follows */
     bool held;                /* what was to be sent waits for the other side's proof */
 };
@@ -43,7 +44,5 @@ bool channel_is_released(const struct channel *channel);
 bool channel_holds_bytes(const struct channel *channel);
 /* What was received so far was in TLS, and what was sent: nothing is from here on. */
 void channel_go_plain(struct channel *channel);
-/* Who the other end has proven to be: a member's where there is no TLS. When bytes have come. */
-struct identity channel_identity(const struct channel *channel);
 /* Why TLS has failed, for people; NULL: it has not. */
 const char *channel_failure(const struct channel *channel);

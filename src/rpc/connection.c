@@ -260,7 +260,7 @@ int connection_go_plain(struct connection *connection) {
 }
 
 struct identity connection_identity(const struct connection *connection) {
-    return channel_identity(&connection->channel);
+    return connection->channel.identity;
 }
 
 const char *connection_failure(const struct connection *connection) {

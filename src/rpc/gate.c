@@ -62,7 +62,10 @@ struct gate {
     struct env_listener *listeners[GATE_LISTENERS_MAX];
     uint32_t listener_count;
     struct list ends[END_BUCKETS];
-    struct list connections, dirty; /* those with something to send */
+    struct list connections; /* that have greeted */
+    struct list greetings;   /* that have not, or were refused; oldest first */
+    struct list dirty;       /* connections with something to send */
+    uint32_t greeting_count;
     uint32_t connection_count;
     uint32_t request_count, answer_count;  /* answers: of these, answered and not sent yet */
     _Atomic(struct inlet_request *) ready; /* newest first */
@@ -175,6 +178,7 @@ static void connection_leave(struct gate_connection *client, bool reset) {
     }
     list_remove(&client->node);
     list_remove(&client->dirty);
+    gate->greeting_count -= !end;
     gate->connection_count--;
     free(client);
 }
@@ -351,6 +355,9 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     end->number = body.hello.number;
     end->connection = client;
     client->end = end;
+    list_remove(&client->node);
+    list_push_back(&gate->connections, &client->node);
+    gate->greeting_count--;
     r = welcome_send(client, 0, body.hello.plain);
     return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);
 }
@@ -547,6 +554,17 @@ static void ends_sweep(struct gate *gate, uint64_t now_ns) {
     }
 }
 
+static void connections_sweep(struct list *connections, uint64_t now_ns) {
+    for (struct list_node *node = connections->head.next; node != &connections->head;) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+
+        node = node->next;
+        if (client_is_over(client, now_ns)) {
+            connection_leave(client, true);
+        }
+    }
+}
+
 void gate_tick(struct gate *gate) {
     uint64_t now_ns = gate_now(gate);
 
@@ -555,14 +573,8 @@ void gate_tick(struct gate *gate) {
         return;
     }
     gate->swept_ns = now_ns;
-    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;) {
-        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
-
-        node = node->next;
-        if (client_is_over(client, now_ns)) {
-            connection_leave(client, true);
-        }
-    }
+    connections_sweep(&gate->connections, now_ns);
+    connections_sweep(&gate->greetings, now_ns);
     ends_sweep(gate, now_ns);
 }
 
@@ -570,6 +582,13 @@ void gate_tick(struct gate *gate) {
 
 static bool gate_is_full(struct gate *gate) {
     char line[96];
+
+    if (gate->greeting_count == GATE_GREETINGS_MAX) {
+        struct list_node *oldest = list_first(&gate->greetings);
+
+        gate->refused_count++;
+        connection_leave(CONTAINER_OF(oldest, struct gate_connection, node), true);
+    }
 
     if (gate->connection_count < gate->options.connections_max) {
         gate->is_full_said = false;
@@ -627,7 +646,8 @@ static void stream_accepted(struct env_listener *listener, struct env_stream *st
         free(client);
         return;
     }
-    list_push_back(&gate->connections, &client->node);
+    list_push_back(&gate->greetings, &client->node);
+    gate->greeting_count++;
     gate->connection_count++;
 }
 
@@ -658,6 +678,9 @@ void gate_close(struct gate *gate) {
     }
     for (node = gate->connections.head.next; node != &gate->connections.head; node = node->next) {
         connection_set_reading(CONTAINER_OF(node, struct gate_connection, node)->connection, false);
+    }
+    while ((node = list_first(&gate->greetings))) {
+        connection_leave(CONTAINER_OF(node, struct gate_connection, node), true);
     }
 }
 
@@ -710,6 +733,7 @@ int gate_new(const struct gate_options *options, struct gate **ret_gate) {
     gate->options = *options;
     gate->worker = worker_current();
     list_init(&gate->connections);
+    list_init(&gate->greetings);
     list_init(&gate->dirty);
     for (uint32_t i = 0; i < END_BUCKETS; i++) {
         list_init(&gate->ends[i]);

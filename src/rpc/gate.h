@@ -9,6 +9,9 @@
  * nothing more is read from it; what was read runs on, and its answer leaves on the newest. An
  * answer that finds no connection is dropped: the caller asks again.
  *
+ * Who has not greeted may be anybody: of these there are GATE_GREETINGS_MAX at most, and for one
+ * more the one goes that has been silent for longest. So strangers keep nobody out.
+ *
  * A caller that does not read its answers is not read from while more than 1 MiB of them waits,
  * and its connection is closed after 30 s of that.
  *
@@ -48,7 +51,7 @@ struct gate_options {
 /* On the thread. -ERR_NO_MEMORY, -ERR_INVALID. */
 MUST_CHECK int gate_new(const struct gate_options *options, struct gate **ret_gate);
 /* The errors of env_stream_listen. At most GATE_LISTENERS_MAX addresses. */
-enum { GATE_LISTENERS_MAX = 8 };
+enum { GATE_LISTENERS_MAX = 8, GATE_GREETINGS_MAX = 256 };
 MUST_CHECK int gate_listen(struct gate *gate, const struct address *address);
 /* Takes no more connections and no more requests; answers still leave. */
 void gate_close(struct gate *gate);
@@ -62,7 +65,7 @@ bool gate_turn(struct gate *gate);
 void gate_tick(struct gate *gate);
 
 struct gate_stats {
-    uint32_t connection_count;
+    uint32_t connection_count; /* with those that have not greeted */
     uint32_t connections_max;
     uint64_t accepted_count, refused_count; /* ever */
     uint64_t busy_count;                    /* requests that found no room */

@@ -634,6 +634,34 @@ static void another_key_is_refused(void **state) {
     assert_non_null(strstr(it.said, "was refused: its key is of another cluster"));
 }
 
+/* More strangers than may be at a time, who say nothing: who has a key comes in, and they go. */
+static void strangers_keep_nobody_out(void **state) {
+    enum { MANY = GATE_GREETINGS_MAX + 100 };
+    struct env_stream **streams = calloc(MANY, sizeof(struct env_stream *));
+    struct gate_stats stats;
+
+    (void)state;
+    gate_begin(9);
+    for (uint32_t i = 0; i < MANY; i++) {
+        const struct env_connect_options options = {.deadline_ns = UINT64_MAX,
+                                                    .event = silent_event};
+
+        assert_int_equal(it.env->streams->connect(it.env, &it.address, &options, &streams[i]), 0);
+        turn();
+    }
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+    gate_stats(it.gate, &stats);
+    assert_true(stats.connection_count <= GATE_GREETINGS_MAX + 1);
+    assert_true(stats.refused_count >= 100 - 1);
+    for (uint32_t i = 0; i < MANY; i++) {
+        env_stream_close(streams[i]);
+    }
+    free(streams);
+}
+
 static void who_has_no_key_is_refused(void **state) {
     (void)state;
     gate_begin(9);
@@ -683,6 +711,7 @@ int main(void) {
         WAY(a_key_is_for_what_it_says, "", by_reader),
         WAY(another_key_is_refused, "", plain),
         WAY(who_has_no_key_is_refused, "", plain),
+        WAY(strangers_keep_nobody_out, "", plain),
         WAY(ends_that_differ_refuse_each_other, "", plain),
 #undef WAY
     };
