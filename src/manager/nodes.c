@@ -23,9 +23,20 @@ static struct map_node *node_of(struct cluster_map *map, const struct node_join_
     return NULL;
 }
 
+/* Of a request that was checked. */
+static void address_copy(const struct node_join_request *request,
+                         char address[ADDRESS_TEXT_BYTES]) {
+    if (request->address.size > 0) {
+        memcpy(address, request->address.data, request->address.size);
+    }
+    address[request->address.size] = '\0';
+}
+
 static bool address_is_told(const struct map_node *node, const struct node_join_request *request) {
-    return strlen(node->address) == request->address.size &&
-           memcmp(node->address, request->address.data, request->address.size) == 0;
+    char address[ADDRESS_TEXT_BYTES];
+
+    address_copy(request, address);
+    return strcmp(node->address, address) == 0;
 }
 
 static bool targets_are_there(const struct cluster_map *map, const struct map_node *node) {
@@ -90,8 +101,7 @@ static int join_apply(struct cluster_map *map, const struct node_join_request *r
     if (!request->ready) {
         return 0;
     }
-    memcpy(node->address, request->address.data, request->address.size);
-    node->address[request->address.size] = '\0';
+    address_copy(request, node->address);
     return targets_are_there(map, node) ? 0 : targets_add(map, node);
 }
 
@@ -103,8 +113,7 @@ static int join_check(const struct node_join_request *request) {
         request->target_count > TARGETS_OF_NODE_MAX || request->address.size >= sizeof text) {
         return -ERR_INVALID;
     }
-    memcpy(text, request->address.data, request->address.size);
-    text[request->address.size] = '\0';
+    address_copy(request, text);
     return text[0] == '\0' ? 0 : address_parse(text, &address);
 }
 
