@@ -330,6 +330,12 @@ static int stale_clear(const char *path, struct fuse_problem *problem) {
     return 0;
 }
 
+static unsigned long flags_of(const struct mount_place *place) {
+    return MS_NOATIME | (place->read_only ? MS_RDONLY : 0UL) |
+           (place->no_set_id ? MS_NOSUID : 0UL) | (place->no_devices ? MS_NODEV : 0UL) |
+           (place->no_programs ? MS_NOEXEC : 0UL);
+}
+
 int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_max,
                  struct fuse_problem *problem) {
     struct mount_found found;
@@ -347,7 +353,7 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     if (r < 0)
         return r;
     /* Access times are set by utimes only, so the kernel needn't keep any. */
-    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, MS_NOATIME | place->flags, options) <
+    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, flags_of(place), options) <
         0) {
         if (errno == EPERM)
             return refuse_mounting(place->path, problem);

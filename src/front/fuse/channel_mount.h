@@ -11,7 +11,7 @@ MUST_CHECK int mount_may(const char *path, struct fuse_problem *problem);
 struct mount_place {
     char *path;
     const char *source;   /* for the table of mounts; the caller's */
-    unsigned long flags;  /* of mount(2), besides its own */
+    bool read_only, no_set_id, no_devices, no_programs; /* as mount(8) has them */
     char device[24];      /* major:minor; empty: never mounted */
     int spare_descriptor; /* let go when the mount is to end, which takes one; or -1 */
 };

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 
 enum {
     WRITE_BYTES_MIN = 64 << 10,
@@ -148,9 +147,10 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->options = *options;
     options_complete(&mount->options);
     mount->place.source = options->source ? options->source : "shoal";
-    mount->place.flags =
-        (options->read_only ? MS_RDONLY : 0UL) | (options->no_set_id ? MS_NOSUID : 0UL) |
-        (options->no_devices ? MS_NODEV : 0UL) | (options->no_programs ? MS_NOEXEC : 0UL);
+    mount->place.read_only = options->read_only;
+    mount->place.no_set_id = options->no_set_id;
+    mount->place.no_devices = options->no_devices;
+    mount->place.no_programs = options->no_programs;
     r = options_check(&mount->options, ret_problem);
     if (r == 0)
         r = mount_point_look(options->mount_point, &mount->place.path, ret_problem);
