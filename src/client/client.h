@@ -13,6 +13,8 @@
 #include "rpc/call.h"
 #include <shoal/shoal.h>
 
+struct cluster_map;
+
 struct client_options {
     struct env *env;
     struct rpc *rpc; /* this client's alone; outlives it */
@@ -25,7 +27,10 @@ struct client_options {
     uint32_t readdir_buffers_max; /* of READDIR_BYTES; 0: 128 */
     uint32_t inline_bytes_max;    /* files up to here are kept with their inode; 0: 4,096 */
     uint64_t request_timeout_ns;  /* 0: 60 s */
-    uint64_t renew_ns;            /* 0: 2 s */
+    /* A newer map, before anything is asked by it; in a step. NULL: nobody wants to know. */
+    void (*map_came)(void *context, const struct cluster_map *map);
+    void *map_context;
+    uint64_t renew_ns; /* 0: 2 s */
 };
 
 enum { CLIENT_SHARDS = 64, READDIR_BYTES = 32768 };
@@ -33,7 +38,7 @@ enum { CLIENT_SHARDS = 64, READDIR_BYTES = 32768 };
 /* -ERR_INVALID, -ERR_NO_MEMORY. */
 MUST_CHECK int client_new(const struct client_options *options, struct shoal_client **ret_client);
 /* Begins the session, gets the map and attaches to every target; done once, from a step. Requests
- * may come after it succeeded. */
+ * may come after it succeeded; after it failed, it may be started again. */
 void client_start(struct shoal_client *client, void (*done)(void *context, int result),
                   void *context);
 /* Renewals, resends, deadlines. Call every 10 to 100 ms until client_stop is done. */

@@ -101,6 +101,9 @@ static int map_take(struct session *session) {
         return -ERR_NO_MEMORY;
     }
     r = cluster_map_decode(bytes, &map->map);
+    if (r == 0 && session->client->options.map_came) {
+        session->client->options.map_came(session->client->options.map_context, &map->map);
+    }
     r = r ? r : router_install(&session->client->router, map);
     if (r) {
         router_map_free(map);

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SESSION_PATIENCE_NS (10 * NS_PER_S)
+
 struct words {
     const char *path;
     bool json;
@@ -69,8 +71,11 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
     if (local_cluster_open(&options, &cluster, problem) < 0) {
         return verb_fail(verb, "%s", problem);
     }
-    int status = fsck_report_run(cluster, &output);
-    int r = local_cluster_stop(cluster);
+    int r = local_cluster_client_begin(cluster, SESSION_PATIENCE_NS);
+    int status =
+        r < 0 ? verb_fail(verb, "no session with the cluster of %s: %s", directory, err_text(r))
+              : fsck_report_run(cluster, &output);
+    r = local_cluster_stop(cluster);
     local_cluster_close(cluster);
     return r < 0 ? verb_fail(verb, "%s stopped with an error: %s", directory, err_text(r)) : status;
 }

@@ -37,7 +37,7 @@ struct mount_words {
     /* What check has found: the directory, resolved, or the addresses; and the mount point. */
     char *source, *place;
     bool by_address;
-    struct address addresses[LANE_ADDRESSES_MAX];
+    struct address addresses[REMOTE_ADDRESSES_MAX];
     uint32_t address_count;
     struct key_file key;
 };
@@ -279,7 +279,7 @@ static bool parse_addresses(const char *text, struct mount_words *words) {
 
     words->address_count = 0;
     while (good && (one = strsep(&rest, ","))) {
-        good = words->address_count < LANE_ADDRESSES_MAX &&
+        good = words->address_count < REMOTE_ADDRESSES_MAX &&
                address_parse(one, &words->addresses[words->address_count]) == 0 &&
                words->addresses[words->address_count].kind != ADDRESS_UNIX;
         words->address_count++;

@@ -22,6 +22,8 @@ struct up_words {
     unsigned long long data_bytes;
     const char *listen;
     const char *key_path;
+    const char *advertise;
+    const char *join;
     bool foreground;
     bool accept_loss;
 };
@@ -38,6 +40,10 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             words->listen = argv[++i];
         } else if (strcmp(argv[i], "--key") == 0 && i + 1 < argc) {
             words->key_path = argv[++i];
+        } else if (strcmp(argv[i], "--advertise") == 0 && i + 1 < argc) {
+            words->advertise = argv[++i];
+        } else if (strcmp(argv[i], "--join") == 0 && i + 1 < argc) {
+            words->join = argv[++i];
         } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
             if (!verb_parse_count(argv[++i], &words->ost_count) || words->ost_count == 0 ||
                 words->ost_count > 64) {
@@ -50,7 +56,8 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             }
         } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
                    strcmp(argv[i], "--size") == 0 || strcmp(argv[i], "--listen") == 0 ||
-                   strcmp(argv[i], "--key") == 0) {
+                   strcmp(argv[i], "--key") == 0 || strcmp(argv[i], "--advertise") == 0 ||
+                   strcmp(argv[i], "--join") == 0) {
             return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
@@ -170,6 +177,8 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
                                          .data_bytes_max = words.data_bytes,
                                          .listen = words.listen,
                                          .key_path = key_path,
+                                         .advertise = words.advertise,
+                                         .join = words.join,
                                          .accept_loss = words.accept_loss};
 
         status = run_daemon(verb, &options, words.foreground);
@@ -292,14 +301,17 @@ static int run_version(const struct verb *verb, int argc, char **argv) {
 const struct verb verb_up = {
     "up",
     "DIR [--mount MNT] [--osts N] [--size BYTES] [--listen ADDR:PORT --key FILE]\n"
-    "           [--accept-loss] [--foreground]",
-    "Starts a cluster on this machine with its data in DIR, and mounts it.",
+    "           [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]",
+    "Starts a cluster on this machine with its data in DIR, or joins one, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
-    "  --listen ADDR:PORT  serve clients on other machines there; a new cluster keeps it in\n"
-    "                 shoal.conf\n"
+    "  --listen ADDR:PORT  serve other machines there; a new directory keeps it in shoal.conf, as\n"
+    "                 it does the next three\n"
     "  --key FILE     the members' key, which --listen needs: `shoal key new FILE`\n"
+    "  --advertise ADDR:PORT  where others reach it, if that is not where it listens\n"
+    "  --join ADDR:PORT[,...]  join the cluster that has nodes there: DIR is new, or has joined\n"
+    "                 it before\n"
     "  --accept-loss  go on where memory that a killed daemon left is damaged: what was\n"
     "                 acknowledged in it is lost\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",

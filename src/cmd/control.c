@@ -189,18 +189,35 @@ static int control_mount_point(struct control *control,
 static const struct {
     const char *name;
     control_fn *run;
+    bool by_session; /* which one that has joined may have to begin */
 } handlers[] = {
-    {"down", control_down},     {"umount", control_umount}, {"mount-point", control_mount_point},
-    {"status", control_status}, {"df", control_df},         {"stats", control_stats},
-    {"sync", control_sync},     {"stat", control_stat},     {"stripe", control_stripe},
-    {"bench", control_bench},   {"fsck", control_fsck},     {"mount", control_mount},
+    {"down", control_down, false},     {"umount", control_umount, false},
+    {"status", control_status, false}, {"mount-point", control_mount_point, false},
+    {"stats", control_stats, false},   {"mount", control_mount, false},
+    {"df", control_df, true},          {"sync", control_sync, true},
+    {"stat", control_stat, true},      {"stripe", control_stripe, true},
+    {"bench", control_bench, true},    {"fsck", control_fsck, true},
 };
+#define SESSION_PATIENCE_NS (10 * NS_PER_S)
+
+static bool session_begin(struct control *control, struct control_socket_connection *connection) {
+    int r = local_cluster_client_begin(control->cluster, SESSION_PATIENCE_NS);
+
+    if (r == -ERR_TIMED_OUT) {
+        control_print(connection, "the cluster's manager does not answer: is the first node up?\n");
+    } else if (r < 0) {
+        control_print(connection, "no session with the cluster: %s\n", err_text(r));
+    }
+    return r == 0;
+}
 
 static int handle(void *context, struct control_socket_connection *connection,
                   size_t argument_count, char **arguments) {
     for (size_t i = 0; argument_count > 0 && i < ARRAY_SIZE(handlers); i++) {
         if (strcmp(handlers[i].name, arguments[0]) == 0) {
-            return handlers[i].run(context, connection, argument_count, arguments);
+            return handlers[i].by_session && !session_begin(context, connection)
+                       ? EXIT_FAILED
+                       : handlers[i].run(context, connection, argument_count, arguments);
         }
     }
     control_print(connection, "the daemon does not know this request\n");

@@ -58,8 +58,10 @@ static void targets_add(struct clients_answer *answer, struct local_cluster *clu
     const struct session_counters_list empty = {.rows = rows, .max = CLIENTS_SHOWN_MAX};
     struct group_stats group = {.clients = empty};
 
-    local_cluster_group_stats(cluster, &group);
-    target_add(answer, "mdt0", &group.clients);
+    if (local_cluster_group(cluster)) {
+        local_cluster_group_stats(cluster, &group);
+        target_add(answer, "mdt0", &group.clients);
+    }
     for (uint32_t i = 0; i < local_cluster_config(cluster)->ost_count; i++) {
         struct ost_stats ost = {.clients = empty};
         char target[16];

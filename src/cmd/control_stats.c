@@ -174,6 +174,9 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
 static void add_client(struct answer *answer, struct shoal_client *client) {
     struct client_counters counters;
 
+    if (!client) {
+        return;
+    }
     client_counters_get(client, &counters);
 #define CLIENT_COUNTER(name) counter_add(answer, "client", #name, counters.name)
     CLIENT_COUNTER(requests);
@@ -232,7 +235,9 @@ static int operations_and_counters(struct control *control,
                       "count", "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
     }
     add_mount(&answer, control);
-    add_group(&answer, control->cluster, operations);
+    if (local_cluster_group(control->cluster)) {
+        add_group(&answer, control->cluster, operations);
+    }
     for (uint32_t i = 0; i < local_cluster_config(control->cluster)->ost_count; i++) {
         add_ost(&answer, control->cluster, i, operations);
     }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *state_of(struct control *control, uint32_t target) {
-    return local_cluster_failure(control->cluster, target) < 0 ? "failed" : "up";
+static const char *state_of(struct control *control, uint32_t index) {
+    return local_cluster_failure(control->cluster, index) < 0 ? "failed" : "up";
 }
 
 struct target_row {
@@ -24,14 +24,14 @@ struct target_row {
     uint64_t bytes_free;
 };
 
-static json_t *target_json(const struct target_row *row) {
+static json_t *target_json(const struct target_row *row, uint32_t node) {
     const struct kv_levels *levels = &row->levels;
     json_t *fill = json_pack("{s:f, s:f, s:f, s:f, s:f}", "ring", levels->ring / 10.0, "data",
                              levels->data / 10.0, "memory", levels->memory / 10.0, "log",
                              levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
 
     return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I}", "id", row->name, "kind",
-                     row->kind, "state", row->state, "node", 1, "bytes_total",
+                     row->kind, "state", row->state, "node", (int)node, "bytes_total",
                      (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
                      "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
                      (json_int_t)row->waiting_count, "full_seconds",
@@ -44,13 +44,13 @@ static struct target_row mdt_row(struct control *control) {
     local_cluster_group_stats(control->cluster, &stats);
     return (struct target_row){.name = "mdt0",
                                .kind = "mdt",
-                               .state = state_of(control, LOCAL_MDT_ID),
+                               .state = state_of(control, TARGET_GROUP),
                                .levels = stats.kv.levels,
                                .waiting_count = stats.waiting_count};
 }
 
 static struct target_row ost_row(struct control *control, uint32_t index) {
-    struct target_row row = {.kind = "ost", .state = state_of(control, LOCAL_OST_ID_FIRST + index)};
+    struct target_row row = {.kind = "ost", .state = state_of(control, TARGET_OST_FIRST + index)};
     struct ost_stats stats = {.operations = NULL};
 
     local_cluster_ost_stats(control->cluster, index, &stats);
@@ -66,14 +66,45 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
 static json_t *targets_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
     json_t *targets = json_array();
-    struct target_row row = mdt_row(control);
+    struct target_row row;
 
-    json_array_append_new(targets, target_json(&row));
+    if (local_cluster_group(control->cluster)) {
+        row = mdt_row(control);
+        json_array_append_new(targets, target_json(&row, config->node));
+    }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         row = ost_row(control, i);
-        json_array_append_new(targets, target_json(&row));
+        json_array_append_new(targets, target_json(&row, config->node));
     }
     return targets;
+}
+
+static json_t *managers_json(struct control *control) {
+    return local_cluster_group(control->cluster)
+               ? json_pack("[{s:s, s:s}]", "id", "manager", "state",
+                           state_of(control, TARGET_MANAGER))
+               : json_array();
+}
+
+/* Seconds since the manager answered last; -1: it never has. */
+static int64_t silent_s(struct control *control, const struct member_state *state) {
+    uint64_t now_ns = env_now_ns(local_cluster_env(control->cluster));
+
+    return state->heard_ns > 0 ? (int64_t)((now_ns - state->heard_ns) / NS_PER_S) : -1;
+}
+
+/* NULL where nobody else is served: there is no such thing to tell. */
+static json_t *node_json(struct control *control) {
+    const struct config *config = local_cluster_config(control->cluster);
+    struct member_state state;
+
+    if (!config->listen[0]) {
+        return json_null();
+    }
+    local_cluster_member(control->cluster, NULL, &state);
+    return json_pack("{s:I, s:s, s:I, s:b, s:I}", "id", (json_int_t)config->node, "address",
+                     config_address(config), "map_version", (json_int_t)state.map_version, "told",
+                     (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state));
 }
 
 static json_t *status_json(struct control *control) {
@@ -83,23 +114,44 @@ static json_t *status_json(struct control *control) {
         json_array_append_new(
             mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
     }
-    return json_pack("{s:s, s:i, s:[{s:s, s:s}], s:n, s:o, s:o}", "directory", control->directory,
-                     "process", process_own_id(), "managers", "id", "manager", "state",
-                     state_of(control, LOCAL_MANAGER_ID), "key_file", "mounts", mounts, "targets",
+    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o}", "directory", control->directory,
+                     "process", process_own_id(), "node", node_json(control), "managers",
+                     managers_json(control), "key_file", "mounts", mounts, "targets",
                      targets_json(control));
+}
+
+static void print_node(struct control *control, struct control_socket_connection *connection) {
+    const struct config *config = local_cluster_config(control->cluster);
+    struct member_state state;
+
+    if (!config->listen[0]) {
+        return;
+    }
+    local_cluster_member(control->cluster, NULL, &state);
+    control_print(connection, "node       %" PRIu32 ", at %s, map %" PRIu64 "%s\n", config->node,
+                  config_address(config), state.map_version,
+                  state.told ? "" : ", not known to the manager yet");
+    if (state.result < 0) {
+        control_print(connection, "manager    %s (%" PRId64 " s)\n", err_text(state.result),
+                      silent_s(control, &state));
+    }
 }
 
 static void print_table(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
 
-    control_print(connection, "directory  %s\nmounted    %s\n\n", control->directory,
+    control_print(connection, "directory  %s\nmounted    %s\n", control->directory,
                   control_is_mounted(control) ? control->mount_point : "-");
+    print_node(control, connection);
+    control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
                   "used MiB", "limit MiB", "allocated MiB");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "manager", "manager",
-                  state_of(control, LOCAL_MANAGER_ID), "-", "-", "-");
-    control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "mdt0", "mdt",
-                  state_of(control, LOCAL_MDT_ID), "-", "-", "-");
+    if (local_cluster_group(control->cluster)) {
+        control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "manager", "manager",
+                      state_of(control, TARGET_MANAGER), "-", "-", "-");
+        control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "mdt0", "mdt",
+                      state_of(control, TARGET_GROUP), "-", "-", "-");
+    }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         struct target_row row = ost_row(control, i);
 
@@ -127,11 +179,14 @@ static void print_levels(struct control_socket_connection *connection,
 
 static void print_fill(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
-    struct target_row row = mdt_row(control);
+    struct target_row row;
 
     control_print(connection, "\n%-10s %6s %6s %6s %6s %9s %8s  %s\n", "target", "ring", "data",
                   "memory", "log", "outcomes", "waiting", "space below");
-    print_levels(connection, &row);
+    if (local_cluster_group(control->cluster)) {
+        row = mdt_row(control);
+        print_levels(connection, &row);
+    }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         row = ost_row(control, i);
         print_levels(connection, &row);

@@ -54,6 +54,8 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
         .data_bytes_max = options->data_bytes_max,
         .listen = options->listen,
         .key_path = options->key_path,
+        .advertise = options->advertise,
+        .join = options->join,
         .accept_loss = options->accept_loss,
         .origin = options->directory,
         .log = log_line,
@@ -149,8 +151,29 @@ void daemon_notes(const struct daemon_options *options, char *text, size_t size)
     }
 }
 
+static int begin_session(struct control *control, char problem[512]) {
+    const struct config *config = local_cluster_config(control->cluster);
+    uint64_t patience_ns = config->request_timeout_ms * NS_PER_MS;
+    int r = local_cluster_client_begin(control->cluster, patience_ns);
+
+    if (r == -ERR_TIMED_OUT) {
+        snprintf(
+            problem, 512,
+            "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
+            control->directory);
+    } else if (r < 0) {
+        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, err_text(r));
+    }
+    return r;
+}
+
 static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
+    int r = begin_session(control, problem);
+
+    if (r < 0) {
+        return r;
+    }
     const struct fuse_options fuse_options = {
         .client = local_cluster_client(control->cluster),
         .env = local_cluster_env(control->cluster),
@@ -159,14 +182,14 @@ static int start_mount(struct control *control, const char *mount_point, char pr
         .handles_max = (uint32_t)config->open_files_max,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
-        .thread_enter = local_cluster_thread_enter,
+        .thread_enter = local_cluster_mount_thread_enter,
         .thread_leave = local_cluster_thread_leave,
         .thread_idle = local_cluster_thread_idle,
         .context = control->cluster,
     };
     struct fuse_problem fuse_problem = {""};
     struct fuse_mount *mount;
-    int r = fuse_mount_start(&fuse_options, &mount, &fuse_problem);
+    r = fuse_mount_start(&fuse_options, &mount, &fuse_problem);
 
     if (r < 0) {
         snprintf(problem, 512, "%s", fuse_problem.text[0] ? fuse_problem.text : err_text(r));
@@ -233,6 +256,7 @@ static void registry_leave(void) {
 
 static void report_ready(const struct daemon_options *options, const struct control *control) {
     char message[BACKGROUND_MESSAGE_BYTES];
+    char roles[256];
     const struct config *config = local_cluster_config(control->cluster);
     struct local_recovery recovery = local_cluster_recovery(control->cluster);
 
@@ -241,8 +265,14 @@ static void report_ready(const struct daemon_options *options, const struct cont
                    " records are played again, %" PRIu64 " of them from memory",
                    options->directory, recovery.records, recovery.ring_records);
     }
-    snprintf(message, sizeof message, "%s: 1 manager, 1 metadata target, %u storage target%s%s%s",
-             options->directory, config->ost_count, config->ost_count == 1 ? "" : "s",
+    if (config_is_first(config)) {
+        snprintf(roles, sizeof roles, "1 manager, 1 metadata target");
+    } else {
+        snprintf(roles, sizeof roles, "node %u of the cluster at %.160s", config->node,
+                 config->join);
+    }
+    snprintf(message, sizeof message, "%s: %s, %u storage target%s%s%s", options->directory, roles,
+             config->ost_count, config->ost_count == 1 ? "" : "s",
              options->mount_point ? ", mounted at " : "",
              options->mount_point ? options->mount_point : "");
     log_format("%s, process %d", message, process_own_id());
@@ -285,8 +315,8 @@ static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
 }
 
 /* After an unclean end. False: it has to be done again after the next start. */
-static bool scrub(struct control *control) {
-    const struct fsck_cluster cluster = fsck_cluster_of(control->cluster);
+static bool scrub(struct control *control, struct cluster_map *map) {
+    const struct fsck_cluster cluster = fsck_cluster_of(control->cluster, map);
     struct scrub scrub = {
         .cluster = &cluster, .stopped = scrub_stopped, .context = control, .kept = scrub_kept};
     int r = scrub_run(&scrub);
@@ -306,11 +336,25 @@ static bool scrub(struct control *control) {
     return r == 0;
 }
 
+/* One that has joined may have to wait for its manager. */
+static bool scrub_begins(struct control *control) {
+    while (local_cluster_client_begin(control->cluster, 0) < 0) {
+        if (stop_comes(control, STOP_POLL_NS)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Serves until told to stop. */
 static void serve(struct control *control) {
-    if (local_cluster_is_unclean(control->cluster) && scrub(control)) {
+    struct cluster_map *map = malloc(sizeof *map);
+
+    if (map && local_cluster_is_unclean(control->cluster) && scrub_begins(control) &&
+        scrub(control, map)) {
         local_cluster_scrubbed(control->cluster);
     }
+    free(map);
     while (!stop_comes(control, STOP_POLL_NS)) {
     }
 }

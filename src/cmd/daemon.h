@@ -14,6 +14,8 @@ struct daemon_options {
     uint64_t data_bytes_max;       /* 0: the default */
     const char *listen;            /* ADDRESS:PORT; NULL: as shoal.conf says */
     const char *key_path;          /* absolute; likewise */
+    const char *advertise;         /* ADDRESS:PORT; likewise */
+    const char *join;              /* addresses of a cluster, commas between; likewise */
     bool accept_loss;              /* go on without what a damaged ring held */
     struct background *background; /* reported to once it serves; NULL: in the foreground */
 };

@@ -117,9 +117,10 @@ static void cluster_rest(void *context) {
     local_cluster_rest(context);
 }
 
-struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster) {
+struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster, struct cluster_map *map) {
+    local_cluster_member(cluster, map, NULL);
     return (struct fsck_cluster){.env = local_cluster_env(cluster),
-                                 .map = local_cluster_map(cluster),
+                                 .map = map,
                                  .sync = cluster_sync,
                                  .ask = cluster_ask,
                                  .rest = cluster_rest,
@@ -127,18 +128,24 @@ struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster) {
 }
 
 int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output) {
-    const struct fsck_cluster checked = fsck_cluster_of(cluster);
+    struct cluster_map *map = malloc(sizeof *map);
+    struct fsck_cluster checked;
     struct telling telling = {.output = output};
     const struct fsck_report report = {.problem = tell_problem,
                                        .progress = tell_progress,
                                        .stopped = is_stopped,
                                        .context = &telling};
-    struct fsck_counts counts;
+    struct fsck_counts counts = {0};
+    int r = map ? 0 : -ERR_NO_MEMORY;
 
     if (output->json) {
         tell(&telling, "{\n  \"problems\": [\n");
     }
-    int r = fsck_run_all(&checked, &report, output->with_data, &counts);
+    if (r == 0) {
+        checked = fsck_cluster_of(cluster, map);
+        r = fsck_run_all(&checked, &report, output->with_data, &counts);
+    }
+    free(map);
     if (output->json) {
         tell_json_summary(&telling, &counts, r);
     } else if (r == 0) {

@@ -19,8 +19,8 @@ struct fsck_output {
     void *context;
 };
 
-/* A cluster of this process as a check sees it. */
-struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster);
+/* The cluster of this process's node as a check sees it; map is filled, and stays in use. */
+struct fsck_cluster fsck_cluster_of(struct local_cluster *cluster, struct cluster_map *map);
 
 /* Checks and tells; answers an exit status. */
 int fsck_report_run(struct local_cluster *cluster, const struct fsck_output *output);

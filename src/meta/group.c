@@ -241,6 +241,21 @@ static void stop_begin(struct group *group) {
     group->moved = true;
 }
 
+/* Slots' groups keep their places in all versions, so map_group stays. */
+static void map_take(struct group *group) {
+    struct cluster_map *map = atomic_exchange(&group->given_map, NULL);
+
+    if (!map || map->version <= group->map->version) {
+        free(map);
+        return;
+    }
+    free(group->own_map);
+    group->own_map = map;
+    group->map = map;
+    group->orders.ticked = true;
+    group->settle.ticked = true;
+}
+
 static void take_in(struct group *group, struct message *message) {
     switch (message->kind) {
     case CALL_MESSAGE_KIND:
@@ -262,6 +277,10 @@ static void take_in(struct group *group, struct message *message) {
     case GROUP_WAKE:
         atomic_store(&group->wake.posted, false);
         group->woken = true;
+        break;
+    case GROUP_MAP:
+        atomic_store(&group->map_given.posted, false);
+        map_take(group);
         break;
     case GROUP_STATS:
         stats_fill(group, CONTAINER_OF(message, struct group_stats, message));
@@ -377,6 +396,7 @@ static void group_init(struct group *group, const struct group_options *options)
     actor_init(&group->actor, "group", group_step);
     signal_init(&group->tick, GROUP_TICK);
     signal_init(&group->wake, GROUP_WAKE);
+    signal_init(&group->map_given, GROUP_MAP);
     for (int i = 0; i < MESSAGE_CLASS_COUNT; i++) {
         list_init(&group->arrived[i]);
     }
@@ -422,6 +442,18 @@ void group_tick(struct group *group) {
     signal_post(group, &group->tick);
 }
 
+int group_map_set(struct group *group, const struct cluster_map *map) {
+    struct cluster_map *copy = malloc(sizeof *copy);
+
+    if (!copy) {
+        return -ERR_NO_MEMORY;
+    }
+    *copy = *map;
+    free(atomic_exchange(&group->given_map, copy));
+    signal_post(group, &group->map_given);
+    return 0;
+}
+
 void group_stats_start(struct group *group, struct group_stats *stats) {
     stats->message = (struct message){.kind = GROUP_STATS, .message_class = MESSAGE_CONTROL};
     actor_post(&group->actor, &stats->message);
@@ -452,5 +484,7 @@ void group_abandon(struct group *group) {
     sessions_deinit(&group->sessions);
     signer_deinit(&group->signer);
     signer_deinit(&group->ticket_signer);
+    free(group->own_map);
+    free(atomic_load(&group->given_map));
     free(group);
 }

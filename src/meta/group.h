@@ -5,8 +5,9 @@
  *                        |  PENDING: park <----+  (run from its beginning when the row is there)
  *                        +--> kv_seal --> replies leave --> sync points, queue, settle jobs
  *
- * Thread: group_tick, group_stats_start and group_stop_start from any thread with a worker; open
- * and close while nobody else has the group.  Memory: all taken at open, from the options. */
+ * Thread: group_tick, group_map_set, group_stats_start and group_stop_start from any thread with a
+ * worker; open and close while nobody else has the group.  Memory: taken at open, from the options;
+ * maps when they are set. */
 #pragma once
 #include "keys/key_ring.h"
 #include "kv/kv.h"
@@ -19,7 +20,7 @@ struct group;
 struct group_options {
     struct env *env;
     struct kv_options kv;          /* without env and hooks: those are the group's */
-    const struct cluster_map *map; /* borrowed, unchanged as long as the group is open */
+    const struct cluster_map *map; /* borrowed; unchanged until a newer one is set, or the end */
     struct target_id target;       /* the MDT; its group is the one it is first member of */
     struct rpc *rpc; /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
     /* By which capabilities are signed and tickets checked; borrowed as long as the group is open.
@@ -49,6 +50,9 @@ struct actor *group_actor(struct group *group);
 struct kv *group_kv(struct group *group);
 /* Every 100 ms. */
 void group_tick(struct group *group);
+/* From one of its next steps on it goes by a copy of this map, unless its own is newer: new files
+ * are of its newest pool version, and what waited for a pool version goes on. -ERR_NO_MEMORY. */
+MUST_CHECK int group_map_set(struct group *group, const struct cluster_map *map);
 /* Takes a sync point and a checkpoint and removes the ring; calls that come from now on get
  * -ERR_CLOSED. done runs in the group's step. */
 void group_stop_start(struct group *group, void (*done)(void *context, int result), void *context);

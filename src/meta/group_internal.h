@@ -15,7 +15,7 @@
 #include "rpc/slow_log.h"
 
 /* The actor's own kinds of messages, besides CALL_MESSAGE_KIND and CALL_DONE_KIND. */
-enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_STATS, GROUP_STOP };
+enum group_message { GROUP_TICK = 1, GROUP_WAKE, GROUP_MAP, GROUP_STATS, GROUP_STOP };
 
 /* FAILED: the log stopped; everything is answered with the error. */
 enum group_stage { GROUP_LOADING, GROUP_SERVING, GROUP_STOPPING, GROUP_FAILED };
@@ -45,7 +45,9 @@ struct group {
     struct group_options options;
     struct env *env;
     struct kv *kv;
-    const struct cluster_map *map;
+    const struct cluster_map *map;           /* the options' one, or own_map */
+    struct cluster_map *own_map;             /* NULL: none was set */
+    _Atomic(struct cluster_map *) given_map; /* that is to be taken */
     struct rpc *rpc;
     uint16_t map_group; /* index in map->groups */
     struct name_hash hash;
@@ -92,6 +94,7 @@ struct group {
 
     struct signal tick;
     struct signal wake;
+    struct signal map_given;
     struct message stop;
     void (*stop_asked)(void *context, int result);
     void (*stop_done)(void *context, int result); /* once the step has heard of it */

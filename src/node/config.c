@@ -50,7 +50,10 @@ static uint64_t *number_at(struct config *config, const struct number_row *row) 
 }
 
 void config_default(struct config *config) {
-    *config = (struct config){.format = CONFIG_FORMAT, .ost_count = 4};
+    *config = (struct config){.format = CONFIG_FORMAT,
+                              .ost_count = 4,
+                              .node = CONFIG_FIRST_NODE,
+                              .first_target = CONFIG_FIRST_TARGET};
     for (size_t i = 0; i < ARRAY_SIZE(number_rows); i++) {
         *number_at(config, &number_rows[i]) = number_rows[i].value;
     }
@@ -61,6 +64,7 @@ struct parse {
     char *problem;
     bool has_format;
     bool has_id;
+    bool has_node_key;
 };
 
 /* One that is too large for its type comes out as the largest, which is beyond all maxima. */
@@ -128,18 +132,67 @@ static int parse_encryption(struct parse *parse, const char *value) {
     return 0;
 }
 
-static int parse_network(struct parse *parse, const char *name, const char *value) {
-    struct config *config = parse->config;
+int config_addresses(const char *text, struct address *ret_addresses, uint32_t address_max) {
+    uint32_t count = 0;
+
+    for (const char *at = text;; count++) {
+        size_t size = strcspn(at, ",");
+        char one[ADDRESS_TEXT_BYTES];
+
+        if (count == address_max || size >= sizeof one) {
+            return -ERR_INVALID;
+        }
+        memcpy(one, at, size);
+        one[size] = '\0';
+        if (address_parse(one, &ret_addresses[count]) < 0 ||
+            ret_addresses[count].kind == ADDRESS_UNIX || ret_addresses[count].port == 0) {
+            return -ERR_INVALID;
+        }
+        if (at[size] == '\0') {
+            return (int)count + 1;
+        }
+        at += size + 1;
+    }
+}
+
+bool config_address_is_one(const struct address *address) {
+    static const uint8_t any[sizeof address->ip];
+
+    return address->kind == ADDRESS_NAME || memcmp(address->ip, any, sizeof any) != 0;
+}
+
+static int parse_address(struct parse *parse, const char *name, const char *value,
+                         char ret_text[ADDRESS_TEXT_BYTES]) {
     struct address address;
 
+    if (config_addresses(value, &address, 1) != 1) {
+        snprintf(parse->problem, 256, "%s: %s takes ADDRESS:PORT, as 10.0.0.1:7400, not %.80s",
+                 CONFIG_NAME, name, value);
+        return 0;
+    }
+    address_format(&address, ret_text);
+    return 1;
+}
+
+static int parse_network(struct parse *parse, const char *name, const char *value) {
+    struct config *config = parse->config;
+    struct address addresses[CONFIG_JOIN_MAX];
+
     if (strcmp(name, "listen") == 0) {
-        if (address_parse(value, &address) < 0 || address.kind == ADDRESS_UNIX) {
+        return parse_address(parse, name, value, config->listen);
+    }
+    if (strcmp(name, "advertise") == 0) {
+        return parse_address(parse, name, value, config->advertise);
+    }
+    if (strcmp(name, "join") == 0) {
+        if (strlen(value) >= sizeof config->join ||
+            config_addresses(value, addresses, CONFIG_JOIN_MAX) < 0) {
             snprintf(parse->problem, 256,
-                     "%s: listen takes ADDRESS:PORT, as 10.0.0.1:7400, not %.80s", CONFIG_NAME,
-                     value);
+                     "%s: join takes ADDRESS:PORT, up to %d with commas between, not %.80s",
+                     CONFIG_NAME, CONFIG_JOIN_MAX, value);
             return 0;
         }
-        address_format(&address, config->listen);
+        snprintf(config->join, sizeof config->join, "%s", value);
         return 1;
     }
     if (strcmp(name, "key") == 0) {
@@ -178,6 +231,20 @@ static int parse_line(void *context, const char *section, const char *name, cons
     if (strcmp(name, "name_hash_key") == 0) {
         return parse_hex(value, (uint8_t *)config->name_hash_key, 16) ||
                line_complain(parse, name, value);
+    }
+    if (strcmp(name, "node_key") == 0 && parse_hex(value, (uint8_t *)config->node_key, 16)) {
+        parse->has_node_key = true;
+        return 1;
+    }
+    if (strcmp(name, "node") == 0 && parse_number(value, &number) && number > 0 &&
+        number <= UINT32_MAX) {
+        config->node = (uint32_t)number;
+        return 1;
+    }
+    if (strcmp(name, "first_target") == 0 && parse_number(value, &number) &&
+        number >= CONFIG_FIRST_TARGET && number <= UINT32_MAX) {
+        config->first_target = (uint32_t)number;
+        return 1;
     }
     if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number > 0 &&
         number <= CONFIG_OSTS_MAX) {
@@ -226,6 +293,15 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
         snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
         return -ERR_NOT_OURS;
     }
+    if (parse.has_node_key == config_is_first(&config) ||
+        (!config_is_first(&config) && (!config.listen[0] || !config.join[0]))) {
+        snprintf(problem, 256, "%s: a node that has joined has node_key, node, listen and join",
+                 CONFIG_NAME);
+        return -ERR_INVALID;
+    }
+    if (!parse.has_node_key) {
+        memcpy(config.node_key, config.cluster_id, sizeof config.node_key);
+    }
     *ret_config = config;
     return 0;
 }
@@ -257,18 +333,38 @@ static size_t print_hex(char *text, size_t size, const uint8_t *bytes, size_t co
 
 /* In comments what is not set, so that one sees what could be. */
 static size_t print_network(const struct config *config, char *text, size_t size) {
-    int bytes =
-        snprintf(text, size,
-                 "\n[network]\n; where clients on other machines reach this node; needs key\n"
-                 "%slisten = %s\n; file of the members' key (`shoal key new FILE`)\n%skey = %s\n"
-                 "; on: links are encrypted, but those within a machine; off; always\n"
-                 "link_encryption = %s\n",
-                 config->listen[0] ? "" : ";", config->listen[0] ? config->listen : "10.0.0.1:7400",
-                 config->key_path[0] ? "" : ";",
-                 config->key_path[0] ? config->key_path : "/etc/shoal/members.key",
-                 encryption_words[config->link_encryption]);
+    int bytes = snprintf(
+        text, size,
+        "\n[network]\n; where other machines reach this node; needs key\n"
+        "%slisten = %s\n; ... where that is another address than it listens at\n"
+        "%sadvertise = %s\n; of nodes of the cluster that this one has joined\n"
+        "%sjoin = %s\n; file of the members' key (`shoal key new FILE`)\n%skey = %s\n"
+        "; on: links are encrypted, but those within a machine; off; always\n"
+        "link_encryption = %s\n",
+        config->listen[0] ? "" : ";", config->listen[0] ? config->listen : "10.0.0.1:7400",
+        config->advertise[0] ? "" : ";",
+        config->advertise[0] ? config->advertise : "192.0.2.1:7400", config->join[0] ? "" : ";",
+        config->join[0] ? config->join : "10.0.0.2:7400", config->key_path[0] ? "" : ";",
+        config->key_path[0] ? config->key_path : "/etc/shoal/members.key",
+        encryption_words[config->link_encryption]);
 
     return bytes < 0 ? 0 : (size_t)bytes;
+}
+
+/* Of one that has joined. */
+static size_t print_node(const struct config *config, char *text, size_t size) {
+    size_t at = 0;
+
+    if (config_is_first(config)) {
+        return 0;
+    }
+    at = (size_t)snprintf(text, size,
+                          "; it has joined that cluster, under these numbers\nnode_key = ");
+    at += print_hex(text + MIN(at, size), size - MIN(at, size), (const uint8_t *)config->node_key,
+                    16);
+    at += (size_t)snprintf(text + MIN(at, size), size - MIN(at, size),
+                           "\nnode = %u\nfirst_target = %u\n", config->node, config->first_target);
+    return at;
 }
 
 void config_print(const struct config *config, char *text, size_t size) {
@@ -281,6 +377,7 @@ void config_print(const struct config *config, char *text, size_t size) {
     at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
     at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);
     at += (size_t)snprintf(text + at, size - at, "\n");
+    at += print_node(config, text + MIN(at, size), size - MIN(at, size));
     at += print_network(config, text + MIN(at, size), size - MIN(at, size));
     const char *section = "";
 

@@ -6,6 +6,13 @@
 #include "base/err.h"
 
 enum { CONFIG_FORMAT = 2, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
+/* Who made the cluster is its first node, and has the manager and the metadata target. */
+enum {
+    CONFIG_FIRST_NODE = 1,
+    CONFIG_FIRST_TARGET = 16,
+    CONFIG_JOIN_MAX = 6,
+    CONFIG_JOIN_BYTES = 1024
+};
 /* As link_encryption of rpc/lane.h. */
 enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS };
 #define CONFIG_NAME "shoal.conf"
@@ -16,6 +23,9 @@ struct config {
     uint32_t ost_count;
     uint8_t cluster_id[16];
     uint64_t name_hash_key[2];
+    uint64_t node_key[2];  /* the cluster's id, or drawn by who has joined */
+    uint32_t node;         /* its number */
+    uint32_t first_target; /* number of its first storage target */
     uint64_t mdt_ring_bytes;
     uint64_t ost_ring_bytes;
     uint64_t ost_ring_data_bytes;
@@ -29,12 +39,28 @@ struct config {
     uint64_t mount_requests_max; /* 0: the mount's own default */
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
-    uint64_t slow_request_ms;         /* 0: none is */
-    char listen[ADDRESS_TEXT_BYTES];  /* canonical; empty: only this machine is served */
-    char key_path[CONFIG_PATH_BYTES]; /* of the members' key, absolute; empty: none */
-    uint32_t link_encryption;         /* enum config_encryption */
+    uint64_t slow_request_ms;           /* 0: none is */
+    char listen[ADDRESS_TEXT_BYTES];    /* canonical; empty: only this machine is served */
+    char advertise[ADDRESS_TEXT_BYTES]; /* where others reach that; empty: there */
+    char join[CONFIG_JOIN_BYTES];       /* addresses of the cluster, commas between; or empty */
+    char key_path[CONFIG_PATH_BYTES];   /* of the members' key, absolute; empty: none */
+    uint32_t link_encryption;           /* enum config_encryption */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
+
+static inline bool config_is_first(const struct config *config) {
+    return config->node == CONFIG_FIRST_NODE;
+}
+/* Where others reach this node: empty: nowhere. */
+static inline const char *config_address(const struct config *config) {
+    return config->advertise[0] ? config->advertise : config->listen;
+}
+/* Reads a list as `join` has it. The number of addresses; -ERR_INVALID where one is none, or there
+ * are more than address_max. */
+MUST_CHECK int config_addresses(const char *text, struct address *ret_addresses,
+                                uint32_t address_max);
+/* Whether others can be told to come there: not 0.0.0.0, not [::]. */
+bool config_address_is_one(const struct address *address);
 
 /* Defaults, without ids, data_bytes_max and keep_free_bytes. */
 void config_default(struct config *config);

@@ -2,16 +2,18 @@
 #include "node/local_cluster.h"
 #include "env/env_fault.h"
 #include "host/folder.h"
+#include "node/links.h"
 #include "node/local_directory.h"
 #include "node/local_internal.h"
+#include "node/local_member.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, SLOW_TICKS = 10, REST_MS = 100, GO_ON_MS = 1 };
-/* How long the end of the session may take once a target has failed. */
-#define FAILED_WAIT_NS (2 * NS_PER_S)
+enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
+/* Of the logs that a cluster's map may name, and the manager's. */
+enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
 static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
     return index == TARGET_MANAGER ? manager_kv(cluster->manager)
@@ -19,90 +21,12 @@ static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
                                    : ost_kv(cluster->osts[index - TARGET_OST_FIRST]);
 }
 
-int local_cluster_failure(struct local_cluster *cluster, uint32_t target) {
-    uint32_t index = target < LOCAL_OST_ID_FIRST ? target - LOCAL_MANAGER_ID
-                                                 : TARGET_OST_FIRST + target - LOCAL_OST_ID_FIRST;
-
+int local_cluster_failure(struct local_cluster *cluster, uint32_t index) {
     return kv_failure(target_kv(cluster, index));
 }
 
-/* The first failure of all targets, or 0. */
-static int any_failure(struct local_cluster *cluster) {
-    int r = 0;
-
-    for (uint32_t i = 0; i < local_target_count(&cluster->config) && r == 0; i++) {
-        r = kv_failure(target_kv(cluster, i));
-    }
-    return r;
-}
-
-/* While a target is still to answer that has failed, no longer than a moment. */
-static int wait_unless_failed(struct local_cluster *cluster, struct waiting *waiting) {
-    uint64_t end_ns = UINT64_MAX;
-
-    while (!waiting_is_over(waiting, cluster->env)) {
-        uint64_t now_ns = env_now_ns(cluster->env);
-
-        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
-            end_ns = now_ns + FAILED_WAIT_NS;
-        }
-        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
-            return any_failure(cluster);
-        }
-    }
-    return waiting->result;
-}
-
-static uint64_t worker_now(struct worker *worker) {
-    return env_now_ns(worker->context);
-}
-
-void local_cluster_thread_enter(void *context) {
-    struct local_cluster *cluster = context;
-    struct worker *worker = calloc(1, sizeof *worker);
-
-    if (!worker) {
-        abort();
-    }
-    worker_init(worker);
-    worker->now_ns = worker_now;
-    worker->context = cluster->env;
-    worker_bind(worker);
-}
-
-bool local_cluster_thread_go_on(void *context) {
-    struct local_cluster *cluster = context;
-
-    (void)local_cluster_thread_idle(cluster);
-    if (env_loop_pending(cluster->env) == 0) {
-        return false;
-    }
-    (void)env_loop_wait(cluster->env, -1, GO_ON_MS * NS_PER_MS);
-    return true;
-}
-
-/* Actors that ran here have I/O under way for anyone's requests: it ends here, too. */
-void local_cluster_thread_leave(void *context) {
-    struct worker *worker = worker_current();
-
-    while (local_cluster_thread_go_on(context)) {
-    }
-    worker_bind(NULL);
-    free(worker);
-}
-
-bool local_cluster_thread_idle(void *context) {
-    bool ran = false;
-
-    (void)context;
-    while (worker_run_one(worker_current())) {
-        ran = true;
-    }
-    return ran;
-}
-
 static int service_init(void *context) {
-    local_cluster_thread_enter(context);
+    local_service_thread_enter(context);
     return 0;
 }
 
@@ -111,56 +35,38 @@ static void tick_fire(struct env_tick *tick) {
     bool slow = ++cluster->ticks % SLOW_TICKS == 0;
 
     local_gate_tick(&cluster->gate);
+    local_service_lanes_tick(cluster);
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         ost_tick(cluster->osts[i]);
     }
     client_tick(cluster->client);
     rpc_tick(cluster->rpcs[RPC_ASKER]);
-    if (slow) {
+    if (cluster->lanes && cluster->ticks % LANE_TICKS == 0) {
+        lanes_tick(cluster->lanes);
+    }
+    if (slow && cluster->member) {
+        member_tick(cluster->member);
+    }
+    if (slow && cluster->group) {
         manager_tick(cluster->manager);
         group_tick(cluster->group);
     }
 }
 
-static void asker_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
-
-static void call_asked(struct call *call) {
-    waiting_done(call->context, call->result);
-}
-
-static int make_map(struct local_cluster *cluster) {
-    struct target_id osts[CONFIG_OSTS_MAX];
-
-    cluster->map = calloc(1, sizeof *cluster->map);
-    if (!cluster->map) {
-        return -ERR_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < cluster->config.ost_count; i++) {
-        osts[i].value = LOCAL_OST_ID_FIRST + i;
-    }
-    memcpy(cluster->map->cluster_id, cluster->config.cluster_id, 16);
-    memcpy(cluster->map->name_hash_key, cluster->config.name_hash_key, 16);
-    cluster_map_single(cluster->map, (struct target_id){LOCAL_MDT_ID}, osts,
-                       cluster->config.ost_count);
-    return 0;
-}
-
 static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
-    const struct rpc_options options = {
+    struct rpc_options options = {
         .transport = &transport_inproc_ops,
         .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = NS_PER_S,
         .logs_max = CONFIG_OSTS_MAX + 4,
     };
+
+    if (cluster->lanes) {
+        options.transport = &lanes_ops;
+        options.transport_context = cluster->lanes;
+        options.logs_max = LOGS_MAX;
+    }
 
     return rpc_new(&options, ret_rpc);
 }
@@ -169,10 +75,16 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     int r = log_table_new(CONFIG_OSTS_MAX + 4, &cluster->logs);
 
     if (r == 0) {
-        r = make_map(cluster);
+        r = local_member_links(cluster);
+    }
+    if (r == 0) {
+        r = local_member_map(cluster, problem);
     }
     for (size_t i = 0; r == 0 && i < LOCAL_RPC_COUNT; i++) {
         r = make_rpc(cluster, &cluster->rpcs[i]);
+    }
+    if (r == 0) {
+        r = local_member_open(cluster);
     }
     if (r == 0) {
         r = local_targets_open(cluster, problem);
@@ -180,11 +92,19 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 
+static void client_map_came(void *context, const struct cluster_map *map) {
+    struct local_cluster *cluster = context;
+
+    (void)!links_follow(cluster->links, map); /* The member's hook says what is wrong with it. */
+}
+
 static int open_client(struct local_cluster *cluster, const char *origin) {
     struct client_options options = {
         .env = cluster->env,
         .rpc = cluster->rpcs[RPC_CLIENT],
-        .node = {1},
+        .node = {cluster->config.node},
+        .map_came = cluster->links ? client_map_came : NULL,
+        .map_context = cluster,
         .origin = origin,
         .open_files_max = (uint32_t)cluster->config.open_files_max,
         .request_timeout_ns = cluster->config.request_timeout_ms * NS_PER_MS,
@@ -220,9 +140,8 @@ static int start_serving(struct local_cluster *cluster) {
     cluster->tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = tick_fire};
     cluster->env->ops->tick_start(cluster->env, &cluster->tick);
     cluster->ticking = true;
-    cluster->session_begin.loop = env_thread_loop(cluster->env);
-    client_start(cluster->client, waiting_done, &cluster->session_begin);
-    return wait_unless_failed(cluster, &cluster->session_begin);
+    /* The manager of a first node is here; another's may be away. */
+    return config_is_first(&cluster->config) ? local_client_begin(cluster) : 0;
 }
 
 static void gate_log(void *context, const char *line) {
@@ -236,7 +155,7 @@ static void gate_log(void *context, const char *line) {
 /* From here on clients of other processes may come. */
 static int open_gate(struct local_cluster *cluster, char detail[256]) {
     struct gate_options options = {.env = cluster->env,
-                                   .self = {.node = {1}},
+                                   .self = {.node = {cluster->config.node}},
                                    .logs = cluster->logs,
                                    .tls = cluster->network.serving,
                                    .encryption =
@@ -245,7 +164,7 @@ static int open_gate(struct local_cluster *cluster, char detail[256]) {
                                    .context = cluster};
 
     memcpy(options.self.cluster_id, cluster->config.cluster_id, 16);
-    cluster->env->ops->random(cluster->env, options.self.life, sizeof options.self.life);
+    memcpy(options.self.life, cluster->life, sizeof options.self.life);
     return local_gate_begin(&cluster->gate, &options, cluster->config.listen, detail);
 }
 
@@ -260,11 +179,11 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     }
     r = env_linux_new(&env_options, &cluster->env);
     if (r == 0) {
-        r = local_directory_take(cluster->env, options, &cluster->lock, &cluster->config, problem);
-    }
-    if (r == 0) {
         r = env_thread_enter(cluster->env);
         cluster->entered = r == 0;
+    }
+    if (r == 0) {
+        r = local_directory_take(cluster->env, options, &cluster->lock, &cluster->config, problem);
     }
     if (r < 0) {
         return r;
@@ -294,6 +213,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     if (r == 0) {
         r = open_gate(cluster, detail);
     }
+    if (r == 0) {
+        local_member_serve(cluster);
+    }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
     }
@@ -315,7 +237,7 @@ int local_cluster_open(const struct local_cluster_options *options,
     env_fault_watch();
     cluster->log = options->log;
     cluster->accept_loss = options->accept_loss;
-    actor_init(&cluster->asker, "asker", asker_step);
+    actor_init(&cluster->asker, "asker", local_asker_step);
     cluster->root = strdup(options->directory);
     int r = cluster->root ? open_all(cluster, options, problem) : -ERR_NO_MEMORY;
     if (r < 0) {
@@ -348,26 +270,22 @@ static void stop_one(struct local_cluster *cluster, stop_fn *stop, void *what, i
     *result = *result < 0 ? *result : r;
 }
 
-/* The end of the session is told to all targets, however long that takes; one that has failed, or
- * has no room for it, is told at the next start. */
-static int stop_client(struct local_cluster *cluster) {
-    struct waiting *waiting = &cluster->session_end;
-
-    waiting->loop = env_thread_loop(cluster->env);
-    client_stop(cluster->client, waiting_done, waiting);
-    int r = wait_unless_failed(cluster, waiting);
-    return r == -ERR_NO_SPACE ? 0 : r;
-}
-
 int local_cluster_stop(struct local_cluster *cluster) {
     local_mark_stopping(cluster->env);
+    /* The manager tells our own targets of the end, if it is elsewhere by the gate. */
+    int result = config_is_first(&cluster->config) ? 0 : local_client_stop(cluster);
     local_gate_end(&cluster->gate);
-    int result = stop_client(cluster);
-    stop_one(cluster, stop_group, cluster->group, &result);
+    result = config_is_first(&cluster->config) ? local_client_stop(cluster) : result;
+    local_member_stop(cluster);
+    if (cluster->group) {
+        stop_one(cluster, stop_group, cluster->group, &result);
+    }
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);
     }
-    stop_one(cluster, stop_manager, cluster->manager, &result);
+    if (cluster->manager) {
+        stop_one(cluster, stop_manager, cluster->manager, &result);
+    }
     cluster->stopped = true;
     if (result == 0) {
         local_mark_end(cluster->env, &cluster->mark);
@@ -382,7 +300,8 @@ bool local_cluster_is_unclean(const struct local_cluster *cluster) {
 struct local_recovery local_cluster_recovery(struct local_cluster *cluster) {
     struct local_recovery recovery = {.died = cluster->died};
 
-    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
+    for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
+         i++) {
         struct kv_counters counters;
 
         kv_counters_get(target_kv(cluster, i), &counters);
@@ -401,6 +320,7 @@ void local_cluster_close(struct local_cluster *cluster) {
         return;
     }
     if (cluster->ticking) {
+        local_service_lanes_end(cluster);
         cluster->env->ops->tick_stop(cluster->env, &cluster->tick);
     }
     if (cluster->serving) {
@@ -408,25 +328,24 @@ void local_cluster_close(struct local_cluster *cluster) {
     }
     local_targets_opened(cluster);
     if (cluster->entered) {
-        local_cluster_thread_leave(cluster);
+        if (worker_current()) {
+            local_cluster_thread_leave(cluster);
+        }
         env_thread_leave(cluster->env);
     }
     client_free(cluster->client);
     local_targets_close(cluster);
-    local_network_close(&cluster->network);
     for (size_t i = LOCAL_RPC_COUNT; i-- > 0;) {
         rpc_free(cluster->rpcs[i]);
     }
+    local_member_close(cluster);
+    local_network_close(&cluster->network);
     log_table_free(cluster->logs);
     free(cluster->map);
     folder_lock_close(cluster->lock);
     env_linux_free(cluster->env);
     free(cluster->root);
     free(cluster);
-}
-
-struct shoal_client *local_cluster_client(struct local_cluster *cluster) {
-    return cluster->client;
 }
 
 struct env *local_cluster_env(struct local_cluster *cluster) {
@@ -443,10 +362,6 @@ struct group *local_cluster_group(struct local_cluster *cluster) {
 
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
     return cluster->osts[index];
-}
-
-const struct cluster_map *local_cluster_map(const struct local_cluster *cluster) {
-    return cluster->map;
 }
 
 static void group_stats_done(struct group_stats *stats) {
@@ -474,20 +389,4 @@ void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
     ret_stats->context = &waiting;
     ost_stats_start(cluster->osts[index], ret_stats);
     (void)waiting_end(&waiting, cluster->env);
-}
-
-int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
-    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
-
-    call->origin = &cluster->asker;
-    call->done = call_asked;
-    call->context = &waiting;
-    call_start(cluster->rpcs[RPC_ASKER], call);
-    return waiting_end(&waiting, cluster->env);
-}
-
-void local_cluster_rest(struct local_cluster *cluster) {
-    while (worker_run_one(worker_current())) {
-    }
-    (void)env_loop_wait(cluster->env, -1, REST_MS * NS_PER_MS);
 }

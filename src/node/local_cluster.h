@@ -1,8 +1,9 @@
-/* A whole cluster in this process: manager, one metadata target, storage targets, a session of
- * libshoal, all on the in-process transport and the real outside.
+/* A node of a cluster in this process, on the real outside. The first one, which makes the cluster,
+ * has manager, one metadata target and storage targets, and may be all there is; one that joins has
+ * storage targets. Each has a session of libshoal.
  *
  *     directory/shoal.conf  targets  lock  in-use  control.sock  shoal.log
- *               manager/  mdt0/  ost0/ ...
+ *               manager/  mdt0/  ost0/ ...  map
  *
  * Thread: open, start and stop on one thread, which waits. Memory: what the configuration names. */
 #pragma once
@@ -11,6 +12,7 @@
 #include "layout/cluster_map.h"
 #include "manager/manager.h"
 #include "meta/group.h"
+#include "member/member.h"
 #include "node/config.h"
 #include "node/local_targets.h"
 #include "rpc/transport_inproc.h"
@@ -24,10 +26,12 @@ struct local_cluster_options {
     const char *directory;   /* absolute, exists */
     uint32_t ost_count;      /* for an empty directory; 0: the default */
     uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
-    const char *listen;   /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
-    const char *key_path; /* of the members' key, absolute; likewise */
-    bool accept_loss;     /* go on without what a damaged ring held */
-    const char *origin;   /* of the session: names the predecessor to evict */
+    const char *listen;    /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
+    const char *key_path;  /* of the members' key, absolute; likewise */
+    const char *advertise; /* ADDRESS:PORT where others reach it; likewise */
+    const char *join;      /* of nodes of a cluster, commas between: a new one joins it; likewise */
+    bool accept_loss;      /* go on without what a damaged ring held */
+    const char *origin;    /* of the session: names the predecessor to evict */
     void (*log)(const char *line);
 };
 
@@ -41,8 +45,9 @@ MUST_CHECK int local_cluster_open(const struct local_cluster_options *options,
  * flight. The first error of those, after having tried all. Where a target has failed the session
  * is left for the next start to end, as its end is to be told to each. */
 MUST_CHECK int local_cluster_stop(struct local_cluster *cluster);
-/* 0, or what stopped the log of the target with this id: it answers nothing more. Any thread. */
-int local_cluster_failure(struct local_cluster *cluster, uint32_t target);
+/* 0, or what stopped the log of the target with this index (local_targets.h): it answers nothing
+ * more. Any thread. */
+int local_cluster_failure(struct local_cluster *cluster, uint32_t index);
 /* An earlier life ended without a stop, and what that may have left was not looked for since: a
  * stop then leaves the mark of it, until somebody says that it has been. */
 bool local_cluster_is_unclean(const struct local_cluster *cluster);
@@ -57,12 +62,19 @@ struct local_recovery local_cluster_recovery(struct local_cluster *cluster);
 /* Frees; takes NULL. Without stop before, the next start recovers as after a kill. */
 void local_cluster_close(struct local_cluster *cluster);
 
+/* NULL before its session has begun: that of a first node begins with it, another's when
+ * local_cluster_client_begin is asked for it: 0 at once when it has, -ERR_TIMED_OUT when the
+ * manager has not answered by then, or its refusal. Any thread that has entered. */
 struct shoal_client *local_cluster_client(struct local_cluster *cluster);
+MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
 struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
+/* NULL on a node that has joined. */
 struct group *local_cluster_group(struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
-const struct cluster_map *local_cluster_map(const struct local_cluster *cluster);
+/* What it knows as a node, and its newest map: a copy, where map is not NULL. */
+void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
+                          struct member_state *ret_state);
 
 /* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
  * NULL. For a thread that has entered. */
@@ -76,8 +88,10 @@ MUST_CHECK int local_cluster_ask(struct local_cluster *cluster, struct call *cal
 /* Lets the others go on for a tenth of a second at most. Likewise. */
 void local_cluster_rest(struct local_cluster *cluster);
 
-/* For threads that run actors, as hooks with the cluster as context. */
+/* For threads that run actors, as hooks with the cluster as context; those of a mount enter by the
+ * second one, and have lanes of their own to other nodes. */
 void local_cluster_thread_enter(void *cluster);
+void local_cluster_mount_thread_enter(void *cluster);
 void local_cluster_thread_leave(void *cluster);
 bool local_cluster_thread_idle(void *cluster);
 /* For threads that wait for something else than their loop: runs what is due, waits a millisecond

@@ -6,6 +6,7 @@
 #include "host/machine.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
+#include "node/local_join.h"
 #include "node/local_network.h"
 #include "node/local_targets.h"
 #include <inttypes.h>
@@ -102,7 +103,8 @@ static uint64_t size_of(struct env *env, const char *target, const char *name) {
 /* What data takes and could take: the same before the first start and after it. */
 static uint64_t data_room(struct env *env, const struct config *config,
                           const struct folder_space *space) {
-    uint64_t logs = size_of(env, "mdt0", "log") > 0 ? 0 : config->disk_log_bytes;
+    bool has_mdt = config_is_first(config) && size_of(env, "mdt0", "log") == 0;
+    uint64_t logs = has_mdt ? config->disk_log_bytes : 0;
     uint64_t room = space->free_bytes;
 
     for (uint32_t i = 0; i < config->ost_count; i++) {
@@ -144,7 +146,7 @@ static int read_config(struct env *env, const char *directory, struct config *re
 
 /* What the targets take at once, so that a full disk is refused before anything is made. */
 static uint64_t bytes_at_start(const struct config *config) {
-    uint64_t targets = 1 + (uint64_t)config->ost_count;
+    uint64_t targets = (uint64_t)config->ost_count + (config_is_first(config) ? 1 : 0);
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
            config->ost_count * MIN(config->data_bytes_max, (uint64_t)OST_FIRST_BYTES) +
@@ -179,6 +181,9 @@ static int config_plan(struct env *env, const struct local_cluster_options *opti
 
     config_default(&config);
     config.ost_count = options->ost_count > 0 ? options->ost_count : config.ost_count;
+    if (options->join) {
+        config.node = 0; /* The manager will tell. */
+    }
     int r = get_space(env, options->directory, &space, problem);
     if (r < 0) {
         return r;
@@ -198,13 +203,30 @@ static int directory_format(struct env *env, const struct config *planned, char 
     struct config config = *planned;
     char text[8192];
 
-    env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
-    env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
+    if (config_is_first(&config)) {
+        env->ops->random(env, config.cluster_id, sizeof config.cluster_id);
+        env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
+    }
     config_print(&config, text, sizeof text);
     int r = folder_file_write_new(env, CONFIG_NAME, text, strlen(text));
     if (r < 0) {
         snprintf(problem, 512, "%s cannot be written: %s", CONFIG_NAME, err_text(r));
     }
+    return r;
+}
+
+/* One that joins asks for its numbers before anything is written. */
+static int directory_make(struct env *env, struct config *planned, char problem[512]) {
+    struct cluster_map *map = NULL;
+    int r = config_is_first(planned) ? 0 : local_join_first(env, planned, &map, problem);
+
+    if (r == 0) {
+        r = directory_format(env, planned, problem);
+    }
+    if (r == 0 && map) {
+        r = local_map_write(env, map);
+    }
+    free(map);
     return r;
 }
 
@@ -275,6 +297,12 @@ static int check_lock(struct env *env, const char *directory, char problem[512])
 /* What is asked for a new cluster, of one that is there already. */
 static int check_asked(const struct local_cluster_options *options, const struct config *config,
                        char problem[512]) {
+    if (options->join && config_is_first(config)) {
+        snprintf(problem, 512,
+                 "%s has made a cluster of its own and cannot join another: name a new directory",
+                 options->directory);
+        return -ERR_INVALID;
+    }
     if (options->ost_count > 0 && options->ost_count != config->ost_count) {
         snprintf(problem, 512,
                  "%s has %u storage target%s, not %u, and keeps that number: leave --osts out",
@@ -441,7 +469,7 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
     if (r == 0 && !seen.config) {
         r = config_plan(env, options, &planned, problem);
         if (r == 0) {
-            r = directory_format(env, &planned, problem);
+            r = directory_make(env, &planned, problem);
         }
     }
     if (r == 0) {

@@ -5,6 +5,7 @@
 #include "node/local_mark.h"
 #include "node/local_network.h"
 #include "node/local_wait.h"
+#include "rpc/lane.h"
 #include <stdatomic.h>
 
 struct env_crew;
@@ -23,14 +24,22 @@ struct local_target {
 };
 
 /* One that calls others has an rpc of its own, so that sequences are its own. */
-enum { RPC_MANAGER, RPC_GROUP, RPC_CLIENT, RPC_ASKER, LOCAL_RPC_COUNT };
+enum { RPC_MANAGER, RPC_GROUP, RPC_CLIENT, RPC_ASKER, RPC_MEMBER, LOCAL_RPC_COUNT };
+
+/* Of the session of the process itself. */
+enum local_client_stage { CLIENT_NONE, CLIENT_BEGINNING, CLIENT_READY };
 
 struct local_cluster {
     struct config config;
     struct env *env;
     struct folder_lock *lock;
-    struct cluster_map *map;
+    uint64_t life[2];        /* of the process */
+    struct cluster_map *map; /* that it has started with */
+    bool map_failed;         /* a newer one could not be used; the member's step */
     struct log_table *logs;
+    struct lanes *lanes; /* NULL in these three: nobody else is served */
+    struct links *links;
+    struct member *member;
     struct rpc *rpcs[LOCAL_RPC_COUNT];
     struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;
@@ -41,6 +50,10 @@ struct local_cluster {
     atomic_uint next_target;                        /* to be opened by whoever comes next */
     struct env_crew *openers;
     struct shoal_client *client;
+    atomic_bool lanes_end; /* asked of the service thread */
+    struct waiting lanes_ended;
+    atomic_uint client_stage; /* enum local_client_stage */
+    _Atomic int begin_result; /* of its last beginning */
     struct local_gate gate;
     struct local_network network;
     struct env_tick tick;
@@ -56,6 +69,17 @@ struct local_cluster {
     char *root;
     void (*log)(const char *line);
 };
+
+/* local_thread.c: the one that polls for all: what threads without lanes call goes by its own. */
+void local_service_thread_enter(struct local_cluster *cluster);
+/* Ends what its lanes await, and waits for that; done at one of its ticks. */
+void local_service_lanes_end(struct local_cluster *cluster);
+void local_service_lanes_tick(struct local_cluster *cluster);
+
+/* local_client.c: begins the session of a first node; ends one, if there is any. */
+MUST_CHECK int local_client_begin(struct local_cluster *cluster);
+MUST_CHECK int local_client_stop(struct local_cluster *cluster);
+void local_asker_step(struct actor *actor, struct message *first);
 
 /* Opens all targets side by side and lets each be called. What is said, and in which order, follows
  * from what the targets are, and not from who was first: lines and the first error, with its words

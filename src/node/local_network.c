@@ -11,15 +11,63 @@ _Static_assert((int)CONFIG_ENCRYPTED == (int)LINK_ENCRYPTED &&
                    (int)CONFIG_ENCRYPTED_ALWAYS == (int)LINK_ENCRYPTED_ALWAYS,
                "the configuration's numbers are those of links");
 
-static int apply_listen(const char *text, struct config *config, char problem[512]) {
+static int apply_address(const char *word, const char *text, char ret_text[ADDRESS_TEXT_BYTES],
+                         char problem[512]) {
     struct address address;
 
-    if (address_parse(text, &address) < 0 || address.kind == ADDRESS_UNIX || address.port == 0) {
-        snprintf(problem, 512, "--listen takes ADDRESS:PORT, as 10.0.0.1:7400, not %s", text);
+    if (config_addresses(text, &address, 1) != 1) {
+        snprintf(problem, 512, "%s takes ADDRESS:PORT, as 10.0.0.1:7400, not %.300s", word, text);
         return -ERR_INVALID;
     }
-    address_format(&address, config->listen);
+    address_format(&address, ret_text);
     return 0;
+}
+
+static int apply_join(const char *text, struct config *config, char problem[512]) {
+    struct address addresses[CONFIG_JOIN_MAX];
+
+    if (strlen(text) >= sizeof config->join ||
+        config_addresses(text, addresses, CONFIG_JOIN_MAX) < 0) {
+        snprintf(problem, 512,
+                 "--join takes ADDRESS:PORT, up to %d with commas between, not %.300s",
+                 CONFIG_JOIN_MAX, text);
+        return -ERR_INVALID;
+    }
+    snprintf(config->join, sizeof config->join, "%s", text);
+    return 0;
+}
+
+/* What others are told must be an address that leads here. */
+static int check_address(const struct config *config, char problem[512]) {
+    struct address address;
+
+    if (!config->listen[0] || config_addresses(config_address(config), &address, 1) != 1 ||
+        config_address_is_one(&address)) {
+        return 0;
+    }
+    snprintf(problem, 512,
+             "%s is no address that others can come to: say which is, by --advertise ADDRESS:PORT",
+             config_address(config));
+    return -ERR_INVALID;
+}
+
+static int check_network(const struct config *config, char problem[512]) {
+    if (config->join[0] && !config->listen[0]) {
+        snprintf(problem, 512,
+                 "--join needs --listen ADDRESS:PORT, where the others reach this node");
+        return -ERR_INVALID;
+    }
+    if (config->advertise[0] && !config->listen[0]) {
+        snprintf(problem, 512, "--advertise needs --listen ADDRESS:PORT");
+        return -ERR_INVALID;
+    }
+    if (config->listen[0] && !config->key_path[0]) {
+        snprintf(problem, 512,
+                 "--listen needs --key FILE, so that nobody else comes in: make one with "
+                 "`shoal key new FILE`");
+        return -ERR_INVALID;
+    }
+    return check_address(config, problem);
 }
 
 static int key_check(const struct config *config, char problem[512]) {
@@ -34,7 +82,15 @@ static int key_check(const struct config *config, char problem[512]) {
 
 int local_network_apply(const struct local_cluster_options *options, struct config *config,
                         char problem[512]) {
-    int r = options->listen ? apply_listen(options->listen, config, problem) : 0;
+    int r =
+        options->listen ? apply_address("--listen", options->listen, config->listen, problem) : 0;
+
+    if (r == 0 && options->advertise) {
+        r = apply_address("--advertise", options->advertise, config->advertise, problem);
+    }
+    if (r == 0 && options->join) {
+        r = apply_join(options->join, config, problem);
+    }
 
     if (r == 0 && options->key_path) {
         if (strlen(options->key_path) >= sizeof config->key_path) {
@@ -43,11 +99,8 @@ int local_network_apply(const struct local_cluster_options *options, struct conf
         }
         snprintf(config->key_path, sizeof config->key_path, "%s", options->key_path);
     }
-    if (r == 0 && config->listen[0] && !config->key_path[0]) {
-        snprintf(problem, 512,
-                 "--listen needs --key FILE, so that nobody else comes in: make one with "
-                 "`shoal key new FILE`");
-        return -ERR_INVALID;
+    if (r == 0) {
+        r = check_network(config, problem);
     }
     return r == 0 && config->key_path[0] ? key_check(config, problem) : r;
 }

@@ -46,6 +46,13 @@ static void lines_say(struct local_target *target) {
     target->says_at_once = true;
 }
 
+/* One that is not in the map yet gets its first log. */
+static struct log_id log_of(const struct local_cluster *cluster, struct target_id id) {
+    struct log_id log = cluster_map_log_of(cluster->map, id);
+
+    return log.value != 0 ? log : cluster_map_first_log(cluster->map, id);
+}
+
 static struct kv_options kv_options_of(struct local_target *target, uint32_t id) {
     struct local_cluster *cluster = target->cluster;
     const struct config *config = &cluster->config;
@@ -66,7 +73,7 @@ static struct kv_options kv_options_of(struct local_target *target, uint32_t id)
 
     local_target_owner(config, id, options.owner_id);
     if (id != LOCAL_MANAGER_ID) {
-        options.log_id = cluster_map_log_of(cluster->map, (struct target_id){id});
+        options.log_id = log_of(cluster, (struct target_id){id});
     }
     local_target_ring(config, target->name, target->ring_name);
     return options;
@@ -114,7 +121,7 @@ static int open_group(struct local_target *target) {
 
 static int open_ost(struct local_target *target, uint32_t index) {
     struct local_cluster *cluster = target->cluster;
-    struct target_id id = {LOCAL_OST_ID_FIRST + index};
+    struct target_id id = {cluster->config.first_target + index};
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(target, id.value),
@@ -160,7 +167,7 @@ static void open_taken(struct local_cluster *cluster) {
     uint32_t index;
 
     while ((index = atomic_fetch_add(&cluster->next_target, 1)) <
-           local_target_count(&cluster->config)) {
+           local_target_end(&cluster->config)) {
         open_target(cluster, index);
     }
 }
@@ -185,7 +192,8 @@ static void opener_leave(void *context) {
 }
 
 static void names_make(struct local_cluster *cluster) {
-    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
+    for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
+         i++) {
         struct local_target *target = &cluster->targets[i];
 
         target->cluster = cluster;
@@ -205,9 +213,8 @@ static struct actor *target_actor(const struct local_cluster *cluster, uint32_t 
 }
 
 static int target_add(struct local_cluster *cluster, uint32_t index) {
-    struct target_id id = {local_target_id(index)};
-    struct log_id log =
-        index == TARGET_MANAGER ? LOG_MANAGER : cluster_map_log_of(cluster->map, id);
+    struct target_id id = {local_target_id(&cluster->config, index)};
+    struct log_id log = index == TARGET_MANAGER ? LOG_MANAGER : log_of(cluster, id);
 
     return log_table_add(cluster->logs, log, target_actor(cluster, index));
 }
@@ -216,7 +223,8 @@ static int target_add(struct local_cluster *cluster, uint32_t index) {
 static int targets_gather(struct local_cluster *cluster, char problem[256]) {
     int result = 0;
 
-    for (uint32_t i = 0; i < local_target_count(&cluster->config); i++) {
+    for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
+         i++) {
         struct local_target *target = &cluster->targets[i];
 
         lines_say(target);
@@ -230,14 +238,16 @@ static int targets_gather(struct local_cluster *cluster, char problem[256]) {
 }
 
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
+    uint32_t first = local_target_first(&cluster->config);
     unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
     const struct env_crew_options options = {
-        .thread_count = MIN(threads, local_target_count(&cluster->config)) - 1,
+        .thread_count = MIN(threads, local_target_end(&cluster->config) - first) - 1,
         .work = opener_work,
         .leave = opener_leave,
         .context = cluster};
 
     names_make(cluster);
+    atomic_store(&cluster->next_target, first);
     cluster->ost_count = cluster->config.ost_count;
     int r = env_crew_new(&options, &cluster->openers);
     if (r < 0) {

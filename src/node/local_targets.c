@@ -33,9 +33,9 @@ void local_target_ring(const struct config *config, const char *target,
                        char ret_name[LOCAL_RING_NAME_BYTES]) {
     size_t at = 0;
 
-    for (size_t i = 0; i < sizeof config->cluster_id; i++) {
+    for (size_t i = 0; i < sizeof config->node_key; i++) {
         at += (size_t)snprintf(ret_name + at, LOCAL_RING_NAME_BYTES - at, "%02x",
-                               config->cluster_id[i]);
+                               ((const uint8_t *)config->node_key)[i]);
     }
     snprintf(ret_name + at, LOCAL_RING_NAME_BYTES - at, "-%s", target);
 }
@@ -44,7 +44,7 @@ static size_t targets_list(const struct config *config, char text[TARGETS_BYTES_
     char name[LOCAL_TARGET_NAME_BYTES];
     size_t size = 0;
 
-    for (uint32_t i = 0; i < local_target_count(config); i++) {
+    for (uint32_t i = local_target_first(config); i < local_target_end(config); i++) {
         local_target_name(i, name);
         size += (size_t)snprintf(text + size, TARGETS_BYTES_MAX - size, "%s\n", name);
     }
@@ -75,7 +75,7 @@ static int check_file(struct env *env, const char *target, const char *name, cha
 
 static int check_target(struct env *env, const struct config *config, uint32_t index,
                         char problem[256]) {
-    uint32_t id = local_target_id(index);
+    uint32_t id = local_target_id(config, index);
     char target[LOCAL_TARGET_NAME_BYTES];
     char path[64];
     struct disk_log_options options = {
@@ -118,7 +118,7 @@ int local_targets_check(struct env *env, const struct config *config, char probl
         return -ERR_INVALID;
     }
     r = 0;
-    for (uint32_t i = 0; r == 0 && i < local_target_count(config); i++) {
+    for (uint32_t i = local_target_first(config); r == 0 && i < local_target_end(config); i++) {
         r = check_target(env, config, i, problem);
     }
     return r;
@@ -150,7 +150,7 @@ int local_targets_check_rings(struct env *env, const struct config *config, cons
     uint64_t free_bytes;
     char place[96];
 
-    for (uint32_t i = 0; i < local_target_count(config); i++) {
+    for (uint32_t i = local_target_first(config); i < local_target_end(config); i++) {
         needed += ring_needs(env, config, i);
     }
     if (env_shared_space(env, &free_bytes, sizeof place, place) < 0 || needed <= free_bytes) {

@@ -5,25 +5,29 @@
 #include "env/env.h"
 #include "node/config.h"
 
-enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2, LOCAL_OST_ID_FIRST = 16 };
+enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2 };
 enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
 #define LOCAL_MANAGER_RING_BYTES (256 * KIB)
 
 /* Targets in order: the manager, the metadata target, storage targets. */
 enum { TARGET_MANAGER, TARGET_GROUP, TARGET_OST_FIRST, LOCAL_TARGET_NAME_BYTES = 16 };
-static inline uint32_t local_target_count(const struct config *config) {
+/* The first of a node's, and behind the last. */
+static inline uint32_t local_target_first(const struct config *config) {
+    return config_is_first(config) ? TARGET_MANAGER : TARGET_OST_FIRST;
+}
+static inline uint32_t local_target_end(const struct config *config) {
     return TARGET_OST_FIRST + config->ost_count;
 }
-static inline uint32_t local_target_id(uint32_t index) {
+static inline uint32_t local_target_id(const struct config *config, uint32_t index) {
     return index < TARGET_OST_FIRST ? LOCAL_MANAGER_ID + index
-                                    : LOCAL_OST_ID_FIRST + index - TARGET_OST_FIRST;
+                                    : config->first_target + index - TARGET_OST_FIRST;
 }
 /* "manager", "mdt0", "ost0", ...; also the directory of its files. */
 void local_target_name(uint32_t index, char ret_name[LOCAL_TARGET_NAME_BYTES]);
 /* What a target's files are marked with. */
 void local_target_owner(const struct config *config, uint32_t target, uint8_t ret_owner_id[16]);
-/* The name of its ring: "ID-TARGET", the same by whatever path the directory is reached. */
+/* The name of its ring: "NODE'S KEY-TARGET", the same by whatever path the directory is reached. */
 void local_target_ring(const struct config *config, const char *target,
                        char ret_name[LOCAL_RING_NAME_BYTES]);
 /* Looks and changes nothing: 0 when no targets were made yet, or all are there in a format that

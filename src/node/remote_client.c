@@ -1,6 +1,7 @@
 /* The contract is in remote_client.h. */
 #include "node/remote_client.h"
 #include "env/env_fault.h"
+#include "node/links.h"
 #include "node/local_gate.h"
 #include "node/local_wait.h"
 #include "keys/tls.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, LANE_TICKS = 5, LOGS_MAX = 1088, GO_ON_MS = 1 };
+enum { TICK_MS = 10, LANE_TICKS = 5, GO_ON_MS = 1 };
+enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
 /* What each thread has; the worker finds it. */
 struct remote_thread {
@@ -22,7 +24,8 @@ struct remote_client {
     struct env *env;
     struct tls_context *tls; /* NULL: on this machine */
     struct lanes *lanes;
-    uint32_t peer;
+    struct links *links;
+    uint32_t peer; /* the addresses by hand */
     struct rpc *rpc;
     struct shoal_client *client;
     struct env_tick tick;
@@ -115,17 +118,39 @@ static void say(void *context, const char *line) {
     client->log(line);
 }
 
-static int add_peer(struct remote_client *client, const struct remote_client_options *options) {
+static int open_first(struct remote_client *client, const struct remote_client_options *options) {
     char name[LANE_NAME_BYTES];
     struct address address;
+    struct links_options links = {.lanes = client->lanes,
+                                  .by_hand = options->addresses,
+                                  .by_hand_count = options->address_count,
+                                  .by_hand_name = name,
+                                  .has_key = client->tls != NULL};
 
     snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, options->name);
-    if (!options->directory) {
-        return lanes_peer_add(client->lanes, options->addresses, options->address_count, name,
-                              &client->peer);
+    if (options->directory) {
+        local_gate_address(client->env, &address);
+        links.by_hand = &address;
+        links.by_hand_count = 1;
     }
-    local_gate_address(client->env, &address);
-    return lanes_peer_add(client->lanes, &address, 1, name, &client->peer);
+    int r = links_new(&links, &client->links);
+    if (r == 0) {
+        client->peer = links_by_hand(client->links);
+    }
+    return r;
+}
+
+static void map_came(void *context, const struct cluster_map *map) {
+    struct remote_client *client = context;
+    int r = links_follow(client->links, map);
+
+    if (r < 0) {
+        char line[128];
+
+        snprintf(line, sizeof line, "some nodes of the cluster map cannot be called: %s",
+                 err_text(r));
+        client->log(line);
+    }
 }
 
 static int open_lanes(struct remote_client *client, const struct remote_client_options *wanted) {
@@ -145,12 +170,11 @@ static int open_lanes(struct remote_client *client, const struct remote_client_o
         r = lanes_new(&options, &client->lanes);
     }
     if (r == 0) {
-        r = add_peer(client, wanted);
+        r = open_first(client, wanted);
     }
     if (r < 0) {
         return r;
     }
-    lanes_set_default(client->lanes, client->peer);
     rpc.transport_context = client->lanes;
     return rpc_new(&rpc, &client->rpc);
 }
@@ -162,6 +186,8 @@ static int open_client(struct remote_client *client, const struct remote_client_
         .node = {1},
         .incarnation = client->life[0] | 1,
         .origin = options->origin,
+        .map_came = map_came,
+        .map_context = client,
         .request_timeout_ns = options->patience_ns ? options->patience_ns : 120 * NS_PER_S,
     };
 
@@ -322,6 +348,7 @@ void remote_client_close(struct remote_client *client) {
     }
     client_free(client->client);
     rpc_free(client->rpc);
+    links_free(client->links);
     lanes_free(client->lanes);
     tls_context_free(client->tls);
     env_linux_free(client->env);

@@ -11,10 +11,12 @@
 
 struct remote_client;
 
+enum { REMOTE_ADDRESSES_MAX = LANE_ADDRESSES_MAX - 1 }; /* and the one that the map has */
+
 struct remote_client_options {
     const char *directory; /* of the cluster, absolute; NULL: by the addresses */
     const char *name;      /* what the cluster is called in lines */
-    struct address addresses[LANE_ADDRESSES_MAX];
+    struct address addresses[REMOTE_ADDRESSES_MAX];
     uint32_t address_count;
     const struct key_file *key; /* for the addresses */
     enum link_encryption encryption;

@@ -5,6 +5,7 @@
 #include "rpc/lane_internal.h"
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { HELLO_VERSION = 1, HELLO_BYTES = 256, OUT_BYTES = 256 << 10, OUT_MESSAGES = 256 };
@@ -51,8 +52,7 @@ static void lane_count(struct lane *lane, int change) {
     }
 }
 
-/* The call is over here. */
-static void lane_answer(struct lane *lane, struct call *call, int result) {
+static void lane_release(struct lane *lane, struct call *call) {
     list_remove(&call->rpc_node);
     if (awaited_contains(call)) {
         awaited_remove(&lane->awaited, call);
@@ -61,6 +61,11 @@ static void lane_answer(struct lane *lane, struct call *call, int result) {
         lane->receiving = NULL;
     }
     lane_count(lane, -1);
+}
+
+/* The call is over here. */
+static void lane_answer(struct lane *lane, struct call *call, int result) {
+    lane_release(lane, call);
     rpc_answered(call->rpc, call, result);
 }
 
@@ -342,7 +347,8 @@ static struct tls_context *lane_tls(const struct lane *lane) {
 
 static void lane_join(struct lane *lane) {
     const struct lanes_options *options = &lane->thread->lanes->options;
-    const struct lane_peer *peer = lane->peer;
+    const struct lane_addresses *list =
+        atomic_load_explicit(&lane->peer->addresses, memory_order_acquire);
     struct connection_options connection = {.env = options->env,
                                             .out_bytes = OUT_BYTES,
                                             .out_messages = OUT_MESSAGES,
@@ -351,13 +357,18 @@ static void lane_join(struct lane *lane) {
     uint64_t now_ns = lane_now(lane);
     int r;
 
+    if (list->count == 0) {
+        lane_rest(lane, -ERR_UNREACHABLE);
+        return;
+    }
     /* Each key at each address. */
-    lane->address = &peer->addresses[lane->number % peer->address_count];
+    lane->address = &list->addresses[lane->attempts % list->count];
     connection.tls = lane_tls(lane);
-    connection.tls_attempt = (uint32_t)(lane->number / peer->address_count);
+    connection.tls_attempt = (uint32_t)(lane->attempts / list->count);
+    lane->attempts++;
+    lane->number = 1 + atomic_fetch_add(&lane->thread->lanes->numbers, 1);
     r = connection_dial(&connection, lane->address, now_ns + options->connect_ns,
                         &lane->connection);
-    lane->number++;
     lane->heard_ns = now_ns;
     lane->pinged = false;
     if (r < 0) {
@@ -487,19 +498,30 @@ void lane_tick(struct lane *lane, uint64_t now_ns) {
 
 void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer) {
     *lane = (struct lane){.thread = thread, .peer = peer};
+    list_push_back(&thread->used, &lane->used);
     awaited_init(&lane->awaited);
     list_init(&lane->unsent);
     list_init(&lane->sent);
 }
 
+/* No copy may be read from here later than what its caller does next. */
 void lane_finish(struct lane *lane) {
+    struct lanes *lanes = lane->thread->lanes;
     struct list_node *node;
 
-    lane_drop(lane, false);
+    lane_drop(lane, lane_is_used(lane));
     while ((node = list_first(&lane->unsent))) {
-        lane_answer(lane, CONTAINER_OF(node, struct call, rpc_node), -ERR_CLOSED);
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+
+        if (!lanes->options.keeps || atomic_load(&lanes->home) == lane->thread) {
+            lane_answer(lane, call, -ERR_CLOSED);
+            continue;
+        }
+        lane_release(lane, call);
+        lanes_take_homeless(lanes, call);
     }
     list_remove(&lane->dirty);
+    list_remove(&lane->used);
     awaited_deinit(&lane->awaited);
-    lane->thread = NULL;
+    free(lane);
 }

@@ -31,7 +31,12 @@ struct lane_thread;
 struct lanes;
 struct tls_context;
 
-enum { LANE_PEERS_MAX = 64, LANE_THREADS_MAX = 256, LANE_NAME_BYTES = 256, LANE_ADDRESSES_MAX = 8 };
+enum {
+    LANE_PEERS_MAX = 1088,
+    LANE_THREADS_MAX = 256,
+    LANE_NAME_BYTES = 256,
+    LANE_ADDRESSES_MAX = 9
+};
 
 /* Who a process is, in HELLO and its answer. */
 struct lane_identity {
@@ -52,8 +57,10 @@ struct lanes_options {
     uint64_t connect_ns; /* one attempt; 0: 5 s */
     uint64_t
         silent_ns; /* until it is asked whether it lives, and again until it is given up; 0: 5 s */
-    uint64_t idle_ns; /* 0: 60 s */
-    uint64_t rest_ns; /* between attempts, doubled up to 16 times that; 0: 20 ms */
+    uint64_t idle_ns;       /* 0: 60 s */
+    uint64_t rest_ns;       /* between attempts, doubled up to 16 times that; 0: 20 ms */
+    struct log_table *logs; /* served in this process: calls to them do not leave it; or NULL */
+    bool keeps; /* threads without lanes call by those of the home, and leave it what they await */
     /* A line of what a person should know: who can't be reached, who refuses. */
     void (*log)(void *context, const char *line);
     void *context;
@@ -67,12 +74,17 @@ MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
 /* A process that may be called, at the first of these addresses where one answers; each attempt
- * takes the next. name is what lines call it, cut to LANE_NAME_BYTES. -ERR_INVALID for no address,
- * or more than LANE_ADDRESSES_MAX.
- * -ERR_TOO_MANY_OPEN; -ERR_ACCESS where it takes a key, and there is none. */
+ * takes the next. name is what lines call it, cut to LANE_NAME_BYTES. -ERR_INVALID for more than
+ * LANE_ADDRESSES_MAX; -ERR_TOO_MANY_OPEN; -ERR_NO_MEMORY; -ERR_ACCESS where it takes a key, and
+ * there is none. Without an address it can't be reached until it moves. */
 MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *addresses,
                               uint32_t address_count, const char *name, uint32_t *ret_peer);
-/* Logs that are not named are asked for there. */
+/* The next attempts go to these addresses; the same errors, and nothing has changed. */
+MUST_CHECK int lanes_peer_move(struct lanes *lanes, uint32_t peer, const struct address *addresses,
+                               uint32_t address_count);
+/* The log is asked for there from now on. -ERR_TOO_MANY_OPEN. */
+MUST_CHECK int lanes_route(struct lanes *lanes, struct log_id log, uint32_t peer);
+/* Logs without a route are asked for there; without it, they answer -ERR_STALE_MAP. */
 void lanes_set_default(struct lanes *lanes, uint32_t peer);
 
 /* wake: the thread's loop, from any other, also more often than needed. expect: by the thread, that
@@ -89,6 +101,9 @@ MUST_CHECK int lane_thread_new(struct lanes *lanes, const struct lane_waker *wak
                                struct lane_thread **ret_thread);
 void lane_thread_bind(struct lane_thread *thread);
 void lane_thread_free(struct lane_thread *thread);
+/* With `keeps`: the bound thread, from now to its end, sends what threads without lanes call, and
+ * takes over what others leave behind; after it such calls answer -ERR_CLOSED. Once. */
+void lanes_set_home(struct lanes *lanes, struct lane_thread *thread);
 /* At the end of each turn of the loop: what it has gathered leaves. Does what a tick has asked
  * for. True: something was done. */
 bool lane_thread_turn(struct lane_thread *thread);

@@ -2,6 +2,7 @@
 #include "env/env.h"
 #include "keys/key_file.h"
 #include "rpc/lane_internal.h"
+#include "rpc/transport_inproc.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +14,138 @@ void lane_thread_bind(struct lane_thread *thread) {
     bound_thread = thread;
 }
 
-static void lanes_send(void *context, struct call *call) {
-    struct lanes *lanes = context;
-    struct lane_thread *thread = bound_thread;
-    uint32_t peer = lanes->default_peer;
+/* The log's route, or the free one where it would be; NULL: there are as many as there may be. */
+static struct lane_route *route_find(struct lanes *lanes, struct log_id log) {
+    for (uint64_t i = 0; i < LANE_ROUTES; i++) {
+        struct lane_route *route = &lanes->routes[(log.value + i) % LANE_ROUTES];
+        uint64_t key = atomic_load_explicit(&route->log, memory_order_acquire);
 
-    if (!thread) {
-        rpc_answered(call->rpc, call, -ERR_CLOSED); /* It is leaving. */
-        return;
+        if (key == 0 || key == log.value) {
+            return route;
+        }
     }
-    assert(thread->lanes == lanes);
+    return NULL;
+}
+
+int lanes_route(struct lanes *lanes, struct log_id log, uint32_t peer) {
+    struct lane_route *route = route_find(lanes, log);
+
+    if (!route) {
+        return -ERR_TOO_MANY_OPEN;
+    }
+    atomic_store_explicit(&route->peer, peer, memory_order_relaxed);
+    atomic_store_explicit(&route->log, log.value, memory_order_release);
+    return 0;
+}
+
+static uint32_t peer_of(struct lanes *lanes, struct log_id log) {
+    struct lane_route *route = route_find(lanes, log);
+
+    return route && atomic_load_explicit(&route->log, memory_order_acquire) == log.value
+               ? atomic_load_explicit(&route->peer, memory_order_relaxed)
+               : atomic_load_explicit(&lanes->default_peer, memory_order_relaxed);
+}
+
+static void thread_send(struct lane_thread *thread, struct call *call) {
+    struct lanes *lanes = thread->lanes;
+    uint32_t peer = peer_of(lanes, call->header.log);
+
     if (peer >= atomic_load_explicit(&lanes->peer_count, memory_order_acquire)) {
         rpc_answered(call->rpc, call, -ERR_STALE_MAP);
         return;
     }
-    if (!thread->lanes_to[peer].thread) {
-        lane_begin(&thread->lanes_to[peer], thread, &lanes->peers[peer]);
+    if (!thread->lanes_to[peer]) {
+        struct lane *lane = malloc(sizeof *lane);
+
+        if (!lane) {
+            rpc_answered(call->rpc, call, -ERR_NO_MEMORY);
+            return;
+        }
+        lane_begin(lane, thread, &lanes->peers[peer]);
+        thread->lanes_to[peer] = lane;
     }
-    lane_send(&thread->lanes_to[peer], call);
+    lane_send(thread->lanes_to[peer], call);
+}
+
+static void lanes_send(void *context, struct call *call) {
+    struct lanes *lanes = context;
+    struct lane_thread *thread = bound_thread;
+
+    if (lanes->options.logs && transport_inproc_try(lanes->options.logs, call)) {
+        return;
+    }
+    if (thread) {
+        assert(thread->lanes == lanes);
+        thread_send(thread, call);
+    } else if (lanes->options.keeps) {
+        lanes_take_homeless(lanes, call);
+    } else {
+        rpc_answered(call->rpc, call, -ERR_CLOSED); /* It is leaving. */
+    }
+}
+
+/* The calls that were homeless, oldest first. */
+static struct call *homeless_take(struct lanes *lanes) {
+    struct call *newest = atomic_exchange(&lanes->homeless, NULL);
+    struct call *oldest = NULL;
+
+    while (newest) {
+        struct call *older = newest->transport_context;
+
+        newest->transport_context = oldest;
+        oldest = newest;
+        newest = older;
+    }
+    return oldest;
+}
+
+static void homeless_close(struct lanes *lanes) {
+    struct call *call = homeless_take(lanes);
+
+    while (call) {
+        struct call *next = TAKE_PTR(call->transport_context);
+
+        rpc_answered(call->rpc, call, -ERR_CLOSED);
+        call = next;
+    }
+}
+
+static bool homeless_send(struct lane_thread *home) {
+    struct call *call = homeless_take(home->lanes);
+    bool did = call != NULL;
+
+    while (call) {
+        struct call *next = TAKE_PTR(call->transport_context);
+
+        thread_send(home, call);
+        call = next;
+    }
+    return did;
+}
+
+static void thread_wake(struct lane_thread *thread);
+
+void lanes_take_homeless(struct lanes *lanes, struct call *call) {
+    struct call *before = atomic_load(&lanes->homeless);
+    struct lane_thread *home;
+
+    do {
+        call->transport_context = before;
+    } while (!atomic_compare_exchange_weak(&lanes->homeless, &before, call));
+    if (atomic_load(&lanes->home_state) == HOME_GONE) {
+        homeless_close(lanes);
+        return;
+    }
+    home = atomic_load(&lanes->home);
+    if (home) {
+        thread_wake(home);
+    }
+}
+
+void lanes_set_home(struct lanes *lanes, struct lane_thread *thread) {
+    assert(lanes->options.keeps && bound_thread == thread);
+    atomic_store(&lanes->home, thread);
+    atomic_store(&lanes->home_state, HOME_THERE);
 }
 
 const struct transport_ops lanes_ops = {.send = lanes_send, .reliable = true};
@@ -42,6 +157,7 @@ int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes) {
         return -ERR_NO_MEMORY;
     }
     lanes->options = *options;
+    lanes->default_peer = LANE_PEERS_MAX; /* none */
     lanes->options.connect_ns = options->connect_ns ? options->connect_ns : 5 * NS_PER_S;
     lanes->options.silent_ns = options->silent_ns ? options->silent_ns : 5 * NS_PER_S;
     lanes->options.idle_ns = options->idle_ns ? options->idle_ns : 60 * NS_PER_S;
@@ -57,7 +173,61 @@ void lanes_free(struct lanes *lanes) {
     for (uint32_t i = 0; i < LANE_THREADS_MAX; i++) {
         free(atomic_load(&lanes->threads[i]));
     }
+    for (uint32_t i = 0; i < atomic_load(&lanes->peer_count); i++) {
+        struct lane_addresses *list = atomic_load(&lanes->peers[i].addresses);
+
+        while (list) {
+            struct lane_addresses *before = list->before;
+
+            free(list);
+            list = before;
+        }
+    }
     free(lanes);
+}
+
+static int addresses_check(const struct lanes *lanes, const struct address *addresses,
+                           uint32_t address_count) {
+    if (address_count > LANE_ADDRESSES_MAX) {
+        return -ERR_INVALID;
+    }
+    for (uint32_t i = 0; i < address_count; i++) {
+        if (addresses[i].kind != ADDRESS_UNIX && !lanes->options.tls) {
+            return -ERR_ACCESS;
+        }
+    }
+    return 0;
+}
+
+static bool addresses_are(const struct lane_addresses *list, const struct address *addresses,
+                          uint32_t address_count) {
+    bool same = list->count == address_count;
+
+    for (uint32_t i = 0; same && i < address_count; i++) {
+        same = address_is(&list->addresses[i], &addresses[i]);
+    }
+    return same;
+}
+
+int lanes_peer_move(struct lanes *lanes, uint32_t peer, const struct address *addresses,
+                    uint32_t address_count) {
+    struct lane_peer *one = &lanes->peers[peer];
+    struct lane_addresses *newest = atomic_load_explicit(&one->addresses, memory_order_relaxed);
+    struct lane_addresses *list;
+    int r = addresses_check(lanes, addresses, address_count);
+
+    if (r < 0 || (newest && addresses_are(newest, addresses, address_count))) {
+        return r;
+    }
+    list = malloc(sizeof *list);
+    if (!list) {
+        return -ERR_NO_MEMORY;
+    }
+    list->before = newest;
+    list->count = address_count;
+    memcpy(list->addresses, addresses, address_count * sizeof *addresses);
+    atomic_store_explicit(&one->addresses, list, memory_order_release);
+    return 0;
 }
 
 int lanes_peer_add(struct lanes *lanes, const struct address *addresses, uint32_t address_count,
@@ -67,16 +237,10 @@ int lanes_peer_add(struct lanes *lanes, const struct address *addresses, uint32_
     if (peer == LANE_PEERS_MAX) {
         return -ERR_TOO_MANY_OPEN;
     }
-    if (address_count == 0 || address_count > LANE_ADDRESSES_MAX) {
-        return -ERR_INVALID;
+    int r = lanes_peer_move(lanes, peer, addresses, address_count);
+    if (r < 0) {
+        return r;
     }
-    for (uint32_t i = 0; i < address_count; i++) {
-        if (addresses[i].kind != ADDRESS_UNIX && !lanes->options.tls) {
-            return -ERR_ACCESS;
-        }
-    }
-    memcpy(lanes->peers[peer].addresses, addresses, address_count * sizeof *addresses);
-    lanes->peers[peer].address_count = address_count;
     snprintf(lanes->peers[peer].name, LANE_NAME_BYTES, "%s", name);
     *ret_peer = peer;
     atomic_store_explicit(&lanes->peer_count, peer + 1, memory_order_release);
@@ -85,13 +249,14 @@ int lanes_peer_add(struct lanes *lanes, const struct address *addresses, uint32_
 
 int lanes_peer_refusal(struct lanes *lanes, uint32_t peer) {
     struct lane_peer *one = &lanes->peers[peer];
-    uint32_t enough = KEY_FILE_KEYS_MAX * one->address_count;
+    const struct lane_addresses *list = atomic_load(&one->addresses);
+    uint32_t enough = KEY_FILE_KEYS_MAX * MAX(list->count, 1U);
 
     return atomic_load(&one->refusals) >= enough ? atomic_load(&one->refusal) : 0;
 }
 
 void lanes_set_default(struct lanes *lanes, uint32_t peer) {
-    lanes->default_peer = peer;
+    atomic_store(&lanes->default_peer, peer);
 }
 
 /* One that was freed before, or a new one; NULL: none is left, or no memory. */
@@ -129,21 +294,29 @@ int lane_thread_new(struct lanes *lanes, const struct lane_waker *waker,
     thread->lanes = lanes;
     thread->waker = *waker;
     list_init(&thread->dirty);
+    list_init(&thread->used);
     *ret_thread = thread;
     return 0;
 }
 
 void lane_thread_free(struct lane_thread *thread) {
+    struct lanes *lanes = thread ? thread->lanes : NULL;
+    struct list_node *node;
+
     if (!thread) {
         return;
     }
     if (bound_thread == thread) {
         bound_thread = NULL; /* What is called from here on is answered at once. */
     }
-    for (uint32_t i = 0; i < LANE_PEERS_MAX; i++) {
-        if (thread->lanes_to[i].thread) {
-            lane_finish(&thread->lanes_to[i]);
-        }
+    while ((node = list_first(&thread->used))) {
+        lane_finish(CONTAINER_OF(node, struct lane, used));
+    }
+    memset(thread->lanes_to, 0, sizeof thread->lanes_to);
+    if (atomic_load(&lanes->home) == thread) {
+        atomic_store(&lanes->home, NULL);
+        atomic_store(&lanes->home_state, HOME_GONE);
+        homeless_close(lanes);
     }
     atomic_store(&thread->waker.wake, NULL);
     /* Who has seen it just before is within one system call of being done with it. */
@@ -200,16 +373,15 @@ void lanes_stats(struct lanes *lanes, struct lane_stats *ret_stats) {
 }
 
 static bool thread_tick(struct lane_thread *thread) {
+    struct list_node *node;
     uint64_t now_ns;
 
     if (!atomic_exchange_explicit(&thread->tick_due, false, memory_order_acquire)) {
         return false;
     }
     now_ns = env_now_ns(thread->lanes->options.env);
-    for (uint32_t i = 0; i < LANE_PEERS_MAX; i++) {
-        if (thread->lanes_to[i].thread) {
-            lane_tick(&thread->lanes_to[i], now_ns);
-        }
+    for (node = thread->used.head.next; node != &thread->used.head; node = node->next) {
+        lane_tick(CONTAINER_OF(node, struct lane, used), now_ns);
     }
     return true;
 }
@@ -218,6 +390,9 @@ bool lane_thread_turn(struct lane_thread *thread) {
     bool did = thread_tick(thread);
     struct list_node *node;
 
+    if (thread == atomic_load_explicit(&thread->lanes->home, memory_order_relaxed)) {
+        did = homeless_send(thread) || did;
+    }
     while ((node = list_pop_front(&thread->dirty))) {
         lane_flush(CONTAINER_OF(node, struct lane, dirty));
         did = true;

@@ -9,16 +9,22 @@ static void inproc_reply(struct call *call) {
     rpc_answered(call->rpc, call, result);
 }
 
-static void inproc_send(void *context, struct call *call) {
-    struct actor *actor = log_table_find(context, call->header.log);
+bool transport_inproc_try(struct log_table *logs, struct call *call) {
+    struct actor *actor = log_table_find(logs, call->header.log);
 
     if (!actor) {
-        rpc_answered(call->rpc, call, -ERR_STALE_MAP);
-        return;
+        return false;
     }
     call->reply_to = inproc_reply;
     call->message.kind = CALL_MESSAGE_KIND;
     actor_post(actor, &call->message);
+    return true;
+}
+
+static void inproc_send(void *context, struct call *call) {
+    if (!transport_inproc_try(context, call)) {
+        rpc_answered(call->rpc, call, -ERR_STALE_MAP);
+    }
 }
 
 const struct transport_ops transport_inproc_ops = {.send = inproc_send, .reliable = true};

@@ -13,3 +13,5 @@
 #include "rpc/transport.h"
 
 extern const struct transport_ops transport_inproc_ops;
+/* Sends it, if the log is here. */
+bool transport_inproc_try(struct log_table *logs, struct call *call);

@@ -41,6 +41,7 @@ static struct {
     struct key_ring *ring;
     struct tls_context *serving, *calling; /* NULL: a Unix socket */
     enum link_encryption encryption, encryption_of_gate;
+    bool serves_itself, keeps; /* options of lanes */
 } it;
 
 /* How the tests are run. */
@@ -147,6 +148,13 @@ static void gate_end(void) {
     gate_free(TAKE_PTR(it.gate));
 }
 
+static void thread_begin(void) {
+    const struct lane_waker waker = {.wake = wake, .context = env_thread_loop(it.env)};
+
+    assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
+    lane_thread_bind(it.thread);
+}
+
 static void lanes_begin(uint8_t cluster) {
     const struct lanes_options options = {.env = it.env,
                                           .self = {.cluster_id = {cluster}, .life = {3, cluster}},
@@ -154,8 +162,9 @@ static void lanes_begin(uint8_t cluster) {
                                           .rest_ns = NS_PER_MS,
                                           .tls = it.calling,
                                           .encryption = it.encryption,
+                                          .logs = it.serves_itself ? it.logs : NULL,
+                                          .keeps = it.keeps,
                                           .log = say};
-    const struct lane_waker waker = {.wake = wake, .context = env_thread_loop(it.env)};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.env, .resend_ns = NS_PER_MS, .logs_max = LOGS_MAX};
     uint32_t peer;
@@ -163,8 +172,7 @@ static void lanes_begin(uint8_t cluster) {
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
     assert_int_equal(lanes_peer_add(it.lanes, &it.address, 1, "the daemon", &peer), 0);
     lanes_set_default(it.lanes, peer);
-    assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
-    lane_thread_bind(it.thread);
+    thread_begin();
     rpc.transport_context = it.lanes;
     assert_int_equal(rpc_new(&rpc, &it.rpc), 0);
 }
@@ -685,6 +693,102 @@ static void ends_that_differ_refuse_each_other(void **state) {
     assert_int_equal(it.ran_count, 0);
 }
 
+/* One route for the log, which goes nowhere at first; and none for another. */
+static void a_log_is_asked_for_where_it_is(void **state) {
+    const struct log_id elsewhere = {12345};
+    struct address nowhere = it.address;
+    struct lanes *lanes;
+    uint32_t peer;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    lanes = it.lanes;
+    lanes_set_default(lanes, LANE_PEERS_MAX);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_STALE_MAP);
+    assert_int_equal(lanes_peer_add(lanes, NULL, 0, "node 2", &peer), 0);
+    assert_int_equal(lanes_route(lanes, log_served, peer), 0);
+    assert_int_equal(lanes_route(lanes, elsewhere, peer), 0);
+    ask(1, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 20 * NS_PER_MS;
+    ask(2, OP_GETATTR, 0);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT);
+    nowhere.port ^= 1;
+    nowhere.name[0] = nowhere.name[0] ? '.' : '\0';
+    assert_int_equal(lanes_peer_move(lanes, peer, &nowhere, 1), 0);
+    assert_int_equal(lanes_peer_move(lanes, peer, &it.address, LANE_ADDRESSES_MAX + 1),
+                     -ERR_INVALID);
+    turn();
+    assert_int_equal(lanes_peer_move(lanes, peer, &it.address, 1), 0);
+    wait_done(3);
+    assert_int_equal(it.calls[2].result, 0);
+}
+
+static void a_log_that_is_here_needs_no_lane(void **state) {
+    struct lane_stats stats;
+
+    (void)state;
+    it.serves_itself = true;
+    lanes_begin(9);
+    ask(0, OP_MKDIR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.connected_count, 0);
+}
+
+/* What a thread without lanes calls, and what one leaves behind, goes on by those of the home. */
+static void nobody_s_call_is_lost_with_its_thread(void **state) {
+    uint32_t count = 20;
+    struct lane_thread *left;
+
+    (void)state;
+    it.keeps = true;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    for (uint32_t i = 0; i < count; i++) {
+        ask(i, OP_MKDIR, i % 5 ? 0 : 5000);
+    }
+    run_until(is_held, &count);
+    ask(count++, OP_MKDIR, 0); /* It is on no connection yet. */
+    left = TAKE_PTR(it.thread);
+    lane_thread_free(left);
+    ask(count++, OP_MKDIR, 0);
+    it.holds = false;
+    answer_held();
+    assert_int_equal(it.done_count, 0);
+    thread_begin();
+    lanes_set_home(it.lanes, it.thread);
+    wait_done(count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
+    lane_thread_free(TAKE_PTR(it.thread));
+    ask(count++, OP_MKDIR, 0);
+    while (worker_run_one(&it.worker)) {
+    }
+    assert_int_equal(it.done_count, count);
+    assert_int_equal(it.calls[count - 1].result, -ERR_CLOSED);
+}
+
+/* Its number among threads is that of one that has left. */
+static void a_thread_may_follow_another(void **state) {
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < 4; i++) {
+        ask(i, OP_MKDIR, 0);
+        wait_done(i + 1);
+        assert_int_equal(it.calls[i].result, 0);
+        lane_thread_free(TAKE_PTR(it.thread));
+        thread_begin();
+    }
+    assert_null(strstr(it.said, "does not answer"));
+}
+
 int main(void) {
     static struct way without_ring = {.without_ring = true};
     static struct way plain = {.by_tcp = true};
@@ -707,6 +811,10 @@ int main(void) {
         BOTH(a_process_that_is_silent_is_given_up),
         BOTH(callers_may_ask_while_others_are_told),
         BOTH(any_bytes_may_come),
+        BOTH(a_log_is_asked_for_where_it_is),
+        BOTH(nobody_s_call_is_lost_with_its_thread),
+        BOTH(a_thread_may_follow_another),
+        WAY(a_log_that_is_here_needs_no_lane, "", plain),
 #undef BOTH
         WAY(a_key_is_for_what_it_says, "", by_reader),
         WAY(another_key_is_refused, "", plain),

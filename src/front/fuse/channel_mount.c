@@ -353,8 +353,7 @@ int mount_attach(struct mount_place *place, int descriptor, uint32_t read_bytes_
     if (r < 0)
         return r;
     /* Access times are set by utimes only, so the kernel needn't keep any. */
-    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, flags_of(place), options) <
-        0) {
+    if (mount(place->source, place->path, FILE_SYSTEM_TYPE, flags_of(place), options) < 0) {
         if (errno == EPERM)
             return refuse_mounting(place->path, problem);
         return problem_set(problem, -ERR_IO, "%s: mounting failed: %s", place->path,

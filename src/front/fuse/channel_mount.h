@@ -10,9 +10,9 @@ MUST_CHECK int mount_may(const char *path, struct fuse_problem *problem);
 /* A mount of ours: where, and the kernel's number of it, by which it is told from others. */
 struct mount_place {
     char *path;
-    const char *source;   /* for the table of mounts; the caller's */
+    const char *source;                                 /* for the table of mounts; the caller's */
     bool read_only, no_set_id, no_devices, no_programs; /* as mount(8) has them */
-    char device[24];      /* major:minor; empty: never mounted */
+    char device[24];                                    /* major:minor; empty: never mounted */
     int spare_descriptor; /* let go when the mount is to end, which takes one; or -1 */
 };
 /* Frees what it holds. */

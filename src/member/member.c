@@ -1,0 +1,338 @@
+/* The contract is in member.h. */
+#include "member/member.h"
+#include "env/env.h"
+#include "rpc/actor.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum member_message { MEMBER_TICK = 1, MEMBER_READY, MEMBER_QUESTION, MEMBER_STOP };
+
+/* A map's bytes are fewer than its struct; the room that is left is for maps of newer versions. */
+enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
+#define ANSWER_NS (5 * NS_PER_S)
+#define SAY_NS (60 * NS_PER_S)
+
+struct member {
+    struct actor actor; /* first */
+    struct member_options options;
+    char address[ADDRESS_TEXT_BYTES];
+    struct cluster_map *map;  /* in use; version 0: none */
+    struct cluster_map *next; /* fetched, and not taken yet; NULL: none */
+    struct member_state state;
+    bool ready;
+    bool asking, fetching;
+    uint64_t asked_ns; /* 0: never */
+    uint64_t away_ns;  /* since when nobody answers; 0: it does */
+    uint64_t said_ns;  /* that nobody does */
+    int said;          /* refusal that was said last */
+    uint64_t version;  /* newest that was heard of */
+    struct call join_call, map_call;
+    uint8_t *map_bytes;
+    struct message tick, ready_message, stop;
+    atomic_bool tick_posted;
+    bool stopping;
+    void (*stop_done)(void *context, int result);
+    void *stop_context;
+};
+
+static uint64_t now_of(const struct member *member) {
+    return env_now_ns(member->options.env);
+}
+
+static void say(const struct member *member, const char *line) {
+    if (member->options.hooks.log) {
+        member->options.hooks.log(member->options.hooks.context, line);
+    }
+}
+
+static void call_begin(struct member *member, struct call *call, uint16_t opcode,
+                       void (*done)(struct call *call)) {
+    call->header.opcode = opcode;
+    call->header.log = LOG_MANAGER;
+    call->origin = &member->actor;
+    call->done = done;
+    call->context = member;
+    call->deadline_ns = now_of(member) + ANSWER_NS;
+    call_start(member->options.rpc, call);
+}
+
+/* The map in use is replaced at once, or the next one is kept for another try. */
+static void map_offer(struct member *member) {
+    const struct member_hooks *hooks = &member->options.hooks;
+
+    if (!member->next || (hooks->map && hooks->map(hooks->context, member->next) < 0)) {
+        return;
+    }
+    free(member->map);
+    member->map = TAKE_PTR(member->next);
+    member->state.map_version = member->map->version;
+}
+
+static int map_decode(struct member *member) {
+    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
+    struct cluster_map *next;
+    int r;
+
+    if (bytes.size == 0) {
+        return 0;
+    }
+    next = malloc(sizeof *next);
+    if (!next) {
+        return -ERR_NO_MEMORY;
+    }
+    r = cluster_map_decode(bytes, next);
+    if (r < 0 || next->version <= member->map->version) {
+        free(next);
+        return r;
+    }
+    free(member->next);
+    member->next = next;
+    return 0;
+}
+
+static void map_answered(struct call *call) {
+    struct member *member = call->context;
+    int r = call->result == 0 ? map_decode(member) : call->result;
+
+    member->fetching = false;
+    free(TAKE_PTR(member->map_bytes));
+    if (r == -ERR_CORRUPT || r == -ERR_MALFORMED || r == -ERR_NEWER_FORMAT ||
+        r == -ERR_OLDER_FORMAT) {
+        char line[160];
+
+        snprintf(line, sizeof line, "the manager's cluster map cannot be read: %s", err_text(r));
+        say(member, line);
+    }
+    map_offer(member);
+}
+
+static void map_fetch(struct member *member) {
+    if (member->fetching || member->stopping) {
+        return;
+    }
+    member->map_bytes = malloc(MAP_BYTES_MAX);
+    if (!member->map_bytes) {
+        return;
+    }
+    member->fetching = true;
+    member->map_call = (struct call){
+        .request.map_get.known_version = member->map->version,
+        .bulk_in = {.data = member->map_bytes, .capacity = MAP_BYTES_MAX},
+    };
+    call_begin(member, &member->map_call, OP_MAP_GET, map_answered);
+}
+
+static void answer_say(struct member *member, int result) {
+    char line[200];
+
+    if (result == member->said) {
+        return;
+    }
+    member->said = result;
+    if (result == -ERR_OTHER_CLUSTER) {
+        say(member, "the manager does not know this node: it was made by another cluster");
+    } else if (result < 0) {
+        snprintf(line, sizeof line, "the manager refuses this node: %s", err_text(result));
+        say(member, line);
+    }
+}
+
+static bool is_silence(int result) {
+    return result == -ERR_TIMED_OUT || result == -ERR_CLOSED || result == -ERR_STALE_MAP ||
+           result == -ERR_UNREACHABLE || result == -ERR_INTERRUPTED;
+}
+
+static void join_answered(struct call *call) {
+    struct member *member = call->context;
+    const struct node_join_reply *reply = &call->reply.node_join;
+    uint64_t now_ns = now_of(member);
+
+    member->asking = false;
+    member->state.result = call->result;
+    if (is_silence(call->result)) {
+        return;
+    }
+    answer_say(member, call->result);
+    if (member->away_ns != 0 && member->said_ns != 0) {
+        say(member, "the manager answers again");
+    }
+    member->away_ns = member->said_ns = 0;
+    member->state.heard_ns = now_ns;
+    if (call->result < 0) {
+        return;
+    }
+    member->state.node.value = reply->node;
+    member->state.first_target = reply->first_target;
+    member->state.told = call->request.node_join.ready;
+    member->version = MAX(member->version, reply->map_version);
+    if (member->version > member->map->version) {
+        map_fetch(member);
+    }
+}
+
+static void join_ask(struct member *member, uint64_t now_ns) {
+    member->asking = true;
+    member->asked_ns = now_ns;
+    member->join_call =
+        (struct call){.request.node_join = {.key_high = member->options.key[0],
+                                            .key_low = member->options.key[1],
+                                            .target_count = member->options.target_count,
+                                            .ready = member->ready}};
+    if (member->ready) {
+        member->join_call.request.node_join.address =
+            (struct bytes){(const uint8_t *)member->address, strlen(member->address)};
+    }
+    call_begin(member, &member->join_call, OP_NODE_JOIN, join_answered);
+}
+
+/* Once a minute, of a manager that has been away for as long as one answer may take. */
+static void silence_say(struct member *member, uint64_t now_ns) {
+    char line[160];
+
+    if (member->state.result == 0 || !is_silence(member->state.result)) {
+        return;
+    }
+    if (member->away_ns == 0) {
+        member->away_ns = now_ns;
+    }
+    if (member->said_ns != 0 && now_ns - member->said_ns < SAY_NS) {
+        return;
+    }
+    member->said_ns = now_ns;
+    snprintf(line, sizeof line,
+             "the manager does not answer: what is known is served, nothing new is heard of");
+    say(member, line);
+}
+
+static void member_ticked(struct member *member) {
+    uint64_t now_ns = now_of(member);
+
+    atomic_store(&member->tick_posted, false);
+    rpc_tick(member->options.rpc);
+    if (member->stopping) {
+        return;
+    }
+    silence_say(member, now_ns);
+    if (!member->asking &&
+        (member->asked_ns == 0 || now_ns - member->asked_ns >= member->options.ask_ns)) {
+        map_offer(member);
+        join_ask(member, now_ns);
+    }
+}
+
+static void question_answer(struct member *member, struct member_question *question) {
+    question->state = member->state;
+    if (question->map && member->map->version > 0) {
+        *question->map = *member->map;
+    }
+    question->done(question);
+}
+
+static void member_message(struct member *member, struct message *message) {
+    switch (message->kind) {
+    case CALL_DONE_KIND:
+        call_done_message(message);
+        break;
+    case MEMBER_TICK:
+        member_ticked(member);
+        break;
+    case MEMBER_READY:
+        member->ready = true;
+        member->asked_ns = 0; /* It is told with the next tick. */
+        break;
+    case MEMBER_QUESTION:
+        question_answer(member, CONTAINER_OF(message, struct member_question, message));
+        break;
+    case MEMBER_STOP:
+        member->stopping = true;
+        if (member->asking) {
+            call_cancel(&member->join_call);
+        }
+        if (member->fetching) {
+            call_cancel(&member->map_call);
+        }
+        break;
+    default:
+        assert(false);
+    }
+}
+
+static void member_step(struct actor *actor, struct message *first) {
+    struct member *member = CONTAINER_OF(actor, struct member, actor);
+
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        member_message(member, message);
+    }
+    if (member->stopping && member->stop_done && !member->asking && !member->fetching) {
+        void (*done)(void *context, int result) = TAKE_PTR(member->stop_done);
+
+        done(member->stop_context, 0);
+    }
+}
+
+int member_new(const struct member_options *options, struct member **ret_member) {
+    struct member *member;
+
+    if (strlen(options->address) >= ADDRESS_TEXT_BYTES) {
+        return -ERR_INVALID;
+    }
+    member = calloc(1, sizeof *member);
+    if (!member) {
+        return -ERR_NO_MEMORY;
+    }
+    member->options = *options;
+    member->options.ask_ns = options->ask_ns ? options->ask_ns : NS_PER_S;
+    memcpy(member->address, options->address, strlen(options->address) + 1);
+    member->tick.kind = MEMBER_TICK;
+    member->ready_message.kind = MEMBER_READY;
+    member->stop.kind = MEMBER_STOP;
+    actor_init(&member->actor, "member", member_step);
+    member->map = calloc(1, sizeof *member->map);
+    if (!member->map) {
+        free(member);
+        return -ERR_NO_MEMORY;
+    }
+    if (options->map) {
+        *member->map = *options->map;
+        member->state.map_version = options->map->version;
+    }
+    *ret_member = member;
+    return 0;
+}
+
+void member_free(struct member *member) {
+    if (member) {
+        free(member->map);
+        free(member->next);
+        free(member->map_bytes);
+        free(member);
+    }
+}
+
+void member_tick(struct member *member) {
+    if (!atomic_exchange(&member->tick_posted, true)) {
+        actor_post(&member->actor, &member->tick);
+    }
+}
+
+void member_ready(struct member *member) {
+    actor_post(&member->actor, &member->ready_message);
+}
+
+void member_ask(struct member *member, struct member_question *question) {
+    question->message.kind = MEMBER_QUESTION;
+    question->message.message_class = MESSAGE_CONTROL;
+    actor_post(&member->actor, &question->message);
+}
+
+void member_stop_start(struct member *member, void (*done)(void *context, int result),
+                       void *context) {
+    member->stop_done = done;
+    member->stop_context = context;
+    actor_post(&member->actor, &member->stop);
+}

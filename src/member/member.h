@@ -1,0 +1,69 @@
+/* A process's membership in a cluster: its numbers, its address, and the newest cluster map.
+ *
+ *     ASKING --numbers--> NUMBERED --member_ready: its targets are formatted--> TELLING
+ *                                                              (each second, and at a new address)
+ *     any answer with a newer map_version --map_get--> decoded --hooks.map--> the map in use
+ *
+ * Asked is the manager, through the rpc, wherever it is. An answer is also the sign that it is
+ * there; while none comes, a line says so once a minute. The protocol is docs/internals/joining.md.
+ *
+ * Thread: an actor; hooks run in its step. Memory: one map, and two more while one is fetched. */
+#pragma once
+#include "layout/cluster_map.h"
+#include "rpc/call.h"
+
+struct env;
+struct member;
+
+struct member_hooks {
+    /* A newer map, unchanged until the next call of this hook. Not 0: it could not be taken, and is
+     * offered again a second later. */
+    int (*map)(void *context, const struct cluster_map *map);
+    /* A line of what a person should know. */
+    void (*log)(void *context, const char *line);
+    void *context;
+};
+
+struct member_options {
+    struct env *env;
+    struct rpc *rpc;               /* its own, ticked by it */
+    uint64_t key[2];               /* of the node */
+    uint32_t target_count;         /* storage targets */
+    const char *address;           /* that others reach it at, canonical, or empty; copied */
+    const struct cluster_map *map; /* that is known already; copied. NULL: none */
+    uint64_t ask_ns;               /* 0: 1 s */
+    struct member_hooks hooks;
+};
+
+/* What is known; of the last answers. */
+struct member_state {
+    struct node_id node; /* 0: it has no numbers yet */
+    uint32_t first_target;
+    uint64_t map_version; /* of the map in use; 0: none */
+    int result;        /* of the last question: 0, or what the manager has said, or its silence */
+    bool told;         /* the manager's map has its targets and its address */
+    uint64_t heard_ns; /* when the manager answered last; 0: never */
+};
+
+/* -ERR_INVALID for an address that is too long; -ERR_NO_MEMORY. */
+MUST_CHECK int member_new(const struct member_options *options, struct member **ret_member);
+/* No call of its may be in flight. Takes NULL. */
+void member_free(struct member *member);
+/* Every 100 ms, from any thread with a worker; the first one makes it ask. */
+void member_tick(struct member *member);
+/* Its targets can be called: from now on it tells them and its address. */
+void member_ready(struct member *member);
+
+/* Asks the actor; done is called in its step. map: a copy of the one in use goes there; NULL: not
+ * wanted. Untouched where none is. */
+struct member_question {
+    struct message message; /* the member's */
+    struct cluster_map *map;
+    struct member_state state; /* the answer */
+    void (*done)(struct member_question *question);
+    void *context;
+};
+void member_ask(struct member *member, struct member_question *question);
+/* Asks nobody any more; done when nothing is in flight. */
+void member_stop_start(struct member *member, void (*done)(void *context, int result),
+                       void *context);

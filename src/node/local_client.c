@@ -1,0 +1,138 @@
+/* The session of the process itself: that of its mount and of its verbs. The first node begins it
+ * at its start; another one when it is asked for, as the manager may be away. */
+#include "node/local_internal.h"
+#include <assert.h>
+
+enum { REST_MS = 100 };
+/* How long the end of the session may take once a target has failed, or of one that has joined. */
+#define SHORT_WAIT_NS (2 * NS_PER_S)
+
+/* The first failure of all targets, or 0. */
+static int any_failure(struct local_cluster *cluster) {
+    int r = 0;
+
+    for (uint32_t i = local_target_first(&cluster->config);
+         i < local_target_end(&cluster->config) && r == 0; i++) {
+        r = local_cluster_failure(cluster, i);
+    }
+    return r;
+}
+
+/* While a target is still to answer that has failed, no longer than a moment. */
+static int wait_unless_failed(struct local_cluster *cluster, struct waiting *waiting) {
+    uint64_t end_ns = UINT64_MAX;
+
+    while (!waiting_is_over(waiting, cluster->env)) {
+        uint64_t now_ns = env_now_ns(cluster->env);
+
+        if (end_ns == UINT64_MAX && any_failure(cluster) < 0) {
+            end_ns = now_ns + SHORT_WAIT_NS;
+        }
+        if (now_ns >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            return any_failure(cluster);
+        }
+    }
+    return waiting->result;
+}
+
+static void begun(void *context, int result) {
+    struct local_cluster *cluster = context;
+
+    atomic_store(&cluster->begin_result, result);
+    atomic_store(&cluster->client_stage, result < 0 ? CLIENT_NONE : CLIENT_READY);
+    if (config_is_first(&cluster->config)) {
+        waiting_done(&cluster->session_begin, result);
+    }
+}
+
+int local_client_begin(struct local_cluster *cluster) {
+    assert(config_is_first(&cluster->config));
+    cluster->session_begin.loop = env_thread_loop(cluster->env);
+    atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
+    client_start(cluster->client, begun, cluster);
+    return wait_unless_failed(cluster, &cluster->session_begin);
+}
+
+int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns) {
+    uint64_t end_ns = env_now_ns(cluster->env) + patience_ns;
+    bool asked = false;
+
+    for (;;) {
+        unsigned stage = CLIENT_NONE;
+
+        if (atomic_load(&cluster->client_stage) == CLIENT_READY) {
+            return 0;
+        }
+        if (!asked &&
+            atomic_compare_exchange_strong(&cluster->client_stage, &stage, CLIENT_BEGINNING)) {
+            client_start(cluster->client, begun, cluster);
+        } else if (stage == CLIENT_NONE) {
+            return atomic_load(&cluster->begin_result); /* It has ended since. */
+        }
+        asked = true;
+        if (env_now_ns(cluster->env) >= end_ns) {
+            return -ERR_TIMED_OUT;
+        }
+        local_cluster_rest(cluster);
+    }
+}
+
+/* The end of the session is told to all targets, however long that takes; one that has failed, or
+ * has no room for it, is told at the next start. That of one that has joined is the manager's to
+ * end when it is silent. */
+int local_client_stop(struct local_cluster *cluster) {
+    struct waiting *waiting = &cluster->session_end;
+    bool first = config_is_first(&cluster->config);
+    uint64_t end_ns = env_now_ns(cluster->env) + SHORT_WAIT_NS;
+
+    if (!first && atomic_load(&cluster->client_stage) == CLIENT_NONE) {
+        return 0;
+    }
+    waiting->loop = env_thread_loop(cluster->env);
+    client_stop(cluster->client, waiting_done, waiting);
+    if (first) {
+        int r = wait_unless_failed(cluster, waiting);
+
+        return r == -ERR_NO_SPACE ? 0 : r;
+    }
+    while (!waiting_is_over(waiting, cluster->env)) {
+        if (env_now_ns(cluster->env) >= end_ns && atomic_load(&waiting->state) == WAITING) {
+            break;
+        }
+    }
+    return 0;
+}
+
+struct shoal_client *local_cluster_client(struct local_cluster *cluster) {
+    return atomic_load(&cluster->client_stage) == CLIENT_READY ? cluster->client : NULL;
+}
+
+void local_asker_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
+}
+
+static void call_asked(struct call *call) {
+    waiting_done(call->context, call->result);
+}
+
+int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    call->origin = &cluster->asker;
+    call->done = call_asked;
+    call->context = &waiting;
+    call_start(cluster->rpcs[RPC_ASKER], call);
+    return waiting_end(&waiting, cluster->env);
+}
+
+void local_cluster_rest(struct local_cluster *cluster) {
+    while (worker_run_one(worker_current())) {
+    }
+    (void)env_loop_wait(cluster->env, -1, REST_MS * NS_PER_MS);
+}

@@ -1,0 +1,188 @@
+/* The contract is in local_member.h. */
+#include "node/local_member.h"
+#include "node/links.h"
+#include "node/local_internal.h"
+#include "node/local_join.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void member_log(void *context, const char *line) {
+    struct local_cluster *cluster = context;
+
+    if (cluster->log) {
+        cluster->log(line);
+    }
+}
+
+int local_member_links(struct local_cluster *cluster) {
+    const struct config *config = &cluster->config;
+    struct lanes_options options = {.env = cluster->env,
+                                    .self = {.node = {config->node}},
+                                    .tls = cluster->network.calling,
+                                    .encryption = (enum link_encryption)config->link_encryption,
+                                    .logs = cluster->logs,
+                                    .keeps = true,
+                                    .log = member_log,
+                                    .context = cluster};
+    struct address addresses[CONFIG_JOIN_MAX];
+    int count = 0;
+
+    cluster->env->ops->random(cluster->env, cluster->life, sizeof cluster->life);
+    if (!config->listen[0]) {
+        return 0;
+    }
+    if (config->join[0]) {
+        count = config_addresses(config->join, addresses, CONFIG_JOIN_MAX);
+    }
+    memcpy(options.self.cluster_id, config->cluster_id, 16);
+    memcpy(options.self.life, cluster->life, sizeof options.self.life);
+    int r = count < 0 ? count : lanes_new(&options, &cluster->lanes);
+    const struct links_options links = {.lanes = cluster->lanes,
+                                        .self = {config->node},
+                                        .by_hand = addresses,
+                                        .by_hand_count = (uint32_t)MAX(count, 0),
+                                        .by_hand_name = config->join,
+                                        .has_key = true};
+    return r < 0 ? r : links_new(&links, &cluster->links);
+}
+
+static void map_make(struct local_cluster *cluster) {
+    const struct config *config = &cluster->config;
+    struct target_id osts[CONFIG_OSTS_MAX];
+
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        osts[i].value = config->first_target + i;
+    }
+    memset(cluster->map, 0, sizeof *cluster->map);
+    memcpy(cluster->map->cluster_id, config->cluster_id, 16);
+    memcpy(cluster->map->name_hash_key, config->name_hash_key, 16);
+    cluster_map_single(cluster->map, (struct target_id){LOCAL_MDT_ID}, osts, config->ost_count);
+}
+
+/* Of one that has joined and whose end came before its map was written: the manager is asked as at
+ * first. */
+static int map_ask(struct local_cluster *cluster, char problem[256]) {
+    struct config config = cluster->config;
+    struct cluster_map *map;
+    char detail[512];
+    int r = local_join_first(cluster->env, &config, &map, detail);
+
+    if (r < 0) {
+        snprintf(problem, 256, "%.255s", detail);
+        return r;
+    }
+    if (memcmp(config.cluster_id, cluster->config.cluster_id, sizeof config.cluster_id) != 0 ||
+        config.node != cluster->config.node) {
+        snprintf(problem, 256, "%.128s is another cluster than this node's", config.join);
+        r = -ERR_OTHER_CLUSTER;
+    } else {
+        *cluster->map = *map;
+        r = local_map_write(cluster->env, map);
+    }
+    free(map);
+    return r;
+}
+
+int local_member_map(struct local_cluster *cluster, char problem[256]) {
+    cluster->map = calloc(1, sizeof *cluster->map);
+    if (!cluster->map) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = local_map_read(cluster->env, cluster->map);
+    if (r == -ERR_NOT_FOUND && config_is_first(&cluster->config)) {
+        map_make(cluster);
+        r = 0;
+    } else if (r == -ERR_NOT_FOUND) {
+        r = map_ask(cluster, problem);
+    } else if (r < 0) {
+        snprintf(problem, 256, "%s cannot be read: %s: remove it, and the manager is asked anew",
+                 LOCAL_MAP_NAME, err_text(r));
+    } else if (memcmp(cluster->map->cluster_id, cluster->config.cluster_id, 16) != 0) {
+        snprintf(problem, 256, "%s is another cluster's than %s says", LOCAL_MAP_NAME, CONFIG_NAME);
+        r = -ERR_OTHER_CLUSTER;
+    }
+    return r < 0 || !cluster->links ? r : links_follow(cluster->links, cluster->map);
+}
+
+/* On disk before it is used. */
+static int map_came(void *context, const struct cluster_map *map) {
+    struct local_cluster *cluster = context;
+    int r = local_map_write(cluster->env, map);
+
+    if (r == 0) {
+        r = links_follow(cluster->links, map);
+    }
+    if (r == 0 && cluster->group) {
+        r = group_map_set(cluster->group, map);
+    }
+    if (r < 0 && !cluster->map_failed) {
+        char line[160];
+
+        snprintf(line, sizeof line, "a newer cluster map cannot be used: %s", err_text(r));
+        member_log(cluster, line);
+    }
+    cluster->map_failed = r < 0;
+    return r;
+}
+
+int local_member_open(struct local_cluster *cluster) {
+    const struct config *config = &cluster->config;
+    /* The first node's metadata target is one of its targets. */
+    const struct member_options options = {
+        .env = cluster->env,
+        .rpc = cluster->rpcs[RPC_MEMBER],
+        .key = {config->node_key[0], config->node_key[1]},
+        .target_count = config->ost_count + (config_is_first(config) ? 1 : 0),
+        .address = config_address(config),
+        .map = cluster->map,
+        .hooks = {.map = map_came, .log = member_log, .context = cluster}};
+
+    return cluster->links ? member_new(&options, &cluster->member) : 0;
+}
+
+void local_member_serve(struct local_cluster *cluster) {
+    if (cluster->member) {
+        member_ready(cluster->member);
+    }
+}
+
+void local_member_stop(struct local_cluster *cluster) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+
+    if (cluster->member) {
+        member_stop_start(cluster->member, waiting_done, &waiting);
+        (void)waiting_end(&waiting, cluster->env);
+    }
+}
+
+void local_member_close(struct local_cluster *cluster) {
+    member_free(TAKE_PTR(cluster->member));
+    links_free(TAKE_PTR(cluster->links));
+    lanes_free(TAKE_PTR(cluster->lanes));
+}
+
+static void question_answered(struct member_question *question) {
+    waiting_done(question->context, 0);
+}
+
+void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
+                          struct member_state *ret_state) {
+    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
+    struct member_question question = {.map = map, .done = question_answered, .context = &waiting};
+
+    if (map) {
+        *map = *cluster->map;
+    }
+    if (cluster->member) {
+        member_ask(cluster->member, &question);
+        (void)waiting_end(&waiting, cluster->env);
+    } else {
+        question.state = (struct member_state){.node = {cluster->config.node},
+                                               .first_target = cluster->config.first_target,
+                                               .map_version = cluster->map->version};
+    }
+    if (ret_state) {
+        *ret_state = question.state;
+    }
+}
