@@ -37,7 +37,7 @@ enum { CLIENT_SHARDS = 64, READDIR_BYTES = 32768 };
 
 /* -ERR_INVALID, -ERR_NO_MEMORY. */
 MUST_CHECK int client_new(const struct client_options *options, struct shoal_client **ret_client);
-/* Begins the session, gets the map and attaches to every target; done once, from a step. Requests
+/* Begins the session, gets the map and attaches to every group; done once, from a step. Requests
  * may come after it succeeded; after it failed, it may be started again. */
 void client_start(struct shoal_client *client, void (*done)(void *context, int result),
                   void *context);

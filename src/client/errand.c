@@ -68,6 +68,11 @@ static void errand_send(struct errand *errand) {
     errand->generation = atomic_load_explicit(&errand->peer->generation, memory_order_acquire);
     header->log = errand->peer->log;
     header->term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
+    if (header->term == 0 && !errand->plain) {
+        errand->call.result = -ERR_UNKNOWN_SESSION; /* As it would answer: we never were there. */
+        session_stall(&client->session, errand);
+        return;
+    }
     header->map_version = errand->map_version;
     header->epoch = epoch_of(errand->shard);
     call_start(client->options.rpc, &errand->call);

@@ -115,7 +115,7 @@ void peer_mend(struct session *session, struct peer *peer, int why) {
     peer->attached = false;
     peer->mended_term = atomic_load(&peer->term);
     peer->presented = peer->kind != TARGET_MDT || session->stage != SESSION_RUNNING;
-    if (session->stage == SESSION_RUNNING) {
+    if (session->stage == SESSION_RUNNING && peer->mended_term != 0) {
         atomic_fetch_add_explicit(&session->reattachments, 1, memory_order_relaxed);
     }
     if (why == -ERR_STALE_TERM && !peer->presented) {

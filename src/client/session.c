@@ -68,7 +68,7 @@ void client_session_attached(struct session *session, int result) {
         return;
     }
     for (uint32_t i = 0; result == 0 && i < router->peer_count; i++) {
-        if (router->peers[i].stage != PEER_ATTACHED) {
+        if (router->peers[i].kind == TARGET_MDT && router->peers[i].stage != PEER_ATTACHED) {
             return;
         }
     }
@@ -77,12 +77,16 @@ void client_session_attached(struct session *session, int result) {
     session_done(session, result);
 }
 
+/* To the groups; to a storage target when something is asked there for the first time, as it may be
+ * away, and there may be many. */
 static void session_attach_all(struct session *session) {
     struct router *router = &session->client->router;
 
     session->stage = SESSION_ATTACHING;
     for (uint32_t i = 0; i < router->peer_count; i++) {
-        peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
+        if (router->peers[i].kind == TARGET_MDT) {
+            peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
+        }
     }
     client_session_attached(session, 0);
 }

@@ -1,6 +1,6 @@
 /* The session: an actor that begins, renews and ends it, holds the map, and attaches to servers.
  *
- *     BEGIN -> MAP -> ATTACH (every peer) -> RUNNING -> END -> OVER
+ *     BEGIN -> MAP -> ATTACH (groups) -> RUNNING (others when used) -> END -> OVER
  *
  * While it runs, errands that met a server which has started anew, or an old map, are stalled here
  * and go on when that is mended, or fail with what prevents it.

@@ -247,6 +247,10 @@ const struct cluster_map *manager_map(const struct manager *manager) {
     return manager->map;
 }
 
+uint32_t manager_ending_count(const struct manager *manager) {
+    return atomic_load_explicit(&manager->ending_count, memory_order_relaxed);
+}
+
 uint32_t manager_session_count(const struct manager *manager) {
     uint32_t count = 0;
 

@@ -1,8 +1,8 @@
 /* The manager of one machine: the cluster map and the sessions, in a log of its own.
  *
  *     session_begin --> (predecessor of the same node and origin: evict it) --> LIVE, flushed
- *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every target has
- *                                                        been told --> gone, flushed, reply of end
+ *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every group has
+ *                               been told: reply of end --> every target has: gone, flushed
  *
  * A session id is never given twice: its record is flushed before the reply that names it.
  * An eviction is a row, so a restart goes on with it.
@@ -50,3 +50,5 @@ void manager_abandon(struct manager *manager);
 const struct cluster_map *manager_map(const struct manager *manager);
 /* Sessions that are live or being evicted; for the actor's step, or when it is idle. */
 uint32_t manager_session_count(const struct manager *manager);
+/* Those that not every target has been told of the end of, a moment ago; any thread. */
+uint32_t manager_ending_count(const struct manager *manager);

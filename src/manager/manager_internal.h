@@ -4,6 +4,7 @@
 #include "manager/manager.h"
 #include "manager/manager_format.h"
 #include "rpc/actor.h"
+#include <assert.h>
 
 enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_STOP };
 
@@ -16,6 +17,10 @@ enum session_stage {
     STAGE_FORGETTING, /* the record that drops it is being flushed */
 };
 
+/* Of the logs of a map, rounded up. */
+enum { MANAGER_PLACES_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX };
+static_assert(MANAGER_PLACES_MAX % 64 == 0, "whole words");
+
 struct manager_session {
     struct manager *manager;
     struct session_id id;
@@ -23,9 +28,10 @@ struct manager_session {
     uint32_t node;
     enum session_stage stage;
     uint64_t heard_ns;
-    uint32_t told_count; /* places of the map whose logs know of the eviction */
-    bool telling;        /* tell_call is in flight */
-    bool resting;        /* the target could not be told: again with the next tick */
+    uint32_t place;                         /* of the map, whose log is told, or is next to be */
+    uint64_t told[MANAGER_PLACES_MAX / 64]; /* places whose logs know of the eviction */
+    bool telling;                           /* tell_call is in flight */
+    bool resting; /* the target could not be told: again with the next tick */
     struct call tell_call;
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until it is gone */
@@ -54,6 +60,7 @@ struct manager {
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
+    _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */
     uint64_t next_session;
     struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
     struct list early_calls; /* came before it was loaded */

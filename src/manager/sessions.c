@@ -125,7 +125,8 @@ static void evict(struct manager_session *session) {
         return;
     }
     session->stage = STAGE_MARKING;
-    session->told_count = 0;
+    session->place = 0;
+    memset(session->told, 0, sizeof session->told);
     commit_and_wait(session);
 }
 
@@ -163,33 +164,62 @@ static void told(struct call *call) {
     session->telling = false;
     if (call->result == 0 || call->result == -ERR_UNKNOWN_SESSION || call->result == -ERR_FENCED ||
         call->result == -ERR_OUTDATED) {
-        session->told_count++;
-    } else {
-        session->resting = true;
-        if (call->result == -ERR_NO_SPACE) {
-            refuse_all(&session->end_calls, call->result);
-        }
+        session->told[session->place / 64] |= UINT64_C(1) << session->place % 64;
+    } else if (call->result == -ERR_NO_SPACE) {
+        refuse_all(&session->end_calls, call->result);
+    }
+    session->place++;
+}
+
+static bool is_told(const struct manager_session *session, uint32_t place) {
+    return (session->told[place / 64] >> place % 64 & 1) != 0;
+}
+
+/* The next place that is to be told, from this one on; or the number of places. */
+static uint32_t place_from(const struct manager_session *session, uint32_t place) {
+    const struct cluster_map *map = session->manager->map;
+    uint32_t places = cluster_map_log_places(map);
+
+    while (place < places &&
+           (is_told(session, place) || cluster_map_log_at(map, place).id.value == 0)) {
+        place++;
+    }
+    return place;
+}
+
+/* Groups know what it had open, and see to sizes; the rest only lets go of what it kept. So the
+ * end is answered when they have been told, and one that is away elsewhere holds nobody up. */
+static void end_answer(struct manager_session *session) {
+    const struct cluster_map *map = session->manager->map;
+    uint32_t next = place_from(session, 0);
+
+    if (!list_is_empty(&session->end_calls) &&
+        (next == cluster_map_log_places(map) || cluster_map_log_at(map, next).kind != TARGET_MDT)) {
+        refuse_all(&session->end_calls, 0);
     }
 }
 
-/* Groups come first: they settle sizes, which fences the session where it wrote. */
+/* Groups come first: they settle sizes, which fences the session where it wrote. Who does not
+ * answer is told again in the next round, which begins with a tick. */
 static void tell(struct manager_session *session) {
     struct manager *manager = session->manager;
 
     if (session->telling || session->resting) {
         return;
     }
-    while (session->told_count < cluster_map_log_places(manager->map) &&
-           cluster_map_log_at(manager->map, session->told_count).id.value == 0) {
-        session->told_count++;
-    }
-    if (session->told_count == cluster_map_log_places(manager->map)) {
-        forget(session);
+    end_answer(session);
+    session->place = place_from(session, session->place);
+    if (session->place == cluster_map_log_places(manager->map)) {
+        session->place = place_from(session, 0);
+        session->resting = session->place < cluster_map_log_places(manager->map);
+        if (!session->resting) {
+            forget(session);
+        }
         return;
     }
     session->tell_call = (struct call){
         .header = {.opcode = OP_SESSION_EVICT,
-                   .log = cluster_map_log_at(manager->map, session->told_count).id},
+                   .log = cluster_map_log_at(manager->map, session->place).id},
         .request.session_evict = {.session = session->id.value,
                                   .incarnation = session->incarnation},
         .origin = &manager->actor,
@@ -364,6 +394,8 @@ void manager_end(struct manager *manager, struct call *call) {
 }
 
 void manager_sessions_step(struct manager *manager) {
+    uint32_t ending = 0;
+
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
@@ -371,7 +403,9 @@ void manager_sessions_step(struct manager *manager) {
         if (session->stage == STAGE_LIVE && !list_is_empty(&session->end_calls)) {
             evict(session);
         }
+        ending += session->stage > STAGE_LIVE;
     }
+    atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */
     struct list_node *last =
         list_is_empty(&manager->begin_calls) ? NULL : manager->begin_calls.head.previous;

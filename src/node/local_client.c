@@ -77,6 +77,18 @@ int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_
     }
 }
 
+/* What our own targets need not be told at the next start. */
+static void ends_wait(struct local_cluster *cluster) {
+    uint64_t end_ns = env_now_ns(cluster->env) + SHORT_WAIT_NS;
+
+    while (manager_ending_count(cluster->manager) > 0 && any_failure(cluster) == 0 &&
+           env_now_ns(cluster->env) < end_ns) {
+        while (worker_run_one(worker_current())) {
+        }
+        (void)env_loop_wait(cluster->env, -1, NS_PER_MS);
+    }
+}
+
 /* The end of the session is told to all targets, however long that takes; one that has failed, or
  * has no room for it, is told at the next start. That of one that has joined is the manager's to
  * end when it is silent. */
@@ -93,6 +105,7 @@ int local_client_stop(struct local_cluster *cluster) {
     if (first) {
         int r = wait_unless_failed(cluster, waiting);
 
+        ends_wait(cluster);
         return r == -ERR_NO_SPACE ? 0 : r;
     }
     while (!waiting_is_over(waiting, cluster->env)) {

@@ -2,12 +2,22 @@
  * conversion, limits. */
 #include "client_bench.h"
 
-static void test_session_begins_and_attaches_everywhere(void **state) {
+/* To a storage target when something is first asked there. */
+static void test_session_begins_and_attaches_where_it_asks(void **state) {
     struct bench *bench = *state;
+    struct shoal_file *file;
+    uint8_t *data = pattern(TOY_CHUNK_BYTES, 3);
 
     assert_int_equal(client_session(bench->client).value, TOY_SESSION);
     assert_int_equal(bench->cluster.mdt.seen[OP_SESSION_ATTACH], 1);
-    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), TOY_OSTS);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 0);
+    file = make(bench, "one chunk", RW);
+    assert_int_equal(put(bench, file, 0, data, TOY_CHUNK_BYTES), TOY_CHUNK_BYTES);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 1);
+    assert_int_equal(put(bench, file, 0, data, TOY_CHUNK_BYTES), TOY_CHUNK_BYTES);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_SESSION_ATTACH), 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
     for (int i = 0; i < 5; i++) {
         tick(bench, 2 * NS_PER_S);
     }
@@ -518,7 +528,7 @@ static void test_set_id_bits_go_with_a_write(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(session_begins_and_attaches_everywhere),
+        TEST(session_begins_and_attaches_where_it_asks),
         TEST(small_file_stays_with_its_inode),
         TEST(inline_file_grown_by_truncation_reads_zeros),
         TEST(conversion_keeps_what_was_there),

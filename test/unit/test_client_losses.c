@@ -164,7 +164,9 @@ static void test_conversion_writes_again_after_a_loss(void **state) {
     uint8_t *data = pattern(10000, 3);
     uint8_t back[10000];
     uint32_t writes = toy_osts_seen(&bench->cluster, OP_CHUNK_WRITE);
+    struct shoal_request everywhere = {.operation = SHOAL_STATFS};
 
+    assert_int_equal(run(bench, &everywhere), 0); /* All are attached. */
     bench->cluster.inline_synced = true;
     assert_int_equal(put(bench, file, 0, data, 3000), 3000);
     for (int i = 0; i < TOY_OSTS; i++) {
