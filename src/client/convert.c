@@ -68,13 +68,6 @@ static void convert_commit(struct operation *operation, bool synced) {
 static void convert_write(struct operation *operation, size_t size) {
     struct open_file *file = operation->file;
     const uint8_t *data = operation->piece->data;
-    uint32_t chain;
-    int r = router_chunk(&operation->client->router, &file->layout, 0, &chain);
-
-    if (r) {
-        convert_finish(operation, r);
-        return;
-    }
     struct call *call = operation_prepare(operation);
 
     operation->stage = CONVERT_WRITTEN;
@@ -89,15 +82,14 @@ static void convert_write(struct operation *operation, size_t size) {
     call->bulk_out_count = 1;
     call->checksums = operation->checksums;
     call->checksum_count = 1;
-    errand_start_chain(&operation->errand, OP_CHUNK_WRITE, ino_slot(file->ino), chain);
+    errand_start_chunk(&operation->errand, OP_CHUNK_WRITE, ino_slot(file->ino), &file->layout, 0);
 }
 
 static void convert_sync(struct operation *operation) {
-    uint32_t chain = operation->errand.chain;
-
     operation->stage = CONVERT_SYNCED;
     operation_prepare(operation);
-    errand_start_chain(&operation->errand, OP_SYNC, ino_slot(operation->ino), chain);
+    errand_start_chunk(&operation->errand, OP_SYNC, ino_slot(operation->ino),
+                       &operation->file->layout, 0);
 }
 
 /* Whether the target has lost power since it was written to: what the sync has put on disk is not

@@ -58,10 +58,9 @@ struct part {
     uint64_t chunk;
     uint32_t offset; /* in the chunk */
     uint32_t size;
-    uint32_t chain;
 };
 
-static int data_part(const struct operation *operation, struct part *ret_part) {
+static void data_part(const struct operation *operation, struct part *ret_part) {
     uint32_t chunk_bytes = operation->file->layout.chunk_bytes;
     struct part part = {
         .at = operation->next,
@@ -74,8 +73,6 @@ static int data_part(const struct operation *operation, struct part *ret_part) {
 
     part.size = (uint32_t)MIN(operation->end - operation->next, room);
     *ret_part = part;
-    return router_chunk(&operation->client->router, &operation->file->layout, part.chunk,
-                        &ret_part->chain);
 }
 
 static void data_fill(struct operation *operation, struct call *call, const struct part *part) {
@@ -107,8 +104,8 @@ static void data_send(struct operation *operation, struct errand *errand, const 
     operation->next += part->size;
     assert(operation->start < operation->next && operation->next <= operation->end);
     data_fill(operation, &errand->call, part);
-    errand_start_chain(errand, writes ? OP_CHUNK_WRITE : OP_CHUNK_READ, ino_slot(operation->ino),
-                       part->chain);
+    errand_start_chunk(errand, writes ? OP_CHUNK_WRITE : OP_CHUNK_READ, ino_slot(operation->ino),
+                       &operation->file->layout, part->chunk);
 }
 
 /* Takes an answer. True when the same is to be asked once more: what came was damaged. */
@@ -146,7 +143,7 @@ static void data_resend(struct errand *errand) {
 
     call->bulk_in.size = 0;
     call->request.chunk_read.verify = 1;
-    errand_start_chain(errand, OP_CHUNK_READ, call->header.slot, errand->chain);
+    errand_start_chunk(errand, OP_CHUNK_READ, call->header.slot, errand->layout, errand->chunk);
 }
 
 static void data_own_done(struct errand *errand) {
@@ -204,10 +201,7 @@ bool data_advance(struct operation *operation) {
     while (operation->result == 0 && operation->next < operation->end) {
         struct part part;
 
-        operation->result = data_part(operation, &part);
-        if (operation->result) {
-            break;
-        }
+        data_part(operation, &part);
         if (data_fits_own(operation, &part)) {
             struct call *call = operation_prepare(operation);
 

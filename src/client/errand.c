@@ -17,12 +17,17 @@ void errand_init(struct errand *errand, struct shard *shard, void (*done)(struct
     errand->call.deadline_ns = deadline_ns;
 }
 
+/* Of a pool version, or a chain, that the map does not name, a newer map does. */
 static int errand_find_peer(struct errand *errand, const struct router *router) {
+    uint32_t chain;
+    int r;
+
     switch (errand->route) {
     case ERRAND_TO_SLOT:
         return router_slot(router, errand->call.header.slot, &errand->peer);
-    case ERRAND_TO_CHAIN:
-        return router_chain(router, errand->chain, &errand->peer);
+    case ERRAND_TO_CHUNK:
+        r = router_chunk(router, errand->layout, errand->chunk, &chain);
+        return r < 0 ? r : router_chain(router, chain, &errand->peer);
     case ERRAND_TO_PEER:
         break;
     }
@@ -154,9 +159,11 @@ void errand_start_slot(struct errand *errand, uint16_t opcode, struct slot slot)
     errand_send(errand);
 }
 
-void errand_start_chain(struct errand *errand, uint16_t opcode, struct slot slot, uint32_t chain) {
-    errand->route = ERRAND_TO_CHAIN;
-    errand->chain = chain;
+void errand_start_chunk(struct errand *errand, uint16_t opcode, struct slot slot,
+                        const struct layout *layout, uint64_t chunk) {
+    errand->route = ERRAND_TO_CHUNK;
+    errand->layout = layout;
+    errand->chunk = chunk;
     errand->call.header.opcode = opcode;
     errand->call.header.slot = slot;
     errand_send(errand);

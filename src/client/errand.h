@@ -11,7 +11,7 @@
 #pragma once
 #include "client/peer.h"
 
-enum errand_route { ERRAND_TO_SLOT, ERRAND_TO_CHAIN, ERRAND_TO_PEER };
+enum errand_route { ERRAND_TO_SLOT, ERRAND_TO_CHUNK, ERRAND_TO_PEER };
 
 struct shard;
 
@@ -21,8 +21,9 @@ struct errand {
     struct shard *shard;
     void (*done)(struct errand *errand);
     enum errand_route route;
-    bool plain; /* done gets every error: it is part of the mending */
-    uint32_t chain;
+    bool plain;                  /* done gets every error: it is part of the mending */
+    const struct layout *layout; /* of the chunk's file */
+    uint64_t chunk;
     struct peer *peer;    /* where it was sent last */
     uint64_t generation;  /* of the peer's attachment, when sent */
     uint64_t map_version; /* that it was sent by */
@@ -35,7 +36,9 @@ void errand_init(struct errand *errand, struct shard *shard, void (*done)(struct
 /* From the shard's step, or, while the errand is in nobody else's hands, from anywhere: done may
  * have run when these return. */
 void errand_start_slot(struct errand *errand, uint16_t opcode, struct slot slot);
-void errand_start_chain(struct errand *errand, uint16_t opcode, struct slot slot, uint32_t chain);
+/* To who holds the chunk of a file with that layout, which stays until done. */
+void errand_start_chunk(struct errand *errand, uint16_t opcode, struct slot slot,
+                        const struct layout *layout, uint64_t chunk);
 void errand_start_peer(struct errand *errand, uint16_t opcode, struct peer *peer);
 /* An answer about opening or closing is of a term that is over: what was presented since has not
  * counted it, so it must be asked for anew. */

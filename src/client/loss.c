@@ -94,6 +94,15 @@ void loss_note(struct ledger *ledger, const struct call *call) {
     }
 }
 
+bool loss_is_unnamed(const struct open_file *file) {
+    struct pool_version pool;
+
+    return file->attributes.data_state == DATA_CHUNKED && layout_is_valid(&file->layout) &&
+           file->size > 0 &&
+           !cluster_map_pool(router_map(&file->shard->client->router), file->layout.pool_version,
+                             &pool);
+}
+
 /* Neighbouring chunks lie on different chains, so no more chunks than chains need to be named. */
 uint32_t loss_chunk_count(const struct open_file *file) {
     const struct cluster_map *map = router_map(&file->shard->client->router);

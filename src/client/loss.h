@@ -13,6 +13,8 @@ void loss_note(struct ledger *ledger, const struct call *call);
 
 /* The chains on which the file may have chunks are those of its first so many chunks. */
 uint32_t loss_chunk_count(const struct open_file *file);
+/* Our map does not name the pool version of the file's chunks: what holds them can't be told. */
+bool loss_is_unnamed(const struct open_file *file);
 /* The server that holds the chunk; NULL when the map does not tell. */
 struct peer *loss_chunk_peer(const struct open_file *file, uint64_t chunk);
 

@@ -37,7 +37,7 @@ static void fsync_finish(struct operation *operation, int result) {
     operation_finish(operation, result);
 }
 
-/* The last number is the group's. A chain that the map does not name waits for a map that does. */
+/* The last number is the group's. */
 static bool fsync_send(struct operation *operation, struct errand *errand, uint32_t number) {
     const struct open_file *file = operation->file;
 
@@ -48,28 +48,33 @@ static bool fsync_send(struct operation *operation, struct errand *errand, uint3
     const struct peer *peer = loss_chunk_peer(file, number);
     uint64_t position = peer ? ledger_unsynced(&peer->ledger, file->ino) : 0;
     bool all = !fsync_handle(operation)->synced;
-    uint32_t chain;
 
     if (peer && position == 0 && !all) {
         return false;
     }
-    if (router_chunk(&operation->client->router, &file->layout, number, &chain)) {
-        chain = UINT32_MAX;
-    }
     errand->call.request.sync.position = all ? 0 : position;
-    errand_start_chain(errand, OP_SYNC, ino_slot(file->ino), chain);
+    errand_start_chunk(errand, OP_SYNC, ino_slot(file->ino), &file->layout, number);
     return true;
 }
 
+static void fsync_fan(struct operation *operation);
+
 static void fsync_targets(struct operation *operation) {
-    if (fan_advance(operation, fsync_send, NULL)) {
-        fsync_finish(operation, operation->result);
+    if (!fan_advance(operation, fsync_send, NULL)) {
+        return;
     }
+    if (operation->asked && operation->result == 0) {
+        fsync_fan(operation); /* Now that the map names them all. */
+        return;
+    }
+    fsync_finish(operation, operation->result);
 }
 
+/* Where the map does not name the file's pool version, its first chunk waits for one that does. */
 static void fsync_fan(struct operation *operation) {
     operation->stage = FSYNC_TARGETS;
-    fan_start(operation, loss_chunk_count(operation->file) + 1);
+    operation->asked = loss_is_unnamed(operation->file);
+    fan_start(operation, operation->asked ? 2 : loss_chunk_count(operation->file) + 1);
     fsync_targets(operation);
 }
 

@@ -168,12 +168,26 @@ struct bytes session_ticket(const struct session *session) {
 }
 
 static struct buffer ticket_space(struct session *session) {
-    return (struct buffer){.data = session->ticket_space, .capacity = WIRE_TICKET_BYTES_MAX};
+    return (struct buffer){.data = session->ticket_space, .capacity = sizeof session->ticket_space};
+}
+
+/* What stands behind the ticket. */
+static int predecessors_take(struct session *session, struct call *call) {
+    size_t size = call->reply.session_begin.predecessors * sizeof(struct wire_predecessor);
+
+    if (size > sizeof session->predecessors || size > call->bulk_in.size) {
+        return -ERR_MALFORMED;
+    }
+    call->bulk_in.size -= size;
+    memcpy(session->predecessors, session->ticket_space + call->bulk_in.size, size);
+    session->predecessors_bytes = size;
+    return 0;
 }
 
 /* The next renewal brings another one when this isn't the time. */
 static void ticket_take(struct session *session, const struct call *call) {
-    if (call->bulk_in.size > 0 && !peers_are_busy(session)) {
+    if (call->bulk_in.size > 0 && call->bulk_in.size <= sizeof session->ticket &&
+        !peers_are_busy(session)) {
         memcpy(session->ticket, session->ticket_space, call->bulk_in.size);
         session->ticket_bytes = call->bulk_in.size;
     }
@@ -185,6 +199,7 @@ static void begin_answered(struct call *call) {
     struct session_id id = {call->reply.session_begin.session};
     int r = call->result;
 
+    r = r ? r : predecessors_take(session, call);
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
     if (r) {
         session->stage = SESSION_OVER;

@@ -1,6 +1,7 @@
 /* The manager of one machine: the cluster map and the sessions, in a log of its own.
  *
- *     session_begin --> (predecessor of the same node and origin: evict it) --> LIVE, flushed
+ *     session_begin --> (predecessor of the same node and origin: evict it, groups know)
+ *                   --> LIVE, flushed
  *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every group has
  *                               been told: reply of end --> every target has: gone, flushed
  *

@@ -105,10 +105,44 @@ static int ticket_give(const struct manager_session *session, struct call *call)
     return 0;
 }
 
+static bool is_predecessor(const struct manager_session *other,
+                           const struct manager_session *session) {
+    return other != session && other->stage > STAGE_LIVE && other->node == session->node &&
+           other->origin_bytes == session->origin_bytes &&
+           memcmp(other->origin, session->origin, session->origin_bytes) == 0;
+}
+
+/* Behind the ticket: whose end some storage target may not have heard of. */
+static int predecessors_give(const struct manager_session *session, struct call *call) {
+    const struct manager *manager = session->manager;
+    struct buffer *out = &call->bulk_in;
+    uint8_t count = 0;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        const struct manager_session *other = &manager->sessions[i];
+
+        if (!is_predecessor(other, session)) {
+            continue;
+        }
+        if (out->capacity - out->size < sizeof(struct wire_predecessor) ||
+            count == WIRE_PREDECESSORS_MAX) {
+            return -ERR_TOO_SMALL;
+        }
+        store_le64(out->data + out->size, other->id.value);
+        store_le64(out->data + out->size + 8, other->incarnation);
+        out->size += sizeof(struct wire_predecessor);
+        count++;
+    }
+    call->reply.session_begin.predecessors = count;
+    return 0;
+}
+
 static void begin_answer(const struct manager_session *session, struct call *call) {
+    int r = ticket_give(session, call);
+
     call->reply.session_begin.session = session->id.value;
     call->reply.session_begin.map_version = session->manager->map->version;
-    call_reply(call, ticket_give(session, call));
+    call_reply(call, r < 0 ? r : predecessors_give(session, call));
 }
 
 static void evict(struct manager_session *session) {
@@ -189,14 +223,13 @@ static uint32_t place_from(const struct manager_session *session, uint32_t place
 
 /* Groups know what it had open, and see to sizes; the rest only lets go of what it kept. So the
  * end is answered when they have been told, and one that is away elsewhere holds nobody up. */
-static void end_answer(struct manager_session *session) {
+static bool groups_know(const struct manager_session *session) {
     const struct cluster_map *map = session->manager->map;
     uint32_t next = place_from(session, 0);
 
-    if (!list_is_empty(&session->end_calls) &&
-        (next == cluster_map_log_places(map) || cluster_map_log_at(map, next).kind != TARGET_MDT)) {
-        refuse_all(&session->end_calls, 0);
-    }
+    return session->stage == STAGE_FORGETTING ||
+           (session->stage == STAGE_TELLING && (next == cluster_map_log_places(map) ||
+                                                cluster_map_log_at(map, next).kind != TARGET_MDT));
 }
 
 /* Groups come first: they settle sizes, which fences the session where it wrote. Who does not
@@ -207,7 +240,9 @@ static void tell(struct manager_session *session) {
     if (session->telling || session->resting) {
         return;
     }
-    end_answer(session);
+    if (!list_is_empty(&session->end_calls) && groups_know(session)) {
+        refuse_all(&session->end_calls, 0);
+    }
     session->place = place_from(session, session->place);
     if (session->place == cluster_map_log_places(manager->map)) {
         session->place = place_from(session, 0);
@@ -263,9 +298,20 @@ static void session_step(struct manager_session *session) {
     }
 }
 
-/* A second begin of one life is answered with the first one's session. */
+static struct manager_session *session_take(struct manager *manager) {
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        if (manager->sessions[i].stage == STAGE_FREE) {
+            return &manager->sessions[i];
+        }
+    }
+    return NULL;
+}
+
+/* A second begin of one life is answered with the first one's session. Predecessors are over where
+ * groups know them; of storage targets that have not been told yet the new session is. */
 static bool begin_known(struct manager *manager, struct call *call) {
     const struct session_begin_request *request = &call->request.session_begin;
+    uint32_t predecessors = 0;
     bool must_wait = false;
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
@@ -276,7 +322,8 @@ static bool begin_known(struct manager *manager, struct call *call) {
         }
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
             evict(session);
-            must_wait = true;
+            must_wait = must_wait || !groups_know(session);
+            predecessors++;
         } else if (session->stage == STAGE_LIVE) {
             begin_answer(session, call);
             return true;
@@ -284,19 +331,13 @@ static bool begin_known(struct manager *manager, struct call *call) {
             must_wait = true;
         }
     }
+    /* Its place is the successor's, where there is no other. */
+    must_wait = must_wait || predecessors > WIRE_PREDECESSORS_MAX ||
+                (predecessors > 0 && !session_take(manager));
     if (must_wait) {
         list_push_back(&manager->begin_calls, &call->server_node);
     }
     return must_wait;
-}
-
-static struct manager_session *session_take(struct manager *manager) {
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        if (manager->sessions[i].stage == STAGE_FREE) {
-            return &manager->sessions[i];
-        }
-    }
-    return NULL;
 }
 
 static void session_fill(struct manager *manager, struct manager_session *session,

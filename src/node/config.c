@@ -289,6 +289,12 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
                  CONFIG_NAME);
         return -ERR_INVALID;
     }
+    bool joins = config.join[0] && !parse.has_id && !parse.has_node_key;
+    if (joins && parse.has_format) {
+        config.node = 0; /* It has no numbers yet. */
+        *ret_config = config;
+        return 0;
+    }
     if (!parse.has_format || !parse.has_id) {
         snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
         return -ERR_NOT_OURS;

@@ -24,7 +24,7 @@ struct config {
     uint8_t cluster_id[16];
     uint64_t name_hash_key[2];
     uint64_t node_key[2];  /* the cluster's id, or drawn by who has joined */
-    uint32_t node;         /* its number */
+    uint32_t node;         /* its number; 0: it is to join, and will be told */
     uint32_t first_target; /* number of its first storage target */
     uint64_t mdt_ring_bytes;
     uint64_t ost_ring_bytes;
@@ -64,8 +64,8 @@ bool config_address_is_one(const struct address *address);
 
 /* Defaults, without ids, data_bytes_max and keep_free_bytes. */
 void config_default(struct config *config);
-/* -ERR_NOT_OURS, -ERR_NEWER_FORMAT, -ERR_OLDER_FORMAT, -ERR_INVALID: the line's complaint is in
- * problem. */
+/* One with `join` and without an id is to join. -ERR_NOT_OURS, -ERR_NEWER_FORMAT,
+ * -ERR_OLDER_FORMAT, -ERR_INVALID: the line's complaint is in problem. */
 MUST_CHECK int config_parse(const char *text, struct config *ret_config, char problem[256]);
 /* The default for a file system of this size, where none is set: 1 GiB, at most a twentieth. */
 void config_keep_free(struct config *config, uint64_t file_system_bytes);

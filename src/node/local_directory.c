@@ -199,7 +199,8 @@ static int config_plan(struct env *env, const struct local_cluster_options *opti
     return local_network_apply(options, ret_config, problem);
 }
 
-static int directory_format(struct env *env, const struct config *planned, char problem[512]) {
+static int directory_format(struct env *env, const struct config *planned, bool prepared,
+                            char problem[512]) {
     struct config config = *planned;
     char text[8192];
 
@@ -208,20 +209,23 @@ static int directory_format(struct env *env, const struct config *planned, char 
         env->ops->random(env, config.name_hash_key, sizeof config.name_hash_key);
     }
     config_print(&config, text, sizeof text);
-    int r = folder_file_write_new(env, CONFIG_NAME, text, strlen(text));
+    int r = prepared ? folder_file_write(env, CONFIG_NAME, text, strlen(text))
+                     : folder_file_write_new(env, CONFIG_NAME, text, strlen(text));
     if (r < 0) {
         snprintf(problem, 512, "%s cannot be written: %s", CONFIG_NAME, err_text(r));
     }
     return r;
 }
 
-/* One that joins asks for its numbers before anything is written. */
-static int directory_make(struct env *env, struct config *planned, char problem[512]) {
+/* One that joins asks for its numbers before anything is written. prepared: somebody has written a
+ * shoal.conf that says how to join. */
+static int directory_make(struct env *env, struct config *planned, bool prepared,
+                          char problem[512]) {
     struct cluster_map *map = NULL;
     int r = config_is_first(planned) ? 0 : local_join_first(env, planned, &map, problem);
 
     if (r == 0) {
-        r = directory_format(env, planned, problem);
+        r = directory_format(env, planned, prepared, problem);
     }
     if (r == 0 && map) {
         r = local_map_write(env, map);
@@ -469,11 +473,17 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
     if (r == 0 && !seen.config) {
         r = config_plan(env, options, &planned, problem);
         if (r == 0) {
-            r = directory_make(env, &planned, problem);
+            r = directory_make(env, &planned, false, problem);
         }
     }
     if (r == 0) {
         r = read_config(env, options->directory, ret_config, problem);
+    }
+    if (r == 0 && ret_config->node == 0) {
+        r = local_network_apply(options, ret_config, problem);
+        if (r == 0) {
+            r = directory_make(env, ret_config, true, problem);
+        }
     }
     return r < 0 ? r : local_network_apply(options, ret_config, problem);
 }

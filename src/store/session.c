@@ -215,6 +215,25 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
     return 0;
 }
 
+/* They are over here before their successor begins: what one of them has sent and nobody has read
+ * yet would overwrite what the successor writes. */
+static int predecessors_fence(struct ost *ost, struct request *request) {
+    const struct session_attach_request *body = &request->call->request.session_attach;
+    const struct bytes *named = &body->predecessors;
+    uint64_t position;
+    int r = named->size % sizeof(struct wire_predecessor) == 0 ? 0 : -ERR_INVALID;
+
+    for (size_t at = 0; at < named->size && r == 0; at += sizeof(struct wire_predecessor)) {
+        struct session_entry one = {.session = load_le64(named->data + at),
+                                    .incarnation = load_le64(named->data + at + 8)};
+
+        r = one.session == 0 || one.session == body->session
+                ? -ERR_INVALID
+                : ost_session_fence(ost, request, one, &position);
+    }
+    return r;
+}
+
 static int attach(struct ost *ost, struct request *request) {
     const struct session_attach_request *body = &request->call->request.session_attach;
     struct kv_key key = store_owner_key(STORE_ROW_SESSION, body->session, 0);
@@ -234,6 +253,10 @@ static int attach(struct ost *ost, struct request *request) {
     }
     r = ost_session_check(ost, body->session, body->incarnation);
     if (r != -ERR_UNKNOWN_SESSION) {
+        return r;
+    }
+    r = predecessors_fence(ost, request);
+    if (r != 0) {
         return r;
     }
     if (!ost_sessions_find(&ost->sessions, body->session) &&

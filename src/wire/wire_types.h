@@ -5,6 +5,14 @@
 
 enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302 };
 
+/* Little-endian, one behind the other. */
+enum { WIRE_PREDECESSORS_MAX = 4 };
+struct wire_predecessor {
+    uint64_t session;
+    uint64_t incarnation;
+};
+enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 };
+
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */
 enum data_state { DATA_EMPTY, DATA_INLINE, DATA_CHUNKED };

@@ -1,0 +1,364 @@
+#!/usr/bin/python3
+"""Clusters of several nodes: they join, spread files, die and come back in any order, move, and
+refuse what can't be. Each listens at an address of its own of this machine's loopback.
+
+Usage: nodes.py SHOAL [TEST...]
+
+SHOAL is the command. The last line counts.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import cluster as clusters
+from cluster import Failed
+from files_load import Load, wait_until
+
+ROUNDS = 3
+
+
+def free_port(host):
+    with socket.socket() as free:
+        free.bind((host, 0))
+        return free.getsockname()[1]
+
+
+class Node(clusters.Cluster):
+    """One that joins first, with directory and address of its own. Its mount is the daemon's."""
+
+    def __init__(self, first, number, osts=2, conf=True):
+        self.first = first
+        self.apart = True
+        self.afar = False
+        self.shoal = first.shoal
+        self.top = first.top
+        self.regions = set()
+        self.identity = "none"
+        self.directory = os.path.join(first.top, f"node{number}")
+        self.mount = os.path.join(first.top, f"mount-of-{number}")
+        os.mkdir(self.directory)
+        os.mkdir(self.mount)
+        host = f"127.0.0.{number}"
+        self.source = f"{host}:{free_port(host)}"
+        self.key_file = os.path.join(first.top, "members.key")
+        if conf:
+            with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
+                file.write(f"[cluster]\nformat = 2\nosts = {osts}\n\n[network]\nlisten = "
+                           f"{self.source}\nkey = {self.key_file}\njoin = {first.source}\n"
+                           "\n[sizes]\n")
+                for name, value in clusters.SIZES.items():
+                    file.write(f"{name} = {value}\n")
+
+    def start(self, *words):
+        result = self.run("up", self.directory, *words)
+        if result.returncode != 0:
+            raise Failed(f"up of a node failed: {result.stderr.strip()}; its log ends: "
+                         f"{self.log_end()}")
+        self.note_regions()
+
+    def close(self):
+        self.note_regions()
+        process = self.process()
+        if process is not None:
+            clusters.end_process(process)
+        clusters.unmount(self.mount)
+        for path in self.regions:
+            if os.path.exists(path):
+                os.unlink(path)
+
+
+class Nodes:
+    """A first node, and others that have joined; all is mounted at the first one's mount."""
+
+    def __init__(self, shoal, count=3):
+        self.first = clusters.Cluster(shoal, osts=1, afar=True)
+        self.others = []
+        self.count = count
+
+    def __enter__(self):
+        self.others = [Node(self.first, number) for number in range(2, self.count + 1)]
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            for node in self.all():
+                print(f"{node.source} said: {node.log_end()}")
+            print(f"the mount said: {self.first.log_end('mount.log')}")
+        for node in self.others:
+            node.close()
+        self.first.close()
+
+    def all(self):
+        return [self.first, *self.others]
+
+    def start(self):
+        self.first.start()
+        for node in self.others:
+            node.start()
+            known_to_manager(node)
+
+
+def status(node):
+    result = node.run("status", node.directory, "--json")
+    if result.returncode != 0:
+        raise Failed(f"status: {result.stderr.strip()}")
+    return json.loads(result.stdout)
+
+
+def known_to_manager(node):
+    """Its targets are in the map, and it has that map."""
+    wait_until(lambda: status(node)["node"]["told"], "a word of the manager")
+
+
+def used(node):
+    return sum(target["bytes_total"] - target["bytes_free"]
+               for target in status(node)["targets"] if target["kind"] == "ost")
+
+
+def put(path, size):
+    content = os.urandom(size)
+    with open(path, "wb") as file:
+        file.write(content)
+        os.fsync(file.fileno())
+    return content
+
+
+def same(path, content):
+    with open(path, "rb") as file:
+        if file.read() != content:
+            raise Failed(f"{path} has other bytes")
+
+
+def clean(node):
+    result = node.run("fsck", node.directory)
+    if result.returncode != 0:
+        raise Failed(f"fsck: {result.stdout.strip()} {result.stderr.strip()}")
+
+
+def versions(nodes):
+    return [status(node)["node"]["map_version"] for node in nodes.all()]
+
+
+def maps_are_one(nodes):
+    wait_until(lambda: len(set(versions(nodes))) == 1, "one map at all nodes")
+
+
+def new_files_use_all_nodes(nodes):
+    """A file from before the nodes came stays where it is; later ones lie on all."""
+    first = nodes.first
+    first.start()
+    old = put(os.path.join(first.mount, "old"), 4 * clusters.MIB)
+    for node in nodes.others:
+        node.start()
+        known_to_manager(node)
+    if any(used(node) >= clusters.MIB for node in nodes.others):
+        raise Failed("a file that was there has moved")
+    maps_are_one(nodes)
+    new = put(os.path.join(first.mount, "new"), 12 * clusters.MIB)
+    for node in nodes.others:
+        if used(node) < 2 * clusters.MIB:
+            raise Failed(f"{used(node)} bytes of 12 MiB lie at {node.source}")
+    numbers = [target["node"] for node in nodes.all() for target in status(node)["targets"]]
+    if sorted(set(numbers)) != list(range(1, nodes.count + 1)):
+        raise Failed(f"the nodes' numbers are {numbers}")
+    same(os.path.join(first.mount, "old"), old)
+    same(os.path.join(first.mount, "new"), new)
+    for node in nodes.all():
+        clean(node)
+    os.unlink(os.path.join(first.mount, "new"))
+    wait_until(lambda: all(used(node) < clusters.MIB for node in nodes.others),
+               "the room of what is removed")
+
+
+def each_node_may_die(nodes):
+    """kill -9 of one after another, the first one too, under load: pauses, and nothing else."""
+    nodes.start()
+    work = Load(nodes.first)
+    for _ in range(ROUNDS):
+        for node in nodes.all():
+            work.goes_on()
+            node.kill()
+            node.start()
+    work.goes_on()
+    count, longest = work.check()
+    print(f"{ROUNDS * nodes.count} kills under {count} files, the longest took {longest} s")
+    for node in nodes.all():
+        clean(node)
+
+
+def all_may_die_at_once(nodes):
+    """And come back in any order: who has joined before needs nobody to start."""
+    nodes.start()
+    work = Load(nodes.first)
+    work.goes_on()
+    for node in nodes.all():
+        node.kill()
+    nodes.others[-1].start()
+    told = "the manager does not answer"
+    wait_until(lambda: told in nodes.others[-1].log_end(), "a line about the manager")
+    nodes.first.start()
+    nodes.others[0].start()
+    work.goes_on()
+    work.check()
+    wait_until(lambda: "the manager answers again" in nodes.others[-1].log_end(), "its return")
+
+
+def a_node_that_is_away_holds_nobody_up(nodes):
+    """What needs it waits; sessions begin and end, files elsewhere are used, nodes stop."""
+    nodes.start()
+    first = nodes.first
+    nodes.others[0].stop()
+    start = time.monotonic()
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    first.mount_apart(place, "-o", "patience=20")
+    os.mkdir(os.path.join(place, "made"))
+    with open(os.path.join(place, "small"), "wb") as file:
+        file.write(b"word")
+    same(os.path.join(first.mount, "small"), b"word")
+    result = first.run("umount", place)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    if time.monotonic() - start > 15:
+        raise Failed(f"with a node away that took {time.monotonic() - start:.0f} s")
+    result = first.run("umount", first.mount)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    start = time.monotonic()
+    first.stop()
+    nodes.others[1].stop()
+    if time.monotonic() - start > 15:
+        raise Failed(f"the other nodes took {time.monotonic() - start:.0f} s to stop")
+
+
+def a_node_may_move(nodes):
+    """It comes back at another address: others hear of that from the manager."""
+    nodes.start()
+    maps_are_one(nodes)
+    content = put(os.path.join(nodes.first.mount, "file"), 6 * clusters.MIB)
+    moved = nodes.others[0]
+    before = status(nodes.first)["node"]["map_version"]
+    moved.stop()
+    host = "127.0.0.77"
+    address = f"{host}:{free_port(host)}"
+    moved.start("--listen", address)
+    wait_until(lambda: status(nodes.first)["node"]["map_version"] > before, "a newer map")
+    other = os.path.join(nodes.first.top, "mount2")
+    os.mkdir(other)
+    nodes.first.mount_apart(other)
+    same(os.path.join(other, "file"), content)
+    same(os.path.join(nodes.first.mount, "file"), content)
+    if status(moved)["node"]["address"] != address:
+        raise Failed("it tells its old address")
+
+
+def any_node_mounts(nodes):
+    """A node that has joined serves a mount itself; verbs at its directory are the cluster's."""
+    nodes.start()
+    node = nodes.others[1]
+    result = node.run("up", node.directory, "--mount", node.mount)
+    if result.returncode != 0:
+        raise Failed(f"a node does not mount: {result.stderr.strip()}")
+    content = put(os.path.join(node.mount, "file"), 6 * clusters.MIB)
+    same(os.path.join(nodes.first.mount, "file"), content)
+    work = Load(nodes.first, node.mount, "there")
+    work.goes_on()
+    nodes.first.kill()
+    nodes.first.start()
+    nodes.others[0].kill()
+    nodes.others[0].start()
+    work.goes_on()
+    work.check()
+    sums = [node.run("df", node.directory).stdout for node in nodes.all()]
+    if len(set(sums)) != 1 or not sums[0]:
+        raise Failed(f"df says {sums}")
+    for words in (["sync", node.directory], ["stats", node.directory], ["status", node.mount]):
+        result = node.run(*words)
+        if result.returncode != 0:
+            raise Failed(f"shoal {' '.join(words)}: {result.stderr.strip()}")
+    result = node.run("down", node.directory)
+    if result.returncode != 0 or os.path.ismount(node.mount):
+        raise Failed(f"down of a mounted node: {result.stderr.strip()}")
+
+
+def listing(path):
+    return sorted(os.listdir(path))
+
+
+def what_cannot_join_is_refused(nodes):
+    """One line, and the directory is as it was."""
+    first = nodes.first
+    first.start()
+    new = Node(first, 9, conf=False)
+    key = ["--key", new.key_file]
+    listen = ["--listen", new.source]
+    join = ["--join", first.source]
+    stranger = os.path.join(first.top, "stranger.key")
+    first.key("new", stranger)
+    nobody = f"127.0.0.9:{free_port('127.0.0.9')}"
+    rows = [
+        ([*join, *key], "--join needs --listen"),
+        ([*join, *listen], "--listen needs --key"),
+        ([*join, *listen, "--key", first.top + "/none"], "there is no such name"),
+        ([*join, *listen, "--key", first.top + "/mount.key"], "members' key"),
+        ([*join, *listen, "--key", stranger], "refuses the key"),
+        (["--join", nobody, *listen, *key], "nobody answers"),
+        (["--join", "here", *listen, *key], "takes ADDRESS:PORT"),
+        ([*join, "--listen", "0.0.0.0:7400", *key], "--advertise"),
+        ([*join, *listen, *key, "--advertise", "0.0.0.0:7400"], "--advertise"),
+    ]
+    for words, text in rows:
+        start = time.monotonic()
+        result = new.run("up", new.directory, *words)
+        if result.returncode not in (1, 2) or text not in result.stderr or \
+                result.stderr.count("\n") != 1:
+            raise Failed(f"up {' '.join(words)}: {result.returncode}, {result.stderr.strip()}")
+        if set(listing(new.directory)) - {"lock", "shoal.log"}:
+            raise Failed(f"up {' '.join(words)} has left {listing(new.directory)}")
+        if time.monotonic() - start > 20:
+            raise Failed(f"{text}: took {time.monotonic() - start:.0f} s")
+    result = first.run("up", first.directory, *join)
+    if result.returncode == 0:
+        raise Failed("one that runs has joined itself")
+    first.stop()
+    result = first.run("up", first.directory, *join)
+    if result.returncode != 1 or "cannot join another" not in result.stderr:
+        raise Failed(f"one that has made a cluster: {result.stderr.strip()}")
+
+
+TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
+         a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
+         what_cannot_join_is_refused]
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__.split("\n")[4], file=sys.stderr)
+        return 2
+    missing = clusters.missing()
+    if missing:
+        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
+        return 0
+    failed = 0
+    ran = 0
+    for test in TESTS:
+        if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
+            continue
+        ran += 1
+        start = time.monotonic()
+        try:
+            with Nodes(sys.argv[1]) as nodes:
+                test(nodes)
+            print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
+        except (Failed, OSError, subprocess.SubprocessError) as error:
+            failed += 1
+            print(f"{test.__name__}: FAILED: {error}", flush=True)
+    print(f"{ran - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
