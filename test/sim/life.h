@@ -1,5 +1,6 @@
 /* One incarnation of a node, shared by world.c and roles.c. */
 #pragma once
+#include "member/member.h"
 #include "rpc/worker.h"
 #include "world.h"
 
@@ -13,6 +14,8 @@ struct life {
     struct transport_sim_server *server;
     struct manager *manager;
     struct group *group;
+    struct member *member;   /* of an MDT: it learns of newer maps */
+    struct cluster_map *map; /* that its group has started with */
     struct ost *ost;
     struct shoal_client *client;
     struct env_tick tick;

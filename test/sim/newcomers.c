@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With one target. */
+enum { OST_NEWCOMER = 1 };
 enum { NEWCOMERS = 5, TARGETS_MOST = 3, PAUSE_MS = 400, PATIENCE_S = 5, ADDRESS_BYTES = 32 };
 
 struct newcomer {
@@ -13,12 +15,15 @@ struct newcomer {
     uint64_t key;
     uint32_t target_count;
     char address[ADDRESS_BYTES];
-    uint32_t node; /* 0: not known yet */
+    struct node *ost; /* that it becomes, once it has numbers; NULL: it serves nothing */
+    uint32_t node;    /* 0: not known yet */
     uint32_t first_target;
     bool is_asking;
     uint64_t life;        /* of the process that asks */
     uint64_t map_version; /* highest that was answered to anybody when it asked */
     bool last, done;
+    bool is_formatted; /* its target can be called, or has been */
+    bool is_told;      /* the manager knows of its targets */
     struct call call;
 };
 
@@ -27,6 +32,7 @@ struct newcomers {
     struct prng prng;
     struct actor origin;
     struct newcomer nodes[NEWCOMERS];
+    uint64_t life;        /* of the process that has asked last */
     uint64_t map_version; /* highest that was answered */
     uint64_t joins;
     char failure[200];
@@ -61,6 +67,9 @@ static void numbers_check(struct newcomer *node, const struct node_join_reply *r
     }
     node->node = reply->node;
     node->first_target = reply->first_target;
+    if (node->ost) {
+        node->ost->target_id = reply->first_target; /* As its directory says from now on. */
+    }
     all->map_version = MAX(all->map_version, reply->map_version);
     for (int i = 0; i < NEWCOMERS; i++) {
         const struct newcomer *other = &all->nodes[i];
@@ -81,7 +90,8 @@ static void answered(struct call *call) {
     if (call->result == 0) {
         numbers_check(node, &call->reply.node_join);
         node->all->joins++;
-        node->done = node->done || node->last;
+        node->done = node->done || (node->last && (!node->ost || node->is_told));
+        node->is_told = node->is_told || (node->ost && call->request.node_join.ready);
     } else if (call->result != -ERR_TIMED_OUT && call->result != -ERR_CLOSED &&
                call->result != -ERR_IO && call->result != -ERR_NO_SPACE) {
         snprintf(node->all->failure, sizeof node->all->failure, "newcomer %" PRIu64 ": %s",
@@ -89,13 +99,19 @@ static void answered(struct call *call) {
     }
 }
 
-/* Without targets there is nothing to be ready for but an address. */
+/* Without targets there is nothing to be ready for but an address; with them they are formatted. */
+static bool is_ready(const struct newcomer *node) {
+    return node->node != 0 && (node->ost ? node->is_formatted || node_ost(node->ost) != NULL
+                                         : node->target_count == 0);
+}
+
 static void ask(struct newcomer *node) {
     struct newcomers *all = node->all;
     struct node *asker = all->world->mdt;
-    bool ready = node->node != 0 && node->target_count == 0;
+    bool ready = is_ready(node);
 
-    if (ready && prng_chance(&all->prng, 1, 3)) {
+    node->is_formatted = node->ost && ready;
+    if (ready && !node->ost && prng_chance(&all->prng, 1, 3)) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
@@ -124,15 +140,26 @@ static void newcomer_run(void *context) {
     struct newcomers *all = node->all;
     struct node *asker = all->world->mdt;
 
-    /* What a process asked that is gone is answered to nobody. */
+    /* What a process asked that is gone is answered to nobody; nor are steps that it owed run. */
     if (node->is_asking && (!node_is_up(asker) || asker->incarnation != node->life)) {
         node->is_asking = false;
+    }
+    if (node_is_up(asker) && asker->incarnation != all->life) {
+        all->life = asker->incarnation;
+        actor_init(&all->origin, "newcomers", origin_step);
     }
     if (!node->is_asking && !node->done && node_is_up(asker)) {
         ask(node);
     }
     sim_schedule(all->world->sim, NULL, prng_between(&all->prng, 1, PAUSE_MS) * NS_PER_MS,
                  newcomer_run, node);
+}
+
+/* NULL: all are part of the cluster from its beginning. */
+static struct node *late_ost(struct world *world) {
+    struct node *last = &world->osts[world->options.ost_count - 1];
+
+    return node_is_absent(last) ? last : NULL;
 }
 
 struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
@@ -147,6 +174,9 @@ struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
     for (uint32_t i = 0; i < NEWCOMERS; i++) {
         all->nodes[i] =
             (struct newcomer){.all = all, .key = i + 1, .target_count = i % (TARGETS_MOST + 1)};
+        if (i == OST_NEWCOMER) {
+            all->nodes[i].ost = late_ost(world);
+        }
         newcomer_run(&all->nodes[i]);
     }
     return all;
@@ -165,6 +195,15 @@ void newcomers_end(struct newcomers *newcomers) {
 bool newcomers_are_done(const struct newcomers *newcomers) {
     for (int i = 0; i < NEWCOMERS; i++) {
         if (!newcomers->nodes[i].done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool newcomers_are_numbered(const struct newcomers *newcomers) {
+    for (int i = 0; i < NEWCOMERS; i++) {
+        if (newcomers->nodes[i].node == 0) {
             return false;
         }
     }

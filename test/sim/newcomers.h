@@ -2,8 +2,9 @@
  * and tell new addresses, through all faults. The oracle: a node gets the same numbers for ever,
  * no two have one in common, and the map's version never goes back.
  *
- * They serve nothing, so they bring no targets into the map. Asked for by the metadata target's
- * process. Thread: the world's. */
+ * One of them is the cluster's last OST in half of the seeds, which serves from when it has its
+ * numbers. The others serve nothing, so they bring no targets into the map. Asked for by the
+ * metadata target's process. Thread: the world's. */
 #pragma once
 #include "base/prng.h"
 #include "world.h"
@@ -17,6 +18,8 @@ void newcomers_free(struct newcomers *newcomers);
 void newcomers_end(struct newcomers *newcomers);
 /* That has been answered. */
 bool newcomers_are_done(const struct newcomers *newcomers);
+/* Each has its numbers. */
+bool newcomers_are_numbered(const struct newcomers *newcomers);
 /* NULL, or what was wrong. */
 const char *newcomers_failure(const struct newcomers *newcomers);
 /* Answers that gave numbers. */

@@ -3,8 +3,9 @@
 #include "kv/kv_mem.h"
 #include "life.h"
 #include <stdio.h>
+#include <stdlib.h>
 
-enum { BULK_BYTES_MAX = 1024 * 1024 };
+enum { BULK_BYTES_MAX = 1024 * 1024, ASK_MS = 100 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -31,7 +32,9 @@ struct kv_options node_kv_options(const struct node *node) {
 
     options.owner_id[0] = (uint8_t)node->target_id;
     options.owner_id[1] = 0x5a;
-    options.log_id = cluster_map_log_of(&node->world->map, (struct target_id){node->target_id});
+    if (node->role != NODE_MANAGER) {
+        options.log_id = node_log(node);
+    }
     return options;
 }
 
@@ -51,13 +54,50 @@ static int open_manager(struct life *life, char problem[256]) {
     return manager_open(&options, &life->manager, problem);
 }
 
+/* As a daemon does: on disk before it is used. */
+static int map_came(void *context, const struct cluster_map *map) {
+    struct life *life = context;
+    struct node *node = life->node;
+
+    *node->map = *map;
+    node->world->maps++;
+    if (map->version > node->world->map.version) {
+        node->world->map = *map;
+    }
+    return group_map_set(life->group, map);
+}
+
+static int open_member(struct life *life) {
+    const struct cluster_map *map = life->node->map;
+    const struct member_options options = {.env = life->env,
+                                           .rpc = life->rpc,
+                                           .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
+                                           .target_count = map->nodes[0].target_count,
+                                           .address = "",
+                                           .map = map,
+                                           .ask_ns = ASK_MS * NS_PER_MS,
+                                           .hooks = {.map = map_came, .context = life}};
+    int r = member_new(&options, &life->member);
+
+    if (r == 0) {
+        member_ready(life->member);
+    }
+    return r;
+}
+
 static int open_group(struct life *life, char problem[256]) {
     struct node *node = life->node;
     const struct world_options *world = &node->world->options;
+
+    life->map = malloc(sizeof *life->map);
+    if (!life->map) {
+        return -ERR_NO_MEMORY;
+    }
+    *life->map = *node->map;
     const struct group_options options = {
         .env = life->env,
         .kv = node_kv_options(node),
-        .map = &node->world->map,
+        .map = life->map,
         .target = {node->target_id},
         .rpc = life->rpc,
         .keys = node->keys,
@@ -69,7 +109,8 @@ static int open_group(struct life *life, char problem[256]) {
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
     };
 
-    return group_open(&options, &life->group, problem);
+    int r = group_open(&options, &life->group, problem);
+    return r < 0 ? r : open_member(life);
 }
 
 static void log_line(void *context, const char *line) {
@@ -137,10 +178,14 @@ static struct actor *life_actor(struct life *life) {
                          : ost_actor(life->ost);
 }
 
-static struct log_id node_log(const struct node *node) {
-    return node->role == NODE_MANAGER
-               ? LOG_MANAGER
-               : cluster_map_log_of(&node->world->map, (struct target_id){node->target_id});
+struct log_id node_log(const struct node *node) {
+    const struct cluster_map *map = &node->world->map;
+    const struct target_id target = {node->target_id};
+    struct log_id log = cluster_map_log_of(map, target);
+
+    return node->role == NODE_MANAGER ? LOG_MANAGER
+           : log.value != 0           ? log
+                                      : cluster_map_first_log(map, target);
 }
 
 static int life_serve(struct life *life) {

@@ -92,6 +92,12 @@ static bool joined_now(void *context) {
     return newcomers_are_done(run->newcomers) || newcomers_failure(run->newcomers);
 }
 
+static bool numbered_now(void *context) {
+    struct run *run = context;
+
+    return newcomers_are_numbered(run->newcomers) || newcomers_failure(run->newcomers);
+}
+
 static void node_gone(struct run *run, struct node *node) {
     if (node->role == NODE_CLIENT) {
         workload_client_gone(run->load, node);
@@ -251,7 +257,8 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
         node_kill(node);
         workload_client_gone(run->load, node);
     }
-    if (node_is_up(node) || (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
+    if (node_is_absent(node) || node_is_up(node) ||
+        (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
     uint64_t countdown = !all && run->plan.has[FAULT_COUNTDOWN] && prng_chance(&run->prng, 1, 3)
@@ -374,6 +381,9 @@ static void mend(struct run *run) {
     }
     run->answers_ns = sim_now_ns(sim) - begin;
     newcomers_end(run->newcomers);
+    if (!failure_of(run) && sim_run_until(sim, end, numbered_now, run) == SIM_DONE) {
+        restart(run, true); /* One that has its numbers only now. */
+    }
     if (!failure_of(run) && sim_run_until(sim, end, joined_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "a node cannot join %d s after faults",
                  RULE_ANSWERS_S);
@@ -491,6 +501,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
+    counts[TOTAL_MAPS] = run->world->maps;
+    counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     report->hash = sim_trace_hash(world->sim);
     report->answers_ns = run->answers_ns;
     report->clients = world->options.client_count;

@@ -54,6 +54,8 @@
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
+    X(MAPS, "newer maps that an MDT took", true)                                                   \
+    X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(STALLS, "stalls of full logs", false)                                                        \
     X(WINDOW_WAITS, "waits for a window", true)                                                    \
     X(OUTCOMES_REFUSED, "outcomes refused", false)

@@ -39,6 +39,12 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
         .schedule_ns_max = prng_between(&prng, 1, 20) * NS_PER_US,
     };
     ret_options->keys = prng_chance(&prng, 1, 2);
+    ret_options->late_ost = prng_chance(&prng, 1, 2);
+}
+
+/* How many of them the cluster is made with. */
+static uint32_t first_osts(const struct world_options *options) {
+    return options->ost_count - (options->late_ost && options->ost_count > 1 ? 1 : 0);
 }
 
 /* Of one members' key; what number signs each hears for itself. */
@@ -67,7 +73,9 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
         node->target_id = MANAGER_TARGET;
     } else if (role == NODE_MDT) {
         node->target_id = MDT_TARGET;
-    } else if (role == NODE_OST) {
+        node->map = allocate(sizeof *node->map);
+        *node->map = world->map;
+    } else if (role == NODE_OST && index < first_osts(&world->options)) {
         node->target_id = OST_TARGET_FIRST + index;
     }
     if (world->options.keys && role != NODE_CLIENT) {
@@ -110,7 +118,7 @@ struct world *world_new(const struct world_options *options) {
     }
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
-    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, options->ost_count);
+    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, first_osts(options));
     world_nodes(world);
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
@@ -157,6 +165,9 @@ static void life_sum(struct life *life, bool cut) {
         world->ost_sum.cuts_through_damage += now.cuts_through_damage;
         world->ost_sum.small_writes += now.small_writes;
         world->ost_sum.writes += now.writes;
+        if (life->node->index >= first_osts(&world->options)) {
+            world->late_writes += now.writes + now.small_writes;
+        }
         world->ost_sum.cuts += now.cuts;
         world->ost_sum.deletes += now.deletes;
     }
@@ -192,6 +203,8 @@ static void life_free(struct life *life) {
     client_free(life->client);
     ost_abandon(life->ost);
     group_abandon(life->group);
+    member_free(life->member);
+    free(life->map);
     manager_abandon(life->manager);
     transport_sim_server_free(life->server);
     worker_bind(NULL);
@@ -226,6 +239,7 @@ void world_free(struct world *world) {
     }
     for (uint32_t i = 0; i < world->node_count; i++) {
         kv_mem_store_free(world->nodes[i].store);
+        free(world->nodes[i].map);
         key_ring_free(world->nodes[i].keys);
     }
     /* Packets under way free themselves with the world's events, but need the network till then. */
@@ -313,6 +327,7 @@ static void life_tick(struct env_tick *tick) {
     }
     if (life->group) {
         group_tick(life->group);
+        member_tick(life->member);
     }
     if (life->ost) {
         ost_tick(life->ost);
@@ -326,9 +341,7 @@ static uint32_t target_of(const struct world *world, struct log_id log) {
     for (uint32_t i = 0; i < world->node_count; i++) {
         const struct node *node = &world->nodes[i];
 
-        if (node->target_id > MANAGER_TARGET &&
-            cluster_map_log_of(&world->map, (struct target_id){node->target_id}).value ==
-                log.value) {
+        if (node->target_id > MANAGER_TARGET && node_log(node).value == log.value) {
             return node->target_id;
         }
     }

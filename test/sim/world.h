@@ -37,6 +37,7 @@ struct world;
 struct world_options {
     uint64_t seed;
     uint32_t ost_count;
+    bool late_ost; /* the last one is no part of the cluster yet: it joins */
     uint32_t client_count;
     bool smallest;           /* pools, rings, logs, caches */
     uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */
@@ -58,8 +59,9 @@ struct life;
 struct node {
     struct world *world;
     enum node_role role;
-    uint32_t index;     /* among its kind */
-    uint32_t target_id; /* 0: a client */
+    uint32_t index;          /* among its kind */
+    uint32_t target_id;      /* 0: a client, or one that has not joined: it can't be started */
+    struct cluster_map *map; /* of an MDT: the newest that it has on disk; else NULL */
     struct sim_process *process;
     struct kv_mem_store *store;
     struct life *life; /* NULL: down */
@@ -72,7 +74,7 @@ struct world {
     struct world_options options;
     struct sim *sim;
     struct sim_net *net;
-    struct cluster_map map;
+    struct cluster_map map; /* the newest that the MDT has used */
     struct node nodes[WORLD_NODES_MAX];
     uint32_t node_count;
     struct node *manager;
@@ -89,6 +91,8 @@ struct world {
     uint64_t checkpoints_cut; /* ended by a crash between beginning and end */
     uint64_t replays;         /* starts with a log that was not empty */
     uint64_t replays_cut;     /* ended by a crash before what they found was durable */
+    uint64_t late_writes;     /* at an OST that has joined */
+    uint64_t maps;            /* newer ones that the MDT has used */
 };
 
 /* Draws sizes from a generator of its own, so that they do not depend on what follows. Every third
@@ -108,6 +112,12 @@ int node_try(struct node *node, char problem[256]);
 void node_kill(struct node *node);
 /* Also of a node that is down. */
 void node_power(struct node *node);
+/* It is no client and has no numbers. */
+static inline bool node_is_absent(const struct node *node) {
+    return node->role != NODE_CLIENT && node->target_id == 0;
+}
+/* Of a storage or metadata target: as the map has it, or will have it. */
+struct log_id node_log(const struct node *node);
 static inline bool node_is_up(const struct node *node) {
     return node->life != NULL;
 }
