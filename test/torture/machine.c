@@ -344,12 +344,20 @@ void machine_advance(struct machine *machine, uint64_t ns) {
     machine->now_ns += ns;
 }
 
+uint64_t machine_open_count(const struct machine *machine) {
+    return machine->open_count;
+}
+
 uint64_t machine_failure_count(const struct machine *machine) {
     return machine->failure_count;
 }
 
 void machine_capacity_set(struct machine *machine, uint64_t bytes) {
     machine->capacity = bytes;
+}
+
+void machine_base_unreadable_set(struct machine *machine, bool unreadable) {
+    machine->unreadable = unreadable;
 }
 
 void machine_cold_set(struct machine *machine, uint32_t of_16) {

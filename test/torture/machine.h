@@ -94,7 +94,8 @@ size_t machine_pending(const struct machine *machine);
 void machine_advance(struct machine *machine, uint64_t ns);
 /* All files and bases taken together may not become larger. */
 void machine_capacity_set(struct machine *machine, uint64_t bytes);
-/* Of writes and flushes, since the machine was made. */
+/* Of files that were opened, and of writes and flushes that failed, since the machine was made. */
+uint64_t machine_open_count(const struct machine *machine);
 uint64_t machine_failure_count(const struct machine *machine);
 uint64_t machine_used_bytes(const struct machine *machine);
 
@@ -134,3 +135,8 @@ struct kv_key;
 void machine_base_put(struct machine *machine, unsigned index, const struct kv_key *key,
                       struct bytes value);
 void machine_cold_set(struct machine *machine, uint32_t of_16);
+/* Walks answer -ERR_CORRUPT, and no row. */
+void machine_base_unreadable_set(struct machine *machine, bool unreadable);
+/* Whether a read of it has begun that nobody has ended. */
+struct kv_base;
+bool machine_base_is_read(const struct kv_base *base);

@@ -102,6 +102,7 @@ static int file_open(struct env *env, const char *path, unsigned flags,
     struct machine *machine = machine_of(env);
     int found = file_find(machine, path);
 
+    machine->open_count++;
     if (found >= 0 && (flags & ENV_FILE_EXCLUSIVE)) {
         return -ERR_EXISTS;
     }

@@ -316,7 +316,7 @@ def try_one(mutant, builds, seeds, folder):
 class Results:
     """Of each mutant and tree what became of it: a line of JSON each."""
 
-    def __init__(self, path, tree):
+    def __init__(self, path, tree, seeds):
         self.path = path
         self.tree = tree
         self.known = {}
@@ -325,7 +325,8 @@ class Results:
             with open(path, encoding="utf-8") as file:
                 for line in file:
                     was, name, fate = json.loads(line)
-                    if was == tree:
+                    survived = re.match(r"survives (\d+) seeds", fate)
+                    if was == tree and not (survived and int(survived.group(1)) < seeds):
                         self.known[name] = fate
                     if fate.startswith("falls"):
                         self.fallen[name] = fate
@@ -426,7 +427,7 @@ def main():
             print(f"{mutant.kind:10} {mutant.name()}")
         print(f"{len(drawn)} of {total}")
         return 0
-    results = Results(RESULTS_NO_UNITS if words.no_units else RESULTS, tree)
+    results = Results(RESULTS_NO_UNITS if words.no_units else RESULTS, tree, words.seeds)
     judge = Judge(Builds(not words.no_units), results, words)
     judge.run(drawn)
     counts = judge.counts
