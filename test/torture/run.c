@@ -1,6 +1,7 @@
 /* A seed from beginning to end. */
 #include "group.h"
 #include "kv/kv_internal.h"
+#include "parts.h"
 #include "seed.h"
 #include "store.h"
 
@@ -152,6 +153,8 @@ void seed_run(struct machine *machine, uint64_t number, FILE *trace,
     ret_report->seed = number;
     ret_report->clean = true;
     fail_report_to(ret_report);
+    tree_play(number);
+    blocks_play(number);
     play(&seed);
     seed_end(&seed);
     ret_report->hash = machine_hash(machine);
