@@ -51,7 +51,8 @@ static void check_longest(const struct group *group) {
          err_name(refused));
 }
 
-static bool batch_read(const struct kv *kv, uint64_t offset, struct log_batch *ret_batch) {
+/* 0, -ERR_NOT_FOUND, or what a disk that fails answers. */
+static int batch_read(const struct kv *kv, uint64_t offset, struct log_batch *ret_batch) {
     static _Alignas(BLOCK_BYTES) uint8_t block[BLOCK_BYTES];
     struct env_io io = {.kind = ENV_IO_READ,
                         .file = kv->log.file,
@@ -59,9 +60,11 @@ static bool batch_read(const struct kv *kv, uint64_t offset, struct log_batch *r
                         .buffer = block,
                         .size = sizeof block};
 
-    MUST(kv->env->ops->io_run(kv->env, &io) == 0, "the disk log cannot be read");
+    int r = kv->env->ops->io_run(kv->env, &io);
+
     memcpy(ret_batch, block, sizeof *ret_batch);
-    return ret_batch->magic == LOG_BATCH_MAGIC && ret_batch->offset == offset;
+    bool found = ret_batch->magic == LOG_BATCH_MAGIC && ret_batch->offset == offset;
+    return r < 0 ? r : found ? 0 : -ERR_NOT_FOUND;
 }
 
 /* What the base has is no part of the log any more. */
@@ -74,9 +77,10 @@ static void check_tail(const struct group *group) {
     if (kv->log.tail == kv->log.head || kv->counters.checkpoint_rows > 0) {
         return;
     }
-    MUST(batch_read(kv, kv->log.tail, &batch) || batch_read(kv, lap, &batch),
-         "the disk log has no batch at its tail");
-    MUST(batch.last_position > kv->applied,
+    int r = batch_read(kv, kv->log.tail, &batch);
+    r = r == -ERR_NOT_FOUND ? batch_read(kv, lap, &batch) : r;
+    MUST(r != -ERR_NOT_FOUND, "the disk log has no batch at its tail");
+    MUST(r < 0 || batch.last_position > kv->applied,
          "the disk log begins with the records up to %llu, the base has those up to %llu",
          (unsigned long long)batch.last_position, (unsigned long long)kv->applied);
 }

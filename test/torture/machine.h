@@ -51,7 +51,7 @@ struct event {
 
 /* How probable it is that an operation fails, of a thousand. */
 struct machine_faults {
-    uint32_t write_fails, flush_fails, commit_fails;
+    uint32_t read_fails, write_fails, flush_fails, commit_fails;
     bool no_space; /* they fail for want of space */
 };
 
@@ -119,6 +119,8 @@ void machine_crash(struct machine *machine, enum crash_kind kind);
 /* The bytes of a region or of a file, for tests, which change them by machine_edit only. NULL. */
 const uint8_t *machine_region(const struct machine *machine, const char *name, size_t *ret_size);
 const uint8_t *machine_file(const struct machine *machine, const char *path, size_t *ret_size);
+/* Whether the seed has written to that block; all others are zeros, whatever bytes lie there. */
+bool machine_file_is_written(const struct machine *machine, const char *path, uint64_t offset);
 /* Between lives; a file's bytes are durable as well. */
 void machine_edit(struct machine *machine, const void *at, const void *from, size_t size_bytes);
 /* For the data area of a ring, which no order binds: a crash changes bytes of a region. */

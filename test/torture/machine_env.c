@@ -139,6 +139,7 @@ static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
 static bool fails(struct machine *machine, const struct env_io *io) {
     uint32_t of_1000 = io->kind == ENV_IO_WRITE  ? machine->faults.write_fails
                        : io->kind == ENV_IO_SYNC ? machine->faults.flush_fails
+                       : io->kind == ENV_IO_READ ? machine->faults.read_fails
                                                  : 0;
 
     return of_1000 > 0 && prng_chance(&machine->prng, of_1000, 1000);
@@ -231,6 +232,9 @@ static int io_end(struct machine *machine, struct env_io *io, const struct pendi
     case ENV_IO_ALLOCATE:
         return allocate_now(machine, io);
     default:
+        if (fails(machine, io)) {
+            return fault_of(machine);
+        }
         read_now(machine, io);
         return 0;
     }
@@ -470,4 +474,10 @@ const uint8_t *machine_file(const struct machine *machine, const char *path, siz
     }
     *ret_size = (size_t)STATE(machine)->files[found].size;
     return machine->arena->files[found].content;
+}
+
+bool machine_file_is_written(const struct machine *machine, const char *path, uint64_t offset) {
+    int found = file_find(machine, path);
+
+    return found >= 0 && machine->written[found][offset / BLOCK_BYTES];
 }

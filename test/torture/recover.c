@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 enum { POINTS_DRAWN = 16, POINTS_OF_STAGES = 4, CUT_AGAIN_TRIES = 8 };
+/* Of so many recoveries one comes behind something else. */
+enum { DAMAGED_OF = 12, FAILING_OF = 24, FORGETFUL_OF = 4 };
 
 /* What the engine was at: of an owner a stage of the sync point and one of the checkpoint. */
 enum { STATES_MAX = SEED_OWNERS_MAX * TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES };
@@ -116,6 +118,21 @@ static void cut_again(struct seed *seed, size_t from, size_t to, size_t point, b
     }
 }
 
+static void before_opening(struct seed *seed, size_t point, enum crash_kind kind) {
+    struct prng *prng = machine_prng(seed->machine);
+    bool killed = kind == CRASH_KILL;
+
+    if (prng_chance(prng, 1, DAMAGED_OF)) {
+        damage_play(seed, point, killed);
+    }
+    if (prng_chance(prng, 1, FAILING_OF)) {
+        opening_fail(seed, point);
+    }
+    if (killed && prng_chance(prng, 1, FORGETFUL_OF)) {
+        newest_forget(seed->owners[0]);
+    }
+}
+
 static void recover(struct seed *seed, size_t point, enum crash_kind kind) {
     struct machine *machine = seed->machine;
     size_t mark = machine_event_count(machine);
@@ -127,6 +144,7 @@ static void recover(struct seed *seed, size_t point, enum crash_kind kind) {
     fail_where("crash before event %zu, %s", point, crash_names[kind]);
     found_forget(seed);
     crash(seed, kind);
+    before_opening(seed, point, kind);
     size_t from = machine_event_count(machine);
     owners_open(seed, point, power);
     size_t to = machine_event_count(machine);
