@@ -74,6 +74,8 @@ void machine_mark_by(struct machine *machine, machine_mark_fn *mark, void *conte
 void machine_trace_to(struct machine *machine, FILE *file);
 void machine_say(struct machine *machine, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Of memory, that it has taken. */
+size_t machine_blocks(const struct machine *machine);
 size_t machine_event_count(const struct machine *machine);
 const struct event *machine_event(const struct machine *machine, size_t index);
 /* Of all that has happened since the seed began, also of what was taken back. */
@@ -98,6 +100,7 @@ void machine_capacity_set(struct machine *machine, uint64_t bytes);
 uint64_t machine_open_count(const struct machine *machine);
 uint64_t machine_failure_count(const struct machine *machine);
 uint64_t machine_used_bytes(const struct machine *machine);
+uint64_t machine_free_bytes(const struct machine *machine); /* UINT64_MAX: without a limit */
 
 /* The process is gone: nothing will be called back. What was under way is landed by the crash. */
 void machine_forget(struct machine *machine);

@@ -128,11 +128,15 @@ static int file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     return 0;
 }
 
-static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
-    uint64_t used = machine_used_bytes(file->machine);
-    uint64_t capacity = file->machine->capacity;
+uint64_t machine_free_bytes(const struct machine *machine) {
+    uint64_t used = machine_used_bytes(machine);
 
-    *ret_free_bytes = capacity == UINT64_MAX ? UINT64_MAX : capacity - MIN(used, capacity);
+    return machine->capacity == UINT64_MAX ? UINT64_MAX
+                                           : machine->capacity - MIN(used, machine->capacity);
+}
+
+static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
+    *ret_free_bytes = machine_free_bytes(file->machine);
     return 0;
 }
 
