@@ -231,6 +231,9 @@ static void resize(struct owner *owner, struct prng *prng) {
 
     group->options.ring_bytes = ring_limit(group, size_draw(prng, RING_BYTES_MIN, false));
     group->options.ring_data_bytes = data_draw(prng);
+    if (prng_chance(prng, 1, 2)) {
+        group->options.changes_bytes_max = CHANGES_BYTES_MIN;
+    }
 }
 
 static bool ring_be(struct owner *owner, size_t ring_bytes, size_t data_bytes) {

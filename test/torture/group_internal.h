@@ -118,6 +118,7 @@ int group_transact(struct group *group, const struct plan *plan);
 void group_note_write(const struct model_operation *operation, uint8_t ret_note[24]);
 /* group_flood.c */
 void group_flood(struct group *group);
+void group_batch(struct group *group);
 /* group_content.c */
 bool group_content(struct owner *owner);
 void group_left(struct owner *owner);

@@ -13,8 +13,8 @@ struct group_findings group_find(struct group *group) {
 
     return (struct group_findings){.opens = machine_open_count(group->owner.machine),
                                    .ring = header && header->magic == LOG_RING_MAGIC,
-                                   .log = superblock.magic == LOG_SUPERBLOCK_MAGIC,
-                                   .stopped = superblock.stopped};
+                                   .superblock = superblock,
+                                   .log = superblock.magic == LOG_SUPERBLOCK_MAGIC};
 }
 
 static size_t whole_blocks(size_t bytes) {
@@ -85,14 +85,33 @@ static void check_tail(const struct group *group) {
          (unsigned long long)batch.last_position, (unsigned long long)kv->applied);
 }
 
+/* The superblock knows how long the longest ring of its log was: of one that an earlier version
+ * made it is the longest that the log would take. */
+static void check_ring_noted(const struct group *group, const struct log_superblock *before) {
+    uint8_t noted = group->owner.kv->log.superblock.ring_log2;
+    uint64_t longest = whole_blocks(group->options.ring_bytes);
+    uint8_t must = 1;
+
+    if (before->ring_log2 > 0) {
+        longest = MAX(longest, UINT64_C(1) << before->ring_log2);
+    } else if (before->term > 0) {
+        longest = MAX(longest, (before->region_bytes + DISK_LOG_REGION_START) / 8);
+    }
+    while (longest > UINT64_C(1) << must) {
+        must++;
+    }
+    MUST(noted == must, "the log had rings of 2^%u bytes, noted is 2^%u", must, noted);
+}
+
 void group_check_opened(struct group *group, const struct group_findings *found) {
     uint64_t opens = machine_open_count(group->owner.machine) - found->opens;
-    bool gone = found->log && !found->stopped && !found->ring;
+    bool gone = found->log && !found->superblock.stopped && !found->ring;
 
     MUST(group->lines_gone == gone, "%u lines say that the ring is gone, it is %s",
          group->lines_gone, gone ? "gone" : "there, or not missed");
     MUST(opens <= LOG_OPENS_MAX, "an opening opens its log %llu times", (unsigned long long)opens);
     check_sizes(group);
+    check_ring_noted(group, &found->superblock);
     check_tail(group);
     check_longest(group);
 }

@@ -2,6 +2,7 @@
  *
  * Thread: one.  Memory: the group's. */
 #pragma once
+#include "kv/log_format.h"
 #include "model.h"
 
 struct group;
@@ -9,7 +10,8 @@ struct group;
 /* What an opening is about to find. */
 struct group_findings {
     uint64_t opens; /* of files, until then */
-    bool ring, log, stopped;
+    struct log_superblock superblock;
+    bool ring, log;
 };
 
 /* When the last sync point ended, the last checkpoint began, or else the life did; since when the

@@ -506,6 +506,9 @@ void group_act(struct owner *owner) {
 
     if (owner->may_flood && prng_chance(owner->prng, temper->flood_of_256, 256)) {
         group_flood(group);
+    } else if (owner->may_flood && temper->pattern == PATTERN_FIXED &&
+               prng_chance(owner->prng, 1, 16)) {
+        group_batch(group);
     } else if (prng_chance(owner->prng, owner->holds_up ? 32 : temper->sync_of_64, 64)) {
         sync_want(group);
     } else if (prng_chance(owner->prng, temper->checkpoint_of_64, 64)) {

@@ -19,6 +19,14 @@ static void ring_count(struct seed *seed, enum total what) {
     }
 }
 
+/* What a group replays finds no room in its base, and may have less memory than it takes. */
+static void disk_fill(struct seed *seed, const struct owner *owner) {
+    if (seed->kinds[seed->active] == OWNER_GROUP && owner_superblock(owner).magic != 0 &&
+        prng_chance(machine_prng(seed->machine), 1, 2)) {
+        machine_capacity_set(seed->machine, machine_used_bytes(seed->machine));
+    }
+}
+
 static void owners_open(struct seed *seed, size_t point, bool power) {
     for (size_t i = 0; i < seed->owner_count; i++) {
         struct owner *owner = seed->owners[i];
@@ -27,8 +35,10 @@ static void owners_open(struct seed *seed, size_t point, bool power) {
         owner->ops->settings_of(owner, point);
         if (seed->resizes && prng_chance(machine_prng(seed->machine), 1, 8)) {
             owner->ops->resize(owner, machine_prng(seed->machine));
+            disk_fill(seed, owner);
         }
         ring_count(seed, owner_open(owner));
+        machine_capacity_set(seed->machine, UINT64_MAX);
         owner_kv_check(owner);
         owner->ops->check(owner, point, power);
     }
