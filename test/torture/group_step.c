@@ -95,7 +95,7 @@ static void check_checkpoint(const struct group *group, const struct found *foun
 }
 
 static uint64_t thousandths(uint64_t used, uint64_t all) {
-    return all > 0 ? used * 1000 / all : 0;
+    return all > 0 ? MIN(used * 1000 / all, (uint64_t)UINT16_MAX) : 0;
 }
 
 /* What is told of how full it is: as its parts say. */
