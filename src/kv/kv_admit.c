@@ -46,7 +46,8 @@ bool kv_log_has_room(const struct kv *kv, uint64_t ring_end, uint64_t more_bytes
 }
 
 static uint16_t thousandths(uint64_t used, uint64_t all) {
-    return (uint16_t)(all > 0 ? used * 1000 / all : 0);
+    /* A table of outcomes may have been made smaller than what is kept of an earlier life. */
+    return (uint16_t)(all > 0 ? MIN(used * 1000 / all, (uint64_t)UINT16_MAX) : 0);
 }
 
 struct kv_levels kv_levels_of(const struct kv *kv) {

@@ -29,7 +29,8 @@ struct kv_need {
     uint64_t floor;            /* that the outcome will carry */
     uint32_t window;           /* outcomes that the session may keep; below 8 as 8 */
 };
-/* What is used of what there is, in thousandths, and since when nothing makes room. */
+/* What is used of what there is, in thousandths (UINT16_MAX: that or more), and since when nothing
+ * makes room. */
 struct kv_levels {
     uint16_t ring, data, memory, log, outcomes;
     uint64_t full_ns; /* that a checkpoint has been waiting for space below; 0: none does */

@@ -10,6 +10,10 @@ static const char *ring_check(const struct kv *kv) {
     struct ring_newest newest;
     const struct log_record *record;
 
+    if (memcmp(ring->header->log_id, kv->log.superblock.log_id, LOG_ID_BYTES) != 0 ||
+        memcmp(ring->header->owner_id, kv->options.owner_id, LOG_OWNER_BYTES) != 0) {
+        return "the ring does not bear the ids of its log";
+    }
     while (position <= ring->position) {
         record = ring_walk(ring, &offset, position, crc);
         if (!record) {

@@ -164,6 +164,9 @@ static int next(struct kv_base *base, const struct kv_key *key, bool inclusive,
     const struct base_version *version = reading_of(base);
     size_t place = place_of(version, key);
 
+    if (base->store->machine->unreadable) {
+        return -ERR_CORRUPT;
+    }
     place += !inclusive && has(version, place, key);
     return answer(version, place, ret_key, ret_value);
 }
@@ -174,6 +177,10 @@ static int previous(struct kv_base *base, const struct kv_key *key, struct kv_ke
     size_t place = place_of(version, key);
 
     return place == 0 ? -ERR_NOT_FOUND : answer(version, place - 1, ret_key, ret_value);
+}
+
+bool machine_base_is_read(const struct kv_base *base) {
+    return base->reading != NULL;
 }
 
 static void read_end(struct kv_base *base) {

@@ -43,7 +43,10 @@ static int hook_replay_note(void *context, struct bytes note, uint64_t position,
 static void log_line(void *context, const char *line) {
     struct group *group = context;
 
-    group->lines++;
+    group->lines_failed += strstr(line, " failed: ") != NULL;
+    group->lines_full += strstr(line, " is full: a checkpoint waits") != NULL;
+    group->lines_room += strstr(line, " has space again") != NULL;
+    group->lines_gone += strstr(line, " is gone, though ") != NULL;
     machine_say(group->owner.machine, "       %s says: %s", group->owner.name, line);
 }
 
@@ -66,7 +69,7 @@ static size_t data_draw(struct prng *prng) {
     case 0:
         return 0;
     case 1:
-        return BLOCK_BYTES * (1 + prng_below(prng, 4));
+        return BLOCK_BYTES * (1 + prng_below(prng, 4)) + prng_below(prng, 2);
     default:
         return BLOCK_BYTES * (1 + prng_below(prng, DATA_BYTES_MAX / BLOCK_BYTES));
     }
@@ -100,11 +103,20 @@ static int open_group(struct owner *owner, char problem[256]) {
     group->due = true;
     group->committed = 0;
     group->flooded = false;
+    group->lines_failed = 0;
+    group->lines_full = 0;
+    group->lines_room = 0;
+    group->lines_gone = 0;
+    struct group_findings found = group_find(group);
+    group->options.ring_expected = found.log;
     owner->opening = true;
     int r = kv_open(&group->options, &owner->kv, problem);
     owner->opening = false;
     if (r < 0) {
         owner->kv = NULL;
+    } else {
+        group_step_begin(group);
+        group_check_opened(group, &found);
     }
     return r;
 }
@@ -129,6 +141,7 @@ static void close_group(struct owner *owner) {
 
 static void stop(struct owner *owner, void (*done)(void *context, int result), void *context) {
     kv_stop_start(owner->kv, done, context);
+    group_step_note(group_of(owner));
 }
 
 static void named(struct bytes note, uint64_t *ret_offset, uint64_t *ret_size) {
@@ -161,8 +174,7 @@ static void turn(struct owner *owner) {
     struct group *group = group_of(owner);
 
     hook_turn(group);
-    group->due = false;
-    kv_step(owner->kv);
+    group_step(group);
     if (kv_failure(owner->kv) == 0) {
         owner_kv_check(owner);
         claim_synced(group);
@@ -219,12 +231,16 @@ static void resize(struct owner *owner, struct prng *prng) {
 
     group->options.ring_bytes = ring_limit(group, size_draw(prng, RING_BYTES_MIN, false));
     group->options.ring_data_bytes = data_draw(prng);
+    if (prng_chance(prng, 1, 2)) {
+        group->options.changes_bytes_max = CHANGES_BYTES_MIN;
+    }
 }
 
 static bool ring_be(struct owner *owner, size_t ring_bytes, size_t data_bytes) {
     struct group *group = group_of(owner);
 
-    if (group->options.ring_bytes == ring_bytes && group->options.ring_data_bytes == data_bytes) {
+    if (group->options.ring_bytes == ring_bytes &&
+        group->options.ring_data_bytes / BLOCK_BYTES * BLOCK_BYTES == data_bytes) {
         return false;
     }
     group->options.ring_bytes = ring_bytes;

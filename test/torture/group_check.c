@@ -10,7 +10,7 @@ static int get_now(struct group *group, const struct kv_key *key, struct bytes *
     for (int i = 0; (r = kv_get(owner->kv, key, ret_value)) == -ERR_PENDING; i++) {
         MUST(i < 1000, "a row stays on its way");
         (void)machine_pump(owner->machine, 8);
-        kv_step(owner->kv);
+        group_step(group);
     }
     return r;
 }
@@ -42,9 +42,23 @@ static int next_now(struct group *group, struct kv_cursor *cursor, struct bytes 
     for (int i = 0; (r = kv_next(owner->kv, cursor, ret_value)) == -ERR_PENDING; i++) {
         MUST(i < 1000, "a walk stays on its way");
         (void)machine_pump(owner->machine, 8);
-        kv_step(owner->kv);
+        group_step(group);
     }
     return r;
+}
+
+/* A walk over a base that cannot be read stays where it is. */
+static void check_unreadable(struct group *group, struct kv_cursor *cursor) {
+    struct machine *machine = group->owner.machine;
+    struct kv_key key = cursor->key;
+    struct bytes value;
+
+    machine_base_unreadable_set(machine, true);
+    int r = next_now(group, cursor, &value);
+    machine_base_unreadable_set(machine, false);
+    MUST(kv_failure(group->owner.kv) < 0 ||
+             (r == -ERR_CORRUPT && cursor->inclusive && kv_key_compare(&cursor->key, &key) == 0),
+         "a walk over a base that cannot be read answers %s, or moves", err_name(r));
 }
 
 /* A walk gives as many rows as are there, in order, and none of the engine's own. */
@@ -62,6 +76,7 @@ static void check_walk(struct group *group, const struct model_state *state) {
     if (kv_failure(group->owner.kv) < 0) {
         return;
     }
+    check_unreadable(group, &cursor);
     while ((r = next_now(group, &cursor, &value)) == 0) {
         MUST(walked == 0 || kv_key_compare(&last, &cursor.key) < 0, "a walk goes back");
         last = cursor.key;

@@ -134,6 +134,23 @@ static void count(struct group *group) {
     }
 }
 
+/* Four records of a quarter each: the sync point writes them as the longest batch that there is. */
+void group_batch(struct group *group) {
+    const struct kv *kv = group->owner.kv;
+    const struct group_wish wish = {.class = KV_CLASS_CONTROL,
+                                    .record_bytes = (uint32_t)kv->log.payload_bytes_max / 4,
+                                    .session = GROUP_NO_SESSION};
+
+    if (kv_failure(kv) < 0 || kv->synced < kv->ring.position || kv->ring.open_bytes > 0 ||
+        wish.record_bytes % LOG_ALIGN != 0 || wish.record_bytes > kv->ring.record_bytes_max) {
+        return;
+    }
+    for (int i = 0; i < 4 && group_ask(&group->owner, &wish) == 0; i++) {
+        group_seal(group);
+    }
+    group_sync_want(&group->owner);
+}
+
 void group_flood(struct group *group) {
     struct prng *prng = group->owner.prng;
     struct flood flood = {.group = group,

@@ -3,6 +3,7 @@
 #include "base/list.h"
 #include "fail.h"
 #include "group.h"
+#include "group_rules.h"
 #include "model.h"
 
 enum { GROUP_WAITS_MAX = 64, GROUP_NOTES_MAX = 4096, GROUP_ROWS_MAX = 12, GROUP_LIVES_MAX = 32 };
@@ -91,7 +92,10 @@ struct group {
     bool hook_called;
     bool due;     /* kv wants its step */
     bool flooded; /* since its last step */
-    uint32_t lines;
+    /* Lines of this life: that the log has failed; that the base is full, and has room again;
+     * that the ring is gone. */
+    uint32_t lines_failed, lines_full, lines_room, lines_gone;
+    struct group_times times;
     /* How far it is with what clients must do. */
     bool content_begun, content_done[MODEL_SESSIONS];
     uint32_t content_class;
@@ -114,6 +118,7 @@ int group_transact(struct group *group, const struct plan *plan);
 void group_note_write(const struct model_operation *operation, uint8_t ret_note[24]);
 /* group_flood.c */
 void group_flood(struct group *group);
+void group_batch(struct group *group);
 /* group_content.c */
 bool group_content(struct owner *owner);
 void group_left(struct owner *owner);

@@ -220,7 +220,7 @@ static int stage_row(struct group *group, struct staged *staged, const struct pl
                                         .stamp = group->next_stamp++,
                                         .size = size};
     struct kv_key key = model_key(operation.key);
-    struct bytes old;
+    struct bytes old = {0};
     int r = 0;
 
     model_fill(operation.key, operation.stamp, value, size);
@@ -237,6 +237,9 @@ static int stage_row(struct group *group, struct staged *staged, const struct pl
         }
     }
     staged_add(staged, &operation);
+    if (r == 0) {
+        group_check_staged(group, &operation, old);
+    }
     return r;
 }
 
@@ -503,6 +506,9 @@ void group_act(struct owner *owner) {
 
     if (owner->may_flood && prng_chance(owner->prng, temper->flood_of_256, 256)) {
         group_flood(group);
+    } else if (owner->may_flood && temper->pattern == PATTERN_FIXED &&
+               prng_chance(owner->prng, 1, 16)) {
+        group_batch(group);
     } else if (prng_chance(owner->prng, owner->holds_up ? 32 : temper->sync_of_64, 64)) {
         sync_want(group);
     } else if (prng_chance(owner->prng, temper->checkpoint_of_64, 64)) {
@@ -514,6 +520,9 @@ void group_act(struct owner *owner) {
         group_seal(group);
     }
     group->content_begun = false;
+    if (prng_chance(owner->prng, 1, 64)) {
+        group_stage_nothing(group);
+    }
     if (kv_failure(owner->kv) == 0 && prng_chance(owner->prng, 1, 128)) {
         group_check_now(group);
     }

@@ -109,6 +109,20 @@ void machine_say(struct machine *machine, const char *format, ...) {
     }
 }
 
+size_t machine_blocks(const struct machine *machine) {
+    const void *const arrays[] = {machine->events, machine->changes, machine->old_bytes,
+                                  machine->flights, machine->versions};
+    size_t blocks = machine->version_count;
+
+    for (size_t i = 0; i < ARRAY_SIZE(arrays); i++) {
+        blocks += arrays[i] != NULL;
+    }
+    for (size_t i = 0; i < MACHINE_BASES_MAX; i++) {
+        blocks += machine->bases[i] != NULL;
+    }
+    return blocks;
+}
+
 size_t machine_event_count(const struct machine *machine) {
     return machine->event_count;
 }
@@ -344,12 +358,20 @@ void machine_advance(struct machine *machine, uint64_t ns) {
     machine->now_ns += ns;
 }
 
+uint64_t machine_open_count(const struct machine *machine) {
+    return machine->open_count;
+}
+
 uint64_t machine_failure_count(const struct machine *machine) {
     return machine->failure_count;
 }
 
 void machine_capacity_set(struct machine *machine, uint64_t bytes) {
     machine->capacity = bytes;
+}
+
+void machine_base_unreadable_set(struct machine *machine, bool unreadable) {
+    machine->unreadable = unreadable;
 }
 
 void machine_cold_set(struct machine *machine, uint32_t of_16) {

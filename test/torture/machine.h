@@ -51,7 +51,7 @@ struct event {
 
 /* How probable it is that an operation fails, of a thousand. */
 struct machine_faults {
-    uint32_t write_fails, flush_fails, commit_fails;
+    uint32_t read_fails, write_fails, flush_fails, commit_fails;
     bool no_space; /* they fail for want of space */
 };
 
@@ -74,6 +74,8 @@ void machine_mark_by(struct machine *machine, machine_mark_fn *mark, void *conte
 void machine_trace_to(struct machine *machine, FILE *file);
 void machine_say(struct machine *machine, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Of memory, that it has taken. */
+size_t machine_blocks(const struct machine *machine);
 size_t machine_event_count(const struct machine *machine);
 const struct event *machine_event(const struct machine *machine, size_t index);
 /* Of all that has happened since the seed began, also of what was taken back. */
@@ -94,9 +96,11 @@ size_t machine_pending(const struct machine *machine);
 void machine_advance(struct machine *machine, uint64_t ns);
 /* All files and bases taken together may not become larger. */
 void machine_capacity_set(struct machine *machine, uint64_t bytes);
-/* Of writes and flushes, since the machine was made. */
+/* Of files that were opened, and of writes and flushes that failed, since the machine was made. */
+uint64_t machine_open_count(const struct machine *machine);
 uint64_t machine_failure_count(const struct machine *machine);
 uint64_t machine_used_bytes(const struct machine *machine);
+uint64_t machine_free_bytes(const struct machine *machine); /* UINT64_MAX: without a limit */
 
 /* The process is gone: nothing will be called back. What was under way is landed by the crash. */
 void machine_forget(struct machine *machine);
@@ -118,6 +122,8 @@ void machine_crash(struct machine *machine, enum crash_kind kind);
 /* The bytes of a region or of a file, for tests, which change them by machine_edit only. NULL. */
 const uint8_t *machine_region(const struct machine *machine, const char *name, size_t *ret_size);
 const uint8_t *machine_file(const struct machine *machine, const char *path, size_t *ret_size);
+/* Whether the seed has written to that block; all others are zeros, whatever bytes lie there. */
+bool machine_file_is_written(const struct machine *machine, const char *path, uint64_t offset);
 /* Between lives; a file's bytes are durable as well. */
 void machine_edit(struct machine *machine, const void *at, const void *from, size_t size_bytes);
 /* For the data area of a ring, which no order binds: a crash changes bytes of a region. */
@@ -134,3 +140,8 @@ struct kv_key;
 void machine_base_put(struct machine *machine, unsigned index, const struct kv_key *key,
                       struct bytes value);
 void machine_cold_set(struct machine *machine, uint32_t of_16);
+/* Walks answer -ERR_CORRUPT, and no row. */
+void machine_base_unreadable_set(struct machine *machine, bool unreadable);
+/* Whether a read of it has begun that nobody has ended. */
+struct kv_base;
+bool machine_base_is_read(const struct kv_base *base);

@@ -102,6 +102,7 @@ static int file_open(struct env *env, const char *path, unsigned flags,
     struct machine *machine = machine_of(env);
     int found = file_find(machine, path);
 
+    machine->open_count++;
     if (found >= 0 && (flags & ENV_FILE_EXCLUSIVE)) {
         return -ERR_EXISTS;
     }
@@ -127,17 +128,22 @@ static int file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     return 0;
 }
 
-static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
-    uint64_t used = machine_used_bytes(file->machine);
-    uint64_t capacity = file->machine->capacity;
+uint64_t machine_free_bytes(const struct machine *machine) {
+    uint64_t used = machine_used_bytes(machine);
 
-    *ret_free_bytes = capacity == UINT64_MAX ? UINT64_MAX : capacity - MIN(used, capacity);
+    return machine->capacity == UINT64_MAX ? UINT64_MAX
+                                           : machine->capacity - MIN(used, machine->capacity);
+}
+
+static int file_space(struct env_file *file, uint64_t *ret_free_bytes) {
+    *ret_free_bytes = machine_free_bytes(file->machine);
     return 0;
 }
 
 static bool fails(struct machine *machine, const struct env_io *io) {
     uint32_t of_1000 = io->kind == ENV_IO_WRITE  ? machine->faults.write_fails
                        : io->kind == ENV_IO_SYNC ? machine->faults.flush_fails
+                       : io->kind == ENV_IO_READ ? machine->faults.read_fails
                                                  : 0;
 
     return of_1000 > 0 && prng_chance(&machine->prng, of_1000, 1000);
@@ -230,6 +236,9 @@ static int io_end(struct machine *machine, struct env_io *io, const struct pendi
     case ENV_IO_ALLOCATE:
         return allocate_now(machine, io);
     default:
+        if (fails(machine, io)) {
+            return fault_of(machine);
+        }
         read_now(machine, io);
         return 0;
     }
@@ -469,4 +478,10 @@ const uint8_t *machine_file(const struct machine *machine, const char *path, siz
     }
     *ret_size = (size_t)STATE(machine)->files[found].size;
     return machine->arena->files[found].content;
+}
+
+bool machine_file_is_written(const struct machine *machine, const char *path, uint64_t offset) {
+    int found = file_find(machine, path);
+
+    return found >= 0 && machine->written[found][offset / BLOCK_BYTES];
 }

@@ -2,11 +2,14 @@
 """Changes one place of the engine at a time, builds the torture with it, and looks whether a seed
 breaks: a mutant that survives is a line that no seed looks at.
 
-    mutants.py [COUNT] [--seeds N] [--only TEXT] [--workers N] [--list | --again | --survivors]
+    mutants.py [COUNT] [--seeds N] [--only TEXT] [--workers N] [--no-units]
+               [--list | --again | --survivors]
 
 COUNT mutants (160) are drawn over all files, always the same ones; --only keeps those whose file
 and text have TEXT in them. Each is judged in stages, the cheapest first, until one falls: it is
 compiled, plays the first seeds, the unit tests of kv and store with a sanitizer, the other seeds.
+--no-units leaves the unit tests out, so that it tells what the seeds alone see; what it finds is
+kept apart, in results-no-units.
 What became of it is kept in build/mutants/results: a run that was cut goes on where it was, and
 nothing is judged twice on one tree but with --again; --survivors takes what fell on an earlier
 tree for fallen. Those that survive and change nothing that could be seen stand with their reason
@@ -30,6 +33,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PLACE = os.path.join(ROOT, "build", "mutants")
 TREE = os.path.join(PLACE, "tree")
 RESULTS = os.path.join(PLACE, "results")
+RESULTS_NO_UNITS = os.path.join(PLACE, "results-no-units")
 KV = ("changes", "changes_pool", "disk_log", "kv", "kv_admit", "kv_checkpoint", "kv_recover",
       "kv_recover_ring", "kv_sync", "kv_transaction", "kv_warm", "outcomes", "outcomes_table",
       "record", "ring")
@@ -210,11 +214,13 @@ class Build:
 
 
 class Builds:
-    def __init__(self):
+    def __init__(self, with_units):
         self.torture = Build("torture", ["-Dring_trace=true"], ["test/torture/torture"])
-        self.units = Build("units", ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
-                           [f"test/unit/test_{unit}" for units in UNITS.values()
-                            for unit in units])
+        self.units = None
+        if with_units:
+            self.units = Build("units", ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
+                               [f"test/unit/test_{unit}" for units in UNITS.values()
+                                for unit in units])
 
 
 class Limit:
@@ -302,7 +308,7 @@ def try_one(mutant, builds, seeds, folder):
             builds.torture.link("test/torture/torture", changed, program)):
         return "is no program"
     return (play_rounds(program, folder, FIRST_ROUNDS, 1, seeds) or
-            try_units(builds.units, mutant, folder) or
+            (builds.units and try_units(builds.units, mutant, folder)) or
             play_rounds(program, folder, OTHER_ROUNDS, FIRST_ROUNDS[-1] + 1, seeds) or
             f"survives {seeds} seeds")
 
@@ -310,15 +316,17 @@ def try_one(mutant, builds, seeds, folder):
 class Results:
     """Of each mutant and tree what became of it: a line of JSON each."""
 
-    def __init__(self, tree):
+    def __init__(self, path, tree, seeds):
+        self.path = path
         self.tree = tree
         self.known = {}
         self.fallen = {}
-        if os.path.isfile(RESULTS):
-            with open(RESULTS, encoding="utf-8") as file:
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8") as file:
                 for line in file:
                     was, name, fate = json.loads(line)
-                    if was == tree:
+                    survived = re.match(r"survives (\d+) seeds", fate)
+                    if was == tree and not (survived and int(survived.group(1)) < seeds):
                         self.known[name] = fate
                     if fate.startswith("falls"):
                         self.fallen[name] = fate
@@ -327,7 +335,7 @@ class Results:
 
     def add(self, mutant, fate):
         self.known[mutant.name()] = fate
-        with open(RESULTS, "a", encoding="utf-8") as file:
+        with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps([self.tree, mutant.name(), fate]) + "\n")
 
 
@@ -404,6 +412,7 @@ def main():
     words.add_argument("--seeds", type=int, default=OTHER_ROUNDS[-1])
     words.add_argument("--only", default="")
     words.add_argument("--workers", type=int, default=os.cpu_count())
+    words.add_argument("--no-units", action="store_true", help="play the seeds alone")
     words.add_argument("--list", action="store_true")
     words.add_argument("--again", action="store_true")
     words.add_argument("--survivors", action="store_true")
@@ -418,7 +427,8 @@ def main():
             print(f"{mutant.kind:10} {mutant.name()}")
         print(f"{len(drawn)} of {total}")
         return 0
-    judge = Judge(Builds(), Results(tree), words)
+    results = Results(RESULTS_NO_UNITS if words.no_units else RESULTS, tree, words.seeds)
+    judge = Judge(Builds(not words.no_units), results, words)
     judge.run(drawn)
     counts = judge.counts
     fallen = counts["seeds"] + counts["units"]

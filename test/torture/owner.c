@@ -7,8 +7,7 @@
 /* A disk that is well and clocks that run true: this is simulated time. */
 enum { WAIT_S = 30, TURN_MS = 10 };
 
-/* As the newer whole superblock says. */
-static uint16_t losses_on_disk(const struct owner *owner) {
+struct log_superblock owner_superblock(const struct owner *owner) {
     size_t size = 0;
     const uint8_t *file = machine_file(owner->machine, owner->log_path, &size);
     struct log_superblock newest = {0};
@@ -24,7 +23,7 @@ static uint16_t losses_on_disk(const struct owner *owner) {
             newest = superblock;
         }
     }
-    return newest.losses;
+    return newest;
 }
 
 /* Of the ring that is there; 0 of what is none. */
@@ -61,7 +60,7 @@ enum total owner_open(struct owner *owner) {
     struct ring_sizes old = ring_sizes(owner);
     char problem[256] = "";
 
-    owner->losses = losses_on_disk(owner);
+    owner->losses = owner_superblock(owner).losses;
     int r = owner->ops->open(owner, problem);
     if (r == -ERR_IN_USE) {
         open_refused(owner, &old, problem);
@@ -195,4 +194,6 @@ void owner_kv_check(struct owner *owner) {
     char problem[256];
 
     MUST(kv_check(owner->kv, problem), "%s: %s", owner->name, problem);
+    MUST(owner->kv->base_read || !machine_base_is_read(owner->kv->base),
+         "%s: a read of its base has begun that no step ends", owner->name);
 }

@@ -83,3 +83,6 @@ int owner_end(struct owner *owner);
 /* Nothing stands in the way any more: all of it moves within the time that it may take. */
 void owner_lively(struct owner *owner);
 void owner_kv_check(struct owner *owner);
+/* The newer whole one that its log has on disk; zeros: none is there. */
+struct log_superblock;
+struct log_superblock owner_superblock(const struct owner *owner);

@@ -23,6 +23,8 @@ static void superblocks_edit(struct seed *seed, struct owner *owner, uint64_t fi
         superblock.term = first;
         superblock.tail_offset = offset_near(first, BLOCK_BYTES);
         superblock.counted_from = first;
+        /* Earlier versions did not note it. */
+        superblock.ring_log2 = first >> 47 > 0 ? 0 : superblock.ring_log2;
         superblock.crc = 0;
         superblock.crc = crc32c(0, &superblock, sizeof superblock);
         machine_edit(seed->machine, file + i * BLOCK_BYTES, &superblock, sizeof superblock);

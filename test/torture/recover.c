@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 enum { POINTS_DRAWN = 16, POINTS_OF_STAGES = 4, CUT_AGAIN_TRIES = 8 };
+/* Of so many recoveries one comes behind something else. */
+enum { DAMAGED_OF = 12, FAILING_OF = 24, FORGETFUL_OF = 4 };
 
 /* What the engine was at: of an owner a stage of the sync point and one of the checkpoint. */
 enum { STATES_MAX = SEED_OWNERS_MAX * TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STAGES };
@@ -14,6 +16,14 @@ enum { STATES_MAX = SEED_OWNERS_MAX * TOTALS_SYNC_STAGES * TOTALS_CHECKPOINT_STA
 static void ring_count(struct seed *seed, enum total what) {
     if (what < TOTAL_COUNT) {
         seed->counts[seed->kinds[seed->active]].of[what]++;
+    }
+}
+
+/* What a group replays finds no room in its base, and may have less memory than it takes. */
+static void disk_fill(struct seed *seed, const struct owner *owner) {
+    if (seed->kinds[seed->active] == OWNER_GROUP && owner_superblock(owner).magic != 0 &&
+        prng_chance(machine_prng(seed->machine), 1, 2)) {
+        machine_capacity_set(seed->machine, machine_used_bytes(seed->machine));
     }
 }
 
@@ -25,8 +35,10 @@ static void owners_open(struct seed *seed, size_t point, bool power) {
         owner->ops->settings_of(owner, point);
         if (seed->resizes && prng_chance(machine_prng(seed->machine), 1, 8)) {
             owner->ops->resize(owner, machine_prng(seed->machine));
+            disk_fill(seed, owner);
         }
         ring_count(seed, owner_open(owner));
+        machine_capacity_set(seed->machine, UINT64_MAX);
         owner_kv_check(owner);
         owner->ops->check(owner, point, power);
     }
@@ -116,6 +128,21 @@ static void cut_again(struct seed *seed, size_t from, size_t to, size_t point, b
     }
 }
 
+static void before_opening(struct seed *seed, size_t point, enum crash_kind kind) {
+    struct prng *prng = machine_prng(seed->machine);
+    bool killed = kind == CRASH_KILL;
+
+    if (prng_chance(prng, 1, DAMAGED_OF)) {
+        damage_play(seed, point, killed);
+    }
+    if (prng_chance(prng, 1, FAILING_OF)) {
+        opening_fail(seed, point);
+    }
+    if (killed && prng_chance(prng, 1, FORGETFUL_OF)) {
+        newest_forget(seed->owners[0]);
+    }
+}
+
 static void recover(struct seed *seed, size_t point, enum crash_kind kind) {
     struct machine *machine = seed->machine;
     size_t mark = machine_event_count(machine);
@@ -127,6 +154,7 @@ static void recover(struct seed *seed, size_t point, enum crash_kind kind) {
     fail_where("crash before event %zu, %s", point, crash_names[kind]);
     found_forget(seed);
     crash(seed, kind);
+    before_opening(seed, point, kind);
     size_t from = machine_event_count(machine);
     owners_open(seed, point, power);
     size_t to = machine_event_count(machine);

@@ -1,6 +1,8 @@
 /* A seed from beginning to end. */
 #include "group.h"
+#include "heap.h"
 #include "kv/kv_internal.h"
+#include "parts.h"
 #include "seed.h"
 #include "store.h"
 
@@ -147,13 +149,18 @@ void seed_run(struct machine *machine, uint64_t number, FILE *trace,
     seed = (struct seed){.number = number, .machine = machine, .every_point = number % 10 == 0};
     prng_init(&seed.prng, number);
     machine_reset(machine, number);
+    size_t blocks = heap_blocks() - machine_blocks(machine);
     machine_trace_to(machine, trace);
     seed_mark(&seed);
     ret_report->seed = number;
     ret_report->clean = true;
     fail_report_to(ret_report);
+    tree_play(number);
+    blocks_play(number);
     play(&seed);
     seed_end(&seed);
+    size_t left = heap_blocks() - machine_blocks(machine) - blocks;
+    MUST(left == 0, "%zu blocks of memory are not given back", left);
     ret_report->hash = machine_hash(machine);
     memcpy(ret_report->counts, seed.counts, sizeof ret_report->counts);
 }

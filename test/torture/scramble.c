@@ -47,34 +47,34 @@ static void name_record(const struct owner *owner, const struct log_record *reco
     }
 }
 
-/* Where a walk has come to. */
-struct walked {
-    uint64_t offset, position;
-    uint32_t crc;
-};
-
-static struct walked walk(const struct owner *owner, const struct ring_header *header, bool names) {
+bool ring_walk_begin(const struct ring_header *header, struct ring_walk *ret_walk) {
     const struct ring_start *start = newest_start(header);
-    struct ring ring = {.header = header,
-                        .records = (const uint8_t *)header + BLOCK_BYTES,
-                        .record_bytes = (size_t)header->record_bytes};
 
-    if (!start) {
-        return (struct walked){0};
+    if (start) {
+        *ret_walk = (struct ring_walk){.header = header,
+                                       .start = start,
+                                       .offset = start->offset,
+                                       .first = start->position,
+                                       .position = start->position,
+                                       .crc = start->previous_crc};
     }
-    struct walked walked = {start->offset, start->position, start->previous_crc};
-    const struct log_record *record;
-    while ((record = ring_walk(&ring, &walked.offset, walked.position, walked.crc))) {
-        if (names) {
-            name_record(owner, record);
-        }
-        walked.crc = record->crc;
-        walked.position++;
-    }
-    return walked;
+    return start != NULL;
 }
 
-static const struct ring_header *ring_of(const struct owner *owner) {
+const struct log_record *ring_walk_next(struct ring_walk *walk) {
+    struct ring ring = {.header = walk->header,
+                        .records = (const uint8_t *)walk->header + BLOCK_BYTES,
+                        .record_bytes = (size_t)walk->header->record_bytes};
+    const struct log_record *record = ring_walk(&ring, &walk->offset, walk->position, walk->crc);
+
+    if (record) {
+        walk->crc = record->crc;
+        walk->position++;
+    }
+    return record;
+}
+
+const struct ring_header *owner_ring(const struct owner *owner) {
     size_t size = 0;
     const struct ring_header *header =
         (const void *)machine_region(owner->machine, owner->ring_name, &size);
@@ -88,14 +88,29 @@ static const struct ring_header *ring_of(const struct owner *owner) {
 
 /* The header, and the records that the walk takes: the last one's CRC is of all of them. */
 uint64_t ring_seen(const struct owner *owner) {
-    const struct ring_header *header = ring_of(owner);
+    const struct ring_header *header = owner_ring(owner);
 
     if (!header) {
         return 0;
     }
-    struct walked walked = walk(owner, header, false);
-    uint64_t crcs = (uint64_t)crc32c(0, header, sizeof *header) << 32 | walked.crc;
-    return (crcs ^ walked.offset) * UINT64_C(0x9e3779b97f4a7c15) + walked.position;
+    struct ring_walk walk = {0};
+    bool walks = ring_walk_begin(header, &walk);
+    while (walks && ring_walk_next(&walk)) {
+    }
+    uint64_t crcs = (uint64_t)crc32c(0, header, sizeof *header) << 32 | walk.crc;
+    return (crcs ^ walk.offset) * UINT64_C(0x9e3779b97f4a7c15) + walk.position;
+}
+
+static void names_walk(const struct owner *owner, const struct ring_header *header) {
+    const struct log_record *record;
+    struct ring_walk walk;
+
+    if (!ring_walk_begin(header, &walk)) {
+        return;
+    }
+    while ((record = ring_walk_next(&walk))) {
+        name_record(owner, record);
+    }
 }
 
 /* Of a sector that nobody names some bytes in one place; else all that are not named. */
@@ -116,7 +131,7 @@ static void sector_spoil(struct machine *machine, const uint8_t *data, const uin
 }
 
 void scramble(struct owner *owner) {
-    const struct ring_header *header = ring_of(owner);
+    const struct ring_header *header = owner_ring(owner);
 
     if (!header || header->data_bytes == 0) {
         return;
@@ -124,7 +139,7 @@ void scramble(struct owner *owner) {
     area.size = (size_t)header->data_bytes;
     const uint8_t *data = (const uint8_t *)header + BLOCK_BYTES + header->record_bytes;
     memset(area.named, 0, area.size);
-    (void)walk(owner, header, true);
+    names_walk(owner, header);
     machine_spoil_begin(owner->machine, data);
     for (size_t at = 0; at < area.size; at += MACHINE_SECTOR_BYTES) {
         sector_spoil(owner->machine, data + at, area.named + at);

@@ -66,5 +66,23 @@ void scramble(struct owner *owner);
 /* What a start would take of a ring, as a number: the same for rings that differ only in what no
  * start looks at. 0: there is none. */
 uint64_t ring_seen(const struct owner *owner);
+/* The owner's ring as it lies there, if it has a header; a walk over its records as a start does:
+ * false where it has no beginning, and NULL behind the last. */
+struct ring_header;
+const struct ring_header *owner_ring(const struct owner *owner);
+struct ring_walk {
+    const struct ring_header *header;
+    const struct ring_start *start;
+    uint64_t offset, first, position; /* of the next record; of the first */
+    uint32_t crc;                     /* of the one before */
+};
+bool ring_walk_begin(const struct ring_header *header, struct ring_walk *ret_walk);
+const struct log_record *ring_walk_next(struct ring_walk *walk);
+/* damage.c, of the first owner: what must be refused is, and is taken back. */
+void damage_play(struct seed *seed, size_t point, bool killed);
+/* A start fails, as the disk does; what it did stays. */
+void opening_fail(struct seed *seed, size_t point);
+/* A ring does not say what its newest record is. */
+void newest_forget(struct owner *owner);
 /* prepare.c: a log that has come far: records, terms, offsets go on from there. */
 void prepare_far(struct seed *seed, struct owner *owner, uint64_t first);

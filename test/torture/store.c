@@ -50,6 +50,11 @@ static void options_draw(struct store *store, bool smallest, bool fills) {
     options->grow_bytes = 512 * KIB;
     options->reserve_bytes = 128 * KIB;
     options->sync_bytes = prng_chance(prng, 1, 2) ? MIB : 64 * MIB;
+    if (prng_chance(prng, 1, 3)) {
+        /* Its files fill it: what is overwritten at once is all that is free, or a little less. */
+        options->data_bytes_max = 384 * KIB;
+        options->reserve_bytes = 64 * KIB;
+    }
     options->cache_bytes = prng_chance(prng, 1, 2) ? 16 * BLOCK_BYTES : 0;
     store->temper.write_of_16 = (uint32_t)prng_between(prng, 8, 14);
     store->temper.small_of_4 = (uint32_t)prng_between(prng, 1, 4);

@@ -1,5 +1,6 @@
 /* Whether the bytes that are read are those that were written. */
 #include "store_internal.h"
+#include "store/ost_internal.h"
 
 void store_fill(uint32_t stamp, uint8_t *data, size_t size) {
     uint64_t first = (stamp + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -103,6 +104,37 @@ void store_read_fill(struct store *store, struct store_call *call, const struct 
     call->call.bulk_in = (struct buffer){call->memory, 0, wish->size};
     call->call.checksums = call->checksums;
     call->call.checksum_count = ARRAY_SIZE(call->checksums);
+}
+
+/* What the data file may still grow by: this target's share of what the machine has, in steps. */
+static uint64_t growth_blocks(const struct store *store) {
+    const struct ost *ost = store->ost;
+    struct machine *machine = store->owner.machine;
+    uint64_t step = MIN(ost->options.grow_bytes, 16 * MIB) / BLOCK_BYTES;
+    uint64_t wanted = ost->block_size_max - ost->blocks.block_count;
+    uint64_t room = machine_free_bytes(machine) / BLOCK_BYTES / step * step;
+
+    return ost->grow_failed ? 0 : MIN(wanted, room);
+}
+
+void store_check_space(struct store *store) {
+    const struct ost *ost = store->ost;
+    const struct blocks *blocks = &ost->blocks;
+    uint64_t wanted = ost->block_size_max - blocks->block_count;
+    uint64_t now = blocks->free_count + blocks->quarantine_blocks;
+    uint64_t growth = growth_blocks(store);
+    uint64_t may = now + growth > ost->reserve_blocks ? now + growth - ost->reserve_blocks : 0;
+    struct call *call = store_call_begin(store, &store->aside, OP_STATFS);
+    int r = store_run(store, &store->aside);
+    const struct statfs_reply *reply = &call->reply.statfs;
+
+    MUST(r == 0 || kv_failure(store->owner.kv) < 0, "a look at the space answers %s", err_name(r));
+    MUST(r < 0 || (reply->bytes_total == ost->block_size_max * BLOCK_BYTES &&
+                   reply->bytes_free == (now + wanted) * BLOCK_BYTES &&
+                   reply->bytes_available == may * BLOCK_BYTES),
+         "%llu bytes are said to be free, %llu to be available; it is %llu blocks, and %llu",
+         (unsigned long long)reply->bytes_free, (unsigned long long)reply->bytes_available,
+         (unsigned long long)(now + wanted), (unsigned long long)may);
 }
 
 static void attach(struct store *store) {

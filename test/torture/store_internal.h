@@ -100,6 +100,8 @@ void store_answered(struct store *store, struct store_call *call);
 void store_resend(struct store *store);
 /* store_check.c */
 void store_check(struct owner *owner, size_t point, bool power);
+/* What is free, and what of it may be written, is what the target says. */
+void store_check_space(struct store *store);
 void store_fill(uint32_t stamp, uint8_t *data, size_t size);
 /* What the caller may find; in_flight: what was not answered at `point` has happened. */
 void store_fold(const struct store *store, size_t point, uint64_t position, bool in_flight,

@@ -233,6 +233,9 @@ void store_act(struct owner *owner) {
     struct prng *prng = owner->prng;
 
     store->content_stage = 0;
+    if (kv_failure(owner->kv) == 0 && !store->running) {
+        store_check_space(store);
+    }
     if (prng_chance(prng, store->temper.checkpoint_of_64, 64)) {
         kv_checkpoint_want(owner->kv);
     }

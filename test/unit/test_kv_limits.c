@@ -77,6 +77,28 @@ static void test_full_since(void **state) {
     edge_free(edge);
 }
 
+/* A table of outcomes that was made much smaller than what is kept is as full as can be told. */
+static void test_level_of_outcomes(void **state) {
+    enum { SESSIONS = 40, OF_SESSION = 8, FEWER = 4 };
+    struct edge *edge = edge_new(17);
+
+    (void)state;
+    edge->options.outcomes_max = SESSIONS * OF_SESSION;
+    edge->options.sessions_max = SESSIONS;
+    reopen(edge);
+    for (uint64_t i = 0; i < SESSIONS * OF_SESSION; i++) {
+        assert_int_equal(edge_outcome(edge, 1 + i % SESSIONS, 1 + i / SESSIONS, 1), 0);
+        if (i % SESSIONS == 0) {
+            edge_settle(edge, false);
+        }
+    }
+    assert_int_equal(counters_of(edge).levels.outcomes, 1000);
+    edge->options.outcomes_max = FEWER;
+    reopen(edge);
+    assert_int_equal(counters_of(edge).levels.outcomes, UINT16_MAX);
+    edge_free(edge);
+}
+
 /* Sizes that are not whole blocks are rounded down; without a data area nothing lies in it. */
 static void test_data_area(void **state) {
     struct edge *edge = edge_new(4);
@@ -449,6 +471,7 @@ int main(void) {
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_checkpoint_of_what_is_synced),
         cmocka_unit_test(test_full_since),
+        cmocka_unit_test(test_level_of_outcomes),
         cmocka_unit_test(test_data_area),
         cmocka_unit_test(test_failure_is_said),
         cmocka_unit_test(test_staged_rows),
