@@ -1,5 +1,6 @@
 /* See byte_streams.h. */
 #include "byte_streams.h"
+#include "base/crc32c.h"
 #include <assert.h>
 #include <string.h>
 
@@ -194,4 +195,43 @@ void byte_stream_finish(struct byte_stream *stream, int reason) {
 
 void byte_stream_room(struct byte_stream *stream) {
     stream_tell(stream, ENV_STREAM_WRITABLE, 0);
+}
+
+void byte_stream_say(struct byte_stream *stream, struct wire_cursor *cursor) {
+    size_t size = wire_take_number(cursor, 1);
+    const uint8_t *from = wire_take(cursor, size);
+
+    if (from && stream && size > 0) {
+        byte_stream_give(stream, (struct bytes){from, size});
+    }
+}
+
+void byte_stream_say_message(struct byte_stream *stream, struct wire_cursor *cursor) {
+    uint8_t bytes[CONNECTION_PREFIX_BYTES + SAID_HEAD_BYTES_MAX + UINT8_MAX];
+    uint32_t kind = (uint32_t)wire_take_number(cursor, 1);
+    size_t head = wire_take_number(cursor, 2) % SAID_HEAD_BYTES_MAX;
+    size_t bulk = wire_take_number(cursor, 1);
+    const uint8_t *from = wire_take(cursor, head + bulk);
+
+    if (!from || !stream) {
+        return;
+    }
+    store_le32(bytes, kind);
+    store_le32(bytes + 4, (uint32_t)head);
+    store_le32(bytes + 8, (uint32_t)bulk);
+    memcpy(bytes + CONNECTION_PREFIX_BYTES, from, head + bulk);
+    store_le32(bytes + 12, crc32c(crc32c(0, bytes, 12), from, head));
+    byte_stream_give(stream, (struct bytes){bytes, CONNECTION_PREFIX_BYTES + head + bulk});
+    stream->in = (struct bytes){NULL, 0};
+}
+
+void byte_stream_script(struct buffer *out, enum connection_kind kind, const struct buffer *head,
+                        size_t bulk_bytes) {
+    static const uint8_t zeros[UINT8_MAX];
+
+    wire_give_number(out, kind, 1);
+    wire_give_number(out, head->size, 2);
+    wire_give_number(out, bulk_bytes, 1);
+    wire_give(out, head->data, head->size);
+    wire_give(out, zeros, bulk_bytes);
 }

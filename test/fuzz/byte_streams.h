@@ -8,8 +8,10 @@
  * Thread: one.  Memory: of its own, from begin to end. */
 #pragma once
 #include "env/env_stream.h"
+#include "rpc/connection.h"
+#include "wire/wire_cursor.h"
 
-enum { BYTE_STREAMS_MAX = 16 };
+enum { BYTE_STREAMS_MAX = 16, SAID_HEAD_BYTES_MAX = 1024 };
 
 struct byte_stream {
     struct env_stream stream;
@@ -41,3 +43,11 @@ void byte_stream_give(struct byte_stream *stream, struct bytes bytes);
 void byte_stream_finish(struct byte_stream *stream, int reason);
 /* There is room to send again. */
 void byte_stream_room(struct byte_stream *stream);
+
+/* What an input has the other side say; the stream may be NULL, and then nobody hears it. say:
+ * u8 count, bytes, as they are. say_message: u8 kind, u16 size of the head, u8 size of the bulk,
+ * head, bulk, as a message whose prefix and checksum are right. script: appends the latter. */
+void byte_stream_say(struct byte_stream *stream, struct wire_cursor *cursor);
+void byte_stream_say_message(struct byte_stream *stream, struct wire_cursor *cursor);
+void byte_stream_script(struct buffer *out, enum connection_kind kind, const struct buffer *head,
+                        size_t bulk_bytes);

@@ -12,7 +12,6 @@
  *     7 TAKE      u8               how many bytes each send takes from here on; 0: all
  *
  * At its end nothing of it is left: no request, no memory, no stream. */
-#include "base/crc32c.h"
 #include "byte_streams.h"
 #include "fuzz.h"
 #include "keys/tls.h"
@@ -20,7 +19,7 @@
 #include "rpc/gate.h"
 #include "rpc/worker.h"
 
-enum { HELD_MAX = 64, BULK_BYTES = 8192, SEED_BYTES = 4096, HEAD_BYTES_MAX = 1024 };
+enum { HELD_MAX = 64, BULK_BYTES = 8192, SEED_BYTES = 4096 };
 enum instruction { CONNECT, CHOOSE, BYTES, MESSAGE, PASS, ANSWER, END, TAKE, INSTRUCTION_COUNT };
 
 static const struct log_id log_served = {7};
@@ -127,36 +126,6 @@ static void gate_finish(void) {
     byte_streams_end(&it.streams);
 }
 
-/* A message whose prefix is right, but for what its kind and sizes may be. */
-static void say_message(struct wire_cursor *cursor) {
-    uint8_t bytes[CONNECTION_PREFIX_BYTES + HEAD_BYTES_MAX + UINT8_MAX];
-    uint32_t kind = (uint32_t)wire_take_number(cursor, 1);
-    size_t head = wire_take_number(cursor, 2) % HEAD_BYTES_MAX, bulk = wire_take_number(cursor, 1);
-    const uint8_t *from = wire_take(cursor, head + bulk);
-
-    if (!from) {
-        return;
-    }
-    store_le32(bytes, kind);
-    store_le32(bytes + 4, (uint32_t)head);
-    store_le32(bytes + 8, (uint32_t)bulk);
-    memcpy(bytes + CONNECTION_PREFIX_BYTES, from, head + bulk);
-    store_le32(bytes + 12, crc32c(crc32c(0, bytes, 12), from, head));
-    if (it.stream) {
-        byte_stream_give(it.stream, (struct bytes){bytes, CONNECTION_PREFIX_BYTES + head + bulk});
-        it.stream->in = (struct bytes){NULL, 0};
-    }
-}
-
-static void say_bytes(struct wire_cursor *cursor) {
-    size_t size = wire_take_number(cursor, 1);
-    const uint8_t *from = wire_take(cursor, size);
-
-    if (from && it.stream && size > 0) {
-        byte_stream_give(it.stream, (struct bytes){from, size});
-    }
-}
-
 static void choose(uint64_t number) {
     if (it.streams.count > 0) {
         it.stream = &it.streams.streams[number % it.streams.count];
@@ -175,10 +144,10 @@ static void run_one(struct wire_cursor *cursor) {
         choose(wire_take_number(cursor, 1));
         break;
     case BYTES:
-        say_bytes(cursor);
+        byte_stream_say(it.stream, cursor);
         break;
     case MESSAGE:
-        say_message(cursor);
+        byte_stream_say_message(it.stream, cursor);
         break;
     case PASS:
         it.streams.now_ns += wire_take_number(cursor, 1) * (NS_PER_S / 10);
@@ -215,14 +184,8 @@ void fuzz_gate(struct bytes in) {
 
 static void give_message(struct buffer *out, enum connection_kind kind, const struct buffer *head,
                          size_t bulk_bytes) {
-    static const uint8_t zeros[UINT8_MAX];
-
     wire_give_number(out, MESSAGE, 1);
-    wire_give_number(out, kind, 1);
-    wire_give_number(out, head->size, 2);
-    wire_give_number(out, bulk_bytes, 1);
-    wire_give(out, head->data, head->size);
-    wire_give(out, zeros, bulk_bytes);
+    byte_stream_script(out, kind, head, bulk_bytes);
 }
 
 static void give_hello(struct buffer *out, uint64_t number) {
@@ -245,7 +208,7 @@ static void give_hello(struct buffer *out, uint64_t number) {
 }
 
 static void give_call(struct buffer *out, struct call *call) {
-    uint8_t space[HEAD_BYTES_MAX];
+    uint8_t space[SAID_HEAD_BYTES_MAX];
     struct buffer head = {space, 0, sizeof space};
 
     call->header.log = log_served;
