@@ -73,7 +73,6 @@ static int stream_send(struct env_stream *stream, const struct bytes *parts, siz
                        size_t *ret_sent) {
     struct byte_stream *to = stream_of(stream);
     uint32_t most = world_of(stream->env)->take_bytes;
-    static volatile uint8_t seen; /* each byte must be there to be read */
     size_t size = 0;
 
     assert(part_count > 0 && part_count <= ENV_STREAM_PARTS_MAX);
@@ -84,13 +83,10 @@ static int stream_send(struct env_stream *stream, const struct bytes *parts, siz
         return -ERR_BUSY;
     }
     for (size_t i = 0; i < part_count; i++) {
-        for (size_t j = 0; j < parts[i].size; j++) {
-            seen ^= parts[i].data[j];
-        }
+        to->sent_crc = crc32c(to->sent_crc, parts[i].data, parts[i].size);
         size += parts[i].size;
     }
     *ret_sent = most > 0 ? MIN(size, (size_t)most) : size;
-    to->sent_bytes += *ret_sent;
     return 0;
 }
 

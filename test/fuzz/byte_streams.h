@@ -16,8 +16,8 @@ enum { BYTE_STREAMS_MAX = 16, SAID_HEAD_BYTES_MAX = 1024 };
 struct byte_stream {
     struct env_stream stream;
     bool used, closed, opened, ended;
-    struct bytes in; /* not received yet */
-    size_t sent_bytes;
+    struct bytes in;   /* not received yet */
+    uint32_t sent_crc; /* of all that was offered: each byte must be there to be read */
 };
 
 struct byte_streams {
