@@ -73,6 +73,19 @@ void fuzz_wire_reply(struct bytes in) {
     assert(r == 0 && first.size == second.size && memcmp(once, twice, first.size) == 0);
 }
 
+/* A name that is one byte longer than may be: encoders make none. */
+static void seed_long_name(const struct fuzz_seeds *seeds) {
+    static const uint8_t name[NAME_BYTES_MAX + 1] = {'n'};
+    struct buffer out = {once, 0, sizeof once};
+
+    wire_give_number(&out, OP_LOOKUP, OPCODE_BYTES);
+    wire_give_number(&out, 8 + 4 + sizeof name, 4);
+    wire_give_number(&out, 1, 8);
+    wire_give_number(&out, sizeof name, 4);
+    wire_give(&out, name, sizeof name);
+    fuzz_seed(seeds, (struct bytes){once, out.size});
+}
+
 /* Of each message one whose fields are zero, which has every length in its place. */
 void seed_wire_request(const struct fuzz_seeds *seeds) {
     static const uint32_t groups[] = {4, 24, 1000};
@@ -84,6 +97,7 @@ void seed_wire_request(const struct fuzz_seeds *seeds) {
                                                 .flags = RENAME_FLAG_EXCHANGE}};
     const union request_body empty = {0};
 
+    seed_long_name(seeds);
     for (uint16_t opcode = 0; opcode < OPCODE_COUNT; opcode++) {
         struct buffer out = {once, 0, sizeof once};
 
