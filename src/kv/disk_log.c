@@ -141,6 +141,17 @@ static int read_superblocks(struct disk_log *log, const char *path, bool *ret_fo
     return 0;
 }
 
+/* Its checksum is right, so what makes no sense was written so. */
+static int check_tail(const struct log_superblock *superblock, const char *path,
+                      char problem[256]) {
+    if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > INT64_MAX ||
+        superblock->tail_position == 0) {
+        snprintf(problem, 256, "%s: its superblock names a place that no batch can have", path);
+        return -ERR_CORRUPT;
+    }
+    return 0;
+}
+
 static int check_superblock(struct disk_log *log, const struct disk_log_options *options,
                             char problem[256]) {
     if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
@@ -158,7 +169,7 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
                  (unsigned long long)log->region_bytes);
         return -ERR_INVALID;
     }
-    return 0;
+    return check_tail(&log->superblock, options->path, problem);
 }
 
 /* Opens the file and reads its superblocks, whether there are any or not. */

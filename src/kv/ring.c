@@ -16,13 +16,18 @@ static uint32_t start_crc(const struct ring_start *start) {
     return crc32c(0, start, offsetof(struct ring_start, crc));
 }
 
+/* One that names a place where no record can begin was not written by us, whatever its crc. */
+static bool start_is_whole(const struct ring_start *start) {
+    return start->crc == start_crc(start) && start->offset % LOG_ALIGN == 0 && start->position > 0;
+}
+
 static const struct ring_start *newest_start(const struct ring_header *header) {
     const struct ring_start *newest = NULL;
 
     for (size_t i = 0; i < ARRAY_SIZE(header->starts); i++) {
         const struct ring_start *start = &header->starts[i];
 
-        if (start->crc == start_crc(start) && (!newest || start->sequence > newest->sequence)) {
+        if (start_is_whole(start) && (!newest || start->sequence > newest->sequence)) {
             newest = start;
         }
     }
@@ -148,6 +153,7 @@ static int ring_open_found(struct ring *ring, const struct ring_options *options
     const struct ring_header *header = ring->header;
     bool whole = !created && header_is_whole(header, options) && header->record_bytes > 0 &&
                  header->record_bytes <= size_bytes - BLOCK_BYTES &&
+                 header->record_bytes % BLOCK_BYTES == 0 &&
                  header->data_bytes == size_bytes - BLOCK_BYTES - header->record_bytes;
     bool ours = whole && header_is_ours(header, options);
     bool wanted = ours && sizes_are(header, options->record_bytes, options->data_bytes);
@@ -261,7 +267,8 @@ const struct log_record *ring_walk(const struct ring *ring, uint64_t *offset, ui
         record = (const void *)ring->records;
     }
     if (record_check(record, left_behind(ring, at), previous_crc) < 0 ||
-        record->position != position) {
+        record->position != position ||
+        at + record_padded(record->length) - ring->start.offset > ring->record_bytes) {
         return NULL;
     }
     *offset = at + record_padded(record->length);

@@ -137,6 +137,13 @@ class Dev(unittest.TestCase):
                          ["asan", "planner"])
         self.assertIn(f"\n{1 + sum(PLANNER.values())} passed, 0 failed\n", output)
 
+    def test_fuzz_says_what_is_missing(self):
+        self.program("clang", "#!/bin/sh\nexit 1\n")
+        status, output, error = self.dev("fuzz", "60")
+        self.assertEqual((status, output), (1, ""))
+        self.assertEqual(error, "dev: no libFuzzer here, run: sudo apt-get install clang"
+                                " libclang-rt-dev\n")
+
     def test_a_step_that_is_none_is_refused(self):
         status, output, error = self.dev("test", "asan", "assan")
         self.assertEqual((status, output), (2, ""))
@@ -273,7 +280,7 @@ class Dev(unittest.TestCase):
         self.assertEqual((status, error),
                          (2, "dev: build takes nothing more; ./dev help lists the verbs\n"))
         for words in (["kill", "-x"], ["power", "--without-flush"], ["sim", "many"], ["kill"],
-                      ["soak", "long"], ["bare", "--frob"]):
+                      ["soak", "long"], ["fuzz", "cluster_map"], ["bare", "--frob"]):
             status, output, error = self.dev(*words)
             self.assertEqual((status, output, error.count("\n")), (2, "", 1), words)
         self.assertFalse(os.path.exists(self.path("build")))

@@ -97,7 +97,7 @@ static void inode_free(struct tree *tree, struct tree_inode *inode) {
 }
 
 void tree_free(struct tree *tree) {
-    for (size_t i = 0; i < NAME_BUCKETS; i++)
+    for (size_t i = 0; tree->name_count > 0; i++)
         while (tree->names[i])
             tree_name_remove(tree, tree->names[i]);
     for (uint64_t ino = 1; ino < tree->ino_next; ino++) {
@@ -193,6 +193,7 @@ void tree_name_add(struct tree *tree, struct tree_inode *parent, const char *tex
     };
     memcpy(name->text, text, bytes);
     *bucket = name;
+    tree->name_count++;
     parent->entries[parent->entry_count++] = name;
     parent->live_count++;
     parent->attributes.mtime_ns = parent->attributes.ctime_ns = tree_now_ns();
@@ -205,6 +206,7 @@ void tree_name_remove(struct tree *tree, struct tree_name *name) {
     while (*link != name)
         link = &(*link)->next;
     *link = name->next;
+    tree->name_count--;
     parent->entries[name->place] = NULL;
     parent->live_count--;
     if (parent->live_count == 0)

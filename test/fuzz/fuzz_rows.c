@@ -1,0 +1,173 @@
+/* Values of rows, as a base gives them after their checksum was found right: what is accepted keeps
+ * what its readers go by, and lies within the value. */
+#include "fuzz.h"
+#include "meta/rows.h"
+#include "store/chunk.h"
+#include "wire/wire.h"
+
+enum { UNTOUCHED = 0xa5 };
+
+/* One row of each kind that is as it is stored; `check` is one of the functions of meta/rows.h. */
+#define ROWS(R)                                                                                    \
+    R(partition, .format = 1, .state = 1, .mode = MODE_DIRECTORY)                                  \
+    R(inode, .format = 1, .data_state = 2, .nlink = 1, .mode = MODE_REGULAR | 0644,                \
+      .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1)                                       \
+    R(group, .format = 1, .hash_bits = 51, .group = 1)                                             \
+    R(counters, .format = 1, .inode_count = 2, .directory_count = 1)                               \
+    R(slots, .format = 1, .state = SLOTS_MINE, .count = 1)                                         \
+    R(lost, .format = 1, .counter_to = 9, .generation_to = 7)                                      \
+    R(session, .format = 1, .state = SESSION_LIVE)                                                 \
+    R(mark, .format = 1)                                                                           \
+    R(order, .format = 1, .kind = ORDER_CUT, .chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1)
+
+enum row_kind {
+#define R(name, ...) KIND_##name,
+    ROWS(R)
+#undef R
+        KIND_dentry,
+    KIND_inline,
+    KIND_outcome,
+    KIND_head,
+    KIND_COUNT
+};
+
+static void check_result(int r) {
+    assert(r == 0 || r == -ERR_CORRUPT || r == -ERR_NEWER_FORMAT);
+}
+
+/* A whole row lies where its value does; a refused one leaves the pointer alone. */
+static void check_fixed(enum row_kind kind, struct bytes value) {
+    switch (kind) {
+#define R(name, ...)                                                                               \
+    case KIND_##name: {                                                                            \
+        const struct name##_row *row = NULL;                                                       \
+        int r = name##_row_check(value, &row);                                                     \
+                                                                                                   \
+        check_result(r);                                                                           \
+        assert(r == 0 ? (const void *)row == (const void *)value.data : !row);                     \
+        assert(r < 0 || value.size == sizeof *row);                                                \
+        break;                                                                                     \
+    }
+        ROWS(R)
+#undef R
+    default:
+        break;
+    }
+}
+
+static void check_dentry(struct bytes value) {
+    const struct dentry_row *row = NULL;
+    int r = dentry_row_check(value, &row);
+
+    check_result(r);
+    if (r == 0) {
+        bool hole = row->flags & DENTRY_HOLE;
+
+        assert(fuzz_is_within((struct bytes){row->name, row->name_bytes}, value));
+        assert(hole || (row->name_bytes > 0 && row->ino != 0));
+    }
+}
+
+static void check_inline(struct bytes value) {
+    struct bytes data = {NULL, 0};
+    int r = inline_row_check(value, &data);
+
+    check_result(r);
+    assert(fuzz_is_within(data, value) && data.size <= INLINE_PIECE_BYTES);
+}
+
+static void check_outcome(struct bytes value) {
+    const struct outcome_head *head = NULL;
+    struct bytes reply = {NULL, 0};
+    union reply_body body;
+    int r = outcome_check(value, &head, &reply);
+
+    check_result(r);
+    assert(fuzz_is_within(reply, value));
+    if (r == 0) {
+        r = wire_decode_reply(head->opcode, reply, &body);
+        assert(r == 0 || r == -ERR_MALFORMED);
+    }
+}
+
+static void check_head(struct bytes value) {
+    struct store_head head;
+
+    memset(&head, UNTOUCHED, sizeof head);
+    int r = chunk_head_check(value, &head);
+    check_result(r);
+    if (r == 0) {
+        assert(head.length <= head.chunk_bytes &&
+               fuzz_is_same((struct bytes){(void *)&head, sizeof head}, value));
+    } else {
+        assert(head.format == UNTOUCHED && head.reserved_too == 0xa5a5a5a5);
+    }
+}
+
+/* The laws of layouts that any inode may have. */
+static void check_layout(struct bytes value) {
+    static const uint32_t chains[] = {11, 12, 13, 14, 15};
+    const struct pool_version pool = {1, ARRAY_SIZE(chains), chains};
+    const struct inode_row *row;
+
+    if (inode_row_check(value, &row) == 0 && row->data_state == DATA_CHUNKED) {
+        struct layout layout = inode_layout(row);
+        uint32_t width = layout_width(&layout, &pool);
+
+        assert(layout_is_valid(&layout) && width > 0 && width <= pool.chain_count);
+        for (uint64_t chunk = 0; chunk < 2 * (uint64_t)width; chunk++) {
+            uint32_t chain = layout_chain(&layout, &pool, chunk);
+
+            assert(chain >= 11 && chain <= 15);
+            assert(chain == layout_chain(&layout, &pool, chunk + width));
+        }
+    }
+}
+
+/* The first byte is the kind. */
+void fuzz_row(struct bytes in) {
+    struct wire_cursor cursor = fuzz_cursor(in);
+    enum row_kind kind = (enum row_kind)(wire_take_number(&cursor, 1) % KIND_COUNT);
+    struct bytes value = fuzz_rest(&cursor);
+
+    check_fixed(kind, value);
+    if (kind == KIND_inode) {
+        check_layout(value);
+    } else if (kind == KIND_dentry) {
+        check_dentry(value);
+    } else if (kind == KIND_inline) {
+        check_inline(value);
+    } else if (kind == KIND_outcome) {
+        check_outcome(value);
+    } else if (kind == KIND_head) {
+        check_head(value);
+    }
+}
+
+static void seed_kind(const struct fuzz_seeds *seeds, enum row_kind kind, const void *row,
+                      size_t size) {
+    uint8_t seed[512] = {(uint8_t)kind};
+
+    memcpy(seed + 1, row, size);
+    fuzz_seed(seeds, (struct bytes){seed, size + 1});
+}
+
+void seed_row(const struct fuzz_seeds *seeds) {
+    const struct dentry_row dentry = {.format = 1, .type = 8, .name_bytes = 4, .ino = 2};
+    uint8_t entry[sizeof dentry + 4] = {0};
+    const struct outcome_head outcome = {.format = 1, .opcode = OP_UNLINK, .term = 1, .ino = 5};
+    const struct inline_row data = {.format = 1, .epoch = 3};
+    const struct store_head head = {.format = 1, .chunk_bytes = 1 << 20, .length = 5};
+
+#define R(name, ...)                                                                               \
+    seed_kind(seeds, KIND_##name, &(const struct name##_row){__VA_ARGS__},                         \
+              sizeof(struct name##_row));
+    ROWS(R)
+#undef R
+    memcpy(entry, &dentry, sizeof dentry);
+    memcpy(entry + sizeof dentry, "name", 4);
+    seed_kind(seeds, KIND_dentry, entry, sizeof entry);
+    seed_kind(seeds, KIND_outcome, &outcome, sizeof outcome);
+    seed_kind(seeds, KIND_inline, &data, sizeof data);
+    seed_kind(seeds, KIND_head, &head, sizeof head);
+}
