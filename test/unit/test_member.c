@@ -1,0 +1,302 @@
+/* A node's membership against a manager that only says what a test wants: numbers, maps, silence.
+ * Time is simulated. */
+#include "env/env_sim.h"
+#include "member/member.h"
+#include "rpc/transport_inproc.h"
+#include "rpc/worker.h"
+#include "unit.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICK_MS = 100, ANY_TARGET = 16 };
+
+static struct {
+    struct sim *sim;
+    struct sim_process *process;
+    struct env *env;
+    struct worker worker;
+    struct log_table *logs;
+    struct rpc *rpc;
+    struct actor manager;
+    struct member *member;
+    struct cluster_map map; /* the manager's newest */
+    int join_result;
+    bool holds;        /* what it is asked */
+    struct call *held; /* one */
+    uint32_t joins, map_gets;
+    struct node_join_request asked; /* last */
+    char address[64];
+    int take; /* the hook's answer */
+    uint64_t taken[8];
+    uint32_t taken_count;
+    uint32_t lines;
+    char line[256];
+    bool stopped;
+} it;
+
+static void join_answer(struct call *call) {
+    const struct node_join_request *request = &call->request.node_join;
+
+    it.asked = *request;
+    memcpy(it.address, request->address.data ? request->address.data : (const uint8_t *)"",
+           request->address.size);
+    it.address[request->address.size] = '\0';
+    call->reply.node_join.node = 2;
+    call->reply.node_join.first_target = 17;
+    call->reply.node_join.map_version = it.map.version;
+    call_reply(call, it.join_result);
+}
+
+static void manager_take(struct call *call) {
+    it.joins += call->header.opcode == OP_NODE_JOIN;
+    it.map_gets += call->header.opcode == OP_MAP_GET;
+    if (it.holds) {
+        assert_null(it.held);
+        it.held = call;
+    } else if (call->header.opcode == OP_NODE_JOIN) {
+        join_answer(call);
+    } else {
+        assert_int_equal(call->header.opcode, OP_MAP_GET);
+        call->bulk_in.size = 0;
+        if (call->request.map_get.known_version < it.map.version) {
+            cluster_map_encode(&it.map, &call->bulk_in);
+        }
+        call_reply(call, 0);
+    }
+}
+
+static void manager_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = message->next;
+        if (message->kind == CALL_DONE_KIND) {
+            call_done_message(message);
+        } else {
+            manager_take(CONTAINER_OF(message, struct call, message));
+        }
+    }
+}
+
+static int take_map(void *context, const struct cluster_map *map) {
+    (void)context;
+    it.taken[it.taken_count++ % ARRAY_SIZE(it.taken)] = map->version;
+    return it.take;
+}
+
+static void take_line(void *context, const char *line) {
+    (void)context;
+    it.lines++;
+    snprintf(it.line, sizeof it.line, "%s", line);
+}
+
+static uint64_t worker_now(struct worker *worker) {
+    return env_now_ns(worker->context);
+}
+
+static void member_begin(const struct cluster_map *known) {
+    const struct member_options options = {.env = it.env,
+                                           .rpc = it.rpc,
+                                           .key = {7, 8},
+                                           .target_count = 3,
+                                           .address = "10.0.0.2:7400",
+                                           .map = known,
+                                           .hooks = {.map = take_map, .log = take_line}};
+
+    assert_int_equal(member_new(&options, &it.member), 0);
+}
+
+static int set_up(void **state) {
+    static const struct target_id osts[] = {{ANY_TARGET}};
+
+    (void)state;
+    memset(&it, 0, sizeof it);
+    it.sim = sim_new(1);
+    it.process = sim_process_new(it.sim, "node");
+    it.env = sim_process_env(it.process);
+    worker_init(&it.worker);
+    it.worker.now_ns = worker_now;
+    it.worker.context = it.env;
+    worker_bind(&it.worker);
+    actor_init(&it.manager, "manager", manager_step);
+    it.map.cluster_id[0] = 1;
+    cluster_map_single(&it.map, (struct target_id){2}, osts, 1);
+    if (log_table_new(4, &it.logs) < 0 || log_table_add(it.logs, LOG_MANAGER, &it.manager) < 0) {
+        return -1;
+    }
+    const struct rpc_options rpc = {.transport = &transport_inproc_ops,
+                                    .transport_context = it.logs,
+                                    .env = it.env,
+                                    .resend_ns = NS_PER_S,
+                                    .logs_max = 4};
+    return rpc_new(&rpc, &it.rpc);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    member_free(it.member);
+    rpc_free(it.rpc);
+    log_table_free(it.logs);
+    worker_bind(NULL);
+    sim_free(it.sim);
+    return 0;
+}
+
+static void note_flag(void *context) {
+    *(bool *)context = true;
+}
+
+static bool is_set(void *context) {
+    return *(bool *)context;
+}
+
+static void pass(uint64_t ns) {
+    for (uint64_t at = 0; at < ns; at += TICK_MS * NS_PER_MS) {
+        bool flag = false;
+
+        sim_schedule(it.sim, NULL, TICK_MS * NS_PER_MS, note_flag, &flag);
+        sim_run_until(it.sim, UINT64_MAX, is_set, &flag);
+        member_tick(it.member);
+        while (worker_run_one(&it.worker)) {
+        }
+    }
+}
+
+static void told(struct member_question *question) {
+    *(bool *)question->context = true;
+}
+
+static struct member_state state_of(struct cluster_map *map) {
+    bool done = false;
+    struct member_question question = {.map = map, .done = told, .context = &done};
+
+    member_ask(it.member, &question);
+    while (worker_run_one(&it.worker)) {
+    }
+    assert_true(done);
+    return question.state;
+}
+
+/* Numbers and a map at once; its targets and its address when they are there. */
+static void test_a_node_is_told_and_tells(void **state) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+
+    (void)state;
+    member_begin(NULL);
+    assert_int_equal(state_of(map).node.value, 0);
+    assert_int_equal(map->version, 0);
+    pass(NS_PER_S);
+    assert_int_equal(it.asked.key_high, 7);
+    assert_int_equal(it.asked.key_low, 8);
+    assert_int_equal(it.asked.target_count, 3);
+    assert_false(it.asked.ready);
+    assert_string_equal(it.address, "");
+    struct member_state now = state_of(map);
+    assert_int_equal(now.node.value, 2);
+    assert_int_equal(now.first_target, 17);
+    assert_int_equal(now.map_version, it.map.version);
+    assert_int_equal(map->version, it.map.version);
+    assert_int_equal(map->cluster_id[0], 1);
+    assert_false(now.told);
+    member_ready(it.member);
+    pass(TICK_MS * NS_PER_MS);
+    assert_true(state_of(NULL).told);
+    assert_string_equal(it.address, "10.0.0.2:7400");
+    free(map);
+}
+
+/* Once a second, and a map only when there is a newer one. */
+static void test_newer_maps_are_fetched(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    pass(3 * NS_PER_S);
+    assert_in_range(it.joins, 2, 4);
+    assert_int_equal(it.map_gets, 0);
+    it.map.version = 9;
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.map_gets, 1);
+    assert_int_equal(it.taken_count, 1);
+    assert_int_equal(it.taken[0], 9);
+    it.map.version = 8; /* Another one's answer that was long on its way. */
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.taken_count, 1);
+    assert_int_equal(state_of(NULL).map_version, 9);
+}
+
+/* A disk that is full, say: it goes by the older one, and tries again. */
+static void test_a_map_that_is_not_taken_is_offered_again(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    it.take = -ERR_NO_SPACE;
+    it.map.version = 5;
+    pass(4 * NS_PER_S);
+    assert_true(it.taken_count >= 3);
+    assert_int_equal(state_of(NULL).map_version, 1);
+    it.take = 0;
+    pass(2 * NS_PER_S);
+    assert_int_equal(state_of(NULL).map_version, 5);
+}
+
+/* One line a minute, and one when it is back. */
+static void test_silence_is_told_seldom(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    pass(NS_PER_S);
+    it.join_result = -ERR_TIMED_OUT;
+    pass(150 * NS_PER_S);
+    assert_int_equal(it.lines, 3);
+    assert_non_null(strstr(it.line, "does not answer"));
+    assert_int_equal(state_of(NULL).result, -ERR_TIMED_OUT);
+    it.join_result = 0;
+    pass(3 * NS_PER_S);
+    assert_int_equal(it.lines, 4);
+    assert_non_null(strstr(it.line, "answers again"));
+}
+
+static void test_a_refusal_is_told_once(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    it.join_result = -ERR_OTHER_CLUSTER;
+    pass(90 * NS_PER_S);
+    assert_int_equal(it.lines, 1);
+    assert_non_null(strstr(it.line, "another cluster"));
+    assert_true(it.joins > 60);
+}
+
+static void stop_done(void *context, int result) {
+    (void)context;
+    it.stopped = result == 0;
+}
+
+/* What the manager holds lies in the member's memory. */
+static void test_a_stop_waits_for_what_is_asked(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    it.holds = true;
+    pass(2 * NS_PER_S);
+    assert_non_null(it.held);
+    member_stop_start(it.member, stop_done, NULL);
+    pass(NS_PER_S);
+    assert_false(it.stopped);
+    call_reply(it.held, -ERR_CLOSED);
+    pass(NS_PER_S);
+    assert_true(it.stopped);
+    assert_int_equal(it.joins, 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_node_is_told_and_tells),
+        TEST(newer_maps_are_fetched),
+        TEST(a_map_that_is_not_taken_is_offered_again),
+        TEST(silence_is_told_seldom),
+        TEST(a_refusal_is_told_once),
+        TEST(a_stop_waits_for_what_is_asked),
+    };
+#undef TEST
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
