@@ -8,6 +8,7 @@
 #include "host/process.h"
 #include "node/config.h"
 #include "node/key_path.h"
+#include "node/local_directory.h"
 #include "node/remote_client.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -304,6 +305,28 @@ static int check_key(const struct verb *verb, struct mount_words *words) {
     return words->source ? EXIT_OK : verb_fail(verb, "%s", err_text(-ERR_NO_MEMORY));
 }
 
+/* A node that others reach may have data elsewhere, which only its network and its key lead to. */
+static int check_network(const struct verb *verb, struct mount_words *words) {
+    struct config config;
+    char problem[512];
+
+    if (local_directory_config(words->source, &config, problem) < 0) {
+        return verb_fail(verb, "%s", problem);
+    }
+    if (!config.listen[0]) {
+        return EXIT_OK;
+    }
+    int count = config_addresses(config_is_first(&config) ? config_address(&config) : config.join,
+                                 words->addresses, REMOTE_ADDRESSES_MAX);
+    int r = count < 0 ? count : key_path_read(config.key_path, &words->key, problem);
+    if (r < 0) {
+        return verb_fail(verb, "%s", count < 0 ? err_text(count) : problem);
+    }
+    words->address_count = (uint32_t)count;
+    words->encryption = (enum link_encryption)config.link_encryption;
+    return EXIT_OK;
+}
+
 static int check_directory(const struct verb *verb, struct mount_words *words) {
     char path[PATH_MAX + sizeof CONFIG_NAME + 1];
     int r = plain_file_resolve(words->from, &words->source);
@@ -318,7 +341,7 @@ static int check_directory(const struct verb *verb, struct mount_words *words) {
                          "that `shoal up` was given",
                          words->from);
     }
-    return EXIT_OK;
+    return check_network(verb, words);
 }
 
 static int check(const struct verb *verb, struct mount_words *words) {

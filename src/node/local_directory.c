@@ -117,9 +117,8 @@ static uint64_t data_room(struct env *env, const struct config *config,
     return room > logs ? room - logs : 0;
 }
 
-static int read_config(struct env *env, const char *directory, struct config *ret_config,
-                       char problem[512]) {
-    struct folder_space space;
+static int parse_config(struct env *env, const char *directory, struct config *ret_config,
+                        char problem[512]) {
     char detail[256];
     char *text;
     size_t size;
@@ -133,6 +132,30 @@ static int read_config(struct env *env, const char *directory, struct config *re
     }
     if (r < 0) {
         snprintf(problem, 512, "%s: %s", directory, detail);
+    }
+    return r;
+}
+
+int local_directory_config(const char *directory, struct config *ret_config, char problem[512]) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    int r = env_linux_new(&options, &env);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s cannot be used: %s", directory, err_text(r));
+        return r;
+    }
+    r = parse_config(env, directory, ret_config, problem);
+    env_linux_free(env);
+    return r;
+}
+
+static int read_config(struct env *env, const char *directory, struct config *ret_config,
+                       char problem[512]) {
+    struct folder_space space;
+    int r = parse_config(env, directory, ret_config, problem);
+
+    if (r < 0) {
         return r;
     }
     r = get_space(env, directory, &space, problem);

@@ -20,3 +20,7 @@ void local_directory_notes(const struct local_cluster_options *options, char *te
 MUST_CHECK int local_directory_take(struct env *env, const struct local_cluster_options *options,
                                     struct folder_lock **ret_lock, struct config *ret_config,
                                     char problem[512]);
+/* What shoal.conf of this directory says, as it stands there; a line in problem where it can't be
+ * read. */
+MUST_CHECK int local_directory_config(const char *directory, struct config *ret_config,
+                                      char problem[512]);

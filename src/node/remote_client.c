@@ -128,7 +128,7 @@ static int open_first(struct remote_client *client, const struct remote_client_o
                                   .has_key = client->tls != NULL};
 
     snprintf(name, sizeof name, "the daemon of %.*s", (int)sizeof name - 32, options->name);
-    if (options->directory) {
+    if (options->address_count == 0) {
         local_gate_address(client->env, &address);
         links.by_hand = &address;
         links.by_hand_count = 1;
@@ -164,7 +164,7 @@ static int open_lanes(struct remote_client *client, const struct remote_client_o
 
     client->env->ops->random(client->env, client->life, sizeof client->life);
     memcpy(options.self.life, client->life, sizeof client->life);
-    r = wanted->directory ? 0 : tls_context_call(wanted->key, &client->tls);
+    r = wanted->address_count == 0 ? 0 : tls_context_call(wanted->key, &client->tls);
     options.tls = client->tls;
     if (r == 0) {
         r = lanes_new(&options, &client->lanes);

@@ -14,7 +14,7 @@ struct remote_client;
 enum { REMOTE_ADDRESSES_MAX = LANE_ADDRESSES_MAX - 1 }; /* and the one that the map has */
 
 struct remote_client_options {
-    const char *directory; /* of the cluster, absolute; NULL: by the addresses */
+    const char *directory; /* of a node, absolute: asked there when no address is given; or NULL */
     const char *name;      /* what the cluster is called in lines */
     struct address addresses[REMOTE_ADDRESSES_MAX];
     uint32_t address_count;

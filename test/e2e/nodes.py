@@ -265,6 +265,17 @@ def any_node_mounts(nodes):
         raise Failed(f"a node does not mount: {result.stderr.strip()}")
     content = put(os.path.join(node.mount, "file"), 6 * clusters.MIB)
     same(os.path.join(nodes.first.mount, "file"), content)
+    # And by processes of their own, at the directory of any node.
+    for place, of in (("mount2", nodes.first), ("mount3", nodes.others[0])):
+        path = os.path.join(nodes.first.top, place)
+        os.mkdir(path)
+        result = of.run("mount", of.directory, path)
+        if result.returncode != 0:
+            raise Failed(f"mount of {of.directory}: {result.stderr.strip()}")
+        same(os.path.join(path, "file"), content)
+        result = of.run("umount", path)
+        if result.returncode != 0:
+            raise Failed(f"umount: {result.stderr.strip()}")
     work = Load(nodes.first, node.mount, "there")
     work.goes_on()
     nodes.first.kill()
