@@ -8,6 +8,9 @@
 #include "client/loss.h"
 #include <assert.h>
 
+/* Programs ask at any time, and a file system that looks at each mount must not hang. */
+#define STATFS_NS NS_PER_S
+
 void fan_start(struct operation *operation, uint32_t count) {
     assert(operation->in_flight == 0 && !list_contains(&operation->node));
     operation->next = 0;
@@ -22,8 +25,8 @@ static void fan_done(struct errand *errand) {
     int r = errand->call.result;
 
     assert(operation->in_flight > 0 && operation->in_flight <= operation->next);
-    if (r == 0 && piece->take) {
-        piece->take(operation, &errand->call);
+    if (piece->take) {
+        r = piece->take(operation, errand);
     }
     piece_put(&operation->shard->pieces, piece);
     operation->in_flight--;
@@ -69,20 +72,38 @@ static bool everywhere_send(struct operation *operation, struct errand *errand, 
         (peer->kind == TARGET_MDT) != (operation->stage == SYNC_OF_MDTS)) {
         return false;
     }
+    if (operation->stage == STATFS_ASKED) {
+        uint64_t soon_ns = env_now_ns(operation->client->options.env) + STATFS_NS;
+
+        errand->call.deadline_ns = MIN(errand->call.deadline_ns, soon_ns);
+    }
     errand_start_peer(errand, operation->stage == STATFS_ASKED ? OP_STATFS : OP_SYNC, peer);
     return true;
 }
 
-/* Storage targets have the bytes, metadata targets the files. */
-static void everywhere_take(struct operation *operation, const struct call *call) {
-    struct shoal_statfs *sum = &operation_request(operation)->statfs;
-    const struct statfs_reply *reply = &call->reply.statfs;
+#define SPACE_FIELDS(F) F(bytes_total) F(bytes_free) F(bytes_available) F(files_total) F(files_free)
 
-    sum->bytes_total += reply->bytes_total;
-    sum->bytes_free += reply->bytes_free;
-    sum->bytes_available += reply->bytes_available;
-    sum->files_total += reply->files_total;
-    sum->files_free += reply->files_free;
+/* Storage targets have the bytes, metadata targets the files. Of one that does not answer in time
+ * counts what it has said last. */
+static int everywhere_take(struct operation *operation, const struct errand *errand) {
+    struct shoal_statfs *sum = &operation_request(operation)->statfs;
+    struct peer_space *known = &errand->peer->space;
+    int r = errand->call.result;
+
+    if (r == 0) {
+        const struct statfs_reply *reply = &errand->call.reply.statfs;
+
+#define KEEP(field) atomic_store_explicit(&known->field, reply->field, memory_order_relaxed);
+        SPACE_FIELDS(KEEP)
+#undef KEEP
+    }
+    if (r == 0 || r == -ERR_TIMED_OUT) {
+#define ADD(field) sum->field += atomic_load_explicit(&known->field, memory_order_relaxed);
+        SPACE_FIELDS(ADD)
+#undef ADD
+        return 0;
+    }
+    return r;
 }
 
 static void everywhere_begin(struct operation *operation, uint32_t stage) {

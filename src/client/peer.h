@@ -16,6 +16,11 @@
  * are presented before. */
 enum peer_stage { PEER_NEW, PEER_ATTACHING, PEER_REOPENING, PEER_ATTACHED };
 
+/* What it has said last of its room; zeros: nothing yet. */
+struct peer_space {
+    _Atomic uint64_t bytes_total, bytes_free, bytes_available, files_total, files_free;
+};
+
 struct peer {
     struct log_id log;
     uint8_t kind;                /* enum target_kind */
@@ -24,6 +29,7 @@ struct peer {
     _Atomic uint64_t generation; /* attachments that succeeded */
     _Atomic uint64_t over_term;  /* our opens are presented to a later one, or were */
     struct ledger ledger;        /* what we were answered that may not be on disk yet */
+    struct peer_space space;
     enum peer_stage stage;
     bool attached;        /* in this round of mending */
     bool presented;       /* likewise: the opens */

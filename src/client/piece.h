@@ -15,7 +15,7 @@ enum { PIECE_CHECKSUMS = INLINE_BYTES_MAX / 4, CALL_BYTES_MAX = PIECE_CHECKSUMS 
 struct piece {
     struct piece *next_free;
     struct operation *operation;
-    void (*take)(struct operation *operation, const struct call *call); /* fan.h */
+    int (*take)(struct operation *operation, const struct errand *errand); /* fan.h */
     bool retried;
     struct errand errand;
     union {

@@ -152,6 +152,16 @@ bool peers_are_busy(const struct session *session) {
     return false;
 }
 
+void peers_cancel(struct session *session) {
+    struct router *router = &session->client->router;
+
+    for (uint32_t i = 0; i < router->peer_count; i++) {
+        if (router->peers[i].stage == PEER_ATTACHING) {
+            call_cancel(&router->peers[i].call);
+        }
+    }
+}
+
 void peers_expire(struct session *session, int result) {
     const struct router *router = &session->client->router;
     uint64_t now_ns = env_now_ns(session->client->options.env);

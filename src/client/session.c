@@ -376,6 +376,7 @@ static void session_handle(struct session *session, struct message *message) {
         break;
     case SESSION_STOP:
         session->stopping = true;
+        peers_cancel(session);
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

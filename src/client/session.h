@@ -88,5 +88,7 @@ void peer_stall(struct session *session, struct errand *errand);
 void peer_presented(struct session *session, struct message *message);
 /* An attachment, or the showing of opens, is under way. */
 bool peers_are_busy(const struct session *session);
+/* The stop need not wait for those that are away. */
+void peers_cancel(struct session *session);
 /* Gives back what has stalled for too long; all of it when result is not 0. */
 void peers_expire(struct session *session, int result);

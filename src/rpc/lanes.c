@@ -225,7 +225,9 @@ int lanes_peer_move(struct lanes *lanes, uint32_t peer, const struct address *ad
     }
     list->before = newest;
     list->count = address_count;
-    memcpy(list->addresses, addresses, address_count * sizeof *addresses);
+    for (uint32_t i = 0; i < address_count; i++) {
+        list->addresses[i] = addresses[i];
+    }
     atomic_store_explicit(&one->addresses, list, memory_order_release);
     return 0;
 }

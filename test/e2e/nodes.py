@@ -211,11 +211,15 @@ def a_node_that_is_away_holds_nobody_up(nodes):
     """What needs it waits; sessions begin and end, files elsewhere are used, nodes stop."""
     nodes.start()
     first = nodes.first
+    before = os.statvfs(first.mount).f_blocks
     nodes.others[0].stop()
     start = time.monotonic()
+    if os.statvfs(first.mount).f_blocks != before:
+        raise Failed("the room of a node that is away is forgotten")
     place = os.path.join(first.top, "mount2")
     os.mkdir(place)
     first.mount_apart(place, "-o", "patience=20")
+    os.statvfs(place)
     os.mkdir(os.path.join(place, "made"))
     with open(os.path.join(place, "small"), "wb") as file:
         file.write(b"word")
