@@ -141,10 +141,13 @@ static int read_superblocks(struct disk_log *log, const char *path, bool *ret_fo
     return 0;
 }
 
+/* Running totals of bytes stay far below; what is added to one does not wrap. */
+#define LOG_OFFSET_MAX (UINT64_C(3) << 62)
+
 /* Its checksum is right, so what makes no sense was written so. */
 static int check_tail(const struct log_superblock *superblock, const char *path,
                       char problem[256]) {
-    if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > INT64_MAX ||
+    if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > LOG_OFFSET_MAX ||
         superblock->tail_position == 0) {
         snprintf(problem, 256, "%s: its superblock names a place that no batch can have", path);
         return -ERR_CORRUPT;

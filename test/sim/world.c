@@ -353,7 +353,8 @@ static void told_send(void *context, struct call *call) {
     struct life *life = context;
     struct world *world = life->node->world;
 
-    if (world->options.tell) {
+    /* A member asks all the time whether there is anything new. */
+    if (world->options.tell && call->header.opcode != OP_NODE_JOIN) {
         char text[256];
 
         wire_print_request(call->header.opcode, &call->request, text, sizeof text);
