@@ -29,7 +29,8 @@
     X(TAIL_EARLY, "tail-early")             /* the log's tail moves without its superblock */      \
     X(DROP_ROWS, "drop-rows")               /* a row that finds no room to be deleted stays */     \
     X(OFFSET_32, "offset-32")               /* the ring's offsets have 32 bits */                  \
-    X(NEWEST_FIRST, "newest-first")         /* the newest record is named before it is whole */
+    X(NEWEST_FIRST, "newest-first")         /* the newest record is named before it is whole */    \
+    X(UNFLUSHED_DECISION, "unflushed-decision") /* a commit is told before it is on disk */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

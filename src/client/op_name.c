@@ -1,4 +1,5 @@
-/* What needs no open file: names, links, permission. One question, one answer, on the spot. */
+/* What needs no open file: names, links, permission. One question, one answer, on the spot; of a
+ * name whose inode another server has, that one is asked then. */
 #include "client/client_internal.h"
 
 enum { LINK_TARGET_BYTES_MAX = 4095 };
@@ -77,20 +78,46 @@ static void name_finish(struct operation *operation) {
     }
 }
 
+enum { NAME_SEND, NAME_ANSWERED, NAME_ELSEWHERE };
+
+static void elsewhere_ask(struct operation *operation, struct ino ino) {
+    operation->stage = NAME_ELSEWHERE;
+    operation_prepare(operation)->request.getattr.ino = ino;
+    operation_call(operation, OP_GETATTR, ino);
+}
+
+/* Its inode is gone: so is the name by now, or it has another one. */
+static void elsewhere_answered(struct operation *operation) {
+    if (operation->result == -ERR_STALE) {
+        operation->stage = NAME_SEND;
+        operation->result = 0;
+        op_name_step(operation);
+    } else if (operation->result) {
+        operation_finish(operation, operation->result);
+    } else {
+        operation_finish_attributes(operation, &operation->errand.call.reply.getattr.attributes);
+    }
+}
+
 void op_name_step(struct operation *operation) {
     struct shoal_request *asked = operation_request(operation);
     struct ino ino = {asked->operation == SHOAL_LINK ? asked->new_ino : asked->ino};
 
-    if (operation->stage == 0) {
+    if (operation->stage == NAME_ELSEWHERE) {
+        elsewhere_answered(operation);
+    } else if (operation->stage == NAME_SEND) {
         if (asked->operation == SHOAL_SYMLINK && asked->size > LINK_TARGET_BYTES_MAX) {
             operation_finish(operation, -ERR_NAME_TOO_LONG);
             return;
         }
-        operation->stage = 1;
+        operation->stage = NAME_ANSWERED;
         uint16_t opcode = name_fill(operation, operation_prepare(operation));
         operation_call(operation, opcode, ino);
     } else if (operation->result) {
         operation_finish(operation, operation->result);
+    } else if (operation->errand.call.header.opcode == OP_LOOKUP &&
+               operation->errand.call.reply.lookup.elsewhere) {
+        elsewhere_ask(operation, operation->errand.call.reply.lookup.attributes.ino);
     } else {
         name_finish(operation);
     }

@@ -115,7 +115,8 @@ static void create_undo(struct operation *operation, struct ino ino, int why) {
 
 static void create_enter(struct operation *operation);
 
-/* Made, but not open any more for the server that has started anew since: so it is opened. */
+/* Made, but not open any more for the server that has started anew since; or there, but another
+ * server's: so it is opened. */
 static void create_open(struct operation *operation, struct ino ino) {
     struct call *call = operation_prepare(operation);
 
@@ -134,14 +135,15 @@ static void create_opened(struct operation *operation) {
     if (errand_is_over(&operation->errand)) {
         create_open(operation, operation->errand.call.request.open.ino);
     } else if (operation->result == -ERR_STALE) {
-        /* The server has lost what it made, and nobody was told of it yet: it is made anew. */
+        /* The server has lost what it made, and nobody was told of it yet: it is made anew. Or the
+         * name has lost its inode since. */
         operation->stage = CREATE_SEND;
         operation_post(operation, operation->home);
     } else if (operation->result) {
         operation_finish(operation, operation->result);
     } else {
         operation->errand.call.reply.create =
-            (struct create_reply){opened.attributes, opened.layout, opened.capability, 0};
+            (struct create_reply){opened.attributes, opened.layout, opened.capability, 0, 0};
         operation->stage = CREATE_ENTER;
         create_enter(operation);
     }
@@ -153,7 +155,7 @@ static void create_enter(struct operation *operation) {
     struct shoal_file *handle;
     struct open_file *file = NULL;
 
-    if (errand_is_over(&operation->errand)) {
+    if (errand_is_over(&operation->errand) || reply->elsewhere) {
         create_open(operation, reply->attributes.ino);
         return;
     }

@@ -125,6 +125,12 @@ static void add_group(struct answer *answer, struct local_cluster *cluster,
     GROUP_COUNTER("settled", totals.settled);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
     GROUP_COUNTER("evictions", totals.evictions);
+    GROUP_COUNTER("crossings", totals.crossings);
+    GROUP_COUNTER("crossings_again", totals.crossings_again);
+    GROUP_COUNTER("promises_kept", totals.promises_kept);
+    GROUP_COUNTER("promises_gone", totals.promises_gone);
+    GROUP_COUNTER("promises_found", totals.promises_found);
+    GROUP_COUNTER("decisions_found", totals.decisions_found);
 #undef GROUP_COUNTER
     add_kv(answer, "mdt0", &stats->kv);
     free(stats);

@@ -123,6 +123,32 @@ int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains, uint3
     return 0;
 }
 
+int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
+                         uint32_t mdt_count) {
+    if (map->group_count + mdt_count > MAP_GROUPS_MAX ||
+        map->target_count + mdt_count > MAP_TARGETS_MAX) {
+        return -ERR_NO_SPACE;
+    }
+    for (uint32_t i = 0; i < mdt_count; i++) {
+        map->targets[map->target_count++] = (struct map_target){.id = mdts[i],
+                                                                .node = map->nodes[0].id,
+                                                                .kind = TARGET_MDT,
+                                                                .state = TARGET_UP,
+                                                                .incarnation = 1};
+        map->groups[map->group_count] =
+            (struct map_group){.id = {map->group_count + 1},
+                               .log = cluster_map_first_log(map, mdts[i]),
+                               .version = 1,
+                               .member_count = 1,
+                               .members = {mdts[i]}};
+        map->group_count++;
+    }
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+        map->slot_groups[slot] = (uint16_t)((uint64_t)slot * map->group_count / SLOT_COUNT);
+    }
+    return 0;
+}
+
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count) {
     map->version = 1;

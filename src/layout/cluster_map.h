@@ -1,7 +1,8 @@
 /* The cluster map: nodes, targets and their states, groups, slots, chains, pools, in one version.
  *
  * The manager changes it; everybody else holds an immutable copy that is replaced as a whole.
- * So far it has one group and chains of one member; the fields for more are here. */
+ * So far groups are dealt when it is made, and chains have one member; the fields for more are
+ * here. */
 #pragma once
 #include "base/address.h"
 #include "base/err.h"
@@ -107,6 +108,11 @@ struct log_id cluster_map_first_log(const struct cluster_map *map, struct target
  * chain ids = target ids; each has its first log. The cluster's id is there. */
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count);
+
+/* Besides the first metadata target of the same node: each with a group of its own and its first
+ * log; slots are dealt anew, in equal ranges. Of a cluster that is being made. -ERR_NO_SPACE. */
+MUST_CHECK int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
+                                    uint32_t mdt_count);
 
 /* A storage target of a node, with a chain of its own; its log is given. Not in a pool yet.
  * -ERR_NO_SPACE when the map has as many as it may. */

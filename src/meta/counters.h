@@ -12,6 +12,12 @@ struct group_totals {
     uint64_t settled;
     uint64_t orphans_freed;
     uint64_t evictions;
+    uint64_t crossings;       /* transactions across logs that were decided here */
+    uint64_t crossings_again; /* that had to begin anew */
+    uint64_t promises_kept;   /* of other groups' transactions */
+    uint64_t promises_gone;   /* likewise, aborted */
+    uint64_t promises_found;  /* by the start, not decided */
+    uint64_t decisions_found; /* likewise, of which not all knew */
 };
 
 struct counters {

@@ -1,17 +1,34 @@
 /* Partitions and entries. A directory has one partition for now: depth 0, on its own slot. */
 #include "meta/directory.h"
+#include "meta/crossing.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/names.h"
 #include <assert.h>
 #include <string.h>
 
+static int partition_look(struct transaction *transaction, struct ino ino,
+                          const struct partition_row **ret_row) {
+    const struct look_answer *answer;
+
+    int r = crossing_look(transaction, &(struct look_what){LOOK_INODE, ino, {0}, {0}}, &answer);
+    if (r < 0) {
+        return r;
+    }
+    *ret_row = &answer->partition;
+    return answer->has_partition ? 0 : answer->has_inode ? -ERR_NOT_DIRECTORY : -ERR_NOT_FOUND;
+}
+
 int directory_get(struct transaction *transaction, struct ino ino,
                   const struct partition_row **ret_row) {
     struct kv_key key = key_partition(ino);
     struct bytes value;
 
-    int r = transaction_get(transaction, &key, &value);
+    if (transaction->call && crossing_is_elsewhere(transaction, ino)) {
+        return partition_look(transaction, ino, ret_row);
+    }
+    int r = stakes_meet(transaction, stake_of(STAKE_INODE, ino), STAKE_READ);
+    r = r < 0 ? r : transaction_get(transaction, &key, &value);
     if (r == 0) {
         return partition_row_check(value, ret_row);
     }
@@ -28,12 +45,34 @@ static bool name_is(const struct dentry_row *row, struct bytes name) {
            memcmp(row->name, name.data, name.size) == 0;
 }
 
+static int dentry_look(struct transaction *transaction, struct ino directory, struct bytes name,
+                       struct dentry *ret_dentry) {
+    const struct look_answer *answer;
+
+    int r =
+        crossing_look(transaction, &(struct look_what){LOOK_NAME, directory, {0}, name}, &answer);
+    if (r < 0) {
+        return r;
+    }
+    *ret_dentry =
+        (struct dentry){.index = answer->index, .ino = {answer->name_ino}, .type = answer->type};
+    return answer->has_name ? 0 : -ERR_NOT_FOUND;
+}
+
 int dentry_find(struct transaction *transaction, struct ino directory, struct bytes name,
                 struct dentry *ret_dentry) {
+    if (crossing_is_elsewhere(transaction, directory)) {
+        return dentry_look(transaction, directory, name, ret_dentry);
+    }
     uint64_t index = name_index(&transaction->group->hash, name);
     uint64_t end = index + NAME_RANKS_MAX - COOKIE_OFFSET;
     struct dentry place = {.index = index};
     bool have_hole = false;
+    int met = stakes_meet(transaction, stake_name(directory, index), STAKE_READ);
+
+    if (met < 0) {
+        return met;
+    }
 
     for (; index < end; index++) {
         struct kv_key key = key_dentry(directory, index);
@@ -49,7 +88,8 @@ int dentry_find(struct transaction *transaction, struct ino directory, struct by
             return r;
         }
         if (name_is(row, name)) {
-            *ret_dentry = (struct dentry){index, {row->ino}, row->type, row->flags, false};
+            *ret_dentry =
+                (struct dentry){index, {row->ino}, row->epoch, row->type, row->flags, false};
             return 0;
         }
         if ((row->flags & DENTRY_HOLE) && !have_hole) {
@@ -115,8 +155,36 @@ static int dentry_flags_get(struct transaction *transaction, struct ino director
     return r;
 }
 
+/* What the name is to be, for who has the directory: he sees to its counts and times as well. */
+static int dentry_send(struct transaction *transaction, struct ino directory, struct bytes name,
+                       const struct dentry *dentry) {
+    const struct look_answer *answer;
+
+    int r =
+        crossing_look(transaction, &(struct look_what){LOOK_NAME, directory, {0}, name}, &answer);
+    if (r < 0) {
+        return r;
+    }
+    const struct partition_row *row = &answer->partition;
+    struct half half = {.kind = HALF_NAME,
+                        .type = dentry->type,
+                        .old_type = answer->has_name ? answer->type : 0,
+                        .mode = row->mode,
+                        .uid = row->uid,
+                        .gid = row->gid,
+                        .domain = row->domain,
+                        .ino = directory.value,
+                        .from = answer->has_name ? answer->name_ino : 0,
+                        .to = dentry->ino.value,
+                        .from_index = answer->index};
+    return crossing_half(transaction, crossing_log(transaction, directory), &half, name);
+}
+
 int dentry_add(struct transaction *transaction, struct ino directory, struct bytes name,
                const struct dentry *dentry) {
+    if (crossing_is_elsewhere(transaction, directory)) {
+        return dentry_send(transaction, directory, name, dentry);
+    }
     assert(!dentry->flag_below || dentry->index % NAME_RANKS_MAX > 0);
     if (dentry->flag_below) {
         uint8_t flags = 0;
@@ -132,6 +200,9 @@ int dentry_add(struct transaction *transaction, struct ino directory, struct byt
 
 int dentry_replace(struct transaction *transaction, struct ino directory, struct bytes name,
                    const struct dentry *dentry) {
+    if (crossing_is_elsewhere(transaction, directory)) {
+        return dentry_send(transaction, directory, name, dentry);
+    }
     return dentry_put(transaction, directory, name, dentry);
 }
 
@@ -139,6 +210,7 @@ int dentry_remove(struct transaction *transaction, struct ino directory,
                   const struct dentry *dentry) {
     struct kv_key key = key_dentry(directory, dentry->index);
 
+    assert(!crossing_is_elsewhere(transaction, directory)); /* It is the coordinator's. */
     if (dentry->flags & DENTRY_MORE) {
         struct dentry_row hole = {
             .format = META_FORMAT, .flags = DENTRY_MORE | DENTRY_HOLE, .epoch = transaction->epoch};
@@ -168,6 +240,9 @@ int directory_changed(struct transaction *transaction, struct ino directory,
     struct kv_key key = key_partition(directory);
     struct partition_row changed = *row;
 
+    if (crossing_is_elsewhere(transaction, directory)) {
+        return 0; /* With the half of the name. */
+    }
     changed.file_count += (uint64_t)(int64_t)change.files;
     changed.directory_count += (uint64_t)(int64_t)change.directories;
     if (changed.directory_count > DIRECTORIES_MAX) {
@@ -187,7 +262,8 @@ static int dots_find(struct transaction *transaction, struct place *place) {
     if (name_kind(place->name) == NAME_SELF) {
         return 0;
     }
-    int r = inode_get(transaction, place->parent, &row);
+    int r = stakes_meet(transaction, stake_of(STAKE_MOVED, place->parent), STAKE_READ);
+    r = r < 0 ? r : inode_get(transaction, place->parent, &row);
     if (r == 0 && row->nlink == 0) {
         r = -ERR_NOT_FOUND; /* of a removed directory the parent may be gone too */
     } else if (r == 0) {

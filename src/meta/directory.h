@@ -20,6 +20,7 @@ enum { LINKS_MAX = INT32_MAX, DIRECTORIES_MAX = INT32_MAX - 2 };
 struct dentry {
     uint64_t index; /* hash and rank */
     struct ino ino;
+    uint64_t epoch;
     uint8_t type;
     uint8_t flags;   /* DENTRY_ of the row at index; 0 when there is none */
     bool flag_below; /* a new entry makes the row one rank below say MORE */

@@ -112,5 +112,14 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
     case EFFECT_MOVES:
         apply_moves(group, transaction->session, effect);
         break;
+    case EFFECT_PROMISED:
+        promise_made(group, position);
+        break;
+    case EFFECT_KEPT:
+        promise_kept(group, transaction->promise);
+        break;
+    case EFFECT_DROPPED:
+        promise_gone(group, transaction->promise);
+        break;
     }
 }

@@ -12,6 +12,7 @@ void group_sync_want(struct group *group, uint64_t position) {
 
 void group_answer(struct group *group, struct call *call, int result) {
     assert(!list_contains(&call->server_node));
+    crossing_leave(group, call);
     call->result = result;
     list_push_back(&group->answered, &call->server_node);
 }
@@ -172,18 +173,24 @@ static void replies_leave(struct group *group) {
     }
 }
 
-static void replies_await_sync(struct group *group) {
-    uint64_t position = kv_position(group->kv);
+static void list_await_sync(struct group *group, struct list *answered) {
     struct list_node *node;
 
-    while ((node = list_pop_front(&group->answered_after_sync))) {
+    while ((node = list_pop_front(answered))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
-        call->server_position = position;
+        call->server_position = kv_position(group->kv);
         call->disk_ns = group->now_ns;
-        group_sync_want(group, position);
         list_push_back(&group->awaiting_sync, node);
     }
+}
+
+static void replies_await_sync(struct group *group) {
+    if (!list_is_empty(&group->answered_after_sync)) {
+        group_sync_want(group, kv_position(group->kv));
+    }
+    list_await_sync(group, &group->answered_after_sync);
+    list_await_sync(group, &group->answered_at_sync);
 }
 
 static void stats_fill(struct group *group, struct group_stats *stats) {
@@ -216,12 +223,17 @@ static void kv_stopped(void *context, int result) {
     group->stop_done(group->stop_context, group->stage == GROUP_FAILED ? group->failure : result);
 }
 
+static uint32_t calls_out(const struct group *group) {
+    return queue_calls_out(&group->orders) + settle_calls_out(&group->settle) +
+           group->crossings.calls_out + group->promises.calls_out;
+}
+
 /* The log may end once nobody waits for a position in it and no call of ours is out. */
 static void stop_step(struct group *group) {
     bool stopping = group->stop_done && !group->stop_started;
 
     if (!stopping || group->sync_waiting || !list_is_empty(&group->awaiting_sync) ||
-        queue_calls_out(&group->orders) + settle_calls_out(&group->settle) > 0) {
+        calls_out(group) > 0) {
         return;
     }
     assert(list_is_empty(&group->answered) && list_is_empty(&group->answered_after_sync));
@@ -237,6 +249,8 @@ static void stop_begin(struct group *group) {
     }
     queue_cancel(&group->orders);
     settle_cancel(&group->settle);
+    crossings_cancel(&group->crossings);
+    promises_cancel(&group->promises);
     group->woken = true;
     group->moved = true;
 }
@@ -269,6 +283,8 @@ static void take_in(struct group *group, struct message *message) {
         group->orders.ticked = true;
         group->settle.ticked = true;
         held_give_up(group);
+        crossings_tick(group);
+        promises_tick(group);
         slow_log_tick(&group->slow, group->now_ns);
         if (group->rpc) {
             rpc_tick(group->rpc);
@@ -310,6 +326,8 @@ static void jobs_step(struct group *group) {
         sweep_step(group);
         settle_step(group);
         queue_step(group);
+        crossings_step(group);
+        promises_step(group);
     }
 }
 
@@ -358,7 +376,8 @@ static void group_step(struct actor *actor, struct message *first) {
         kv_step(group->kv);
         /* A start that waits for a row clears nothing: that is seen to when it is there. */
     } while ((group->moved && group->stage != GROUP_LOADING) || group->synced_moved);
-    assert(list_is_empty(&group->answered) && list_is_empty(&group->answered_after_sync));
+    assert(list_is_empty(&group->answered) && list_is_empty(&group->answered_after_sync) &&
+           list_is_empty(&group->answered_at_sync));
 }
 
 static void signal_init(struct signal *signal, enum group_message kind) {
@@ -401,8 +420,12 @@ static void group_init(struct group *group, const struct group_options *options)
         list_init(&group->arrived[i]);
     }
     parking_init(&group->parking);
+    stakes_init(&group->stakes);
+    crossings_init(&group->crossings, group);
+    promises_init(&group->promises, group);
     list_init(&group->answered);
     list_init(&group->answered_after_sync);
+    list_init(&group->answered_at_sync);
     list_init(&group->awaiting_sync);
 }
 
@@ -432,6 +455,10 @@ int group_open(const struct group_options *options, struct group **ret_group,
 
 struct kv *group_kv(struct group *group) {
     return group->kv;
+}
+
+const struct group_totals *group_totals(const struct group *group) {
+    return &group->counters.totals;
 }
 
 struct actor *group_actor(struct group *group) {
@@ -468,8 +495,7 @@ void group_stop_start(struct group *group, void (*done)(void *context, int resul
 
 void group_close(struct group *group) {
     assert(!group || !group->kv || kv_is_idle(group->kv));
-    assert(!group || !group->kv ||
-           queue_calls_out(&group->orders) + settle_calls_out(&group->settle) == 0);
+    assert(!group || !group->kv || calls_out(group) == 0);
     group_abandon(group);
 }
 
@@ -478,6 +504,8 @@ void group_abandon(struct group *group) {
         return;
     }
     kv_abandon(group->kv);
+    crossings_deinit(&group->crossings);
+    promises_deinit(&group->promises);
     settle_deinit(&group->settle);
     queue_deinit(&group->orders);
     opens_deinit(&group->opens);

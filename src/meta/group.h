@@ -48,6 +48,8 @@ MUST_CHECK int group_open(const struct group_options *options, struct group **re
 struct actor *group_actor(struct group *group);
 /* For its counters and positions, when the actor is idle. */
 struct kv *group_kv(struct group *group);
+/* As of its last step, when the actor is idle. */
+const struct group_totals *group_totals(const struct group *group);
 /* Every 100 ms. */
 void group_tick(struct group *group);
 /* From one of its next steps on it goes by a copy of this map, unless its own is newer: new files

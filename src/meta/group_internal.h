@@ -2,12 +2,14 @@
 #pragma once
 #include "keys/ticket.h"
 #include "meta/counters.h"
+#include "meta/crossing.h"
 #include "meta/group.h"
 #include "meta/names.h"
 #include "meta/numbers.h"
 #include "meta/slots.h"
 #include "meta/opens.h"
 #include "meta/parking.h"
+#include "meta/promise.h"
 #include "meta/queue.h"
 #include "meta/session.h"
 #include "meta/settle.h"
@@ -27,6 +29,8 @@ enum load_stage {
     LOAD_SESSIONS,
     LOAD_WRITERS,
     LOAD_MOVES,
+    LOAD_PROMISES,
+    LOAD_DECISIONS,
     LOAD_SYNC,
     LOAD_DONE
 };
@@ -70,6 +74,7 @@ struct group {
     struct list arrived[MESSAGE_CLASS_COUNT];
     struct list answered;
     struct list answered_after_sync;
+    struct list answered_at_sync; /* likewise, without asking for a sync point */
     struct list awaiting_sync;
     struct parking parking;
     bool woken; /* by the engine: rows that parked calls wait for may be there */
@@ -87,6 +92,9 @@ struct group {
     struct opens opens;
     struct order_queue orders;
     struct settle settle;
+    struct stakes stakes;
+    struct crossings crossings;
+    struct promises promises;
     struct counters counters;
     struct slow_log slow;
     uint64_t damage_quiet_ns; /* until then no line tells of rows that contradict one another */

@@ -7,9 +7,19 @@
 
 int inode_get(struct transaction *transaction, struct ino ino, const struct inode_row **ret_row) {
     struct kv_key key = key_inode(ino);
+    const struct look_answer *answer;
     struct bytes value;
 
-    int r = transaction_get(transaction, &key, &value);
+    if (transaction->call && crossing_is_elsewhere(transaction, ino)) {
+        int r = crossing_look(transaction, &(struct look_what){LOOK_INODE, ino, {0}, {0}}, &answer);
+
+        if (r == 0) {
+            *ret_row = &answer->inode;
+        }
+        return r < 0 || answer->has_inode ? r : -ERR_STALE;
+    }
+    int r = stakes_meet(transaction, stake_of(STAKE_INODE, ino), STAKE_READ);
+    r = r < 0 ? r : transaction_get(transaction, &key, &value);
     if (r < 0) {
         return r == -ERR_NOT_FOUND ? -ERR_STALE : r;
     }
@@ -259,10 +269,70 @@ static int orphan_make(struct transaction *transaction, struct ino ino,
     return r < 0 ? r : INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
 }
 
+/* A half about the inode, for who has it. */
+static int half_send(struct transaction *transaction, enum half_kind kind, struct ino ino,
+                     const struct inode_row *row, const struct link_move *move) {
+    struct half half = {.kind = (uint8_t)kind,
+                        .mode = row->mode,
+                        .uid = row->uid,
+                        .gid = row->gid,
+                        .domain = row->domain,
+                        .ino = ino.value};
+
+    half.from = row->nlink;
+    if (move) {
+        half.from = move->from.value;
+        half.from_index = move->from_index;
+        half.to = move->to.value;
+        half.to_index = move->to_index;
+    }
+    return crossing_half(transaction, crossing_log(transaction, ino), &half,
+                         (struct bytes){NULL, 0});
+}
+
+int inode_link(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
+    struct inode_row changed = *row;
+
+    if (crossing_is_elsewhere(transaction, ino)) {
+        return half_send(transaction, HALF_LINK, ino, row, NULL);
+    }
+    changed.nlink++;
+    inode_touch(transaction, &changed);
+    return INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
+}
+
+int inode_moved(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                const struct link_move *move) {
+    struct inode_row changed = *row;
+    bool first_link = changed.parent == move->from.value && changed.parent_name == move->from_index;
+
+    if (crossing_is_elsewhere(transaction, ino)) {
+        return half_send(transaction, HALF_MOVED, ino, row, move);
+    }
+    inode_touch(transaction, &changed);
+    if (first_link || mode_is_directory(row->mode)) {
+        changed.parent = move->to.value;
+        changed.parent_name = move->to_index;
+    }
+    return inode_put(transaction, ino, &changed);
+}
+
 int inode_unlink(struct transaction *transaction, struct ino ino, const struct inode_row *row,
                  uint32_t *ret_nlink) {
     struct group *group = transaction->group;
     struct inode_row changed = *row;
+
+    if (crossing_is_elsewhere(transaction, ino)) {
+        *ret_nlink = mode_is_directory(row->mode) ? 0 : row->nlink - 1;
+        return half_send(transaction, HALF_UNLINK, ino, row, NULL);
+    }
+    if (mode_is_directory(row->mode)) {
+        int r = stakes_meet(transaction, stake_of(STAKE_WITHIN, ino), STAKE_CHANGE);
+
+        if (r < 0) {
+            return r;
+        }
+    }
 
     if (!mode_is_directory(row->mode) && row->nlink > 1) {
         changed.nlink--;

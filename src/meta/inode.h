@@ -9,7 +9,8 @@ static inline struct ownership inode_ownership(const struct inode_row *row) {
     return (struct ownership){row->mode, row->uid, row->gid};
 }
 
-/* -ERR_STALE when there is none. */
+/* -ERR_STALE when there is none. For operations whose coordinator this group is it may be
+ * elsewhere: they get what it was when they looked. */
 MUST_CHECK int inode_get(struct transaction *transaction, struct ino ino,
                          const struct inode_row **ret_row);
 MUST_CHECK int inode_put(struct transaction *transaction, struct ino ino,
@@ -55,6 +56,19 @@ MUST_CHECK int inode_unlink(struct transaction *transaction, struct ino ino,
 /* Deletes all rows of the inode, and stages the order to delete its chunks. */
 MUST_CHECK int inode_free(struct transaction *transaction, struct ino ino,
                           const struct inode_row *row);
+/* One link more, here or elsewhere. */
+MUST_CHECK int inode_link(struct transaction *transaction, struct ino ino,
+                          const struct inode_row *row);
+/* A name of it is another now; index: hash and rank. */
+struct link_move {
+    struct ino from;
+    uint64_t from_index;
+    struct ino to;
+    uint64_t to_index;
+};
+/* Likewise: its parent follows, if that was its first name, or it is a directory. */
+MUST_CHECK int inode_moved(struct transaction *transaction, struct ino ino,
+                           const struct inode_row *row, const struct link_move *move);
 /* An order about the chunks of the inode; kind: enum order_kind. */
 struct order_row order_make(const struct transaction *transaction, const struct inode_row *row,
                             uint8_t kind);

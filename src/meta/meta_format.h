@@ -17,6 +17,9 @@
  *     M move                ino       chunk gen.  session          on its way to chunks
  *     N numbers             losses    0           0                numbers that may be lost
  *     Q order               position  what        ino              what OSTs shall delete or cut
+ *     T transaction         its log   its term    its number       halves that are promised here
+ *     Y decision            number    term        0                who is to hear of it
+ *     K count               0         0           0                moves of directories so far
  *
  * O, W and M are keyed by ino in space 0: those of a slot are a range, and so are those of the
  * group.
@@ -48,6 +51,9 @@ enum row_type {
     ROW_MOVE = 'M',
     ROW_LOST = 'N',
     ROW_ORDER = 'Q',
+    ROW_TRANSACTION = 'T',
+    ROW_DECISION = 'Y',
+    ROW_COUNT = 'K',
 };
 
 enum partition_state { PARTITION_LIVE = 1, PARTITION_FROZEN = 2, PARTITION_DYING = 3 };

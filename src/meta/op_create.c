@@ -1,5 +1,6 @@
 /* create: open with O_CREAT, in one step: makes a regular file and opens it, or opens what is
  * there. The mode is not asked of whoever made the file. */
+#include "meta/crossing.h"
 #include "meta/make.h"
 #include "meta/open.h"
 #include "meta/operations.h"
@@ -23,6 +24,11 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
 
     if (request->exclusive) {
         return -ERR_EXISTS;
+    }
+    if (crossing_is_elsewhere(transaction, ino)) {
+        call->reply.create.elsewhere = 1;
+        call->reply.create.attributes.ino = ino;
+        return 0;
     }
     int r = inode_get(transaction, ino, &row);
     if (r == 0 && mode_is_directory(row->mode)) {

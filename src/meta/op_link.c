@@ -24,14 +24,14 @@ int op_link(struct transaction *transaction, struct call *call) {
     }
     struct inode_row changed = *row;
     changed.nlink++;
-    inode_touch(transaction, &changed);
+    inode_touch(transaction, &changed); /* As who has it will. */
     place.dentry.ino = request->ino;
     place.dentry.type = (uint8_t)(row->mode >> 12);
     r = dentry_add(transaction, request->parent, request->name, &place.dentry);
     r = r < 0 ? r
               : directory_changed(transaction, request->parent, place.directory,
                                   (struct directory_change){.files = 1});
-    r = r < 0 ? r : INODE_PATCH(transaction, request->ino, &changed, format, mtime_ns);
+    r = r < 0 ? r : inode_link(transaction, request->ino, row);
     return r < 0
                ? r
                : attributes_read(transaction, request->ino, &changed, &call->reply.link.attributes);

@@ -1,4 +1,5 @@
 /* lookup: one name in one directory, "." and ".." included. */
+#include "meta/crossing.h"
 #include "meta/directory.h"
 #include "meta/inode.h"
 #include "meta/operations.h"
@@ -11,6 +12,12 @@ int op_lookup(struct transaction *transaction, struct call *call) {
     int r = place_find(transaction, &place);
     if (r < 0) {
         return r;
+    }
+    if (crossing_is_elsewhere(transaction, place.dentry.ino)) {
+        call->reply.lookup.elsewhere = 1;
+        call->reply.lookup.attributes.ino = place.dentry.ino;
+        call->reply.lookup.attributes.mode = (uint32_t)place.dentry.type << 12;
+        return 0;
     }
     r = inode_get(transaction, place.dentry.ino, &row);
     if (r < 0) {

@@ -30,10 +30,13 @@ struct listed {
 
 /* 0, -ERR_PENDING, or -ERR_TOO_SMALL when the entry does not fit any more. */
 static int listing_add(struct listing *listing, const struct listed *entry) {
-    bool plus = listing->call->request.readdir.plus;
+    /* Who serves the inode tells of it. */
+    bool plus = listing->call->request.readdir.plus &&
+                !crossing_is_elsewhere(listing->transaction, entry->ino);
+    bool room = listing->call->request.readdir.plus;
     struct buffer *out = &listing->call->bulk_in;
     size_t head = sizeof(struct wire_dirent) + entry->name.size;
-    size_t total = (head + (plus ? WIRE_ATTRIBUTES_BYTES : 0) + 7) / 8 * 8;
+    size_t total = (head + (room ? WIRE_ATTRIBUTES_BYTES : 0) + 7) / 8 * 8;
     struct attributes attributes;
     const struct inode_row *row;
     int r = 0;
@@ -84,7 +87,9 @@ static int listing_dots(struct listing *listing, uint64_t cookie) {
         r = listing_add(listing, &entry);
     }
     if (r == 0 && cookie < COOKIE_PARENT) {
-        r = inode_get(listing->transaction, listing->directory, &row);
+        r = stakes_meet(listing->transaction, stake_of(STAKE_MOVED, listing->directory),
+                        STAKE_READ);
+        r = r < 0 ? r : inode_get(listing->transaction, listing->directory, &row);
         if (r < 0) {
             return r;
         }

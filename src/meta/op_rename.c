@@ -1,9 +1,11 @@
 /* rename, with NO_REPLACE and EXCHANGE. The order of checks, and so of errors, is that of Linux'
  * do_renameat2 and vfs_rename. */
+#include "meta/count.h"
 #include "meta/directory.h"
 #include "meta/inode.h"
 #include "meta/names.h"
 #include "meta/operations.h"
+#include "meta/way.h"
 
 /* Both ends: the place and the inode whose name it is (NULL: the name is free). */
 struct rename_end {
@@ -33,50 +35,6 @@ static int end_find(struct transaction *transaction, struct rename_end *end) {
     }
     end->is_directory = mode_is_directory(end->row->mode);
     return 0;
-}
-
-/* Whether ancestor is on the way from the directory to the root, both ends included.
- *
- * Parents come from disk, where they may lead round in a circle. Brent's search ends the way once
- * it has gone round: it compares each inode with one on the way that it has kept, and keeps another
- * after 1, 2, 4, ... steps, so that it sooner or later keeps one of the circle for long enough. By
- * then it has met all of the circle, so an ancestor that lies on it has been found. */
-static int is_within(struct transaction *transaction, struct ino directory, struct ino ancestor,
-                     bool *ret_within) {
-    struct ino kept = directory;
-    uint64_t step_count = 0;
-    uint64_t step_limit = 1;
-
-    *ret_within = false;
-    for (;;) {
-        const struct inode_row *row;
-
-        if (directory.value == ancestor.value) {
-            *ret_within = true;
-            return 0;
-        }
-        if (directory.value == INO_ROOT.value) {
-            return 0;
-        }
-        int r = inode_get(transaction, directory, &row);
-        if (r == -ERR_STALE) {
-            return transaction_damage(transaction, directory,
-                                      "directories lie within what is gone");
-        }
-        if (r < 0) {
-            return r;
-        }
-        directory.value = row->parent;
-        if (directory.value == kept.value) {
-            return transaction_damage(transaction, directory,
-                                      "the chain of its parents is a circle");
-        }
-        if (++step_count == step_limit) {
-            kept = directory;
-            step_count = 0;
-            step_limit *= 2;
-        }
-    }
 }
 
 static int find_both(struct rename *rename) {
@@ -112,15 +70,22 @@ static int loops_check(struct rename *rename) {
     if (rename->same_parent) {
         return 0;
     }
+    if (rename->from.is_directory || (rename->exchange && rename->to.is_directory)) {
+        r = count_raise(transaction);
+        if (r < 0) {
+            return r;
+        }
+    }
     if (rename->from.is_directory) {
-        r = is_within(transaction, rename->request->new_parent, rename->from.place.dentry.ino,
-                      &within);
+        r = way_is_within(transaction, rename->request->new_parent, rename->from.place.dentry.ino,
+                          &within);
         if (r < 0 || within) {
             return r < 0 ? r : -ERR_INVALID;
         }
     }
     if (rename->to.row && rename->to.is_directory) {
-        r = is_within(transaction, rename->request->parent, rename->to.place.dentry.ino, &within);
+        r = way_is_within(transaction, rename->request->parent, rename->to.place.dentry.ino,
+                          &within);
         if (r < 0 || within) {
             return r < 0 ? r : rename->exchange ? -ERR_INVALID : -ERR_NOT_EMPTY;
         }
@@ -172,16 +137,9 @@ static int empty_check(struct rename *rename) {
 /* The inode of `end` now has the name at `place`. */
 static int moved(struct transaction *transaction, const struct rename_end *end,
                  const struct place *place) {
-    struct inode_row changed = *end->row;
-    bool first_link =
-        changed.parent == end->place.parent.value && changed.parent_name == end->place.dentry.index;
-
-    inode_touch(transaction, &changed);
-    if (first_link || end->is_directory) {
-        changed.parent = place->parent.value;
-        changed.parent_name = place->dentry.index;
-    }
-    return inode_put(transaction, end->place.dentry.ino, &changed);
+    return inode_moved(transaction, end->place.dentry.ino, end->row,
+                       &(struct link_move){end->place.parent, end->place.dentry.index,
+                                           place->parent, place->dentry.index});
 }
 
 static int counts_change(struct rename *rename, struct directory_change from_change,

@@ -33,13 +33,13 @@ const struct operation *operation_of(uint16_t opcode);
     O(setattr, SETATTR, 20, 7000, OPERATION_CHANGES)                                               \
     O(create, CREATE, 16, 3000, OPERATION_CHANGES)                                                 \
     O(mknod, MKNOD, 12, 2500, OPERATION_CHANGES)                                                   \
-    O(mkdir, MKDIR, 12, 2500, OPERATION_CHANGES)                                                   \
+    O(mkdir, MKDIR, 14, 2900, OPERATION_CHANGES)                                                   \
     O(symlink, SYMLINK, 16, 8000, OPERATION_CHANGES)                                               \
     O(readlink, READLINK, 0, 0, 0)                                                                 \
-    O(link, LINK, 12, 2500, OPERATION_CHANGES)                                                     \
-    O(unlink, UNLINK, 20, 3000, OPERATION_CHANGES)                                                 \
-    O(rmdir, RMDIR, 16, 3000, OPERATION_CHANGES)                                                   \
-    O(rename, RENAME, 32, 5000, OPERATION_CHANGES)                                                 \
+    O(link, LINK, 14, 2900, OPERATION_CHANGES)                                                     \
+    O(unlink, UNLINK, 22, 3400, OPERATION_CHANGES)                                                 \
+    O(rmdir, RMDIR, 18, 3400, OPERATION_CHANGES)                                                   \
+    O(rename, RENAME, 36, 5600, OPERATION_CHANGES)                                                 \
     O(open, OPEN, 24, 3500, OPERATION_CHANGES)                                                     \
     O(reopen, REOPEN, 12, 2000, OPERATION_CHANGES | OPERATION_REOPENS)                             \
     O(settle, SETTLE, 28, 4000, OPERATION_CHANGES)                                                 \
@@ -52,6 +52,11 @@ const struct operation *operation_of(uint16_t opcode);
     O(access, ACCESS, 0, 0, 0)                                                                     \
     O(sync, SYNC, 0, 0, OPERATION_NO_SESSION)                                                      \
     O(statfs, STATFS, 0, 0, OPERATION_NO_SESSION)                                                  \
+    O(cross_look, CROSS_LOOK, 0, 0, OPERATION_NO_SESSION)                                          \
+    O(cross_prepare, CROSS_PREPARE, 3, 1800, OPERATION_CHANGES | OPERATION_NO_SESSION)             \
+    O(cross_commit, CROSS_COMMIT, 48, 9000, OPERATION_CHANGES | OPERATION_NO_SESSION)              \
+    O(cross_abort, CROSS_ABORT, 2, 300, OPERATION_CHANGES | OPERATION_NO_SESSION)                  \
+    O(cross_ask, CROSS_ASK, 0, 0, OPERATION_NO_SESSION)                                            \
     O(fsck_list, FSCK_LIST, 0, 0, OPERATION_NO_SESSION)
 
 #define O(name, NAME, rows, record_bytes, flags) operation_fn op_##name;

@@ -204,6 +204,54 @@ int order_row_check(struct bytes value, const struct order_row **ret_row) {
     return 0;
 }
 
+int transaction_row_check(struct bytes value, const struct transaction_row **ret_row,
+                          struct bytes *ret_halves) {
+    size_t head = sizeof(struct transaction_row);
+    int r = format_check(value, head, SIZE_MAX);
+    if (r < 0) {
+        return r;
+    }
+    const struct transaction_row *row = (const void *)value.data;
+    size_t logs = row->log_count * sizeof(uint64_t);
+    bool committed = row->state == TRANSACTION_COMMITTED;
+    if ((!committed && row->state != TRANSACTION_PREPARED) || !is_zero(row->reserved, 3) ||
+        row->log_count > PARTICIPANTS_MAX || value.size != head + logs + row->halves_bytes ||
+        committed != (row->halves_bytes == 0)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    *ret_halves = (struct bytes){value.data + head + logs, row->halves_bytes};
+    return 0;
+}
+
+int decision_row_check(struct bytes value, const struct decision_row **ret_row) {
+    size_t size = sizeof(struct decision_row);
+    int r = format_check(value, size, size);
+    if (r < 0) {
+        return r;
+    }
+    const struct decision_row *row = (const void *)value.data;
+    if (row->log_count == 0 || row->log_count > PARTICIPANTS_MAX || !is_zero(row->reserved, 6)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
+int count_row_check(struct bytes value, const struct count_row **ret_row) {
+    size_t size = sizeof(struct count_row);
+    int r = format_check(value, size, size);
+    if (r < 0) {
+        return r;
+    }
+    const struct count_row *row = (const void *)value.data;
+    if (!is_zero(row->reserved, 7)) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
 int outcome_check(struct bytes value, const struct outcome_head **ret_head,
                   struct bytes *ret_reply) {
     size_t head_bytes = sizeof(struct outcome_head);

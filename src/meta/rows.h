@@ -3,6 +3,7 @@
  * the value and lives as long as that. Pure, any thread. */
 #pragma once
 #include "kv/kv_key.h"
+#include "meta/cross_format.h"
 #include "meta/group_format.h"
 #include "wire/wire_types.h"
 
@@ -43,6 +44,11 @@ MUST_CHECK int lost_row_check(struct bytes value, const struct lost_row **ret_ro
 MUST_CHECK int session_row_check(struct bytes value, const struct session_row **ret_row);
 MUST_CHECK int mark_row_check(struct bytes value, const struct mark_row **ret_row);
 MUST_CHECK int order_row_check(struct bytes value, const struct order_row **ret_row);
+/* *ret_halves: behind the participants; none in a row that says COMMITTED. */
+MUST_CHECK int transaction_row_check(struct bytes value, const struct transaction_row **ret_row,
+                                     struct bytes *ret_halves);
+MUST_CHECK int decision_row_check(struct bytes value, const struct decision_row **ret_row);
+MUST_CHECK int count_row_check(struct bytes value, const struct count_row **ret_row);
 /* *ret_reply: the encoded reply behind the head. */
 MUST_CHECK int outcome_check(struct bytes value, const struct outcome_head **ret_head,
                              struct bytes *ret_reply);

@@ -38,6 +38,7 @@ void run_arrived(struct group *group, struct call *call) {
     call->ran_ns = 0;
     call->disk_ns = 0;
     call->walk_kept = 0;
+    call->server_context = NULL;
     call->session_counters = NULL;
     list_push_back(&group->arrived[call->header.message_class], &call->server_node);
 }
@@ -179,7 +180,7 @@ static enum run_result commit(struct transaction *transaction, struct call *call
     struct group *group = transaction->group;
 
     if (transaction->staging) {
-        (void)transaction_commit(transaction);
+        crossing_is_decided(transaction, transaction_commit(transaction));
     }
     if (transaction->held) {
         return RUN_OVER;
@@ -187,6 +188,8 @@ static enum run_result commit(struct transaction *transaction, struct call *call
     call->result = transaction->answer;
     if (transaction->after_sync) {
         list_push_back(&group->answered_after_sync, &call->server_node);
+    } else if (transaction->at_sync) {
+        list_push_back(&group->answered_at_sync, &call->server_node);
     } else if (transaction->sync_position > 0) {
         call->server_position = transaction->sync_position;
         call->disk_ns = group->now_ns;
@@ -247,6 +250,7 @@ static bool frees_space(const struct call *call) {
     uint16_t opcode = call->header.opcode;
 
     return opcode == OP_UNLINK || opcode == OP_RMDIR || opcode == OP_OPEN ||
+           opcode == OP_CROSS_COMMIT ||
            (opcode == OP_SETATTR && (call->request.setattr.valid & SETATTR_SIZE));
 }
 
@@ -304,7 +308,9 @@ static enum run_result run_operation(struct group *group, const struct operation
     transaction.call = call;
     transaction.session = session;
     memset(&call->reply, 0, sizeof call->reply);
-    r = operation->run(&transaction, call);
+    r = crossing_run_begin(&transaction, call);
+    r = r < 0 ? r : operation->run(&transaction, call);
+    r = r < 0 ? r : crossing_run_end(&transaction);
     if (r == 0 && session && call->header.sequence != 0 && !transaction.repeatable &&
         wire_is_mutation(call->header.opcode)) {
         r = outcome_stage(&transaction, call, transaction.answer);
@@ -313,10 +319,14 @@ static enum run_result run_operation(struct group *group, const struct operation
         return commit(&transaction, call);
     }
     transaction_abort(&transaction);
+    if (r != -ERR_PENDING && crossing_run_fails(&transaction, r)) {
+        return RUN_STALLED;
+    }
     if (r != -ERR_PENDING) {
         damage_log(&transaction, call);
         return fail(group, session, call, r);
     }
+    crossing_run_waits(&transaction);
     return transaction.stalled ? RUN_STALLED : RUN_PARKED;
 }
 
@@ -377,7 +387,10 @@ static void epoch_see(struct group *group, const struct call *call) {
 
 /* What is about no file or directory is about all of the group. */
 static int slot_check(const struct group *group, const struct call *call) {
-    uint64_t ino = wire_request_ino(call->header.opcode, &call->request);
+    /* Who makes a name is who has the directory. */
+    uint64_t ino = call->header.opcode == OP_LINK
+                       ? call->request.link.parent.value
+                       : wire_request_ino(call->header.opcode, &call->request);
 
     return ino == 0 ? 0 : slots_check(&group->slots, ino_slot((struct ino){ino}));
 }

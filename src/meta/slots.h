@@ -11,6 +11,7 @@
 #pragma once
 #include "base/types.h"
 #include "kv/kv.h"
+#include "layout/cluster_map.h"
 #include "meta/group_format.h"
 
 enum { SLOTS_OPEN_MIN = 16, SLOT_DIRECTORIES = 1024, SLOT_RANGES_MAX = 256 };
@@ -41,6 +42,10 @@ struct slots_row slots_row_first(uint32_t count);
 struct slot slots_draw(const struct slots *slots, uint64_t random);
 /* 0 when it is this group's, else -ERR_STALE_MAP. */
 MUST_CHECK int slots_check(const struct slots *slots, struct slot slot);
+/* Whether there is no other group. */
+static inline bool slots_has_all(const struct slots *slots) {
+    return slots->range_count == 1 && slots->ranges[0].mine && slots->ranges[0].count == SLOT_COUNT;
+}
 /* Whether a number may be drawn there. */
 bool slots_is_opened(const struct slots *slots, struct slot slot);
 

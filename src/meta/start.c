@@ -309,64 +309,75 @@ static int load_rows(struct group *group, int (*load)(struct group *group, const
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
+static int load_promise(struct group *group, const struct kv_key *key, struct bytes value) {
+    const struct transaction_row *row;
+    struct bytes halves;
+    int r = transaction_row_check(value, &row, &halves);
+
+    return r < 0 ? r : promises_load(&group->promises, key, row, halves);
+}
+
+static int load_decision(struct group *group, const struct kv_key *key, struct bytes value) {
+    const struct decision_row *row;
+    int r = decision_row_check(value, &row);
+
+    return r < 0 ? r : crossings_load(&group->crossings, key, row);
+}
+
+typedef int load_fn(struct group *group, const struct kv_key *key, struct bytes value);
+
+/* What is read from rows, in this order: sessions before what is theirs. */
+static const struct {
+    enum row_type type;
+    load_fn *load;
+} load_kinds[LOAD_SYNC] = {
+    [LOAD_SLOTS] = {ROW_SLOTS, load_slots},
+    [LOAD_SESSIONS] = {ROW_SESSION, load_session},
+    [LOAD_WRITERS] = {ROW_WRITER, load_writer},
+    [LOAD_MOVES] = {ROW_MOVE, load_move},
+    [LOAD_PROMISES] = {ROW_TRANSACTION, load_promise},
+    [LOAD_DECISIONS] = {ROW_DECISION, load_decision},
+};
+
+static void load_next(struct group *group) {
+    group->load_stage++;
+    if (group->load_stage < LOAD_SYNC) {
+        load_range(group, load_kinds[group->load_stage].type);
+    } else {
+        group->promised_epoch = group->numbers.epoch;
+        group_seal(group);
+    }
+}
+
+/* What the ring held beyond the disk log is on disk before anybody is told of it. */
+static int load_sync(struct group *group) {
+    if (kv_position(group->kv) > kv_synced_position(group->kv)) {
+        group_sync_want(group, kv_position(group->kv));
+        return -ERR_PENDING;
+    }
+    assert(group->sessions.unattached_count == group->sessions.count);
+    group->load_stage = LOAD_DONE;
+    return 0;
+}
+
 int load_step(struct group *group) {
     char problem[256];
     int r = 0;
 
-    switch (group->load_stage) {
-    case LOAD_IDENTITY:
-        r = identity_read(group, problem);
-        if (r < 0) {
-            break;
+    while (r == 0 && group->load_stage != LOAD_DONE) {
+        if (group->load_stage == LOAD_SYNC) {
+            r = load_sync(group);
+            continue;
         }
-        load_range(group, ROW_SLOTS);
-        group->load_stage = LOAD_SLOTS;
-        __attribute__((fallthrough));
-    case LOAD_SLOTS:
-        r = load_rows(group, load_slots);
-        r = r == 0 && group->slots.opened == 0 ? -ERR_CORRUPT : r;
-        if (r < 0) {
-            break;
+        r = group->load_stage == LOAD_IDENTITY
+                ? identity_read(group, problem)
+                : load_rows(group, load_kinds[group->load_stage].load);
+        if (r == 0 && group->load_stage == LOAD_SLOTS && group->slots.opened == 0) {
+            r = -ERR_CORRUPT;
         }
-        load_range(group, ROW_SESSION);
-        group->load_stage = LOAD_SESSIONS;
-        __attribute__((fallthrough));
-    case LOAD_SESSIONS:
-        r = load_rows(group, load_session);
-        if (r < 0) {
-            break;
+        if (r == 0) {
+            load_next(group);
         }
-        load_range(group, ROW_WRITER);
-        group->load_stage = LOAD_WRITERS;
-        __attribute__((fallthrough));
-    case LOAD_WRITERS:
-        r = load_rows(group, load_writer);
-        if (r < 0) {
-            break;
-        }
-        load_range(group, ROW_MOVE);
-        group->load_stage = LOAD_MOVES;
-        __attribute__((fallthrough));
-    case LOAD_MOVES:
-        r = load_rows(group, load_move);
-        if (r < 0) {
-            break;
-        }
-        group->load_stage = LOAD_SYNC;
-        group->promised_epoch = group->numbers.epoch;
-        group_seal(group);
-        __attribute__((fallthrough));
-    case LOAD_SYNC:
-        /* What the ring held beyond the disk log is on disk before anybody is told of it. */
-        if (kv_position(group->kv) > kv_synced_position(group->kv)) {
-            group_sync_want(group, kv_position(group->kv));
-            return -ERR_PENDING;
-        }
-        assert(group->sessions.unattached_count == group->sessions.count);
-        group->load_stage = LOAD_DONE;
-        break;
-    case LOAD_DONE:
-        break;
     }
     return r;
 }

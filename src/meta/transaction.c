@@ -97,24 +97,30 @@ void transaction_walk_resume(const struct call *call, struct kv_cursor *cursor) 
     }
 }
 
-int transaction_put(struct transaction *transaction, const struct kv_key *key, const void *row,
-                    size_t size_bytes) {
+static int touch(struct transaction *transaction, const struct kv_key *key) {
     assert(transaction->staging);
     transaction->changed = true;
-    return kv_put(transaction->group->kv, key, (struct bytes){row, size_bytes});
+    return stakes_touch(transaction, key);
+}
+
+int transaction_put(struct transaction *transaction, const struct kv_key *key, const void *row,
+                    size_t size_bytes) {
+    int r = touch(transaction, key);
+
+    return r < 0 ? r : kv_put(transaction->group->kv, key, (struct bytes){row, size_bytes});
 }
 
 int transaction_patch(struct transaction *transaction, const struct kv_key *key, size_t offset,
                       struct bytes patch) {
-    assert(transaction->staging);
-    transaction->changed = true;
-    return kv_patch(transaction->group->kv, key, offset, patch);
+    int r = touch(transaction, key);
+
+    return r < 0 ? r : kv_patch(transaction->group->kv, key, offset, patch);
 }
 
 int transaction_delete(struct transaction *transaction, const struct kv_key *key) {
-    assert(transaction->staging);
-    transaction->changed = true;
-    return kv_delete(transaction->group->kv, key);
+    int r = touch(transaction, key);
+
+    return r < 0 ? r : kv_delete(transaction->group->kv, key);
 }
 
 int transaction_outcome(struct transaction *transaction, const struct kv_outcome *outcome) {

@@ -11,22 +11,28 @@
 #include "base/types.h"
 #include "kv/kv.h"
 #include "meta/rows.h"
+#include "meta/stakes.h"
 #include "wire/wire_types.h"
 
 struct call;
+struct crossing;
 struct group;
+struct promise;
 struct session;
 
 enum effect_kind {
-    EFFECT_OPEN,   /* the session opens ino with flags; the W row is staged by the operation */
-    EFFECT_CLOSE,  /* the session closes one open of ino that had flags */
-    EFFECT_REOPEN, /* the session has ino open as often as counts says */
-    EFFECT_ORDER,  /* an order row was made */
-    EFFECT_SETTLE, /* the size of ino must be asked of the OSTs */
-    EFFECT_ATTACH, /* the session of ino's value (not an ino) is attached */
-    EFFECT_EVICT,  /* likewise; it is to be evicted, which the call waits for */
-    EFFECT_GONE,   /* likewise; a row says that it is gone */
-    EFFECT_MOVES,  /* the session has counts[0] moves of ino to chunks under way */
+    EFFECT_OPEN,     /* the session opens ino with flags; the W row is staged by the operation */
+    EFFECT_CLOSE,    /* the session closes one open of ino that had flags */
+    EFFECT_REOPEN,   /* the session has ino open as often as counts says */
+    EFFECT_ORDER,    /* an order row was made */
+    EFFECT_SETTLE,   /* the size of ino must be asked of the OSTs */
+    EFFECT_ATTACH,   /* the session of ino's value (not an ino) is attached */
+    EFFECT_EVICT,    /* likewise; it is to be evicted, which the call waits for */
+    EFFECT_GONE,     /* likewise; a row says that it is gone */
+    EFFECT_MOVES,    /* the session has counts[0] moves of ino to chunks under way */
+    EFFECT_PROMISED, /* the halves of the call are promised */
+    EFFECT_KEPT,     /* transaction->promise is done */
+    EFFECT_DROPPED,  /* transaction->promise is gone */
 };
 
 struct effect {
@@ -36,29 +42,38 @@ struct effect {
     uint32_t counts[2];
 };
 
-enum { EFFECTS_MAX = 6 };
+/* Orders and orphans of a transaction's halves among them; stakes of one operation. */
+enum { EFFECTS_MAX = 8, TOUCHED_MAX = 8 };
 
 struct transaction {
     struct group *group;
-    struct call *call;       /* NULL in the group's own jobs */
-    struct session *session; /* NULL there and for calls that need none */
-    uint64_t epoch;          /* of all that it changes */
-    int64_t now_ns;          /* since 1970 */
-    bool staging;            /* between kv_begin and commit or abort */
-    bool changed;            /* something is staged */
-    bool stalled;            /* PENDING is for something that the group itself does */
-    bool after_sync;         /* the answer leaves when the record is on disk */
-    uint64_t sync_position;  /* likewise, of an earlier record; 0: none */
-    bool repeatable;         /* running it again is right: no outcome is kept */
-    bool held;               /* the reply is left to a job of the group */
-    int answer;              /* what a run that succeeded answers: 0 but for a lost race */
-    struct ino damaged;      /* what it has found wrong, for the line in the log */
-    const char *damage;      /* in words; NULL: nothing */
+    struct call *call;         /* NULL in the group's own jobs */
+    struct session *session;   /* NULL there and for calls that need none */
+    uint64_t epoch;            /* of all that it changes */
+    int64_t now_ns;            /* since 1970 */
+    bool staging;              /* between kv_begin and commit or abort */
+    bool changed;              /* something is staged */
+    bool stalled;              /* PENDING is for something that the group itself does */
+    bool after_sync;           /* the answer leaves when the record is on disk */
+    bool at_sync;              /* likewise, and nobody asks for that: the next sync point will do */
+    uint64_t sync_position;    /* likewise, of an earlier record; 0: none */
+    bool repeatable;           /* running it again is right: no outcome is kept */
+    bool held;                 /* the reply is left to a job of the group */
+    bool met_stake;            /* PENDING is for a transaction across logs */
+    bool outdated;             /* PENDING is for looks that must be taken anew */
+    uint64_t moves;            /* the count of moves, before this one; see count.h */
+    struct crossing *crossing; /* of the call; NULL: nothing of it is elsewhere so far */
+    struct promise *promise;   /* that is being kept */
+    int answer;                /* what a run that succeeded answers: 0 but for a lost race */
+    struct ino damaged;        /* what it has found wrong, for the line in the log */
+    const char *damage;        /* in words; NULL: nothing */
     uint32_t inos_used;
     uint32_t generations_used;
     int64_t inode_delta;
     int64_t directory_delta; /* of these */
     uint32_t effect_count;
+    uint32_t touched_count;
+    struct stake_what touched[TOUCHED_MAX]; /* what it has staged rows of */
     struct effect effects[EFFECTS_MAX];
 };
 

@@ -76,6 +76,7 @@ struct call {
     uint64_t server_position;        /* log position that the reply depends on; in done: as told */
     uint64_t server_term;            /* of the log that answers, likewise */
     uint64_t server_epoch;           /* newest of the log that answers, likewise */
+    void *server_context;            /* the server's, likewise; NULL when it comes */
     uint8_t walk_key[24], walk_kept; /* where a walk goes on that waits; see transaction.h */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
@@ -88,8 +89,7 @@ struct call {
     uint32_t attempts;
     uint8_t stage;
     bool bulk_is_sent; /* by its transport: the caller's memory is not read any more */
-    atomic_bool answered;
-    atomic_bool cancelled;
+    atomic_bool answered, cancelled;
     void *transport_context;
 };
 

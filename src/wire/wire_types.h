@@ -111,6 +111,9 @@ enum fsck_what {
 /* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */
 enum { FSCK_ROW_IS_BAD = UINT16_MAX };
 
+/* What a coordinator knows of a transaction across logs. */
+enum { CROSS_UNDECIDED = 1, CROSS_COMMITTED = 2, CROSS_ABORTED = 3 };
+
 /* Entry of a readdir's bulk: header, name, then, with plus, encoded attributes. Cookies are
  * (hash:51 << 12 | rank:12) + 3, of this entry; 1 and 2 are "." and "..", below 2^63. */
 struct wire_dirent {

@@ -188,7 +188,7 @@ static bool take_data(struct question *question, char *problem) {
 /* Of names that nobody else has, and of a tree: */
 static bool take_own(struct question *question, bool refused, char *problem) {
     const struct workload *workload = question->asker->workload;
-    uint64_t lost_ns = workload->world->mdt->lost_ns;
+    uint64_t lost_ns = world_names_lost_ns(workload->world);
 
     if (question->about == ABOUT_VICTIM) {
         return victim_answered(&question->victim, &question->request, lost_ns, problem);

@@ -132,8 +132,8 @@ void faults_disks_empty(struct world *world) {
     }
 }
 
-void faults_names_full(struct world *world) {
-    struct node *mdt = world->mdt;
+void faults_names_full(struct prng *prng, struct world *world) {
+    struct node *mdt = world_any_mdt(world, prng);
     uint64_t used = sim_disk_used_bytes(mdt->process);
 
     if (used > 0) {
@@ -144,8 +144,10 @@ void faults_names_full(struct world *world) {
 }
 
 void faults_names_empty(struct world *world) {
-    sim_process_faults(world->mdt->process)->capacity_bytes = 0;
-    kv_mem_store_full(world->mdt->store, false);
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        sim_process_faults(world->mdts[i].process)->capacity_bytes = 0;
+        kv_mem_store_full(world->mdts[i].store, false);
+    }
 }
 
 void faults_rot(struct prng *prng, struct world *world, struct excuses *excuses) {

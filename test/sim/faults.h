@@ -46,7 +46,7 @@ void faults_cut(struct prng *prng, struct world *world);
 /* Before a start. */
 void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node *node);
 /* The metadata target's disk likewise, and no checkpoint finds room on it. */
-void faults_names_full(struct world *world);
+void faults_names_full(struct prng *prng, struct world *world);
 void faults_names_empty(struct world *world);
 /* A random OST's disk takes next to nothing more, its base nothing, until faults_disks_empty. */
 void faults_disk_full(struct prng *prng, struct world *world);

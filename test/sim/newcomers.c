@@ -107,7 +107,7 @@ static bool is_ready(const struct newcomer *node) {
 
 static void ask(struct newcomer *node) {
     struct newcomers *all = node->all;
-    struct node *asker = all->world->mdt;
+    struct node *asker = all->world->mdts;
     bool ready = is_ready(node);
 
     node->is_formatted = node->ost && ready;
@@ -138,7 +138,7 @@ static void ask(struct newcomer *node) {
 static void newcomer_run(void *context) {
     struct newcomer *node = context;
     struct newcomers *all = node->all;
-    struct node *asker = all->world->mdt;
+    struct node *asker = all->world->mdts;
 
     /* What a process asked that is gone is answered to nobody; nor are steps that it owed run. */
     if (node->is_asking && (!node_is_up(asker) || asker->incarnation != node->life)) {

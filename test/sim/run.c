@@ -7,6 +7,7 @@
 #include "rot.h"
 #include "newcomers.h"
 #include "strays.h"
+#include "whole.h"
 #include "workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -164,7 +165,7 @@ static void disk_full(struct run *run, uint64_t now_ns) {
 
 /* Long enough for what is kept above checkpoints to become full in some seeds. */
 static void names_full(struct run *run, uint64_t now_ns) {
-    faults_names_full(run->world);
+    faults_names_full(&run->prng, run->world);
     excuses_names_full(run->excuses, true);
     run->names_empty_ns = now_ns + prng_between(&run->prng, 50, 4000) * NS_PER_MS;
     run->names_excuse_ns = run->names_empty_ns + NAMES_EXCUSE_S * NS_PER_S;
@@ -177,7 +178,7 @@ static void act(struct run *run) {
     enum fault_kind kind = faults_pick(&run->plan, &run->prng, may_crash(run));
 
     if (run->names_die && prng_chance(&run->prng, 3, 4)) {
-        node = run->world->mdt;
+        node = world_any_mdt(run->world, &run->prng);
     }
     switch (kind) {
     case FAULT_KILL:
@@ -222,8 +223,8 @@ static void act(struct run *run) {
 static void act_late(struct run *run) {
     uint64_t submitted = workload_counters_get(run->load)->submitted;
 
-    if (run->crashes == 0 && submitted > OPERATIONS / 2 && node_is_up(run->world->mdt)) {
-        down(run, run->world->mdt, !run->plan.has[FAULT_KILL]);
+    if (run->crashes == 0 && submitted > OPERATIONS / 2 && node_is_up(run->world->mdts)) {
+        down(run, run->world->mdts, !run->plan.has[FAULT_KILL]);
     }
 }
 
@@ -398,7 +399,7 @@ static void start_again(struct run *run) {
     struct world *world = run->world;
 
     if (prng_chance(&run->prng, 1, 2)) {
-        down(run, world->mdt, prng_chance(&run->prng, 1, 2));
+        down(run, world_any_mdt(world, &run->prng), prng_chance(&run->prng, 1, 2));
     }
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         if (node_is_up(&world->clients[i])) {
@@ -430,7 +431,8 @@ static void clear(struct run *run) {
         }
     }
     if (!failure_of(run)) {
-        (void)strays_check(run->world, &run->strays, run->failure);
+        (void)(strays_check(run->world, &run->strays, run->failure) &&
+               whole_check(run->world, run->failure));
     }
 }
 
@@ -503,6 +505,12 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     counts[TOTAL_MAPS] = run->world->maps;
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
+    counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
+    counts[TOTAL_CROSSINGS_AGAIN] = run->world->group_sum.crossings_again;
+    counts[TOTAL_PROMISES_KEPT] = run->world->group_sum.promises_kept;
+    counts[TOTAL_PROMISES_GONE] = run->world->group_sum.promises_gone;
+    counts[TOTAL_PROMISES_FOUND] = run->world->group_sum.promises_found;
+    counts[TOTAL_DECISIONS_FOUND] = run->world->group_sum.decisions_found;
     report->hash = sim_trace_hash(world->sim);
     report->answers_ns = run->answers_ns;
     report->clients = world->options.client_count;

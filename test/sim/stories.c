@@ -21,7 +21,7 @@ enum step_kind {
     STEP_DAMAGE,  /* the row of the file's inode below; likewise */
     STEP_REFUSED, /* a start is, as damage was found */
 };
-enum story_node { ON_MDT, ON_OST };
+enum story_node { ON_MDT, ON_OTHER_MDT, ON_OST };
 
 struct step {
     enum step_kind kind;
@@ -39,6 +39,7 @@ struct story {
     const char *name;
     struct step steps[STORY_STEPS_MAX];
     uint64_t checkpoint_ns; /* 0: none by time */
+    uint32_t mdt_count;     /* 0: one */
 };
 
 #define ASK(what, ...) {.kind = STEP_ASK, .operation = SHOAL_##what, .verb = #what, __VA_ARGS__}
@@ -100,6 +101,13 @@ static const struct story stories[] = {
                ASK(OPEN, .size = 0), ASK(WRITE, .size = 30000, .byte = 'b'),
                ASK(RELEASE, .size = 0), POWER(ON_MDT), START(ON_MDT), ASK(SETATTR, .size = 20000),
                ASK(OPEN, .size = 0), ASK(READ, .size = 20000, .byte = 0), ASK(RELEASE, .size = 0)}},
+    {.name = "halves",
+     .steps = {ASK(MKDIR, .name = "a"), ASK(MKDIR, .name = "b"), ASK(MKDIR, .name = "c"),
+               ASK(LOOKUP, .name = "a"), ASK(LOOKUP, .name = "b"), ASK(LOOKUP, .name = "c"),
+               ASK(RENAME, .name = "a", .new_name = "b"), KILL(ON_OTHER_MDT), START(ON_OTHER_MDT),
+               ASK(RENAME, .name = "b", .new_name = "c"), POWER(ON_MDT), START(ON_MDT),
+               ASK(RMDIR, .name = "c"), ASK(LOOKUP, .name = "c", .fails = true), WAIT},
+     .mdt_count = 2},
 };
 
 struct player {
@@ -212,7 +220,7 @@ static bool damage(struct player *player) {
     struct kv_key key = key_inode((struct ino){player->ino});
 
     fprintf(player->trace, "> damages the row of an inode\n");
-    return kv_mem_store_damage(player->world->mdt->store, &key) == 0;
+    return kv_mem_store_damage(player->world->mdts->store, &key) == 0;
 }
 
 static bool is_refused(struct player *player, struct node *node) {
@@ -224,7 +232,8 @@ static bool is_refused(struct player *player, struct node *node) {
 }
 
 static bool step_play(struct player *player, const struct step *step) {
-    struct node *node = step->node == ON_MDT ? player->world->mdt : &player->world->osts[0];
+    struct node *node =
+        step->node == ON_OST ? player->world->osts : player->world->mdts + (step->node - ON_MDT);
 
     switch (step->kind) {
     case STEP_ASK:
@@ -347,6 +356,7 @@ static char *story_tell(const struct story *story, char problem[200]) {
     FILE *out = open_memstream(&kept, &size);
     told.tell = player->trace;
     told.checkpoint_ns = story->checkpoint_ns;
+    told.mdt_count = MAX(story->mdt_count, 1U);
     player->story = story;
     player->world = world_new(&told);
     story_run(player);

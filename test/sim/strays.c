@@ -1,75 +1,56 @@
 /* Walks over the rows of targets. */
 #include "strays.h"
-#include "kv/kv.h"
 #include "meta/rows.h"
 #include "store/store_format.h"
+#include "walk.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { VALUE_BYTES = 2048, TRIES_MAX = 100000 };
-
-struct walk {
-    struct world *world;
-    struct node *node;
-    struct kv_cursor cursor;
-    uint8_t value[VALUE_BYTES];
-    size_t size;
-};
-
-static void walk_begin(struct walk *walk, struct node *node, struct kv_key from, struct kv_key to) {
-    walk->world = node->world;
-    walk->node = node;
-    kv_cursor_init(&walk->cursor, &from, &to);
-}
-
-/* The next row, waiting for those that are not in memory. A stop of the world would be an error of
- * its own: targets have their ticks. */
-static int walk_next(struct walk *walk) {
-    struct kv *kv = walk->node->role == NODE_MDT ? group_kv(node_group(walk->node))
-                                                 : ost_kv(node_ost(walk->node));
-    int r = -ERR_PENDING;
-
-    for (int i = 0; r == -ERR_PENDING && i < TRIES_MAX; i++) {
-        struct kv_cursor cursor = walk->cursor;
-        struct bytes value;
-
-        node_enter(walk->node);
-        r = kv_next(kv, &cursor, &value);
-        if (r == 0) {
-            walk->cursor = cursor;
-            walk->size = MIN(value.size, sizeof walk->value);
-            memcpy(walk->value, value.data, walk->size);
-        }
-        node_leave(walk->node);
-        if (r == -ERR_PENDING) {
-            (void)sim_run_until(walk->world->sim, sim_now_ns(walk->world->sim) + NS_PER_MS, NULL,
-                                NULL);
-        }
-    }
-    return r;
-}
 
 static int row_get(struct world *world, struct kv_key key, struct walk *ret_walk) {
     struct kv_key to = key;
 
     to.bytes[KV_KEY_BYTES - 1]++;
-    walk_begin(ret_walk, world->mdt, key, to);
+    walk_begin(ret_walk, world_mdt_of(world, kv_key_split(&key).id), key, to);
     int r = walk_next(ret_walk);
     return r == 0 && kv_key_compare(&ret_walk->cursor.key, &key) != 0 ? -ERR_NOT_FOUND : r;
 }
 
 static bool has_rows(struct world *world, enum row_type type) {
     struct walk walk;
+    bool any = false;
 
-    walk_begin(&walk, world->mdt, key_owner(type, 0, 0, 0),
-               key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
-    return walk_next(&walk) != -ERR_NOT_FOUND;
+    for (uint32_t i = 0; !any && i < world->options.mdt_count; i++) {
+        walk_begin(&walk, &world->mdts[i], key_owner(type, 0, 0, 0),
+                   key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
+        any = walk_next(&walk) != -ERR_NOT_FOUND;
+    }
+    return any;
+}
+
+/* Marks stay until the next message of their coordinator. */
+static bool has_promises(struct world *world) {
+    const struct transaction_row *row;
+    struct bytes halves;
+    struct walk walk;
+
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        walk_begin(&walk, &world->mdts[i], key_owner(ROW_TRANSACTION, 0, 0, 0),
+                   key_owner(ROW_TRANSACTION, UINT64_MAX, UINT32_MAX, UINT64_MAX));
+        while (walk_next(&walk) == 0) {
+            if (transaction_row_check((struct bytes){walk.value, walk.size}, &row, &halves) < 0 ||
+                row->state != TRANSACTION_COMMITTED) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 bool strays_are_settled(struct world *world) {
     return !has_rows(world, ROW_WRITER) && !has_rows(world, ROW_ORPHAN) &&
-           !has_rows(world, ROW_MOVE) && !has_rows(world, ROW_ORDER);
+           !has_rows(world, ROW_MOVE) && !has_rows(world, ROW_ORDER) &&
+           !has_rows(world, ROW_DECISION) && !has_promises(world);
 }
 
 /* Whether power loss took all that was known of it. */
@@ -78,7 +59,7 @@ static bool is_lost(struct world *world, struct ino ino, uint32_t generation) {
     struct walk walk;
     bool lost = false;
 
-    walk_begin(&walk, world->mdt, key_owner(ROW_LOST, 0, 0, 0),
+    walk_begin(&walk, world_mdt_of(world, ino.value), key_owner(ROW_LOST, 0, 0, 0),
                key_owner(ROW_LOST, UINT64_MAX, UINT32_MAX, UINT64_MAX));
     while (walk_next(&walk) == 0) {
         if (lost_row_check((struct bytes){walk.value, walk.size}, &row) == 0) {

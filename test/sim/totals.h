@@ -56,6 +56,12 @@
     X(JOINS, "answers to nodes that join", true)                                                   \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
+    X(CROSSINGS, "transactions across logs", true)                                                 \
+    X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
+    X(PROMISES_KEPT, "promises kept", true)                                                        \
+    X(PROMISES_GONE, "promises aborted", true)                                                     \
+    X(PROMISES_FOUND, "promises found by starts", true)                                            \
+    X(DECISIONS_FOUND, "decisions found by starts", true)                                          \
     X(STALLS, "stalls of full logs", false)                                                        \
     X(WINDOW_WAITS, "waits for a window", true)                                                    \
     X(OUTCOMES_REFUSED, "outcomes refused", false)

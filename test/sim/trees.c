@@ -40,6 +40,7 @@ struct tree {
 };
 
 struct trees {
+    bool many;
     uint64_t clock;
     uint64_t power_at; /* 0: never */
     uint64_t numbers;
@@ -85,12 +86,13 @@ static void tree_deinit(struct tree *tree) {
     ways_deinit(&tree->past);
 }
 
-struct trees *trees_new(void) {
+struct trees *trees_new(bool many) {
     struct trees *trees = calloc(1, sizeof *trees);
 
     if (!trees) {
         abort();
     }
+    trees->many = many;
     trees->clock = 1;
     for (size_t i = 0; i < TREES_COUNT; i++) {
         tree_init(trees, &trees->trees[i]);
@@ -304,6 +306,7 @@ static void question_open(struct tree *tree, const struct open_question *open,
                           struct tree_question *question, struct shoal_request *ret_request) {
     size_t slot = slot_free(tree);
 
+    question->number = tree->number;
     question->tree = (uint8_t)(tree - tree->trees->trees);
     question->slot = (uint8_t)slot;
     tree->open[slot] = *open;
@@ -356,10 +359,12 @@ static void way_apply(struct way *way, const struct tree *tree, size_t slot) {
 }
 
 static bool looks_right(const struct tree *tree, const struct tree_outcome *outcome,
-                        const struct shoal_attributes *seen) {
+                        const struct shoal_request *request) {
+    const struct shoal_attributes *seen = &request->attributes;
     uint64_t ino = tree->inos[outcome->object];
+    bool later = tree->trees->many && request->operation == SHOAL_LOOKUP;
 
-    return (!ino || ino == seen->ino) && seen->nlink == outcome->nlink &&
+    return (!ino || ino == seen->ino) && (later || seen->nlink == outcome->nlink) &&
            S_ISDIR(seen->mode) == tree_is_directory(outcome->object);
 }
 
@@ -374,8 +379,7 @@ static bool outcome_is(const struct tree *tree, const struct way *way, size_t sl
     if (request->result < 0) {
         return outcome->errors & tree_error_of(request->result);
     }
-    return !outcome->errors &&
-           (!outcome->object || looks_right(tree, outcome, &request->attributes));
+    return !outcome->errors && (!outcome->object || looks_right(tree, outcome, request));
 }
 
 /* Follows all orders in which open questions may have taken effect, up to that of the slot; those
@@ -514,6 +518,9 @@ bool trees_answered(struct trees *trees, const struct tree_question *question,
     bool makes = open.operation.operation == SHOAL_MKDIR || open.operation.operation == SHOAL_MKNOD;
 
     trees->clock++;
+    if (tree->number != question->number) {
+        return true; /* Nobody knows what that tree is. */
+    }
     if (excused && !tree_error_of(request->result)) {
         search_undone(&search);
     } else {
@@ -539,8 +546,12 @@ bool trees_answered(struct trees *trees, const struct tree_question *question,
 }
 
 void trees_lost(struct trees *trees, const struct tree_question *question) {
+    struct tree *tree = &trees->trees[question->tree];
+
     trees->clock++;
-    trees->trees[question->tree].open[question->slot].lost = true;
+    if (tree->number == question->number) {
+        tree->open[question->slot].lost = true;
+    }
 }
 
 void trees_session_over(struct trees *trees, uint32_t client) {
@@ -565,6 +576,10 @@ void trees_power(struct trees *trees) {
     for (size_t i = 0; i < TREES_COUNT; i++) {
         struct tree *tree = &trees->trees[i];
 
+        if (trees->many) {
+            tree_deinit(tree);
+            tree_init(trees, tree);
+        }
         for (size_t k = 0; k < tree->past.count; k++) {
             ways_add(&tree->now, &tree->past.list[k], 0);
         }

@@ -32,13 +32,17 @@ struct trees_counters {
 
 /* Zeroed at the start; the caller's until its answer. */
 struct tree_question {
+    uint64_t number; /* of its tree */
     uint8_t tree;
     uint8_t slot;
     char name[TREES_NAME_BYTES];
     char new_name[TREES_NAME_BYTES];
 };
 
-struct trees *trees_new(void);
+/* many: names and inodes may be kept by different targets. Then a look at a name tells of its inode
+ * as it was a moment later, and a power failure takes each target back to another moment: what is
+ * there then is not one of the ways, so all trees are left to themselves. */
+struct trees *trees_new(bool many);
 void trees_free(struct trees *trees);
 /* False: too much is open. */
 bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,

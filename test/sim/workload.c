@@ -16,7 +16,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     workload->world = world;
     workload->options = *options;
     workload->contents = contents_new(WORLD_CALL_BYTES);
-    workload->trees = trees_new();
+    workload->trees = trees_new(world->options.mdt_count > 1);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 

@@ -40,6 +40,7 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     };
     ret_options->keys = prng_chance(&prng, 1, 2);
     ret_options->late_ost = prng_chance(&prng, 1, 2);
+    ret_options->mdt_count = prng_chance(&prng, 1, 2) ? 1 : 2 + (uint32_t)prng_below(&prng, 3);
 }
 
 /* How many of them the cluster is made with. */
@@ -72,7 +73,7 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
     if (role == NODE_MANAGER) {
         node->target_id = MANAGER_TARGET;
     } else if (role == NODE_MDT) {
-        node->target_id = MDT_TARGET;
+        node->target_id = index == 0 ? MDT_TARGET : MDT_TARGET_NEXT + index - 1;
         node->map = allocate(sizeof *node->map);
         *node->map = world->map;
     } else if (role == NODE_OST && index < first_osts(&world->options)) {
@@ -92,17 +93,33 @@ static void world_nodes(struct world *world) {
     struct node *next = world->nodes;
 
     world->manager = next++;
-    world->mdt = next++;
-    world->osts = next;
-    world->clients = next + world->options.ost_count;
-    world->node_count = 2 + world->options.ost_count + world->options.client_count;
+    world->mdts = next;
+    world->osts = next + world->options.mdt_count;
+    world->clients = world->osts + world->options.ost_count;
+    world->node_count =
+        1 + world->options.mdt_count + world->options.ost_count + world->options.client_count;
     node_init(world, world->manager, NODE_MANAGER, 0);
-    node_init(world, world->mdt, NODE_MDT, 0);
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        node_init(world, &world->mdts[i], NODE_MDT, i);
+    }
     for (uint32_t i = 0; i < world->options.ost_count; i++) {
         node_init(world, &world->osts[i], NODE_OST, i);
     }
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         node_init(world, &world->clients[i], NODE_CLIENT, i);
+    }
+}
+
+/* Besides the first. */
+static void world_mdts(struct world *world) {
+    struct target_id mdts[WORLD_MDTS_MAX];
+
+    for (uint32_t i = 1; i < world->options.mdt_count; i++) {
+        mdts[i - 1].value = MDT_TARGET_NEXT + i - 1;
+    }
+    if (world->options.mdt_count > 1 &&
+        cluster_map_add_mdts(&world->map, mdts, world->options.mdt_count - 1) < 0) {
+        abort();
     }
 }
 
@@ -119,6 +136,7 @@ struct world *world_new(const struct world_options *options) {
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
     cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, first_osts(options));
+    world_mdts(world);
     world_nodes(world);
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
@@ -170,6 +188,16 @@ static void life_sum(struct life *life, bool cut) {
         }
         world->ost_sum.cuts += now.cuts;
         world->ost_sum.deletes += now.deletes;
+    }
+    if (life->group) {
+        const struct group_totals *totals = group_totals(life->group);
+
+        world->group_sum.crossings += totals->crossings;
+        world->group_sum.crossings_again += totals->crossings_again;
+        world->group_sum.promises_kept += totals->promises_kept;
+        world->group_sum.promises_gone += totals->promises_gone;
+        world->group_sum.promises_found += totals->promises_found;
+        world->group_sum.decisions_found += totals->decisions_found;
     }
     if (life->client) {
         struct client_counters now;
@@ -247,6 +275,25 @@ void world_free(struct world *world) {
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
+}
+
+uint64_t world_names_lost_ns(const struct world *world) {
+    uint64_t lost_ns = 0;
+
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        lost_ns = MAX(lost_ns, world->mdts[i].lost_ns);
+    }
+    return lost_ns;
+}
+
+struct node *world_any_mdt(struct world *world, struct prng *prng) {
+    uint32_t count = world->options.mdt_count;
+
+    return &world->mdts[count > 1 ? prng_below(prng, count) : 0];
+}
+
+struct node *world_mdt_of(struct world *world, uint64_t ino) {
+    return &world->mdts[world->map.slot_groups[ino_slot((struct ino){ino}).value]];
 }
 
 void world_key_number_raise(struct world *world, struct prng *prng) {
@@ -380,7 +427,7 @@ static int life_rpc(struct life *life) {
         .transport_context = life,
         .env = life->env,
         .resend_ns = 20 * NS_PER_MS,
-        .logs_max = 8,
+        .logs_max = WORLD_NODES_MAX,
     };
 
     return rpc_new(&options, &life->rpc);

@@ -1,4 +1,4 @@
-/* One simulated cluster: a manager, an MDT, OSTs and clients, each a process of its own.
+/* One simulated cluster: a manager, MDTs, OSTs and clients, each a process of its own.
  *
  *     node = process (env, disk, rings) + base store (kv_mem)          survives what befalls it
  *       `-- life = worker, transport, rpc, and the role               one incarnation of it
@@ -21,10 +21,12 @@
 enum {
     WORLD_OSTS_MAX = 4,
     WORLD_CLIENTS_MAX = 4,
-    WORLD_NODES_MAX = 2 + WORLD_OSTS_MAX + WORLD_CLIENTS_MAX,
+    WORLD_MDTS_MAX = 4,
+    WORLD_NODES_MAX = 1 + WORLD_MDTS_MAX + WORLD_OSTS_MAX + WORLD_CLIENTS_MAX,
     MANAGER_TARGET = 1,
     MDT_TARGET = 2,
     OST_TARGET_FIRST = 3,
+    MDT_TARGET_NEXT = OST_TARGET_FIRST + WORLD_OSTS_MAX, /* of the second metadata target */
     CLIENT_NODE_FIRST = 100,
     WORLD_CALL_BYTES = 65536 /* of one read or write at an OST */
 };
@@ -36,6 +38,7 @@ struct world;
 /* How big things are; drawn by world_draw. */
 struct world_options {
     uint64_t seed;
+    uint32_t mdt_count;
     uint32_t ost_count;
     bool late_ost; /* the last one is no part of the cluster yet: it joins */
     uint32_t client_count;
@@ -74,11 +77,11 @@ struct world {
     struct world_options options;
     struct sim *sim;
     struct sim_net *net;
-    struct cluster_map map; /* the newest that the MDT has used */
+    struct cluster_map map; /* the newest that an MDT has used */
     struct node nodes[WORLD_NODES_MAX];
     uint32_t node_count;
     struct node *manager;
-    struct node *mdt;
+    struct node *mdts; /* options.mdt_count; the first has the root */
     struct node *osts; /* options.ost_count */
     struct node *clients;
     uint64_t own_kills;        /* of the making of nodes and of tries, in the world's counter */
@@ -87,12 +90,13 @@ struct world {
     struct kv_counters kv_sum; /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
-    uint64_t key_numbers;     /* that all nodes have heard of, after the first */
-    uint64_t checkpoints_cut; /* ended by a crash between beginning and end */
-    uint64_t replays;         /* starts with a log that was not empty */
-    uint64_t replays_cut;     /* ended by a crash before what they found was durable */
-    uint64_t late_writes;     /* at an OST that has joined */
-    uint64_t maps;            /* newer ones that the MDT has used */
+    uint64_t key_numbers;          /* that all nodes have heard of, after the first */
+    uint64_t checkpoints_cut;      /* ended by a crash between beginning and end */
+    uint64_t replays;              /* starts with a log that was not empty */
+    uint64_t replays_cut;          /* ended by a crash before what they found was durable */
+    uint64_t late_writes;          /* at an OST that has joined */
+    uint64_t maps;                 /* newer ones that MDTs have used */
+    struct group_totals group_sum; /* as to transactions across logs */
 };
 
 /* Draws sizes from a generator of its own, so that they do not depend on what follows. Every third
@@ -137,5 +141,10 @@ void world_key_number_raise(struct world *world, struct prng *prng);
 /* Around calls into the node's actors that are made outside of its events. */
 void node_enter(struct node *node);
 void node_leave(struct node *node);
+/* When a metadata target lost its power last; 0: never. */
+uint64_t world_names_lost_ns(const struct world *world);
+struct node *world_any_mdt(struct world *world, struct prng *prng);
+/* That serves the slot of the ino. */
+struct node *world_mdt_of(struct world *world, uint64_t ino);
 /* Adds what the living have counted to the sums. */
 void world_sum(struct world *world);

@@ -1,0 +1,287 @@
+/* Promises of a group. */
+#include "meta/promise.h"
+#include "meta/group_internal.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct list *bucket_of(struct promises *promises, const struct cross_id *id) {
+    uint64_t mixed = (id->log ^ id->term << 40 ^ id->number) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return &promises->buckets[(mixed >> 32) % PROMISE_BUCKETS];
+}
+
+void promises_init(struct promises *promises, struct group *group) {
+    promises->group = group;
+    list_init(&promises->prepared);
+    list_init(&promises->to_drop);
+    for (size_t i = 0; i < PROMISE_BUCKETS; i++) {
+        list_init(&promises->buckets[i]);
+    }
+}
+
+void promises_deinit(struct promises *promises) {
+    if (!promises->group) {
+        return;
+    }
+    for (size_t i = 0; i < PROMISE_BUCKETS; i++) {
+        struct list_node *node;
+
+        while ((node = list_pop_front(&promises->buckets[i]))) {
+            free(CONTAINER_OF(node, struct promise, bucket_node));
+        }
+    }
+    free(promises->spare);
+}
+
+struct promise *promise_find(struct promises *promises, const struct cross_id *id) {
+    const struct list *bucket = bucket_of(promises, id);
+
+    for (struct list_node *node = list_first(bucket); node; node = list_next(bucket, node)) {
+        struct promise *promise = CONTAINER_OF(node, struct promise, bucket_node);
+
+        if (promise->id.log == id->log && promise->id.term == id->term &&
+            promise->id.number == id->number) {
+            return promise;
+        }
+    }
+    return NULL;
+}
+
+static struct promise_source *source_of(struct promises *promises, uint64_t log) {
+    for (uint32_t i = 0; i < promises->source_count; i++) {
+        if (promises->sources[i].log == log) {
+            return &promises->sources[i];
+        }
+    }
+    if (promises->source_count == ARRAY_SIZE(promises->sources)) {
+        return NULL;
+    }
+    struct promise_source *source = &promises->sources[promises->source_count++];
+    *source = (struct promise_source){.log = log};
+    list_init(&source->marks);
+    return source;
+}
+
+static bool is_before(uint64_t term, uint64_t number, uint64_t other_term, uint64_t other_number) {
+    return term < other_term || (term == other_term && number < other_number);
+}
+
+/* In the order of their commits, which is nearly that of their numbers: one that is not done keeps
+ * those behind it a little longer. */
+static void marks_end(struct promises *promises, struct promise_source *source) {
+    struct list_node *node;
+
+    while ((node = list_first(&source->marks))) {
+        struct promise *mark = CONTAINER_OF(node, struct promise, node);
+
+        if (!is_before(mark->id.term, mark->id.number, source->below_term, source->below_number)) {
+            return;
+        }
+        list_remove(node);
+        list_push_back(&promises->to_drop, node);
+    }
+}
+
+bool promises_below(struct group *group, const struct cross_id *id, uint64_t below_term,
+                    uint64_t below_number) {
+    struct promises *promises = &group->promises;
+    struct promise_source *source = source_of(promises, id->log);
+
+    if (!source) {
+        return false;
+    }
+    if (is_before(source->below_term, source->below_number, below_term, below_number)) {
+        source->below_term = below_term;
+        source->below_number = below_number;
+        marks_end(promises, source);
+    }
+    return !is_before(id->term, id->number, source->below_term, source->below_number);
+}
+
+/* What its halves hold, and the number that one of them has drawn. */
+static void stakes_take(struct group *group, struct promise *promise) {
+    struct bytes halves = {promise->halves, promise->halves_bytes};
+    struct transaction transaction = {.group = group};
+    const struct half *half;
+
+    while (halves.size > 0 && half_next(&halves, &half) == 0) {
+        struct stake_what what[2];
+        uint32_t count;
+
+        promise->made.value = half->kind == HALF_MAKE ? half->ino : promise->made.value;
+        half_stakes(&transaction, half, what, &count);
+        for (uint32_t i = 0; i < count && promise->stake_count < PROMISE_STAKES_MAX; i++) {
+            struct stake *stake = &promise->stakes[promise->stake_count++];
+
+            *stake = (struct stake){.what = what[i], .owner = promise};
+            stakes_add(&group->stakes, stake);
+        }
+    }
+}
+
+static void stakes_give(struct group *group, struct promise *promise) {
+    for (uint32_t i = 0; i < promise->stake_count; i++) {
+        stakes_remove(&group->stakes, &promise->stakes[i]);
+    }
+    promise->stake_count = 0;
+    group->moved = true;
+}
+
+static void promise_link(struct promises *promises, struct promise *promise) {
+    promise->promises = promises;
+    promises->count++;
+    list_push_back(bucket_of(promises, &promise->id), &promise->bucket_node);
+    if (promise->committed) {
+        list_push_back(&source_of(promises, promise->id.log)->marks, &promise->node);
+    } else {
+        list_push_back(&promises->prepared, &promise->node);
+        stakes_take(promises->group, promise);
+    }
+}
+
+void promise_made(struct group *group, uint64_t position) {
+    struct promise *promise = TAKE_PTR(group->promises.spare);
+
+    promise->position = position;
+    promise->asked_ns = group->now_ns;
+    promise_link(&group->promises, promise);
+}
+
+void promise_kept(struct group *group, struct promise *promise) {
+    assert(!promise->committed);
+    group->counters.totals.promises_kept++;
+    stakes_give(group, promise);
+    promise->committed = true;
+    promise->halves_bytes = 0;
+    list_remove(&promise->node);
+    list_push_back(&source_of(&group->promises, promise->id.log)->marks, &promise->node);
+}
+
+void promise_gone(struct group *group, struct promise *promise) {
+    group->counters.totals.promises_gone += !promise->committed;
+    stakes_give(group, promise);
+    list_remove(&promise->node);
+    list_remove(&promise->bucket_node);
+    group->promises.count--;
+    promise->gone = true;
+    if (!promise->asking) {
+        free(promise);
+    }
+}
+
+int promises_load(struct promises *promises, const struct kv_key *key,
+                  const struct transaction_row *row, struct bytes halves) {
+    struct kv_key_fields fields = kv_key_split(key);
+    struct promise *promise = calloc(1, sizeof *promise);
+
+    if (!promise || !source_of(promises, fields.id) || halves.size > HALVES_BYTES_MAX) {
+        free(promise);
+        return -ERR_NO_MEMORY;
+    }
+    promise->id = (struct cross_id){fields.id, fields.generation, fields.index};
+    promise->committed = row->state == TRANSACTION_COMMITTED;
+    promise->participants_bytes = (uint8_t)(row->log_count * sizeof(uint64_t));
+    memcpy(promise->participants, row->data, promise->participants_bytes);
+    promise->halves_bytes = (uint16_t)halves.size;
+    memcpy(promise->halves, halves.data, halves.size);
+    promise->wanted = true;
+    promises->group->counters.totals.promises_found += !promise->committed;
+    promise_link(promises, promise);
+    return 0;
+}
+
+void promise_is_waited_for(struct group *group, const void *owner) {
+    (void)group;
+    ((struct promise *)(uintptr_t)owner)->wanted = true;
+}
+
+static void ask_answered(struct call *call) {
+    struct promise *promise = call->context;
+    struct promises *promises = promise->promises;
+
+    assert(promises->calls_out > 0);
+    promises->calls_out--;
+    promise->asking = false;
+    if (promise->gone) {
+        free(promise);
+    } else if (call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED &&
+               !promise->committed) {
+        list_remove(&promise->node);
+        list_push_back(&promises->to_drop, &promise->node);
+    }
+}
+
+static void ask(struct group *group, struct promise *promise) {
+    struct call *call = &promise->call;
+
+    promise->wanted = false;
+    promise->asked_ns = group->now_ns;
+    promise->asking = true;
+    call->header.opcode = OP_CROSS_ASK;
+    call->header.log = (struct log_id){promise->id.log};
+    call->origin = &group->actor;
+    call->done = ask_answered;
+    call->context = promise;
+    call->deadline_ns = group->now_ns + PROMISE_ASK_NS;
+    call->request.cross_ask =
+        (struct cross_ask_request){.term = promise->id.term, .number = promise->id.number};
+    group->promises.calls_out++;
+    call_start(group->rpc, call);
+}
+
+void promises_tick(struct group *group) {
+    struct promises *promises = &group->promises;
+
+    if (promises->cancelled || !group->rpc || group->stage != GROUP_SERVING) {
+        return;
+    }
+    for (struct list_node *node = list_first(&promises->prepared); node;
+         node = list_next(&promises->prepared, node)) {
+        struct promise *promise = CONTAINER_OF(node, struct promise, node);
+
+        if (!promise->asking &&
+            (promise->wanted || group->now_ns - promise->asked_ns >= PROMISE_ASK_NS)) {
+            ask(group, promise);
+        }
+    }
+}
+
+static bool drop(struct group *group, struct promise *promise) {
+    static const struct kv_need need = {.rows = 1, .record_bytes = 100};
+    struct kv_key key =
+        key_owner(ROW_TRANSACTION, promise->id.log, (uint32_t)promise->id.term, promise->id.number);
+    struct transaction transaction;
+
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need) < 0) {
+        return false;
+    }
+    transaction.promise = promise;
+    if (transaction_delete(&transaction, &key) < 0) {
+        transaction_abort(&transaction);
+        return false;
+    }
+    transaction_effect(&transaction, (struct effect){.kind = EFFECT_DROPPED});
+    (void)transaction_commit(&transaction);
+    return true;
+}
+
+void promises_step(struct group *group) {
+    struct list_node *node;
+
+    while ((node = list_first(&group->promises.to_drop)) &&
+           drop(group, CONTAINER_OF(node, struct promise, node))) {
+    }
+}
+
+void promises_cancel(struct promises *promises) {
+    promises->cancelled = true;
+    for (struct list_node *node = list_first(&promises->prepared); node;
+         node = list_next(&promises->prepared, node)) {
+        struct promise *promise = CONTAINER_OF(node, struct promise, node);
+
+        if (promise->asking) {
+            call_cancel(&promise->call);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+/* The participant's side of transactions across logs: halves that are promised here, from the
+ * prepare to the commit, and marks of those that are done, until the coordinator has said that they
+ * have ended everywhere. Each is a T row (docs/internals/halves.md).
+ *
+ *     prepare --record on disk--> PREPARED --commit--> COMMITTED --below--> gone
+ *                                     '----abort, or the coordinator does not know it--> gone
+ *
+ * Thread: the group's step.  Memory: one a transaction under way, up to PROMISES_MAX. */
+#pragma once
+#include "layout/cluster_map.h"
+#include "meta/half.h"
+#include "meta/stakes.h"
+#include "rpc/call.h"
+
+enum { PROMISES_MAX = 8192, PROMISE_BUCKETS = 1024, PROMISE_STAKES_MAX = 2 * HALVES_MAX };
+#define PROMISE_ASK_NS (5 * NS_PER_S)
+
+struct cross_id {
+    uint64_t log;
+    uint64_t term;
+    uint64_t number;
+};
+
+struct promise {
+    struct list_node bucket_node;
+    struct list_node node; /* of those prepared, or of its coordinator's marks */
+    struct cross_id id;
+    bool committed;
+    bool gone;         /* from all lists; its call is out */
+    uint64_t position; /* of the record that made it */
+    uint64_t asked_ns;
+    struct call call; /* that asks */
+    bool asking;
+    bool wanted; /* somebody waits for its end */
+    struct promises *promises;
+    struct ino made;
+    uint32_t stake_count;
+    struct stake stakes[PROMISE_STAKES_MAX];
+    uint8_t participants[PARTICIPANTS_MAX * sizeof(uint64_t)];
+    uint8_t participants_bytes;
+    uint16_t halves_bytes;
+    uint8_t halves[HALVES_BYTES_MAX];
+};
+
+/* A log that coordinates. */
+struct promise_source {
+    uint64_t log;
+    uint64_t below_term; /* all before this one have ended */
+    uint64_t below_number;
+    struct list marks;
+};
+
+struct promises {
+    struct group *group;
+    struct list buckets[PROMISE_BUCKETS];
+    struct list prepared;
+    struct list to_drop;
+    struct promise_source sources[MAP_GROUPS_MAX];
+    uint32_t source_count;
+    uint32_t count;
+    uint32_t calls_out;
+    struct promise *spare; /* of the prepare that runs */
+    bool cancelled;
+};
+
+void promises_init(struct promises *promises, struct group *group);
+void promises_deinit(struct promises *promises);
+/* (start) */
+MUST_CHECK int promises_load(struct promises *promises, const struct kv_key *key,
+                             const struct transaction_row *row, struct bytes halves);
+void promises_tick(struct group *group);
+void promises_step(struct group *group);
+void promises_cancel(struct promises *promises);
+/* Somebody waits for what it holds; takes a stake's owner. */
+void promise_is_waited_for(struct group *group, const void *owner);
+
+/* Effects of cross_prepare, cross_commit and cross_abort. */
+void promise_made(struct group *group, uint64_t position);
+void promise_kept(struct group *group, struct promise *promise);
+void promise_gone(struct group *group, struct promise *promise);
+struct promise *promise_find(struct promises *promises, const struct cross_id *id);
+/* All of the coordinator's before this one have ended; false: so has this one. */
+bool promises_below(struct group *group, const struct cross_id *id, uint64_t below_term,
+                    uint64_t below_number);
