@@ -65,6 +65,24 @@ static int request_set_bulk(struct inlet_request *request, const struct frame_re
     return r;
 }
 
+/* Names, and bytes of small files: the head that they came in is not kept. */
+static int request_keep_bytes(struct inlet_request *request) {
+    struct call *call = &request->call;
+    size_t size = wire_request_bytes(call->header.opcode, &call->request);
+    uint8_t *to = request->bytes;
+
+    if (size > sizeof request->bytes) {
+        int r = bulk_take(request->inlet, size, &request->long_bytes);
+
+        if (r < 0) {
+            return r;
+        }
+        to = request->long_bytes;
+    }
+    wire_request_move_bytes(call->header.opcode, &call->request, to);
+    return 0;
+}
+
 /* Before the body is looked at. */
 static int identity_check(const struct identity *who, uint16_t opcode) {
     uint8_t from = wire_from(opcode);
@@ -139,6 +157,7 @@ static int request_fill(struct inlet_request *request, const struct inlet_arriva
         return -ERR_STALE_MAP;
     }
     r = request_set_bulk(request, &frame, arrival->bulk);
+    r = r < 0 ? r : request_keep_bytes(request);
     if (r < 0) {
         return r;
     }
@@ -162,8 +181,11 @@ enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arr
         *ret_refusal = refusal;
         return INLET_REFUSED;
     }
-    *request = (struct inlet_request){
-        .item = request->item, .inlet = inlet, .from = arrival->from, .id = refusal.request.id};
+    memset(&request->call, 0,
+           offsetof(struct inlet_request, scratch) - offsetof(struct inlet_request, call));
+    request->inlet = inlet;
+    request->from = arrival->from;
+    request->id = refusal.request.id;
     refusal.result = request_fill(request, arrival, refusal.request.opcode, &actor);
     if (refusal.result < 0) {
         inlet_done(request);
@@ -199,6 +221,9 @@ void inlet_done(struct inlet_request *request) {
 
     if (request->call.bulk_in.data) {
         options->bulk_put(options->context, request->call.bulk_in.data);
+    }
+    if (request->long_bytes) {
+        options->bulk_put(options->context, request->long_bytes);
     }
     if (request->call.checksums) {
         options->bulk_put(options->context, request->call.checksums);

@@ -10,6 +10,9 @@
  * key is not for (messages.def, from) is refused before its body is looked at: -ERR_NOT_PERMITTED,
  * -ERR_READ_ONLY. Root is nobody for a mount whose key says so.
  *
+ * What a request's fields point to is copied: the carrier's memory of the head is its own again when
+ * take has returned.
+ *
  * Thread: take at the inlet's home (worker of its pool); ready runs where the actor's step runs;
  * encode and done on any thread. Memory: the twins; bulk is the carrier's. */
 #pragma once
@@ -21,6 +24,9 @@
 struct env;
 struct inlet;
 
+/* Two names. */
+enum { INLET_BYTES_SHORT = 512 };
+
 /* A request at work. The carrier may use `next` between ready and done. */
 struct inlet_request {
     struct pool_item item;
@@ -30,7 +36,9 @@ struct inlet_request {
     struct inlet *inlet;
     void *from; /* as given to inlet_take; the carrier may change it */
     uint64_t id;
+    void *long_bytes; /* names and the like, where there is no room for them below; or NULL */
     uint32_t scratch[WIRE_GROUPS_MAX];
+    uint8_t bytes[INLET_BYTES_SHORT]; /* of the request, as its head does not stay */
 };
 
 struct inlet_options {
@@ -77,7 +85,7 @@ struct inlet_refusal {
 };
 
 enum inlet_taken {
-    INLET_POSTED,     /* head and bulk must stay until done; ready is called once, maybe at once */
+    INLET_POSTED,     /* bulk must stay until done; ready is called once, maybe at once */
     INLET_REFUSED,    /* to be answered by inlet_encode_refusal; nothing is kept */
     INLET_UNREADABLE, /* not even an id could be read; nothing is kept */
 };

@@ -465,3 +465,33 @@ uint64_t wire_request_ino(uint16_t opcode, const union request_body *body) {
     }
     return 0;
 }
+
+size_t wire_request_bytes(uint16_t opcode, const union request_body *body) {
+    const struct message_row *row = row_of(opcode);
+    size_t size = 0;
+
+    for (uint32_t i = 0; row && i < row->request_count; i++) {
+        const struct field *field = &row->request[i];
+
+        if (field->type == FIELD_bytes) {
+            size +=
+                ((const struct bytes *)(const void *)((const uint8_t *)body + field->offset))->size;
+        }
+    }
+    return size;
+}
+
+void wire_request_move_bytes(uint16_t opcode, union request_body *body, uint8_t *to) {
+    const struct message_row *row = row_of(opcode);
+
+    for (uint32_t i = 0; row && i < row->request_count; i++) {
+        const struct field *field = &row->request[i];
+        struct bytes *bytes = (void *)((uint8_t *)body + field->offset);
+
+        if (field->type == FIELD_bytes && bytes->size > 0) {
+            memcpy(to, bytes->data, bytes->size);
+            bytes->data = to;
+            to += bytes->size;
+        }
+    }
+}

@@ -64,6 +64,9 @@ bool wire_is_mutation(uint16_t opcode);
 /* Of the file or directory that a request names first; 0 when it names none. */
 uint64_t wire_request_ino(uint16_t opcode, const union request_body *body);
 uint8_t wire_from(uint16_t opcode); /* enum wire_from; MEMBER_ONLY for what is no message */
+/* The bytes fields of a request together; copies them, and lets the body name the copies. */
+size_t wire_request_bytes(uint16_t opcode, const union request_body *body);
+void wire_request_move_bytes(uint16_t opcode, union request_body *body, uint8_t *to);
 /* As whom it is asked; NULL: the message does not say. */
 struct credentials *wire_request_credentials(uint16_t opcode, union request_body *body);
 uint8_t wire_class(uint16_t opcode); /* enum message_class of rpc/actor.h, same numbers */

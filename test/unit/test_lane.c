@@ -427,6 +427,50 @@ static void a_server_that_comes_back_is_asked_again(void **state) {
     }
 }
 
+static void name_of(uint32_t number, char name[32]) {
+    snprintf(name, 32, "a name with the number %u", number);
+}
+
+/* The server may look at a request long after others have come by the same connection. */
+static void what_a_request_says_stays(void **state) {
+    static char names[40][32];
+    static uint8_t target[4000];
+    uint32_t count = ARRAY_SIZE(names);
+    char name[32];
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    memset(target, 't', sizeof target);
+    for (uint32_t i = 0; i < count; i++) {
+        struct call *call = &it.calls[i];
+
+        name_of(i, names[i]);
+        call->request.symlink.name = (struct bytes){(const uint8_t *)names[i], strlen(names[i])};
+        if (i % 4 == 0) {
+            call->request.symlink.target = (struct bytes){target, sizeof target};
+        }
+        ask(i, OP_SYMLINK, 0);
+        uint32_t so_far = i + 1;
+        run_until(is_held, &so_far); /* Each comes by itself. */
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symlink_request *request = &it.held[i]->request.symlink;
+        uint32_t number = (uint32_t)request->parent.value - 1000;
+
+        name_of(number, name);
+        assert_int_equal(request->name.size, strlen(name));
+        assert_memory_equal(request->name.data, name, request->name.size);
+        assert_int_equal(request->target.size, number % 4 == 0 ? sizeof target : 0);
+        for (size_t k = 0; k < request->target.size; k++) {
+            assert_int_equal(request->target.data[k], 't');
+        }
+    }
+    answer_held();
+    wait_done(count);
+}
+
 /* A mutation that is given up takes its connection with it; what else was asked by that one is
  * asked again by the next, and whichever copy is answered first, its answer comes by the newest. */
 static void who_gives_up_a_mutation_replaces_the_connection(void **state) {
@@ -805,6 +849,7 @@ int main(void) {
         BOTH(many_at_once_all_end),
         BOTH(nobody_there_is_waited_for),
         BOTH(a_server_that_comes_back_is_asked_again),
+        BOTH(what_a_request_says_stays),
         BOTH(who_gives_up_a_mutation_replaces_the_connection),
         BOTH(a_lane_may_be_idle),
         BOTH(another_cluster_is_refused),
