@@ -27,7 +27,7 @@ static int name_prepend(struct fsck *fsck, const struct inode_row *inode, uint64
     const struct dentry_row *dentry;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_DENTRIES, &key, &value);
+    int r = fsck_row_get(fsck, fsck_mdt_of(fsck, inode->parent), FSCK_DENTRIES, &key, &value);
     if (r == 0) {
         r = dentry_row_check(value, &dentry);
     }
@@ -69,9 +69,11 @@ const char *fsck_where_ino(struct fsck *fsck, uint64_t ino, char where[FSCK_WHER
 }
 
 static void stage_begin(struct fsck *fsck, const char *what, uint32_t ost) {
-    char place[16] = "mdt0";
+    char place[24] = "the metadata targets";
 
-    if (ost != UINT32_MAX) {
+    if (ost == UINT32_MAX && fsck->cluster->map->group_count == 1) {
+        snprintf(place, sizeof place, "mdt0");
+    } else if (ost != UINT32_MAX) {
         snprintf(place, sizeof place, "ost%" PRIu32, ost);
     }
     snprintf(fsck->stage, sizeof fsck->stage, "checking %s of %s", what, place);

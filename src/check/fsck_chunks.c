@@ -183,7 +183,7 @@ static int is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
     struct fsck_list list;
     struct fsck_row row;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_WRITERS);
+    fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, ino), FSCK_WRITERS);
     fsck_list_from(&list, &from);
     int r = fsck_list_next(&list, &row);
     *ret_written = r == 0 && kv_key_split(&row.key).id == ino;
@@ -292,7 +292,7 @@ static int is_moving(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_m
     struct fsck_list list;
     struct fsck_row row;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_MOVES);
+    fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, id->ino.value), FSCK_MOVES);
     fsck_list_from(&list, &from);
     int r = fsck_list_next(&list, &row);
     struct kv_key_fields fields = r == 0 ? kv_key_split(&row.key) : (struct kv_key_fields){0};
@@ -309,7 +309,7 @@ static int is_queued(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_q
     int r;
 
     *ret_queued = false;
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_QUEUE);
+    fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, id->ino.value), FSCK_QUEUE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         if (kv_key_split(&row.key).index == id->ino.value &&
             order_row_check(row.value, &order) == 0 && order->kind == ORDER_DELETE &&

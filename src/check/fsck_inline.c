@@ -8,8 +8,8 @@ static void row_report(struct fsck *fsck, const struct kv_key *key, const char *
     char file[FSCK_WHERE_BYTES];
     char where[FSCK_WHERE_BYTES + 64];
 
-    snprintf(where, sizeof where, "%s, piece %" PRIu64 " on mdt0",
-             fsck_where_ino(fsck, fields.id, file), fields.index);
+    snprintf(where, sizeof where, "%s, piece %" PRIu64 " on mdt%" PRIu32,
+             fsck_where_ino(fsck, fields.id, file), fields.index, fsck_mdt_place(fsck, fields.id));
     fsck_problem(fsck, "inline", where, "%s", meaning);
 }
 
@@ -38,7 +38,7 @@ static int row_recheck(struct fsck *fsck, const struct kv_key *key) {
         if (!reason) {
             return fsck_is_row_error(seen) ? 0 : seen;
         }
-        int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_INLINE, key, &value);
+        int r = fsck_row_get(fsck, fsck_mdt_of(fsck, ino.value), FSCK_INLINE, key, &value);
         if (r < 0) {
             return r == -ERR_NOT_FOUND ? 0 : r;
         }
@@ -80,7 +80,7 @@ int fsck_inline(struct fsck *fsck) {
     uint64_t known = 0;
     int r;
 
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_INLINE);
+    fsck_list_begin_all(&list, fsck, FSCK_INLINE);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         r = row_check(fsck, &row, &known);
         if (r < 0) {

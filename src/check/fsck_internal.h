@@ -57,7 +57,8 @@ struct fsck_row {
     struct bytes value; /* until the next answer */
 };
 
-/* Rows of one kind of one target, in order of their keys. One list at a time. */
+/* Rows of one kind of one target in order of their keys, or of all metadata targets, one after
+ * another. One list at a time. */
 struct fsck_list {
     struct fsck *fsck;
     struct target_id target;
@@ -65,12 +66,21 @@ struct fsck_list {
     struct kv_key cursor;
     bool has_cursor;
     bool end;
+    uint32_t groups_left; /* of the map, whose rows follow */
     struct bytes rest;
 };
 
-/* The map has one metadata target, and a chain of its own for each OST. */
-static inline struct target_id fsck_mdt(const struct fsck *fsck) {
-    return fsck->cluster->map->groups[0].members[0];
+/* A chain of its own for each OST. */
+static inline struct target_id fsck_mdt(const struct fsck *fsck, uint32_t index) {
+    return fsck->cluster->map->groups[index].members[0];
+}
+/* Which of them keeps the slot of the ino: as in mdt0. */
+static inline uint32_t fsck_mdt_place(const struct fsck *fsck, uint64_t ino) {
+    return fsck->cluster->map->slot_groups[ino_slot((struct ino){ino}).value];
+}
+/* That keeps the inode. */
+static inline struct target_id fsck_mdt_of(const struct fsck *fsck, uint64_t ino) {
+    return cluster_map_group(fsck->cluster->map, ino_slot((struct ino){ino}))->members[0];
 }
 static inline struct target_id fsck_ost(const struct fsck *fsck, uint32_t index) {
     return fsck->cluster->map->chains[index].members[0];
@@ -83,6 +93,7 @@ static inline uint32_t fsck_ost_count(const struct fsck *fsck) {
 MUST_CHECK int fsck_ask(struct fsck *fsck);
 void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id target,
                      uint32_t what);
+void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t what);
 /* Rows from the key on. */
 void fsck_list_from(struct fsck_list *list, const struct kv_key *key);
 /* -ERR_NOT_FOUND behind the last one. */
@@ -90,6 +101,9 @@ MUST_CHECK int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row);
 /* One row as it is now, beside any list; -ERR_NOT_FOUND. */
 MUST_CHECK int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
                             const struct kv_key *key, struct bytes *ret_value);
+/* Whether a transaction across logs is about it and not done everywhere: what rows say of it is
+ * about to change. */
+MUST_CHECK int fsck_is_crossing(struct fsck *fsck, uint64_t ino, bool *ret_crossing);
 /* A copy of an inode's row; -ERR_NOT_FOUND, -ERR_CORRUPT. */
 MUST_CHECK int fsck_inode_get(struct fsck *fsck, uint64_t ino, struct inode_row *ret_row);
 

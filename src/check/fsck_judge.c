@@ -65,11 +65,18 @@ static void report_links(struct fsck *fsck, const struct fsck_node *node) {
 
 static int judge_links(struct fsck_names *names, const struct fsck_node *node) {
     struct inode_row row;
+    bool crossing = false;
 
     if (links_are_right(node)) {
         return 0;
     }
-    int r = fsck_inode_get(names->fsck, node->ino, &row);
+    /* First, as what was promised then has changed the row by now, or never will. */
+    int r = fsck_is_crossing(names->fsck, node->ino, &crossing);
+    if (r < 0 || crossing) {
+        look_later(names, node->ino);
+        return r;
+    }
+    r = fsck_inode_get(names->fsck, node->ino, &row);
     if (r == 0 && row.epoch == node->epoch) {
         report_links(names->fsck, node);
     } else if (r == 0) {
@@ -83,7 +90,7 @@ static int partition_get(struct fsck *fsck, uint64_t ino, struct partition_row *
     const struct partition_row *row;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_PARTITIONS, &key, &value);
+    int r = fsck_row_get(fsck, fsck_mdt_of(fsck, ino), FSCK_PARTITIONS, &key, &value);
     if (r == 0) {
         r = partition_row_check(value, &row);
     }
@@ -104,7 +111,7 @@ static int entries_count(struct fsck *fsck, uint64_t ino, uint64_t *ret_files,
 
     *ret_files = 0;
     *ret_directories = 0;
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_DENTRIES);
+    fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, ino), FSCK_DENTRIES);
     fsck_list_from(&list, &from);
     while ((r = fsck_list_next(&list, &row)) == 0 && kv_key_split(&row.key).id == ino) {
         if (dentry_row_check(row.value, &dentry) < 0 || dentry->flags & DENTRY_HOLE) {

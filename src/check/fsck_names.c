@@ -9,8 +9,8 @@ static void report_row(struct fsck *fsck, const struct kv_key *key, int error) {
     struct kv_key_fields fields = kv_key_split(key);
     char where[128];
 
-    snprintf(where, sizeof where, "row %c %" PRIu64 " %" PRIu64 " on mdt0", fields.type, fields.id,
-             fields.index);
+    snprintf(where, sizeof where, "row %c %" PRIu64 " %" PRIu64 " on mdt%" PRIu32, fields.type,
+             fields.id, fields.index, fsck_mdt_place(fsck, fields.id));
     fsck_problem(fsck, "bad-row", where, "the row makes no sense: %s", err_text(error));
 }
 
@@ -22,7 +22,7 @@ static int for_rows(struct fsck_names *names, uint32_t what, row_fn *each) {
     struct fsck_row row;
     int r;
 
-    fsck_list_begin(&list, names->fsck, fsck_mdt(names->fsck), what);
+    fsck_list_begin_all(&list, names->fsck, what);
     while ((r = fsck_list_next(&list, &row)) == 0) {
         r = each(names, &row);
         if (r < 0) {
@@ -35,7 +35,7 @@ static int for_rows(struct fsck_names *names, uint32_t what, row_fn *each) {
 static int row_is_there(struct fsck *fsck, uint32_t what, const struct kv_key *key,
                         bool *ret_there) {
     struct bytes value;
-    int r = fsck_row_get(fsck, fsck_mdt(fsck), what, key, &value);
+    int r = fsck_row_get(fsck, fsck_mdt_of(fsck, kv_key_split(key).id), what, key, &value);
 
     if (r == 0 || r == -ERR_NOT_FOUND) {
         *ret_there = r == 0;
@@ -168,17 +168,39 @@ struct fsck_entry {
     char name[NAME_BYTES_MAX + 1];
 };
 
+/* A name is there from the decision on, its inode elsewhere from the commit on: until then it is
+ * promised. So it is looked at again once nothing is. */
+static int entry_is_left_behind(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing,
+                                bool *ret_left) {
+    for (int i = 0; i < FSCK_LOOKS_MAX; i++) {
+        bool crossing = false;
+        int r = is_left_behind(fsck, missing, FSCK_DENTRIES, &entry->key, ret_left);
+
+        if (r < 0 || !*ret_left) {
+            return r;
+        }
+        r = fsck_is_crossing(fsck, missing, &crossing);
+        if (r < 0 || !crossing) {
+            return r < 0 ? r : is_left_behind(fsck, missing, FSCK_DENTRIES, &entry->key, ret_left);
+        }
+        fsck->cluster->rest(fsck->cluster->context);
+    }
+    *ret_left = false;
+    fsck->counts.unsettled++;
+    return 0;
+}
+
 /* An entry whose inode or directory the pass did not see: gone, newer than the pass, or a fault. */
 static int entry_recheck(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing) {
     const struct dentry_row *dentry;
     struct bytes value;
     bool left = false;
 
-    int r = is_left_behind(fsck, missing, FSCK_DENTRIES, &entry->key, &left);
+    int r = entry_is_left_behind(fsck, entry, missing, &left);
     if (r < 0 || !left) {
         return r;
     }
-    r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_DENTRIES, &entry->key, &value);
+    r = fsck_row_get(fsck, fsck_mdt_of(fsck, entry->directory), FSCK_DENTRIES, &entry->key, &value);
     if (r == 0) {
         r = dentry_row_check(value, &dentry);
     }
@@ -280,7 +302,8 @@ static int pass_again(struct fsck_names *names) {
         struct kv_key key = key_inode((struct ino){names->later[i]});
         struct fsck_row row = {.key = key};
 
-        int r = fsck_row_get(names->fsck, fsck_mdt(names->fsck), FSCK_INODES, &key, &row.value);
+        int r = fsck_row_get(names->fsck, fsck_mdt_of(names->fsck, names->later[i]), FSCK_INODES,
+                             &key, &row.value);
         if (r == 0) {
             r = take_inode(names, &row);
         }

@@ -1,5 +1,6 @@
 /* Asking targets for rows: lists, and single rows as they are now. */
 #include "check/fsck_internal.h"
+#include "meta/half_format.h"
 #include "store/fsck_format.h"
 #include <string.h>
 
@@ -75,6 +76,19 @@ void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id
     *list = (struct fsck_list){.fsck = fsck, .target = target, .what = what};
 }
 
+void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t what) {
+    fsck_list_begin(list, fsck, fsck_mdt(fsck, 0), what);
+    list->groups_left = fsck->cluster->map->group_count - 1;
+}
+
+static void list_next_target(struct fsck_list *list) {
+    const struct cluster_map *map = list->fsck->cluster->map;
+
+    list->target = fsck_mdt(list->fsck, map->group_count - list->groups_left--);
+    list->has_cursor = false;
+    list->end = false;
+}
+
 void fsck_list_from(struct fsck_list *list, const struct kv_key *key) {
     list->cursor = key_before(key);
     list->has_cursor = true;
@@ -91,8 +105,12 @@ int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row) {
             .bytes_max = FSCK_LIST_BYTES,
         };
 
-        if (list->end) {
+        if (list->end && list->groups_left == 0) {
             return -ERR_NOT_FOUND;
+        }
+        if (list->end) {
+            list_next_target(list);
+            continue;
         }
         int r = list_ask(list->fsck, list->target, &request, &rows, &list->end);
         if (r < 0) {
@@ -136,12 +154,41 @@ int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
     return 0;
 }
 
+static bool is_about(struct bytes halves, uint64_t ino) {
+    const struct half *half;
+
+    while (halves.size > 0 && half_next(&halves, &half) == 0) {
+        if (half->ino == ino || half->from == ino || half->to == ino) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int fsck_is_crossing(struct fsck *fsck, uint64_t ino, bool *ret_crossing) {
+    struct fsck_list list;
+    struct fsck_row row;
+    int r;
+
+    *ret_crossing = false;
+    fsck_list_begin_all(&list, fsck, FSCK_TRANSACTIONS);
+    while ((r = fsck_list_next(&list, &row)) == 0) {
+        const struct transaction_row *transaction;
+        struct bytes halves;
+
+        if (transaction_row_check(row.value, &transaction, &halves) == 0) {
+            *ret_crossing = *ret_crossing || is_about(halves, ino);
+        }
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
 int fsck_inode_get(struct fsck *fsck, uint64_t ino, struct inode_row *ret_row) {
     struct kv_key key = key_inode((struct ino){ino});
     const struct inode_row *row;
     struct bytes value;
 
-    int r = fsck_row_get(fsck, fsck_mdt(fsck), FSCK_INODES, &key, &value);
+    int r = fsck_row_get(fsck, fsck_mdt_of(fsck, ino), FSCK_INODES, &key, &value);
     if (r == 0) {
         r = inode_row_check(value, &row);
     }

@@ -80,7 +80,7 @@ static int lost_find(struct fsck *fsck, const struct fsck_chunk *id, bool *ret_l
     int r;
 
     *ret_lost = false;
-    fsck_list_begin(&list, fsck, fsck_mdt(fsck), FSCK_LOST);
+    fsck_list_begin(&list, fsck, fsck_mdt_of(fsck, id->ino.value), FSCK_LOST);
     while ((r = fsck_list_next(&list, &found)) == 0) {
         const struct lost_row *row;
 

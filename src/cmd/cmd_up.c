@@ -19,6 +19,7 @@ struct up_words {
     const char *directory;
     const char *mount_point;
     unsigned long long ost_count;
+    unsigned long long mdt_count;
     unsigned long long data_bytes;
     const char *listen;
     const char *key_path;
@@ -49,15 +50,20 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
                 words->ost_count > 64) {
                 return verb_usage(verb, "--osts takes 1 to 64, not %s", argv[i]);
             }
+        } else if (strcmp(argv[i], "--mdts") == 0 && i + 1 < argc) {
+            if (!verb_parse_count(argv[++i], &words->mdt_count) || words->mdt_count == 0 ||
+                words->mdt_count > CONFIG_MDTS_MAX) {
+                return verb_usage(verb, "--mdts takes 1 to 8, not %s", argv[i]);
+            }
         } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
             if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 * MIB ||
                 words->data_bytes > CONFIG_DATA_BYTES_MAX) {
                 return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
             }
         } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
-                   strcmp(argv[i], "--size") == 0 || strcmp(argv[i], "--listen") == 0 ||
-                   strcmp(argv[i], "--key") == 0 || strcmp(argv[i], "--advertise") == 0 ||
-                   strcmp(argv[i], "--join") == 0) {
+                   strcmp(argv[i], "--mdts") == 0 || strcmp(argv[i], "--size") == 0 ||
+                   strcmp(argv[i], "--listen") == 0 || strcmp(argv[i], "--key") == 0 ||
+                   strcmp(argv[i], "--advertise") == 0 || strcmp(argv[i], "--join") == 0) {
             return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
@@ -109,8 +115,8 @@ static int mount_running(const struct verb *verb, const struct daemon_options *o
 }
 
 static bool is_asked_to_mount(const struct daemon_options *options) {
-    return options->mount_point && options->ost_count == 0 && options->data_bytes_max == 0 &&
-           find_is_unmounted(options->directory);
+    return options->mount_point && options->ost_count == 0 && options->mdt_count == 0 &&
+           options->data_bytes_max == 0 && find_is_unmounted(options->directory);
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
@@ -174,6 +180,7 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
         struct daemon_options options = {.directory = directory,
                                          .mount_point = words.mount_point,
                                          .ost_count = (uint32_t)words.ost_count,
+                                         .mdt_count = (uint32_t)words.mdt_count,
                                          .data_bytes_max = words.data_bytes,
                                          .listen = words.listen,
                                          .key_path = key_path,
@@ -300,10 +307,11 @@ static int run_version(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_up = {
     "up",
-    "DIR [--mount MNT] [--osts N] [--size BYTES] [--listen ADDR:PORT --key FILE]\n"
+    "DIR [--mount MNT] [--mdts N] [--osts N] [--size BYTES] [--listen ADDR:PORT --key FILE]\n"
     "           [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]",
     "Starts a cluster on this machine with its data in DIR, or joins one, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
+    "  --mdts N       metadata targets of a new cluster, 1 to 8 (1)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
     "  --listen ADDR:PORT  serve other machines there; a new directory keeps it in shoal.conf, as\n"

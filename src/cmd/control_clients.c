@@ -56,11 +56,13 @@ static void target_add(struct clients_answer *answer, const char *target,
 static void targets_add(struct clients_answer *answer, struct local_cluster *cluster,
                         struct session_counters *rows) {
     const struct session_counters_list empty = {.rows = rows, .max = CLIENTS_SHOWN_MAX};
-    struct group_stats group = {.clients = empty};
+    for (uint32_t i = 0; i < local_cluster_mdts(cluster); i++) {
+        struct group_stats group = {.clients = empty};
+        char target[16];
 
-    if (local_cluster_group(cluster)) {
-        local_cluster_group_stats(cluster, &group);
-        target_add(answer, "mdt0", &group.clients);
+        snprintf(target, sizeof target, "mdt%" PRIu32, i);
+        local_cluster_group_stats(cluster, i, &group);
+        target_add(answer, target, &group.clients);
     }
     for (uint32_t i = 0; i < local_cluster_config(cluster)->ost_count; i++) {
         struct ost_stats ost = {.clients = empty};

@@ -98,17 +98,19 @@ static void add_kv(struct answer *answer, const char *target, const struct kv_co
     counter_add(answer, target, "full_s", kv->levels.full_ns / NS_PER_S);
 }
 
-static void add_group(struct answer *answer, struct local_cluster *cluster,
+static void add_group(struct answer *answer, struct local_cluster *cluster, uint32_t index,
                       struct operation_counters *operations) {
     struct group_stats *stats = calloc(1, sizeof *stats);
+    char target[16];
 
     if (!stats) {
         return;
     }
+    snprintf(target, sizeof target, "mdt%" PRIu32, index);
     stats->operations = operations;
-    local_cluster_group_stats(cluster, stats);
-    add_operations(answer, "mdt0", operations);
-#define GROUP_COUNTER(name, value) counter_add(answer, "mdt0", name, stats->value)
+    local_cluster_group_stats(cluster, index, stats);
+    add_operations(answer, target, operations);
+#define GROUP_COUNTER(name, value) counter_add(answer, target, name, stats->value)
     GROUP_COUNTER("inodes", inode_count);
     GROUP_COUNTER("position", position);
     GROUP_COUNTER("synced_position", synced_position);
@@ -132,7 +134,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster,
     GROUP_COUNTER("promises_found", totals.promises_found);
     GROUP_COUNTER("decisions_found", totals.decisions_found);
 #undef GROUP_COUNTER
-    add_kv(answer, "mdt0", &stats->kv);
+    add_kv(answer, target, &stats->kv);
     free(stats);
 }
 
@@ -241,8 +243,8 @@ static int operations_and_counters(struct control *control,
                       "count", "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
     }
     add_mount(&answer, control);
-    if (local_cluster_group(control->cluster)) {
-        add_group(&answer, control->cluster, operations);
+    for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
+        add_group(&answer, control->cluster, i, operations);
     }
     for (uint32_t i = 0; i < local_cluster_config(control->cluster)->ost_count; i++) {
         add_ost(&answer, control->cluster, i, operations);

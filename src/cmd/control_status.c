@@ -38,15 +38,15 @@ static json_t *target_json(const struct target_row *row, uint32_t node) {
                      (json_int_t)(levels->full_ns / NS_PER_S));
 }
 
-static struct target_row mdt_row(struct control *control) {
+static struct target_row mdt_row(struct control *control, uint32_t index) {
     struct group_stats stats = {.operations = NULL};
+    struct target_row row = {.kind = "mdt", .state = state_of(control, TARGET_GROUP_FIRST + index)};
 
-    local_cluster_group_stats(control->cluster, &stats);
-    return (struct target_row){.name = "mdt0",
-                               .kind = "mdt",
-                               .state = state_of(control, TARGET_GROUP),
-                               .levels = stats.kv.levels,
-                               .waiting_count = stats.waiting_count};
+    local_cluster_group_stats(control->cluster, index, &stats);
+    local_target_name(TARGET_GROUP_FIRST + index, row.name);
+    row.levels = stats.kv.levels;
+    row.waiting_count = stats.waiting_count;
+    return row;
 }
 
 static struct target_row ost_row(struct control *control, uint32_t index) {
@@ -68,8 +68,8 @@ static json_t *targets_json(struct control *control) {
     json_t *targets = json_array();
     struct target_row row;
 
-    if (local_cluster_group(control->cluster)) {
-        row = mdt_row(control);
+    for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
+        row = mdt_row(control, i);
         json_array_append_new(targets, target_json(&row, config->node));
     }
     for (uint32_t i = 0; i < config->ost_count; i++) {
@@ -80,7 +80,7 @@ static json_t *targets_json(struct control *control) {
 }
 
 static json_t *managers_json(struct control *control) {
-    return local_cluster_group(control->cluster)
+    return local_cluster_mdts(control->cluster) > 0
                ? json_pack("[{s:s, s:s}]", "id", "manager", "state",
                            state_of(control, TARGET_MANAGER))
                : json_array();
@@ -146,11 +146,15 @@ static void print_table(struct control *control, struct control_socket_connectio
     control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
                   "used MiB", "limit MiB", "allocated MiB");
-    if (local_cluster_group(control->cluster)) {
+    if (local_cluster_mdts(control->cluster) > 0) {
         control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "manager", "manager",
                       state_of(control, TARGET_MANAGER), "-", "-", "-");
-        control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "mdt0", "mdt",
-                      state_of(control, TARGET_GROUP), "-", "-", "-");
+    }
+    for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
+        struct target_row row = mdt_row(control, i);
+
+        control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", row.name, row.kind, row.state,
+                      "-", "-", "-");
     }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         struct target_row row = ost_row(control, i);
@@ -183,8 +187,8 @@ static void print_fill(struct control *control, struct control_socket_connection
 
     control_print(connection, "\n%-10s %6s %6s %6s %6s %9s %8s  %s\n", "target", "ring", "data",
                   "memory", "log", "outcomes", "waiting", "space below");
-    if (local_cluster_group(control->cluster)) {
-        row = mdt_row(control);
+    for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
+        row = mdt_row(control, i);
         print_levels(connection, &row);
     }
     for (uint32_t i = 0; i < config->ost_count; i++) {

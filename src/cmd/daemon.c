@@ -51,6 +51,7 @@ static struct local_cluster_options cluster_options_of(const struct daemon_optio
     return (struct local_cluster_options){
         .directory = options->directory,
         .ost_count = options->ost_count,
+        .mdt_count = options->mdt_count,
         .data_bytes_max = options->data_bytes_max,
         .listen = options->listen,
         .key_path = options->key_path,
@@ -266,7 +267,8 @@ static void report_ready(const struct daemon_options *options, const struct cont
                    options->directory, recovery.records, recovery.ring_records);
     }
     if (config_is_first(config)) {
-        snprintf(roles, sizeof roles, "1 manager, 1 metadata target");
+        snprintf(roles, sizeof roles, "1 manager, %u metadata target%s", config->mdt_count,
+                 config->mdt_count == 1 ? "" : "s");
     } else {
         snprintf(roles, sizeof roles, "node %u of the cluster at %.160s", config->node,
                  config->join);

@@ -25,6 +25,7 @@ static int type_of(uint32_t what, uint8_t *ret_space, enum row_type *ret_type) {
         [FSCK_WRITERS] = {KV_SPACE_OWNER, ROW_WRITER},
         [FSCK_LOST] = {KV_SPACE_OWNER, ROW_LOST},
         [FSCK_MOVES] = {KV_SPACE_OWNER, ROW_MOVE},
+        [FSCK_TRANSACTIONS] = {KV_SPACE_OWNER, ROW_TRANSACTION},
     };
 
     if (what >= ARRAY_SIZE(types) || types[what].type == 0) {

@@ -52,6 +52,7 @@ static uint64_t *number_at(struct config *config, const struct number_row *row) 
 void config_default(struct config *config) {
     *config = (struct config){.format = CONFIG_FORMAT,
                               .ost_count = 4,
+                              .mdt_count = 1,
                               .node = CONFIG_FIRST_NODE,
                               .first_target = CONFIG_FIRST_TARGET};
     for (size_t i = 0; i < ARRAY_SIZE(number_rows); i++) {
@@ -246,6 +247,11 @@ static int parse_line(void *context, const char *section, const char *name, cons
         config->first_target = (uint32_t)number;
         return 1;
     }
+    if (strcmp(name, "mdts") == 0 && parse_number(value, &number) && number > 0 &&
+        number <= CONFIG_MDTS_MAX) {
+        config->mdt_count = (uint32_t)number;
+        return 1;
+    }
     if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number > 0 &&
         number <= CONFIG_OSTS_MAX) {
         config->ost_count = (uint32_t)number;
@@ -376,9 +382,13 @@ static size_t print_node(const struct config *config, char *text, size_t size) {
 void config_print(const struct config *config, char *text, size_t size) {
     size_t at = (size_t)snprintf(text, size,
                                  "; Shoal keeps a cluster in this directory.\n"
-                                 "[cluster]\nformat = %u\nosts = %u\nid = ",
+                                 "[cluster]\nformat = %u\nosts = %u\n",
                                  config->format, config->ost_count);
 
+    if (config_is_first(config)) {
+        at += (size_t)snprintf(text + at, size - at, "mdts = %u\n", config->mdt_count);
+    }
+    at += (size_t)snprintf(text + at, size - at, "id = ");
     at += print_hex(text + at, size - at, config->cluster_id, 16);
     at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
     at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);

@@ -5,8 +5,8 @@
 #include "base/address.h"
 #include "base/err.h"
 
-enum { CONFIG_FORMAT = 2, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
-/* Who made the cluster is its first node, and has the manager and the metadata target. */
+enum { CONFIG_FORMAT = 2, CONFIG_MDTS_MAX = 8, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
+/* Who made the cluster is its first node, and has the manager and the metadata targets. */
 enum {
     CONFIG_FIRST_NODE = 1,
     CONFIG_FIRST_TARGET = 16,
@@ -21,6 +21,7 @@ enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS
 struct config {
     uint32_t format;
     uint32_t ost_count;
+    uint32_t mdt_count; /* of a first node; see config_mdts */
     uint8_t cluster_id[16];
     uint64_t name_hash_key[2];
     uint64_t node_key[2];  /* the cluster's id, or drawn by who has joined */
@@ -50,6 +51,10 @@ struct config {
 
 static inline bool config_is_first(const struct config *config) {
     return config->node == CONFIG_FIRST_NODE;
+}
+/* Metadata targets that the node has. */
+static inline uint32_t config_mdts(const struct config *config) {
+    return config_is_first(config) ? config->mdt_count : 0;
 }
 /* Where others reach this node: empty: nowhere. */
 static inline const char *config_address(const struct config *config) {

@@ -12,7 +12,8 @@ static int any_failure(struct local_cluster *cluster) {
     int r = 0;
 
     for (uint32_t i = local_target_first(&cluster->config);
-         i < local_target_end(&cluster->config) && r == 0; i++) {
+         i < local_target_end(&cluster->config) && r == 0;
+         i = local_target_next(&cluster->config, i)) {
         r = local_cluster_failure(cluster, i);
     }
     return r;

@@ -16,9 +16,9 @@ enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
 enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
 static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
-    return index == TARGET_MANAGER ? manager_kv(cluster->manager)
-           : index == TARGET_GROUP ? group_kv(cluster->group)
-                                   : ost_kv(cluster->osts[index - TARGET_OST_FIRST]);
+    return index == TARGET_MANAGER    ? manager_kv(cluster->manager)
+           : index < TARGET_OST_FIRST ? group_kv(cluster->groups[index - TARGET_GROUP_FIRST])
+                                      : ost_kv(cluster->osts[index - TARGET_OST_FIRST]);
 }
 
 int local_cluster_failure(struct local_cluster *cluster, uint32_t index) {
@@ -47,9 +47,11 @@ static void tick_fire(struct env_tick *tick) {
     if (slow && cluster->member) {
         member_tick(cluster->member);
     }
-    if (slow && cluster->group) {
+    if (slow && cluster->manager) {
         manager_tick(cluster->manager);
-        group_tick(cluster->group);
+    }
+    for (uint32_t i = 0; slow && i < config_mdts(&cluster->config); i++) {
+        group_tick(cluster->groups[i]);
     }
 }
 
@@ -59,7 +61,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
         .transport_context = cluster->logs,
         .env = cluster->env,
         .resend_ns = NS_PER_S,
-        .logs_max = CONFIG_OSTS_MAX + 4,
+        .logs_max = CONFIG_MDTS_MAX + CONFIG_OSTS_MAX + 4,
     };
 
     if (cluster->lanes) {
@@ -72,7 +74,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
 }
 
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
-    int r = log_table_new(CONFIG_OSTS_MAX + 4, &cluster->logs);
+    int r = log_table_new(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX + 4, &cluster->logs);
 
     if (r == 0) {
         r = local_member_links(cluster);
@@ -277,8 +279,8 @@ int local_cluster_stop(struct local_cluster *cluster) {
     local_gate_end(&cluster->gate);
     result = config_is_first(&cluster->config) ? local_client_stop(cluster) : result;
     local_member_stop(cluster);
-    if (cluster->group) {
-        stop_one(cluster, stop_group, cluster->group, &result);
+    for (uint32_t i = 0; i < config_mdts(&cluster->config); i++) {
+        stop_one(cluster, stop_group, cluster->groups[i], &result);
     }
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         stop_one(cluster, stop_ost, cluster->osts[i], &result);
@@ -301,7 +303,7 @@ struct local_recovery local_cluster_recovery(struct local_cluster *cluster) {
     struct local_recovery recovery = {.died = cluster->died};
 
     for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
-         i++) {
+         i = local_target_next(&cluster->config, i)) {
         struct kv_counters counters;
 
         kv_counters_get(target_kv(cluster, i), &counters);
@@ -356,8 +358,8 @@ const struct config *local_cluster_config(const struct local_cluster *cluster) {
     return &cluster->config;
 }
 
-struct group *local_cluster_group(struct local_cluster *cluster) {
-    return cluster->group;
+uint32_t local_cluster_mdts(const struct local_cluster *cluster) {
+    return config_mdts(&cluster->config);
 }
 
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {
@@ -368,12 +370,13 @@ static void group_stats_done(struct group_stats *stats) {
     waiting_done(stats->context, 0);
 }
 
-void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats) {
+void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,
+                               struct group_stats *ret_stats) {
     struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
 
     ret_stats->done = group_stats_done;
     ret_stats->context = &waiting;
-    group_stats_start(cluster->group, ret_stats);
+    group_stats_start(cluster->groups[index], ret_stats);
     (void)waiting_end(&waiting, cluster->env);
 }
 

@@ -25,6 +25,7 @@ struct local_cluster;
 struct local_cluster_options {
     const char *directory;   /* absolute, exists */
     uint32_t ost_count;      /* for an empty directory; 0: the default */
+    uint32_t mdt_count;      /* likewise */
     uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
     const char *listen;    /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
     const char *key_path;  /* of the members' key, absolute; likewise */
@@ -69,16 +70,17 @@ struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
 struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
-/* NULL on a node that has joined. */
-struct group *local_cluster_group(struct local_cluster *cluster);
+/* 0 on a node that has joined. */
+uint32_t local_cluster_mdts(const struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
 
-/* Numbers of the metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
+/* Numbers of a metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
  * NULL. For a thread that has entered. */
-void local_cluster_group_stats(struct local_cluster *cluster, struct group_stats *ret_stats);
+void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,
+                               struct group_stats *ret_stats);
 void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
                              struct ost_stats *ret_stats);
 

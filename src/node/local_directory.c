@@ -103,10 +103,15 @@ static uint64_t size_of(struct env *env, const char *target, const char *name) {
 /* What data takes and could take: the same before the first start and after it. */
 static uint64_t data_room(struct env *env, const struct config *config,
                           const struct folder_space *space) {
-    bool has_mdt = config_is_first(config) && size_of(env, "mdt0", "log") == 0;
-    uint64_t logs = has_mdt ? config->disk_log_bytes : 0;
+    uint64_t logs = 0;
     uint64_t room = space->free_bytes;
 
+    for (uint32_t i = 0; i < config_mdts(config); i++) {
+        char target[16];
+
+        snprintf(target, sizeof target, "mdt%" PRIu32, i);
+        logs += size_of(env, target, "log") > 0 ? 0 : config->disk_log_bytes;
+    }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         char target[16];
 
@@ -169,7 +174,7 @@ static int read_config(struct env *env, const char *directory, struct config *re
 
 /* What the targets take at once, so that a full disk is refused before anything is made. */
 static uint64_t bytes_at_start(const struct config *config) {
-    uint64_t targets = (uint64_t)config->ost_count + (config_is_first(config) ? 1 : 0);
+    uint64_t targets = (uint64_t)config->ost_count + config_mdts(config);
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
            config->ost_count * MIN(config->data_bytes_max, (uint64_t)OST_FIRST_BYTES) +
@@ -204,6 +209,7 @@ static int config_plan(struct env *env, const struct local_cluster_options *opti
 
     config_default(&config);
     config.ost_count = options->ost_count > 0 ? options->ost_count : config.ost_count;
+    config.mdt_count = options->mdt_count > 0 ? options->mdt_count : config.mdt_count;
     if (options->join) {
         config.node = 0; /* The manager will tell. */
     }
@@ -337,6 +343,13 @@ static int check_asked(const struct local_cluster_options *options, const struct
                  options->ost_count);
         return -ERR_INVALID;
     }
+    if (options->mdt_count > 0 && options->mdt_count != config_mdts(config)) {
+        snprintf(problem, 512,
+                 "%s has %u metadata target%s, not %u, and keeps that number: leave --mdts out",
+                 options->directory, config_mdts(config), config_mdts(config) == 1 ? "" : "s",
+                 options->mdt_count);
+        return -ERR_INVALID;
+    }
     if (options->data_bytes_max > 0 && options->data_bytes_max != config->data_bytes_max) {
         snprintf(problem, 512,
                  "%s has storage targets of up to %" PRIu64 " bytes, not %" PRIu64
@@ -351,7 +364,8 @@ static int check_asked(const struct local_cluster_options *options, const struct
  * gets on its way and then finds none left would fail at whatever needs one first. */
 static int check_descriptors(const struct config *config, char problem[256]) {
     uint64_t needed =
-        DESCRIPTORS_MIN + DESCRIPTORS_OF_EACH * (config->ost_count + machine_processors());
+        DESCRIPTORS_MIN +
+        DESCRIPTORS_OF_EACH * (config->ost_count + config_mdts(config) + machine_processors());
     uint64_t limit = machine_descriptors_raise();
 
     if (limit >= needed) {

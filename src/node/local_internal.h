@@ -43,10 +43,10 @@ struct local_cluster {
     struct rpc *rpcs[LOCAL_RPC_COUNT];
     struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;
-    struct group *group;
+    struct group *groups[CONFIG_MDTS_MAX];
     struct ost *osts[CONFIG_OSTS_MAX];
     uint32_t ost_count;
-    struct local_target targets[LOCAL_TARGETS_MAX]; /* manager, metadata target, storage targets */
+    struct local_target targets[LOCAL_TARGETS_MAX]; /* by index */
     atomic_uint next_target;                        /* to be opened by whoever comes next */
     struct env_crew *openers;
     struct shoal_client *client;

@@ -47,9 +47,10 @@ int local_member_links(struct local_cluster *cluster) {
     return r < 0 ? r : links_new(&links, &cluster->links);
 }
 
-static void map_make(struct local_cluster *cluster) {
+static int map_make(struct local_cluster *cluster) {
     const struct config *config = &cluster->config;
     struct target_id osts[CONFIG_OSTS_MAX];
+    struct target_id mdts[CONFIG_MDTS_MAX];
 
     for (uint32_t i = 0; i < config->ost_count; i++) {
         osts[i].value = config->first_target + i;
@@ -57,7 +58,11 @@ static void map_make(struct local_cluster *cluster) {
     memset(cluster->map, 0, sizeof *cluster->map);
     memcpy(cluster->map->cluster_id, config->cluster_id, 16);
     memcpy(cluster->map->name_hash_key, config->name_hash_key, 16);
-    cluster_map_single(cluster->map, (struct target_id){LOCAL_MDT_ID}, osts, config->ost_count);
+    for (uint32_t i = 0; i < config->mdt_count; i++) {
+        mdts[i].value = LOCAL_MDT_ID + i;
+    }
+    cluster_map_single(cluster->map, mdts[0], osts, config->ost_count);
+    return cluster_map_add_mdts(cluster->map, mdts + 1, config->mdt_count - 1);
 }
 
 /* Of one that has joined and whose end came before its map was written: the manager is asked as at
@@ -91,8 +96,7 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
     }
     int r = local_map_read(cluster->env, cluster->map);
     if (r == -ERR_NOT_FOUND && config_is_first(&cluster->config)) {
-        map_make(cluster);
-        r = 0;
+        r = map_make(cluster);
     } else if (r == -ERR_NOT_FOUND) {
         r = map_ask(cluster, problem);
     } else if (r < 0) {
@@ -113,8 +117,8 @@ static int map_came(void *context, const struct cluster_map *map) {
     if (r == 0) {
         r = links_follow(cluster->links, map);
     }
-    if (r == 0 && cluster->group) {
-        r = group_map_set(cluster->group, map);
+    for (uint32_t i = 0; r == 0 && i < config_mdts(&cluster->config); i++) {
+        r = group_map_set(cluster->groups[i], map);
     }
     if (r < 0 && !cluster->map_failed) {
         char line[160];

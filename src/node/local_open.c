@@ -97,13 +97,14 @@ static int open_manager(struct local_target *target) {
     return manager_open(&options, &cluster->manager, target->problem);
 }
 
-static int open_group(struct local_target *target) {
+static int open_group(struct local_target *target, uint32_t index) {
     struct local_cluster *cluster = target->cluster;
+    struct target_id id = {LOCAL_MDT_ID + index};
     struct group_options options = {
         .env = cluster->env,
-        .kv = kv_options_of(target, LOCAL_MDT_ID),
+        .kv = kv_options_of(target, id.value),
         .map = cluster->map,
-        .target = {LOCAL_MDT_ID},
+        .target = id,
         .rpc = cluster->rpcs[RPC_GROUP],
         .root_mode = 0755,
         /* Those of a killed predecessor besides, until its session has ended. */
@@ -116,7 +117,7 @@ static int open_group(struct local_target *target) {
     options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
     options.kv.ring_bytes_name = "mdt_ring_bytes";
     options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
-    return group_open(&options, &cluster->group, target->problem);
+    return group_open(&options, &cluster->groups[index], target->problem);
 }
 
 static int open_ost(struct local_target *target, uint32_t index) {
@@ -151,14 +152,11 @@ static int open_ost(struct local_target *target, uint32_t index) {
 static void open_target(struct local_cluster *cluster, uint32_t index) {
     struct local_target *target = &cluster->targets[index];
 
-    switch (index) {
-    case TARGET_MANAGER:
+    if (index == TARGET_MANAGER) {
         target->result = open_manager(target);
-        break;
-    case TARGET_GROUP:
-        target->result = open_group(target);
-        break;
-    default:
+    } else if (index < TARGET_OST_FIRST) {
+        target->result = open_group(target, index - TARGET_GROUP_FIRST);
+    } else {
         target->result = open_ost(target, index - TARGET_OST_FIRST);
     }
 }
@@ -168,7 +166,9 @@ static void open_taken(struct local_cluster *cluster) {
 
     while ((index = atomic_fetch_add(&cluster->next_target, 1)) <
            local_target_end(&cluster->config)) {
-        open_target(cluster, index);
+        if (local_target_is_ours(&cluster->config, index)) {
+            open_target(cluster, index);
+        }
     }
 }
 
@@ -193,7 +193,7 @@ static void opener_leave(void *context) {
 
 static void names_make(struct local_cluster *cluster) {
     for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
-         i++) {
+         i = local_target_next(&cluster->config, i)) {
         struct local_target *target = &cluster->targets[i];
 
         target->cluster = cluster;
@@ -202,14 +202,9 @@ static void names_make(struct local_cluster *cluster) {
 }
 
 static struct actor *target_actor(const struct local_cluster *cluster, uint32_t index) {
-    switch (index) {
-    case TARGET_MANAGER:
-        return manager_actor(cluster->manager);
-    case TARGET_GROUP:
-        return group_actor(cluster->group);
-    default:
-        return ost_actor(cluster->osts[index - TARGET_OST_FIRST]);
-    }
+    return index == TARGET_MANAGER    ? manager_actor(cluster->manager)
+           : index < TARGET_OST_FIRST ? group_actor(cluster->groups[index - TARGET_GROUP_FIRST])
+                                      : ost_actor(cluster->osts[index - TARGET_OST_FIRST]);
 }
 
 static int target_add(struct local_cluster *cluster, uint32_t index) {
@@ -224,7 +219,7 @@ static int targets_gather(struct local_cluster *cluster, char problem[256]) {
     int result = 0;
 
     for (uint32_t i = local_target_first(&cluster->config); i < local_target_end(&cluster->config);
-         i++) {
+         i = local_target_next(&cluster->config, i)) {
         struct local_target *target = &cluster->targets[i];
 
         lines_say(target);
@@ -269,6 +264,8 @@ void local_targets_close(struct local_cluster *cluster) {
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         (cluster->stopped ? ost_close : ost_abandon)(cluster->osts[i]);
     }
-    (cluster->stopped ? group_close : group_abandon)(cluster->group);
+    for (uint32_t i = 0; i < config_mdts(&cluster->config); i++) {
+        (cluster->stopped ? group_close : group_abandon)(cluster->groups[i]);
+    }
     (cluster->stopped ? manager_close : manager_abandon)(cluster->manager);
 }

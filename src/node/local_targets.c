@@ -15,8 +15,10 @@
 enum { TARGETS_BYTES_MAX = 1024 };
 
 void local_target_name(uint32_t index, char ret_name[LOCAL_TARGET_NAME_BYTES]) {
-    if (index < TARGET_OST_FIRST) {
-        snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, index == TARGET_MANAGER ? "manager" : "mdt0");
+    if (index == TARGET_MANAGER) {
+        snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, "manager");
+    } else if (index < TARGET_OST_FIRST) {
+        snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, "mdt%u", index - TARGET_GROUP_FIRST);
     } else {
         snprintf(ret_name, LOCAL_TARGET_NAME_BYTES, "ost%u", index - TARGET_OST_FIRST);
     }
@@ -44,7 +46,8 @@ static size_t targets_list(const struct config *config, char text[TARGETS_BYTES_
     char name[LOCAL_TARGET_NAME_BYTES];
     size_t size = 0;
 
-    for (uint32_t i = local_target_first(config); i < local_target_end(config); i++) {
+    for (uint32_t i = local_target_first(config); i < local_target_end(config);
+         i = local_target_next(config, i)) {
         local_target_name(i, name);
         size += (size_t)snprintf(text + size, TARGETS_BYTES_MAX - size, "%s\n", name);
     }
@@ -111,14 +114,16 @@ int local_targets_check(struct env *env, const struct config *config, char probl
     bool same = size == targets_list(config, wanted) && memcmp(text, wanted, size) == 0;
     free(text);
     if (!same) {
-        snprintf(problem, 256,
-                 "%s: osts = %u, but \"%s\" lists others: a cluster keeps the number it was made "
-                 "with",
-                 CONFIG_NAME, config->ost_count, TARGETS_NAME);
+        snprintf(
+            problem, 256,
+            "%s: osts = %u, mdts = %u, but \"%s\" lists others: a cluster keeps the numbers it "
+            "was made with",
+            CONFIG_NAME, config->ost_count, config_mdts(config), TARGETS_NAME);
         return -ERR_INVALID;
     }
     r = 0;
-    for (uint32_t i = local_target_first(config); r == 0 && i < local_target_end(config); i++) {
+    for (uint32_t i = local_target_first(config); r == 0 && i < local_target_end(config);
+         i = local_target_next(config, i)) {
         r = check_target(env, config, i, problem);
     }
     return r;
@@ -150,7 +155,8 @@ int local_targets_check_rings(struct env *env, const struct config *config, cons
     uint64_t free_bytes;
     char place[96];
 
-    for (uint32_t i = local_target_first(config); i < local_target_end(config); i++) {
+    for (uint32_t i = local_target_first(config); i < local_target_end(config);
+         i = local_target_next(config, i)) {
         needed += ring_needs(env, config, i);
     }
     if (env_shared_space(env, &free_bytes, sizeof place, place) < 0 || needed <= free_bytes) {

@@ -6,15 +6,24 @@
 #include "node/config.h"
 
 enum { LOCAL_MANAGER_ID = 1, LOCAL_MDT_ID = 2 };
-enum { LOCAL_TARGETS_MAX = 2 + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
+enum { LOCAL_TARGETS_MAX = 1 + CONFIG_MDTS_MAX + CONFIG_OSTS_MAX, LOCAL_RING_NAME_BYTES = 64 };
 #define LOCAL_MANAGER_LOG_BYTES (8 * MIB)
 #define LOCAL_MANAGER_RING_BYTES (256 * KIB)
 
-/* Targets in order: the manager, the metadata target, storage targets. */
-enum { TARGET_MANAGER, TARGET_GROUP, TARGET_OST_FIRST, LOCAL_TARGET_NAME_BYTES = 16 };
-/* The first of a node's, and behind the last. */
+/* Targets by index, in order: the manager, metadata targets, storage targets. Numbers between those
+ * that a node has and the next kind are nobody's. */
+enum {
+    TARGET_MANAGER,
+    TARGET_GROUP_FIRST,
+    TARGET_OST_FIRST = TARGET_GROUP_FIRST + CONFIG_MDTS_MAX,
+    LOCAL_TARGET_NAME_BYTES = 16
+};
+/* The first of a node's, the one behind another, and behind the last. */
 static inline uint32_t local_target_first(const struct config *config) {
     return config_is_first(config) ? TARGET_MANAGER : TARGET_OST_FIRST;
+}
+static inline uint32_t local_target_next(const struct config *config, uint32_t index) {
+    return index + 1 == TARGET_GROUP_FIRST + config_mdts(config) ? TARGET_OST_FIRST : index + 1;
 }
 static inline uint32_t local_target_end(const struct config *config) {
     return TARGET_OST_FIRST + config->ost_count;
@@ -22,6 +31,10 @@ static inline uint32_t local_target_end(const struct config *config) {
 static inline uint32_t local_target_id(const struct config *config, uint32_t index) {
     return index < TARGET_OST_FIRST ? LOCAL_MANAGER_ID + index
                                     : config->first_target + index - TARGET_OST_FIRST;
+}
+static inline bool local_target_is_ours(const struct config *config, uint32_t index) {
+    return index >= TARGET_OST_FIRST ||
+           (config_is_first(config) && index < TARGET_GROUP_FIRST + config->mdt_count);
 }
 /* "manager", "mdt0", "ost0", ...; also the directory of its files. */
 void local_target_name(uint32_t index, char ret_name[LOCAL_TARGET_NAME_BYTES]);

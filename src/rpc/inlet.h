@@ -10,7 +10,7 @@
  * key is not for (messages.def, from) is refused before its body is looked at: -ERR_NOT_PERMITTED,
  * -ERR_READ_ONLY. Root is nobody for a mount whose key says so.
  *
- * What a request's fields point to is copied: the carrier's memory of the head is its own again when
+ * What a request points to is copied: the carrier has its memory of the head back when
  * take has returned.
  *
  * Thread: take at the inlet's home (worker of its pool); ready runs where the actor's step runs;

@@ -104,8 +104,9 @@ enum fsck_what {
     FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
     FSCK_INLINE = 9,
     FSCK_WRITERS = 10,
-    FSCK_LOST = 11,  /* numbers that power losses may have taken back */
-    FSCK_MOVES = 12, /* moves of small files to chunks that are under way */
+    FSCK_LOST = 11,         /* numbers that power losses may have taken back */
+    FSCK_MOVES = 12,        /* moves of small files to chunks that are under way */
+    FSCK_TRANSACTIONS = 13, /* what is promised to transactions across logs, or done */
 };
 
 /* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */

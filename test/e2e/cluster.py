@@ -66,9 +66,9 @@ def missing():
     return None
 
 
-def configuration(osts, sizes, identity):
+def configuration(osts, sizes, identity, mdts=1):
     """The text of a new cluster's shoal.conf."""
-    lines = ["[cluster]", "format = 2", f"osts = {osts}", f"id = {identity}",
+    lines = ["[cluster]", "format = 2", f"osts = {osts}", f"mdts = {mdts}", f"id = {identity}",
              f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
     lines += [f"{name} = {value}" for name, value in sizes.items()]
     return "\n".join(lines) + "\n"
@@ -91,9 +91,10 @@ def remove(path):
 class Cluster:
     """directory holds the data, mount is where it is mounted, top holds both and what else a test
     wants to keep on the local disk. apart: a process of its own serves the mount; afar: likewise,
-    by TCP and with a key, as from another machine."""
+    by TCP and with a key, as from another machine. mdts: metadata targets, over which directories
+    are dealt."""
 
-    def __init__(self, shoal, osts=2, sizes=None, apart=False, afar=False):
+    def __init__(self, shoal, osts=2, sizes=None, apart=False, afar=False, mdts=1):
         self.apart = apart or afar
         self.afar = afar
         self.shoal = os.path.abspath(shoal)
@@ -105,7 +106,7 @@ class Cluster:
         os.mkdir(self.directory)
         os.mkdir(self.mount)
         with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
-            file.write(configuration(osts, {**SIZES, **(sizes or {})}, self.identity))
+            file.write(configuration(osts, {**SIZES, **(sizes or {})}, self.identity, mdts))
         self.source = self.directory
         if afar:
             self.make_afar()

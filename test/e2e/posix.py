@@ -2,10 +2,10 @@
 """The POSIX table, through a mount: ordinary rows, rows that fill the file system, rows that read
 damaged data.
 
-Usage: posix.py SHOAL POSIX [slow] [apart|afar]
+Usage: posix.py SHOAL POSIX [slow] [apart|afar|many]
 
 SHOAL is the command, POSIX the program that runs the table (posix.c). apart: the mount is served by
-a process of its own. The last line counts.
+a process of its own; afar: by TCP, too. many: four metadata targets. The last line counts.
 """
 
 import os
@@ -63,7 +63,8 @@ def damage(cluster):
 
 
 def main():
-    way = {sys.argv[-1]: True} if sys.argv[-1] in ("apart", "afar") else {}
+    ways = {"apart": {"apart": True}, "afar": {"afar": True}, "many": {"mdts": 4}}
+    way = ways.get(sys.argv[-1], {})
     words = sys.argv[1:-1] if way else sys.argv[1:]
     if len(words) not in (2, 3):
         print(__doc__.split("\n")[3], file=sys.stderr)

@@ -194,6 +194,9 @@ static void test_threads_share_a_client(void **state) {
     local_place_open(&place);
     struct shared shared = {.client = local_cluster_client(place.cluster)};
     shared.regions = make(&shared, "regions", RW);
+    /* What that began here, others may come to wait for: it ends before this thread sleeps. */
+    while (local_cluster_thread_go_on(place.cluster)) {
+    }
     for (uint32_t i = 0; i < THREADS; i++) {
         runners[i].shared = &shared;
         runners[i].number = i;
