@@ -794,11 +794,15 @@ static fsblkcnt_t blocks_free(void) {
  * before, too: within some seconds. */
 static void wait_for_space(fsblkcnt_t blocks) {
     int fd = WORKS(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    time_t end = time(NULL) + SPACE_WAIT_S;
+    struct timespec now;
+    struct timespec end;
 
-    while (blocks_free() < blocks && time(NULL) < end) {
+    WORKS(clock_gettime(CLOCK_MONOTONIC, &end));
+    end.tv_sec += SPACE_WAIT_S;
+    do {
         WORKS(fsync(fd));
-    }
+        WORKS(clock_gettime(CLOCK_MONOTONIC, &now));
+    } while (blocks_free() < blocks && now.tv_sec < end.tv_sec);
     HOLDS(blocks_free() >= blocks);
     WORKS(close(fd));
 }
