@@ -83,6 +83,8 @@ static inline bool log_life_is(struct log_life a, struct log_life b) {
 
 /* Whatever log the cluster's manager has; no log that is drawn has a number this low. */
 #define LOG_MANAGER ((struct log_id){1})
+/* Every daemon serves this one itself: its map_get is answered by who was reached. */
+#define LOG_MEMBER ((struct log_id){2})
 
 #define INO_ROOT ((struct ino){1})
 #define INO_COUNTER_BITS 48

@@ -72,7 +72,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
 }
 
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
-    int r = log_table_new(CONFIG_OSTS_MAX + 4, &cluster->logs);
+    int r = log_table_new(CONFIG_OSTS_MAX + 5, &cluster->logs);
 
     if (r == 0) {
         r = local_member_links(cluster);

@@ -13,6 +13,8 @@
 
 enum { MAP_FILE_BYTES_MAX = sizeof(struct cluster_map) + 65536, TICK_MS = 20 };
 #define JOIN_NS (10 * NS_PER_S)
+/* So that several that are away leave time for one that is not. */
+#define CONNECT_NS NS_PER_S
 
 int local_map_write(struct env *env, const struct cluster_map *map) {
     struct buffer out = {.capacity = cluster_map_size(map)};
@@ -71,9 +73,16 @@ static void keep_line(void *context, const char *line) {
     snprintf(joining->said, sizeof joining->said, "%s", line);
 }
 
+static int map_came(void *context, const struct cluster_map *map) {
+    struct joining *joining = context;
+
+    return links_follow(joining->links, map);
+}
+
 static int open_links(struct joining *joining, const struct config *config, char problem[512]) {
     struct lanes_options options = {.env = joining->env,
                                     .encryption = (enum link_encryption)config->link_encryption,
+                                    .connect_ns = CONNECT_NS,
                                     .log = keep_line,
                                     .context = joining};
     struct address addresses[CONFIG_JOIN_MAX];
@@ -114,14 +123,16 @@ static int open_all(struct joining *joining, const struct config *config, char p
                                     .transport_context = joining->lanes,
                                     .env = joining->env,
                                     .resend_ns = NS_PER_S / 10,
-                                    .logs_max = 1};
+                                    .logs_max = 2}; /* the manager, and whoever is reached */
     r = rpc_new(&rpc, &joining->rpc);
-    const struct member_options options = {.env = joining->env,
-                                           .rpc = joining->rpc,
-                                           .key = {config->node_key[0], config->node_key[1]},
-                                           .target_count = config->ost_count,
-                                           .address = "",
-                                           .hooks = {.log = keep_line, .context = joining}};
+    const struct member_options options = {
+        .env = joining->env,
+        .rpc = joining->rpc,
+        .key = {config->node_key[0], config->node_key[1]},
+        .target_count = config->ost_count,
+        .address = "",
+        .finds_manager = true,
+        .hooks = {.map = map_came, .log = keep_line, .context = joining}};
     return r < 0 ? r : member_new(&options, &joining->member);
 }
 
@@ -157,7 +168,7 @@ static int wait_numbers(struct joining *joining, struct cluster_map *map) {
         do {
             turn(joining);
         } while (joining->asking);
-        int refusal = lanes_peer_refusal(joining->lanes, links_by_hand(joining->links));
+        int refusal = links_refusal(joining->links);
 
         if (state->node.value != 0 && state->map_version != 0) {
             return 0;
@@ -200,7 +211,11 @@ static void close_all(struct joining *joining) {
 
 static void say_failure(const struct config *config, const struct joining *joining, int r,
                         char problem[512]) {
-    if (r == -ERR_TIMED_OUT) {
+    if (r == -ERR_TIMED_OUT && joining->question.state.map_version != 0) {
+        snprintf(problem, 512,
+                 "%.100s answers, but the first node does not, which has the manager: is it up?",
+                 config->join);
+    } else if (r == -ERR_TIMED_OUT) {
         snprintf(problem, 512,
                  "nobody answers at %.100s%s%.200s: is a node of the cluster up there, with "
                  "--listen, and does a firewall let it through?",

@@ -300,6 +300,49 @@ def any_node_mounts(nodes):
         raise Failed(f"down of a mounted node: {result.stderr.strip()}")
 
 
+def any_address_leads_there(nodes):
+    """Of a mount, and of a node that joins: those of any nodes, in turn, one of them away."""
+    first = nodes.first
+    first.start()
+    nodes.others[0].start()
+    known_to_manager(nodes.others[0])
+    nobody = f"127.0.0.9:{free_port('127.0.0.9')}"
+    last = nodes.others[1]
+    with open(last.path("shoal.conf"), encoding="ascii") as file:
+        text = file.read()
+    with open(last.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(text.replace(f"join = {first.source}",
+                                f"join = {nobody},{nodes.others[0].source}"))
+    last.start()
+    known_to_manager(last)
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    nodes.others[0].stop()
+    sources = f"{nodes.others[0].source},{nobody},{last.source}"
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    result = first.run("mount", sources, place, "--key", os.path.join(first.top, "mount.key"))
+    if result.returncode != 0:
+        raise Failed(f"mount by other nodes: {result.stderr.strip()}")
+    nodes.others[0].start()
+    same(os.path.join(place, "file"), content)
+    work = Load(first, place, "there")
+    work.goes_on()
+    first.kill()
+    last.kill()
+    first.start()
+    last.start()
+    work.goes_on()
+    work.check()
+    result = first.run("umount", place)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    first.stop()
+    result = first.run("mount", sources, place, "--key", os.path.join(first.top, "mount.key"),
+                       "-o", "patience=3")
+    if result.returncode != 1 or "which has the manager" not in result.stderr:
+        raise Failed(f"mount without the manager: {result.stderr.strip()}")
+
+
 def listing(path):
     return sorted(os.listdir(path))
 
@@ -347,7 +390,7 @@ def what_cannot_join_is_refused(nodes):
 
 TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
-         what_cannot_join_is_refused]
+         any_address_leads_there, what_cannot_join_is_refused]
 
 
 def main():
