@@ -250,10 +250,12 @@ static void map_tell(struct member *member, struct call *call) {
 static void call_take(struct member *member, struct call *call) {
     if (member->stopping) {
         call_reply(call, -ERR_CLOSED);
-    } else if (call->header.opcode != OP_MAP_GET) {
-        call_reply(call, -ERR_NOT_SUPPORTED);
-    } else {
+    } else if (call->header.opcode == OP_MAP_GET) {
         map_tell(member, call);
+    } else if (call->header.opcode == OP_NODE_TELL && member->options.hooks.tell) {
+        member->options.hooks.tell(member->options.hooks.context, call);
+    } else {
+        call_reply(call, -ERR_NOT_SUPPORTED);
     }
 }
 

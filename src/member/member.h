@@ -20,6 +20,9 @@ struct member_hooks {
     /* A newer map, unchanged until the next call of this hook. Not 0: it could not be taken, and is
      * offered again a second later. */
     int (*map)(void *context, const struct cluster_map *map);
+    /* Takes a node_tell, in any state, and answers it from a step or from any thread that has
+     * entered. NULL: nobody is there to answer. */
+    void (*tell)(void *context, struct call *call);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;
@@ -51,7 +54,8 @@ struct member_state {
 
 /* -ERR_INVALID for an address that is too long; -ERR_NO_MEMORY. */
 MUST_CHECK int member_new(const struct member_options *options, struct member **ret_member);
-/* Takes calls of kind CALL_MESSAGE_KIND, for LOG_MEMBER: map_get. */
+/* Takes calls of kind CALL_MESSAGE_KIND, for LOG_MEMBER and the node's own log: map_get and
+ * node_tell. */
 struct actor *member_actor(struct member *member);
 /* No call of its may be in flight. Takes NULL. */
 void member_free(struct member *member);

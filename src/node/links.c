@@ -102,11 +102,12 @@ static int node_follow(struct links *links, uint32_t index, const struct map_nod
     known->node = node->id.value;
     snprintf(name, sizeof name, "node %u", node->id.value);
     int r = lanes_peer_add(links->lanes, addresses, count, name, &known->peer);
-    if (r == 0) {
-        lanes_peer_is(links->lanes, known->peer, node->id);
-        links->node_count++;
+    if (r < 0) {
+        return r;
     }
-    return r;
+    lanes_peer_is(links->lanes, known->peer, node->id);
+    links->node_count++;
+    return lanes_route(links->lanes, log_of_node(node->id), known->peer);
 }
 
 static int route(struct links *links, struct node_id node, struct log_id log) {

@@ -242,7 +242,11 @@ static int member_add(struct local_cluster *cluster) {
     struct actor *actor =
         cluster->member ? member_actor(cluster->member) : manager_actor(cluster->manager);
 
-    return log_table_add(cluster->logs, LOG_MEMBER, actor);
+    int r = log_table_add(cluster->logs, LOG_MEMBER, actor);
+    return r < 0 || !cluster->member
+               ? r
+               : log_table_add(cluster->logs, log_of_node((struct node_id){cluster->config.node}),
+                               actor);
 }
 
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
