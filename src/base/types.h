@@ -83,6 +83,13 @@ static inline bool log_life_is(struct log_life a, struct log_life b) {
 
 /* Whatever log the cluster's manager has; no log that is drawn has a number this low. */
 #define LOG_MANAGER ((struct log_id){1})
+/* Every daemon serves this one itself: who was reached answers of itself (member.h). */
+#define LOG_MEMBER ((struct log_id){2})
+
+/* The same, at one node. */
+static inline struct log_id log_of_node(struct node_id node) {
+    return (struct log_id){UINT64_C(1) << 32 | node.value};
+}
 
 #define INO_ROOT ((struct ino){1})
 #define INO_COUNTER_BITS 48

@@ -30,6 +30,8 @@ struct client_options {
     /* A newer map, before anything is asked by it; in a step. NULL: nobody wants to know. */
     void (*map_came)(void *context, const struct cluster_map *map);
     void *map_context;
+    /* Where the manager is, is not known: the first map is asked of whoever can be reached. */
+    bool finds_manager;
     uint64_t renew_ns; /* 0: 2 s */
 };
 

@@ -10,6 +10,7 @@ enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536, RENEWALS_PER_DEADLINE
 
 static void session_step(struct actor *actor, struct message *first);
 static void map_ask(struct session *session);
+static void session_begin(struct session *session);
 
 int session_init(struct session *session, struct shoal_client *client) {
     session->client = client;
@@ -37,7 +38,7 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     const struct client_options *options = &session->client->options;
 
     call->header.opcode = opcode;
-    call->header.log = LOG_MANAGER;
+    call->header.log = session->stage == SESSION_FINDING ? LOG_MEMBER : LOG_MANAGER;
     call->origin = &session->actor;
     call->done = done;
     call->context = session;
@@ -138,9 +139,13 @@ static void map_answered(struct call *call) {
 
     assert(session->mapping);
     session->mapping = false;
-    if (session->stage == SESSION_MAPPING && (r || !router_map(&session->client->router))) {
+    bool finds = session->stage == SESSION_FINDING && !session->stopping;
+    if ((finds || session->stage == SESSION_MAPPING) &&
+        (r || !router_map(&session->client->router))) {
         session->stage = SESSION_OVER;
         session_done(session, r ? r : -ERR_MALFORMED);
+    } else if (finds) {
+        session_begin(session);
     } else if (session->stage == SESSION_MAPPING) {
         session_attach_all(session);
     } else if (r == 0) {
@@ -224,6 +229,15 @@ static void session_begin(struct session *session) {
     };
     session->renewal.bulk_in = ticket_space(session);
     session_call(session, &session->renewal, OP_SESSION_BEGIN, begin_answered);
+}
+
+static void session_start(struct session *session) {
+    if (session->client->options.finds_manager && !router_map(&session->client->router)) {
+        session->stage = SESSION_FINDING;
+        map_ask(session);
+    } else {
+        session_begin(session);
+    }
 }
 
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
@@ -369,7 +383,7 @@ static void session_handle(struct session *session, struct message *message) {
         call_done_message(message);
         break;
     case SESSION_START:
-        session_begin(session);
+        session_start(session);
         break;
     case SESSION_TICK:
         session_tick(session);

@@ -1,6 +1,6 @@
 /* The session: an actor that begins, renews and ends it, holds the map, and attaches to servers.
  *
- *     BEGIN -> MAP -> ATTACH (groups) -> RUNNING (others when used) -> END -> OVER
+ *     (FIND ->) BEGIN -> MAP -> ATTACH (groups) -> RUNNING (others when used) -> END -> OVER
  *
  * While it runs, errands that met a server which has started anew, or an old map, are stalled here
  * and go on when that is mended, or fail with what prevents it.
@@ -21,6 +21,7 @@ enum session_message {
 
 enum session_stage {
     SESSION_NEW,
+    SESSION_FINDING, /* a map, of anybody, that says where the manager is */
     SESSION_BEGINNING,
     SESSION_MAPPING,
     SESSION_ATTACHING,

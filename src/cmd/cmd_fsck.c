@@ -13,7 +13,7 @@
 #define SESSION_PATIENCE_NS (10 * NS_PER_S)
 
 struct words {
-    const char *path;
+    struct find_words where;
     bool json;
     bool no_data;
     bool progress;
@@ -80,7 +80,8 @@ static int check_stopped(const struct verb *verb, const struct words *words, con
     return r < 0 ? verb_fail(verb, "%s stopped with an error: %s", directory, err_text(r)) : status;
 }
 
-static int check(const struct verb *verb, const struct words *words, const char *directory) {
+static int check(const struct verb *verb, const struct words *words,
+                 const struct find_place *place) {
     const char *arguments[3] = {"fsck"};
     size_t count = 1;
     struct lines lines = {.progress = words->progress || machine_is_terminal(stderr)};
@@ -91,8 +92,13 @@ static int check(const struct verb *verb, const struct words *words, const char 
     if (words->no_data) {
         arguments[count++] = "--no-data";
     }
+    const struct find_request afar = {
+        .argument_count = count, .arguments = arguments, .output = show, .context = &lines};
+    if (!place->directory[0]) {
+        return find_ask_afar(verb, place, &afar);
+    }
     const struct control_socket_request request = {
-        .directory = directory,
+        .directory = place->directory,
         .name = LOCAL_CONTROL_NAME,
         .argument_count = count,
         .arguments = arguments,
@@ -103,38 +109,39 @@ static int check(const struct verb *verb, const struct words *words, const char 
     int r = control_socket_call(&request, &status);
 
     if (r == -ERR_NOT_FOUND) {
-        return check_stopped(verb, words, directory, &lines);
+        return check_stopped(verb, words, place->directory, &lines);
     }
-    return r < 0 ? call_failed(verb, directory, r) : status;
+    return r < 0 ? call_failed(verb, place->directory, r) : status;
 }
 
 static int run_fsck(const struct verb *verb, int argc, char **argv) {
-    char directory[FIND_PATH_BYTES];
+    struct find_place place;
     struct words words = {0};
+    int status = EXIT_OK;
 
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && status == EXIT_OK; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             words.json = true;
         } else if (strcmp(argv[i], "--no-data") == 0) {
             words.no_data = true;
         } else if (strcmp(argv[i], "--progress") == 0) {
             words.progress = true;
-        } else if (argv[i][0] == '-') {
-            return verb_usage(verb, "there is no option %s", argv[i]);
-        } else if (words.path) {
-            return verb_usage(verb, "one directory or path, not %s as well", argv[i]);
         } else {
-            words.path = argv[i];
+            status = find_parse(verb, argv, &i, &words.where);
         }
     }
-    int status = find_cluster(verb, words.path, directory);
-    return status != EXIT_OK ? status : check(verb, &words, directory);
+    if (status == EXIT_OK) {
+        status = find_place(verb, &words.where, &place);
+    }
+    return status != EXIT_OK ? status : check(verb, &words, &place);
 }
 
 const struct verb verb_fsck = {
     "fsck",
-    "[DIR|PATH] [--no-data] [--json] [--progress]",
+    "[DIR|PATH|--join ADDR --key FILE] [--no-data] [--json] [--progress]",
     "Checks all metadata against each other and all data against its checksums.",
+    "  --join ADDR:PORT[,...], --key FILE\n"
+    "              ask the cluster that has nodes there, with the members' key\n"
     "  --no-data   metadata and indexes only; by default every stored block is read as well\n"
     "  --json      print JSON\n"
     "  --progress  tell on standard error how far it is; by default when that is a terminal\n\n"

@@ -316,8 +316,12 @@ static int check_network(const struct verb *verb, struct mount_words *words) {
     if (!config.listen[0]) {
         return EXIT_OK;
     }
-    int count = config_addresses(config_is_first(&config) ? config_address(&config) : config.join,
-                                 words->addresses, REMOTE_ADDRESSES_MAX);
+    int count = config_addresses(config_address(&config), words->addresses, 1);
+    if (count == 1 && config.join[0]) {
+        int more = config_addresses(config.join, words->addresses + 1, REMOTE_ADDRESSES_MAX - 1);
+
+        count = more < 0 ? more : 1 + more;
+    }
     int r = count < 0 ? count : key_path_read(config.key_path, &words->key, problem);
     if (r < 0) {
         return verb_fail(verb, "%s", count < 0 ? err_text(count) : problem);

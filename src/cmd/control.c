@@ -177,6 +177,16 @@ static int control_down(struct control *control, struct control_socket_connectio
     return EXIT_OK;
 }
 
+/* A sign of life, for other nodes. */
+int control_here(struct control *control, struct control_socket_connection *connection,
+                 size_t argument_count, char **arguments) {
+    (void)control;
+    (void)connection;
+    (void)argument_count;
+    (void)arguments;
+    return EXIT_OK;
+}
+
 static int control_mount_point(struct control *control,
                                struct control_socket_connection *connection, size_t argument_count,
                                char **arguments) {
@@ -197,6 +207,7 @@ static const struct {
     {"df", control_df, true},          {"sync", control_sync, true},
     {"stat", control_stat, true},      {"stripe", control_stripe, true},
     {"bench", control_bench, true},    {"fsck", control_fsck, true},
+    {"here", control_here, false},
 };
 #define SESSION_PATIENCE_NS (10 * NS_PER_S)
 
@@ -224,8 +235,16 @@ static int handle(void *context, struct control_socket_connection *connection,
     return EXIT_USAGE;
 }
 
-static bool is_long(const char *verb) {
-    return strcmp(verb, "fsck") == 0 || strcmp(verb, "bench") == 0;
+/* What waits for other nodes, and so may not hold up what they ask of this one. */
+static bool is_long(size_t argument_count, char **arguments) {
+    static const char *const words[] = {"fsck", "bench", "df", "sync", "status", "stats"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        if (strcmp(arguments[0], words[i]) == 0) {
+            return !control_has_word(argument_count, arguments, "--own");
+        }
+    }
+    return false;
 }
 
 static int thread_enter(void *context) {

@@ -46,12 +46,12 @@ void control_print_json(struct control_socket_connection *connection, json_t *js
 /* Whether one of those behind the verb is this word. */
 bool control_has_word(size_t argument_count, char **arguments, const char *word);
 
-/* stats --clients. */
+/* stats --clients; own: of this node alone. */
 int control_clients(struct control *control, struct control_socket_connection *connection,
-                    bool as_json);
+                    bool as_json, bool own);
 
 /* The handlers: exit statuses. arguments[0] is the verb. */
 typedef int control_fn(struct control *control, struct control_socket_connection *connection,
                        size_t argument_count, char **arguments);
-control_fn control_bench, control_fsck, control_status, control_df, control_stats, control_sync,
-    control_stat, control_stripe;
+control_fn control_here, control_bench, control_fsck, control_status, control_df, control_stats,
+    control_sync, control_stat, control_stripe;

@@ -1,5 +1,6 @@
 /* stats --clients: what each target has counted of each session that it knows now. */
 #include "cmd/control.h"
+#include "cmd/control_nodes.h"
 #include "cmd/verb.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -74,19 +75,28 @@ static void targets_add(struct clients_answer *answer, struct local_cluster *clu
     }
 }
 
-static void clients_end(struct clients_answer *answer) {
-    if (answer->clients) {
-        control_print_json(answer->connection,
-                           json_pack("{s:o, s:I}", "clients", answer->clients, "left_out",
-                                     (json_int_t)answer->left_out_count));
-    } else if (answer->left_out_count > 0) {
-        control_print(answer->connection, "and %" PRIu64 " more, left out\n",
-                      answer->left_out_count);
+static int clients_end(struct clients_answer *answer, struct control *control, bool own) {
+    static const char *const words[] = {"stats", "--own", "--clients", "--json"};
+
+    if (!answer->clients) {
+        if (answer->left_out_count > 0) {
+            control_print(answer->connection, "and %" PRIu64 " more, left out\n",
+                          answer->left_out_count);
+        }
+        return own ? EXIT_OK
+                   : control_nodes_print(control, answer->connection, "stats", "--clients");
     }
+    json_t *json = json_pack("{s:o, s:I}", "clients", answer->clients, "left_out",
+                             (json_int_t)answer->left_out_count);
+    if (own) {
+        control_print_json(answer->connection, json);
+        return EXIT_OK;
+    }
+    return control_nodes_print_json(control, answer->connection, json, words, ARRAY_SIZE(words));
 }
 
 int control_clients(struct control *control, struct control_socket_connection *connection,
-                    bool as_json) {
+                    bool as_json, bool own) {
     struct session_counters *rows = calloc(CLIENTS_SHOWN_MAX, sizeof *rows);
     struct clients_answer answer = {.connection = connection,
                                     .clients = as_json ? json_array() : NULL};
@@ -103,7 +113,6 @@ int control_clients(struct control *control, struct control_socket_connection *c
                       "max us");
     }
     targets_add(&answer, control->cluster, rows);
-    clients_end(&answer);
     free(rows);
-    return EXIT_OK;
+    return clients_end(&answer, control, own);
 }

@@ -1,5 +1,6 @@
 /* fsck: the daemon checks its cluster and tells what it finds as it goes. */
 #include "cmd/control.h"
+#include "cmd/control_nodes.h"
 #include "cmd/fsck_report.h"
 #include "cmd/verb.h"
 #include <string.h>
@@ -23,6 +24,25 @@ static bool is_stopped(void *context) {
            control_socket_is_gone(checking->connection);
 }
 
+/* What others have points to what a node has that is away: all of that would seem to be lost. */
+static bool all_are_there(struct control *control, struct control_socket_connection *connection) {
+    static const char *const here[] = {"here"};
+    static const char mark[] = {FSCK_ERROR, '\0'};
+    struct node_answers answers;
+
+    if (control_nodes_ask(control, here, 1, &answers) < 0) {
+        control_print(connection, "%smemory could not be had\n", mark);
+        return false;
+    }
+    uint32_t away = control_nodes_away(&answers);
+    if (away > 0) {
+        control_print(connection, "%snothing is checked while a node is away:\n", mark);
+        control_nodes_name_away(connection, &answers, mark);
+    }
+    control_nodes_free(&answers);
+    return away == 0;
+}
+
 int control_fsck(struct control *control, struct control_socket_connection *connection,
                  size_t argument_count, char **arguments) {
     struct checking checking = {control, connection};
@@ -32,6 +52,9 @@ int control_fsck(struct control *control, struct control_socket_connection *conn
     for (size_t i = 1; i < argument_count; i++) {
         output.json = output.json || strcmp(arguments[i], "--json") == 0;
         output.with_data = output.with_data && strcmp(arguments[i], "--no-data") != 0;
+    }
+    if (!all_are_there(control, connection)) {
+        return EXIT_FAILED;
     }
     /* The scrub after an unclean end is waited for: what it takes away is no problem any more. */
     bool scrubbing = atomic_load(&control->scrubbing);

@@ -1,5 +1,6 @@
 /* stats: what the mount and each target have counted since they began. */
 #include "cmd/control.h"
+#include "cmd/control_nodes.h"
 #include "cmd/verb.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,6 +11,7 @@
 struct answer {
     struct control_socket_connection *connection;
     bool as_json;
+    bool own; /* of this node alone */
     json_t *operations;
     json_t *counters;
 };
@@ -212,23 +214,35 @@ static void print_counters(struct answer *answer) {
     }
 }
 
-static void answer_end(struct answer *answer) {
-    if (answer->as_json) {
-        control_print_json(answer->connection,
-                           json_pack("{s:O, s:O}", "operations", answer->operations, "counters",
-                                     answer->counters));
-    } else {
+static int answer_end(struct answer *answer, struct control *control) {
+    static const char *const words[] = {"stats", "--own", "--json"};
+    json_t *json =
+        json_pack("{s:O, s:O}", "operations", answer->operations, "counters", answer->counters);
+    int status = EXIT_OK;
+
+    if (!answer->as_json) {
         print_counters(answer);
+        json_decref(json);
+        status =
+            answer->own ? EXIT_OK : control_nodes_print(control, answer->connection, "stats", NULL);
+    } else if (answer->own) {
+        control_print_json(answer->connection, json);
+    } else {
+        status =
+            control_nodes_print_json(control, answer->connection, json, words, ARRAY_SIZE(words));
     }
     json_decref(answer->operations);
     json_decref(answer->counters);
+    return status;
 }
 
 static int operations_and_counters(struct control *control,
-                                   struct control_socket_connection *connection, bool as_json) {
+                                   struct control_socket_connection *connection, bool as_json,
+                                   bool own) {
     struct operation_counters *operations = calloc(OPCODE_COUNT, sizeof *operations);
     struct answer answer = {.connection = connection,
                             .as_json = as_json,
+                            .own = own,
                             .operations = json_array(),
                             .counters = json_array()};
 
@@ -250,16 +264,17 @@ static int operations_and_counters(struct control *control,
         add_ost(&answer, control->cluster, i, operations);
     }
     add_client(&answer, local_cluster_client(control->cluster));
-    answer_end(&answer);
     free(operations);
-    return EXIT_OK;
+    return answer_end(&answer, control);
 }
 
 int control_stats(struct control *control, struct control_socket_connection *connection,
                   size_t argument_count, char **arguments) {
     bool as_json = control_has_word(argument_count, arguments, "--json");
 
+    bool own = control_has_word(argument_count, arguments, "--own");
+
     return control_has_word(argument_count, arguments, "--clients")
-               ? control_clients(control, connection, as_json)
-               : operations_and_counters(control, connection, as_json);
+               ? control_clients(control, connection, as_json, own)
+               : operations_and_counters(control, connection, as_json, own);
 }

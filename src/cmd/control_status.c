@@ -1,5 +1,6 @@
 /* status and df: what runs, and how much room there is. */
 #include "cmd/control.h"
+#include "cmd/control_nodes.h"
 #include "cmd/daemon.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
@@ -199,13 +200,20 @@ static void print_fill(struct control *control, struct control_socket_connection
 
 int control_status(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
-    if (control_has_word(argument_count, arguments, "--json")) {
-        control_print_json(connection, status_json(control));
-    } else {
+    static const char *const words[] = {"status", "--own", "--json"};
+    bool own = control_has_word(argument_count, arguments, "--own");
+
+    if (!control_has_word(argument_count, arguments, "--json")) {
         print_table(control, connection);
         print_fill(control, connection);
+        return own ? EXIT_OK : control_nodes_print(control, connection, "status", NULL);
     }
-    return EXIT_OK;
+    if (own) {
+        control_print_json(connection, status_json(control));
+        return EXIT_OK;
+    }
+    return control_nodes_print_json(control, connection, status_json(control), words,
+                                    ARRAY_SIZE(words));
 }
 
 /* As df(1) has it: of what there is for use, rounded up. */
@@ -215,32 +223,51 @@ static uint64_t percent(uint64_t used, const struct shoal_statfs *space) {
     return all > 0 ? (used * 100 + all - 1) / all : 0;
 }
 
+static json_t *space_json(const struct shoal_statfs *space, const struct node_answers *answers) {
+    uint64_t used = space->bytes_total - space->bytes_free;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "bytes_total",
+                     (json_int_t)space->bytes_total, "bytes_used", (json_int_t)used,
+                     "bytes_available", (json_int_t)space->bytes_available, "files_total",
+                     (json_int_t)space->files_total, "files_free", (json_int_t)space->files_free,
+                     "away", control_nodes_away_json(answers));
+}
+
+static void print_space(struct control_socket_connection *connection,
+                        const struct shoal_statfs *space) {
+    uint64_t used = space->bytes_total - space->bytes_free;
+
+    control_print(connection,
+                  "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %4" PRIu64 "%%\n",
+                  "total MiB", "used MiB", "free MiB", "used", space->bytes_total / MIB, used / MIB,
+                  space->bytes_available / MIB, percent(used, space));
+}
+
+static const char *const here[] = {"here"};
+
 int control_df(struct control *control, struct control_socket_connection *connection,
                size_t argument_count, char **arguments) {
     struct shoal_request request = {.operation = SHOAL_STATFS};
+    struct node_answers answers = {0};
     int64_t r = shoal_run(local_cluster_client(control->cluster), &request);
 
     if (r < 0) {
         control_print(connection, "%s\n", err_text(err_from_errno((int)-r)));
         return EXIT_FAILED;
     }
-    const struct shoal_statfs *space = &request.statfs;
-    uint64_t used = space->bytes_total - space->bytes_free;
-    if (control_has_word(argument_count, arguments, "--json")) {
-        control_print_json(connection,
-                           json_pack("{s:I, s:I, s:I, s:I, s:I}", "bytes_total",
-                                     (json_int_t)space->bytes_total, "bytes_used", (json_int_t)used,
-                                     "bytes_available", (json_int_t)space->bytes_available,
-                                     "files_total", (json_int_t)space->files_total, "files_free",
-                                     (json_int_t)space->files_free));
-    } else {
-        control_print(connection,
-                      "%12s %12s %12s %5s\n%12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %4" PRIu64
-                      "%%\n",
-                      "total MiB", "used MiB", "free MiB", "used", space->bytes_total / MIB,
-                      used / MIB, space->bytes_available / MIB, percent(used, space));
+    if (control_nodes_ask(control, here, 1, &answers) < 0) {
+        control_print(connection, "memory could not be had\n");
+        return EXIT_FAILED;
     }
-    return EXIT_OK;
+    if (control_has_word(argument_count, arguments, "--json")) {
+        control_print_json(connection, space_json(&request.statfs, &answers));
+    } else {
+        print_space(connection, &request.statfs);
+        control_nodes_name_away(connection, &answers, "counted as it was last known: ");
+    }
+    int status = control_nodes_away(&answers) > 0 ? EXIT_PARTLY : EXIT_OK;
+    control_nodes_free(&answers);
+    return status;
 }
 
 int control_sync(struct control *control, struct control_socket_connection *connection,
@@ -251,7 +278,13 @@ int control_sync(struct control *control, struct control_socket_connection *conn
     (void)argument_count;
     (void)arguments;
     if (r < 0) {
+        struct node_answers answers = {0};
+
         control_print(connection, "%s\n", err_text(err_from_errno((int)-r)));
+        if (control_nodes_ask(control, here, 1, &answers) == 0) {
+            control_nodes_name_away(connection, &answers, "");
+            control_nodes_free(&answers);
+        }
     }
     return r < 0 ? EXIT_FAILED : EXIT_OK;
 }

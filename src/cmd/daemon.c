@@ -2,6 +2,7 @@
 #include "cmd/daemon.h"
 #include "check/scrub.h"
 #include "cmd/control.h"
+#include "cmd/control_nodes.h"
 #include "cmd/fsck_report.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
@@ -363,6 +364,7 @@ static void serve(struct control *control) {
 
 static int stop(const struct daemon_options *options, struct control *control) {
     fuse_mount_stop(control_mount_take(control));
+    control_nodes_refuse(control);
     control_socket_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
@@ -401,6 +403,7 @@ int daemon_run(const struct daemon_options *options) {
         local_cluster_close(control.cluster);
         return give_up(options, problem);
     }
+    control_nodes_serve(&control);
     registry_enter(options);
     report_ready(options, &control);
     serve(&control);

@@ -61,6 +61,21 @@ static bool has_died(const char *directory) {
     return mark.was_served;
 }
 
+int find_print(const struct verb *verb, int status, char *text) {
+    size_t size = text ? strlen(text) : 0;
+
+    if (status == EXIT_OK || status == EXIT_PARTLY) {
+        fputs(text ? text : "", stdout);
+    } else {
+        while (size > 0 && text[size - 1] == '\n') {
+            text[--size] = '\0';
+        }
+        (void)verb_fail(verb, "%s", size > 0 ? text : "failed");
+    }
+    free(text);
+    return status;
+}
+
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments) {
     struct text text = {NULL, 0};
@@ -80,15 +95,8 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
                            has_died(directory) ? ", its daemon has died" : "", directory);
     } else if (r < 0) {
         status = call_failed(verb, directory, r);
-    } else if (status == EXIT_OK) {
-        fputs(text.data ? text.data : "", stdout);
     } else {
-        size_t size = text.size;
-
-        while (size > 0 && text.data[size - 1] == '\n') {
-            text.data[--size] = '\0';
-        }
-        (void)verb_fail(verb, "%s", size > 0 ? text.data : "failed");
+        return find_print(verb, status, text.data);
     }
     free(text.data);
     return status;
@@ -307,6 +315,12 @@ int find_path(const struct verb *verb, const char *what, char **ret_path) {
 }
 
 int find_cluster(const struct verb *verb, const char *what, char ret_directory[FIND_PATH_BYTES]) {
+    return find_cluster_or_addresses(verb, what, ret_directory, NULL);
+}
+
+int find_cluster_or_addresses(const struct verb *verb, const char *what,
+                              char ret_directory[FIND_PATH_BYTES],
+                              char ret_addresses[FIND_ADDRESSES_BYTES]) {
     struct search search = {.count = 0};
     char *path = NULL;
     bool is_mount_point = false;
@@ -333,6 +347,11 @@ int find_cluster(const struct verb *verb, const char *what, char ret_directory[F
     free(path);
     if (search.count == 1) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", search.directory);
+        return EXIT_OK;
+    }
+    if (ret_addresses && search.elsewhere[0]) {
+        ret_directory[0] = '\0';
+        snprintf(ret_addresses, FIND_ADDRESSES_BYTES, "%s", search.elsewhere);
         return EXIT_OK;
     }
     return say_not_found(verb, what, &search);

@@ -1,9 +1,53 @@
-/* Which cluster a verb means: one named by its directory, one by a path in its mount, else the only
- * one that runs on this machine. */
+/* Which cluster a verb means: one named by its directory, one by a path in its mount, one by
+ * addresses of its nodes and the members' key, else that of SHOAL_CLUSTER (a directory, or
+ * addresses) and SHOAL_KEY, else the only one that runs on this machine. */
 #pragma once
 #include "cmd/verb.h"
+#include <stdint.h>
 
-enum { FIND_PATH_BYTES = 4096 };
+enum { FIND_PATH_BYTES = 4096, FIND_ADDRESSES_BYTES = 512 };
+
+/* As it was typed; NULL: not. */
+struct find_words {
+    const char *what; /* a directory or path */
+    const char *join; /* addresses */
+    const char *key;  /* file */
+};
+
+/* Where it is asked: at the control socket in the directory, or at the addresses, with the key. */
+struct find_place {
+    char directory[FIND_PATH_BYTES]; /* empty: by addresses */
+    char addresses[FIND_ADDRESSES_BYTES];
+    char key[FIND_PATH_BYTES];
+};
+
+/* Takes argv[*index], and its value behind it, if it is --join or --key, else as what. An exit
+ * status other than 0 for any other option, a value that is missing, or a second word, with a usage
+ * line. */
+int find_parse(const struct verb *verb, char **argv, int *index, struct find_words *words);
+/* Fills the place, or prints one line that says what is wrong and answers an exit status other than
+ * 0. */
+int find_place(const struct verb *verb, const struct find_words *words,
+               struct find_place *ret_place);
+/* As find_and_call, at such a place. */
+int find_and_ask(const struct verb *verb, const struct find_words *words, size_t argument_count,
+                 const char *const *arguments);
+/* Asks at addresses. The exit status, with a line where nobody could be asked. */
+struct find_request {
+    size_t argument_count;
+    const char *const *arguments;
+    uint64_t patience_ns; /* for the answer; 0: as long as it takes */
+    void (*output)(void *context, const char *text, size_t size);
+    void *context;
+};
+int find_ask_afar(const struct verb *verb, const struct find_place *place,
+                  const struct find_request *request);
+/* To standard output what is an answer, else to standard error, as the verb's. Takes the text. */
+int find_print(const struct verb *verb, int status, char *text);
+/* The directory of what, or, where that is in a mount by addresses, these. Likewise. */
+int find_cluster_or_addresses(const struct verb *verb, const char *what,
+                              char ret_directory[FIND_PATH_BYTES],
+                              char ret_addresses[FIND_ADDRESSES_BYTES]);
 
 /* what may be NULL. Fills the directory, or prints one line that says what is wrong and answers an
  * exit status other than 0. */

@@ -16,7 +16,9 @@ static void print_verbs(void) {
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    printf("\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage.\n");
+    printf(
+        "\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage, 3 not all "
+        "nodes have answered.\n");
 }
 
 static const struct verb *verb_find(const char *name) {

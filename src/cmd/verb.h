@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+/* PARTLY: there is an answer, but not of all nodes. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_PARTLY = 3 };
 
 struct verb {
     const char *name;      /* "shoald" is a program of its own, the others are words of `shoal` */

@@ -26,11 +26,14 @@ enum {
     REQUEST_MS_MAX = 1000,
     ANSWER_S_MAX = 10,
     SILENT_MAX = 16,
+    FIRST_SILENT = 3,     /* of what is polled: stop, listener and questions come before */
     ACCEPT_REST_MS = 100, /* after there was no descriptor for a connection */
 };
 
+/* By a socket, or of a question. */
 struct control_socket_connection {
     int socket;
+    struct control_socket_question *question;
     bool broken;
 };
 
@@ -40,7 +43,7 @@ struct long_request {
     pthread_t thread;
     bool used;            /* the serving thread's */
     atomic_bool finished; /* to be joined */
-    int socket;
+    struct control_socket_connection connection;
     char *request;
     size_t size;
 };
@@ -55,6 +58,10 @@ struct control_socket_server {
     sem_t entered;
     int enter_result;
     char *name;
+    /* Newest first; refused: none is taken any more. */
+    _Atomic(struct control_socket_question *) questions;
+    struct control_socket_question refused;
+    int question_event;
     int silent[SILENT_MAX]; /* connections that have said nothing yet, oldest first */
     size_t silent_count;
 };
@@ -138,6 +145,10 @@ static int address_of(int directory, const char *name, struct sockaddr_un *ret_a
 
 void control_socket_write(struct control_socket_connection *connection, const char *text,
                           size_t size) {
+    if (connection->question) {
+        connection->question->write(connection->question, text, size);
+        return;
+    }
     if (size == 0 || connection->broken) {
         return;
     }
@@ -158,7 +169,7 @@ static size_t split_arguments(char *request, size_t size, char **arguments) {
 bool control_socket_is_gone(const struct control_socket_connection *connection) {
     struct pollfd event = {.fd = connection->socket, .events = POLLRDHUP};
 
-    return connection->broken || poll(&event, 1, 0) > 0;
+    return !connection->question && (connection->broken || poll(&event, 1, 0) > 0);
 }
 
 static int thread_enter(struct control_socket_server *server) {
@@ -171,33 +182,38 @@ static void thread_leave(struct control_socket_server *server) {
     }
 }
 
-/* Frees the request and closes the socket. */
-static void request_answer(struct control_socket_server *server, int socket, char *request,
+/* The last word; a request by the socket is freed, and the socket closed. */
+static void connection_end(struct control_socket_connection *connection, char *request,
+                           int status) {
+    if (connection->question) {
+        connection->question->done(connection->question, status);
+        return;
+    }
+    if (!connection->broken) {
+        (void)(send_number(connection->socket, 0) &&
+               send_number(connection->socket, (uint32_t)status));
+    }
+    free(request);
+    close(connection->socket);
+}
+
+static void request_answer(struct control_socket_server *server,
+                           struct control_socket_connection connection, char *request,
                            size_t size) {
-    struct control_socket_connection connection = {.socket = socket};
     char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
     size_t count = split_arguments(request, size, arguments);
     int status = server->options.handle(server->options.context, &connection, count, arguments);
 
-    if (!connection.broken) {
-        (void)(send_number(socket, 0) && send_number(socket, (uint32_t)status));
-    }
-    free(request);
-    close(socket);
+    connection_end(&connection, request, status);
 }
 
 /* The same, of one that cannot be handled. */
-static void answer_error(int socket, char *request, int error) {
-    struct control_socket_connection connection = {.socket = socket};
+static void answer_error(struct control_socket_connection connection, char *request, int error) {
     char line[160];
     int size = snprintf(line, sizeof line, "%s\n", err_text(error));
 
     control_socket_write(&connection, line, (size_t)size);
-    if (!connection.broken) {
-        (void)(send_number(socket, 0) && send_number(socket, 1));
-    }
-    free(request);
-    close(socket);
+    connection_end(&connection, request, 1);
 }
 
 static void *answer_long(void *context) {
@@ -205,9 +221,9 @@ static void *answer_long(void *context) {
     int r = thread_enter(request->server);
 
     if (r < 0) {
-        answer_error(request->socket, request->request, r);
+        answer_error(request->connection, request->request, r);
     } else {
-        request_answer(request->server, request->socket, request->request, request->size);
+        request_answer(request->server, request->connection, request->request, request->size);
         thread_leave(request->server);
     }
     atomic_store(&request->finished, true);
@@ -227,14 +243,16 @@ static void longs_join(struct control_socket_server *server, bool all) {
 }
 
 /* False: no thread is left, so it is handled on the serving one. */
-static bool long_start(struct control_socket_server *server, int socket, char *text, size_t size) {
+static bool long_start(struct control_socket_server *server,
+                       const struct control_socket_connection *connection, char *text,
+                       size_t size) {
     longs_join(server, false);
     for (size_t i = 0; i < CONTROL_SOCKET_LONG_MAX; i++) {
         struct long_request *request = &server->longs[i];
 
         if (!request->used) {
             request->server = server;
-            request->socket = socket;
+            request->connection = *connection;
             request->request = text;
             request->size = size;
             atomic_store(&request->finished, false);
@@ -246,6 +264,77 @@ static bool long_start(struct control_socket_server *server, int socket, char *t
         }
     }
     return false;
+}
+
+static bool is_long(const struct control_socket_server *server, char *request, size_t size) {
+    char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
+    size_t count = split_arguments(request, size, arguments);
+
+    return server->options.is_long && count > 0 && server->options.is_long(count, arguments);
+}
+
+static void request_serve(struct control_socket_server *server,
+                          const struct control_socket_connection *connection, char *request,
+                          size_t size) {
+    if (!is_long(server, request, size) || !long_start(server, connection, request, size)) {
+        request_answer(server, *connection, request, size);
+    }
+}
+
+static void question_refuse(struct control_socket_question *question) {
+    question->done(question, 1);
+}
+
+/* Puts another top on the stack; what was there is the caller's, newest first. */
+static struct control_socket_question *questions_take(struct control_socket_server *server,
+                                                      struct control_socket_question *top) {
+    struct control_socket_question *taken = atomic_load(&server->questions);
+
+    while (taken != &server->refused &&
+           !atomic_compare_exchange_weak(&server->questions, &taken, top)) {
+    }
+    return taken == &server->refused ? NULL : taken;
+}
+
+void control_socket_ask(struct control_socket_server *server,
+                        struct control_socket_question *question) {
+    struct control_socket_question *top = atomic_load(&server->questions);
+    uint64_t one = 1;
+
+    do {
+        if (top == &server->refused) {
+            question_refuse(question);
+            return;
+        }
+        question->next = top;
+    } while (!atomic_compare_exchange_weak(&server->questions, &top, question));
+    (void)!write(server->question_event, &one, sizeof one);
+}
+
+void control_socket_refuse_questions(struct control_socket_server *server) {
+    struct control_socket_question *question = questions_take(server, &server->refused);
+
+    while (question) {
+        struct control_socket_question *next = question->next;
+
+        question_refuse(question);
+        question = next;
+    }
+}
+
+static void questions_serve(struct control_socket_server *server) {
+    struct control_socket_question *question;
+    uint64_t count;
+
+    (void)!read(server->question_event, &count, sizeof count);
+    question = questions_take(server, NULL);
+    while (question) {
+        const struct control_socket_connection connection = {.socket = -1, .question = question};
+        struct control_socket_question *next = question->next;
+
+        request_serve(server, &connection, question->request, question->request_bytes);
+        question = next;
+    }
 }
 
 /* One that has begun to speak. A peer that sends half a request, or takes no answer, may not hold
@@ -269,10 +358,7 @@ static void socket_serve(struct control_socket_server *server, int socket) {
         close(socket);
         return;
     }
-    bool is_long = server->options.is_long && server->options.is_long(request);
-    if (!is_long || !long_start(server, socket, request, size)) {
-        request_answer(server, socket, request, size);
-    }
+    request_serve(server, &(struct control_socket_connection){.socket = socket}, request, size);
 }
 
 static bool goes_on(struct control_socket_server *server) {
@@ -321,8 +407,10 @@ static int poll_ms(struct control_socket_server *server, bool accepts) {
 
 static void *serve_all(void *context) {
     struct control_socket_server *server = context;
-    struct pollfd events[2 + SILENT_MAX] = {{.fd = server->stop_event, .events = POLLIN},
-                                            {.fd = server->listener, .events = POLLIN}};
+    struct pollfd events[FIRST_SILENT + SILENT_MAX] = {
+        {.fd = server->stop_event, .events = POLLIN},
+        {.fd = server->listener, .events = POLLIN},
+        {.fd = server->question_event, .events = POLLIN}};
 
     server->enter_result = thread_enter(server);
     sem_post(&server->entered);
@@ -332,16 +420,19 @@ static void *serve_all(void *context) {
     bool accepts = true;
     for (;;) {
         for (size_t i = 0; i < server->silent_count; i++) {
-            events[2 + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
+            events[FIRST_SILENT + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
         }
         events[1].fd = accepts ? server->listener : -1;
-        int ready = poll(events, 2 + server->silent_count, poll_ms(server, accepts));
+        int ready = poll(events, FIRST_SILENT + server->silent_count, poll_ms(server, accepts));
         accepts = true;
         if ((ready < 0 && errno != EINTR) || (ready > 0 && events[0].revents)) {
             break;
         }
         if (ready > 0) {
-            serve_speaking(server, events + 2, server->silent_count);
+            serve_speaking(server, events + FIRST_SILENT, server->silent_count);
+        }
+        if (ready > 0 && events[2].revents) {
+            questions_serve(server);
         }
         if (ready > 0 && events[1].revents) {
             accepts = accept_one(server);
@@ -350,6 +441,7 @@ static void *serve_all(void *context) {
     while (server->silent_count > 0) {
         close(silent_remove(server, 0));
     }
+    control_socket_refuse_questions(server);
     thread_leave(server);
     longs_join(server, true);
     return NULL;
@@ -362,6 +454,9 @@ static void server_free(struct control_socket_server *server) {
     }
     if (server->stop_event >= 0) {
         close(server->stop_event);
+    }
+    if (server->question_event >= 0) {
+        close(server->question_event);
     }
     if (server->directory >= 0) {
         close(server->directory);
@@ -404,9 +499,10 @@ int control_socket_start(const struct control_socket_options *options,
         atomic_init(&server->longs[i].finished, true);
     }
     server->stop_event = eventfd(0, EFD_CLOEXEC);
+    server->question_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server->directory = open(options->directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
     server->name = strdup(options->name);
-    if (server->directory < 0 || server->stop_event < 0) {
+    if (server->directory < 0 || server->stop_event < 0 || server->question_event < 0) {
         r = err_from_errno(errno);
     } else {
         r = server->name ? server_listen(server) : -ERR_NO_MEMORY;

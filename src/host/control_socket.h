@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/types.h"
 
-enum { CONTROL_SOCKET_LONG_MAX = 4 };
+enum { CONTROL_SOCKET_LONG_MAX = 8 };
 enum { CONTROL_SOCKET_ARGUMENTS_MAX = 64, CONTROL_SOCKET_REQUEST_BYTES_MAX = 65536 };
 
 struct control_socket_server;
@@ -30,7 +30,7 @@ struct control_socket_options {
     const char *directory;
     const char *name;
     control_socket_fn *handle;
-    bool (*is_long)(const char *verb); /* arguments[0] */
+    bool (*is_long)(size_t argument_count, char **arguments);
     int (*thread_enter)(void *context);
     void (*thread_leave)(void *context);
     /* Goes on with what handling a request has begun on this thread; true: call again soon. NULL:
@@ -40,6 +40,21 @@ struct control_socket_options {
 };
 MUST_CHECK int control_socket_start(const struct control_socket_options *options,
                                     struct control_socket_server **ret_server);
+/* A request that has come by another way: handled as those of the socket are, on its threads. Its
+ * memory is the caller's until done, which comes last, from the thread that has handled it or from
+ * the call itself, where there is none any more. */
+struct control_socket_question {
+    struct control_socket_question *next; /* the server's */
+    char *request;                        /* arguments, each ended by NUL; changed */
+    size_t request_bytes;
+    void (*write)(struct control_socket_question *question, const char *text, size_t size);
+    void (*done)(struct control_socket_question *question, int status);
+};
+/* Any thread, until the stop. */
+void control_socket_ask(struct control_socket_server *server,
+                        struct control_socket_question *question);
+/* Questions that wait, and those that come from now on, end with status 1 and no text. */
+void control_socket_refuse_questions(struct control_socket_server *server);
 /* Waits until no long request is being handled. */
 void control_socket_wait_long(struct control_socket_server *server);
 /* Waits for the requests being handled; removes the socket. Takes NULL. Not from handle. */

@@ -3,6 +3,7 @@
 #include "env/errno_map.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,12 @@ int process_signal_wait(uint64_t timeout_ns, int *ret_signal) {
     }
     *ret_signal = signal_number;
     return 0;
+}
+
+const char *process_variable(const char *name) {
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : NULL;
 }
 
 int process_own_id(void) {

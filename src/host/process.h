@@ -10,6 +10,8 @@ void process_signals_block(void);
 /* The next of those three; -ERR_TIMED_OUT after timeout_ns (UINT64_MAX: never). */
 MUST_CHECK int process_signal_wait(uint64_t timeout_ns, int *ret_signal);
 
+/* Of the environment; NULL where it has none of that name, or an empty one. */
+const char *process_variable(const char *name);
 int process_own_id(void);
 uint32_t process_own_user(void); /* the effective one */
 /* -ERR_NOT_FOUND when there is no such process. */

@@ -47,10 +47,11 @@ static void say(const struct member *member, const char *line) {
     }
 }
 
+/* Of the manager, unless the call names another log. */
 static void call_begin(struct member *member, struct call *call, uint16_t opcode,
                        void (*done)(struct call *call)) {
     call->header.opcode = opcode;
-    call->header.log = LOG_MANAGER;
+    call->header.log = call->header.log.value != 0 ? call->header.log : LOG_MANAGER;
     call->origin = &member->actor;
     call->done = done;
     call->context = member;
@@ -108,6 +109,10 @@ static void map_answered(struct call *call) {
     map_offer(member);
 }
 
+static bool finds_manager(const struct member *member) {
+    return member->options.finds_manager && member->map->version == 0;
+}
+
 static void map_fetch(struct member *member) {
     if (member->fetching || member->stopping) {
         return;
@@ -118,6 +123,7 @@ static void map_fetch(struct member *member) {
     }
     member->fetching = true;
     member->map_call = (struct call){
+        .header.log = finds_manager(member) ? LOG_MEMBER : LOG_MANAGER,
         .request.map_get.known_version = member->map->version,
         .bulk_in = {.data = member->map_bytes, .capacity = MAP_BYTES_MAX},
     };
@@ -218,7 +224,38 @@ static void member_ticked(struct member *member) {
     if (!member->asking &&
         (member->asked_ns == 0 || now_ns - member->asked_ns >= member->options.ask_ns)) {
         map_offer(member);
-        join_ask(member, now_ns);
+        if (finds_manager(member)) {
+            map_fetch(member);
+        } else {
+            join_ask(member, now_ns);
+        }
+    }
+}
+
+static void map_tell(struct member *member, struct call *call) {
+    const struct cluster_map *map = member->map;
+    int r = 0;
+
+    call->reply.map_get.version = map->version;
+    call->bulk_in.size = 0;
+    if (call->request.map_get.known_version < map->version) {
+        r = call->bulk_in.capacity < cluster_map_size(map) ? -ERR_TOO_SMALL : 0;
+    }
+    if (r == 0 && call->request.map_get.known_version < map->version) {
+        cluster_map_encode(map, &call->bulk_in);
+    }
+    call_reply(call, r);
+}
+
+static void call_take(struct member *member, struct call *call) {
+    if (member->stopping) {
+        call_reply(call, -ERR_CLOSED);
+    } else if (call->header.opcode == OP_MAP_GET) {
+        map_tell(member, call);
+    } else if (call->header.opcode == OP_NODE_TELL && member->options.hooks.tell) {
+        member->options.hooks.tell(member->options.hooks.context, call);
+    } else {
+        call_reply(call, -ERR_NOT_SUPPORTED);
     }
 }
 
@@ -234,6 +271,9 @@ static void member_message(struct member *member, struct message *message) {
     switch (message->kind) {
     case CALL_DONE_KIND:
         call_done_message(message);
+        break;
+    case CALL_MESSAGE_KIND:
+        call_take(member, CONTAINER_OF(message, struct call, message));
         break;
     case MEMBER_TICK:
         member_ticked(member);
@@ -303,6 +343,10 @@ int member_new(const struct member_options *options, struct member **ret_member)
     }
     *ret_member = member;
     return 0;
+}
+
+struct actor *member_actor(struct member *member) {
+    return &member->actor;
 }
 
 void member_free(struct member *member) {

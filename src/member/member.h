@@ -5,7 +5,8 @@
  *     any answer with a newer map_version --map_get--> decoded --hooks.map--> the map in use
  *
  * Asked is the manager, through the rpc, wherever it is. An answer is also the sign that it is
- * there; while none comes, a line says so once a minute. The protocol is docs/internals/joining.md.
+ * there; while none comes, a line says so once a minute. Who asks this process for its map gets the
+ * one in use. The protocol is docs/internals/joining.md.
  *
  * Thread: an actor; hooks run in its step. Memory: one map, and two more while one is fetched. */
 #pragma once
@@ -19,6 +20,9 @@ struct member_hooks {
     /* A newer map, unchanged until the next call of this hook. Not 0: it could not be taken, and is
      * offered again a second later. */
     int (*map)(void *context, const struct cluster_map *map);
+    /* Takes a node_tell, in any state, and answers it from a step or from any thread that has
+     * entered. NULL: nobody is there to answer. */
+    void (*tell)(void *context, struct call *call);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;
@@ -31,7 +35,10 @@ struct member_options {
     uint32_t target_count;         /* storage targets */
     const char *address;           /* that others reach it at, canonical, or empty; copied */
     const struct cluster_map *map; /* that is known already; copied. NULL: none */
-    uint64_t ask_ns;               /* 0: 1 s */
+    /* Where the manager is, is not known: the first map is asked of whoever can be reached, and the
+     * manager by what it says. */
+    bool finds_manager;
+    uint64_t ask_ns; /* 0: 1 s */
     struct member_hooks hooks;
 };
 
@@ -47,6 +54,9 @@ struct member_state {
 
 /* -ERR_INVALID for an address that is too long; -ERR_NO_MEMORY. */
 MUST_CHECK int member_new(const struct member_options *options, struct member **ret_member);
+/* Takes calls of kind CALL_MESSAGE_KIND, for LOG_MEMBER and the node's own log: map_get and
+ * node_tell. */
+struct actor *member_actor(struct member *member);
 /* No call of its may be in flight. Takes NULL. */
 void member_free(struct member *member);
 /* Every 100 ms, from any thread with a worker; the first one makes it ask. */

@@ -16,9 +16,9 @@ struct links {
     struct address by_hand[LANE_ADDRESSES_MAX];
     uint32_t by_hand_count;
     bool has_key;
-    uint32_t first_peer; /* of the addresses by hand, and of the first node; LANE_PEERS_MAX: none */
-    atomic_flag busy;    /* somebody reads a map, which takes less than a millisecond */
-    uint64_t version;    /* of the map that it goes by */
+    uint32_t by_hand_peer; /* LANE_PEERS_MAX: none */
+    atomic_flag busy;      /* somebody reads a map, which takes less than a millisecond */
+    uint64_t version;      /* of the map that it goes by */
     uint32_t node_count;
     struct link_node nodes[MAP_NODES_MAX]; /* in the order in which they were met */
 };
@@ -34,19 +34,19 @@ int links_new(const struct links_options *options, struct links **ret_links) {
     links->lanes = options->lanes;
     links->self = options->self;
     links->has_key = options->has_key;
-    links->first_peer = LANE_PEERS_MAX;
+    links->by_hand_peer = LANE_PEERS_MAX;
     if (r == 0 && options->by_hand_count > 0) {
         memcpy(links->by_hand, options->by_hand, options->by_hand_count * sizeof *links->by_hand);
         links->by_hand_count = options->by_hand_count;
         r = lanes_peer_add(links->lanes, links->by_hand, links->by_hand_count,
-                           options->by_hand_name, &links->first_peer);
+                           options->by_hand_name, &links->by_hand_peer);
     }
     if (r < 0) {
         links_free(links);
         return r;
     }
     if (links->by_hand_count > 0) {
-        lanes_set_default(links->lanes, links->first_peer);
+        lanes_set_default(links->lanes, links->by_hand_peer);
     }
     *ret_links = links;
     return 0;
@@ -99,15 +99,15 @@ static int node_follow(struct links *links, uint32_t index, const struct map_nod
         return -ERR_TOO_MANY_OPEN;
     }
     known = &links->nodes[links->node_count];
-    *known = (struct link_node){node->id.value, links->first_peer};
-    if (node->id.value == 1 && links->first_peer < LANE_PEERS_MAX) {
-        links->node_count++;
-        return lanes_peer_move(links->lanes, known->peer, addresses, count);
-    }
+    known->node = node->id.value;
     snprintf(name, sizeof name, "node %u", node->id.value);
     int r = lanes_peer_add(links->lanes, addresses, count, name, &known->peer);
-    links->node_count += r == 0;
-    return r;
+    if (r < 0) {
+        return r;
+    }
+    lanes_peer_is(links->lanes, known->peer, node->id);
+    links->node_count++;
+    return lanes_route(links->lanes, log_of_node(node->id), known->peer);
 }
 
 static int route(struct links *links, struct node_id node, struct log_id log) {
@@ -163,6 +163,14 @@ int links_follow(struct links *links, const struct cluster_map *map) {
     return r;
 }
 
-uint32_t links_by_hand(const struct links *links) {
-    return links->first_peer;
+int links_refusal(struct links *links) {
+    const struct link_node *first;
+    uint32_t peer;
+
+    while (atomic_flag_test_and_set_explicit(&links->busy, memory_order_acquire)) {
+    }
+    first = node_find(links, 0, 1);
+    peer = first ? first->peer : links->by_hand_peer;
+    atomic_flag_clear_explicit(&links->busy, memory_order_release);
+    return peer < LANE_PEERS_MAX ? lanes_peer_refusal(links->lanes, peer) : 0;
 }

@@ -1,8 +1,9 @@
 /* Where the logs of a cluster are called: one peer of the lanes for each other node of the map, at
  * the address that the map has of it, and a route to it for each of its logs.
  *
- * The manager is on the first node. That one is also called at the addresses given by hand, and
- * nobody else is known before there is a map.
+ * The addresses given by hand are those of any nodes: what has no route goes to the first of them
+ * that answers, which is all there is before there is a map. The manager is on the first node. That
+ * one may be among them, so it is also looked for there.
  *
  * Thread: any; who follows a map while another does waits for that. Memory: 8 bytes a node, besides
  * what lanes take. */
@@ -29,5 +30,6 @@ void links_free(struct links *links);
 /* Goes by this map, unless it went by a newer one already. What could be done was, also where an
  * error is answered: -ERR_NO_MEMORY, -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int links_follow(struct links *links, const struct cluster_map *map);
-/* The peer of the addresses by hand. */
-uint32_t links_by_hand(const struct links *links);
+/* Why a call of a cluster that is not known yet fails at each of the addresses by hand; or, once a
+ * map is there, why the manager's node refuses. 0: none has said so (lanes_peer_refusal). */
+int links_refusal(struct links *links);

@@ -131,18 +131,36 @@ void local_asker_step(struct actor *actor, struct message *first) {
     }
 }
 
+struct asking {
+    struct waiting waiting;
+    atomic_uint left;
+};
+
 static void call_asked(struct call *call) {
-    waiting_done(call->context, call->result);
+    struct asking *asking = call->context;
+
+    if (atomic_fetch_sub(&asking->left, 1) == 1) {
+        waiting_done(&asking->waiting, 0);
+    }
+}
+
+void local_cluster_ask_all(struct local_cluster *cluster, struct call *calls, uint32_t count) {
+    struct asking asking = {.waiting.loop = env_thread_loop(cluster->env), .left = count};
+
+    for (uint32_t i = 0; i < count; i++) {
+        calls[i].origin = &cluster->asker;
+        calls[i].done = call_asked;
+        calls[i].context = &asking;
+        call_start(cluster->rpcs[RPC_ASKER], &calls[i]);
+    }
+    if (count > 0) {
+        (void)waiting_end(&asking.waiting, cluster->env);
+    }
 }
 
 int local_cluster_ask(struct local_cluster *cluster, struct call *call) {
-    struct waiting waiting = {.loop = env_thread_loop(cluster->env)};
-
-    call->origin = &cluster->asker;
-    call->done = call_asked;
-    call->context = &waiting;
-    call_start(cluster->rpcs[RPC_ASKER], call);
-    return waiting_end(&waiting, cluster->env);
+    local_cluster_ask_all(cluster, call, 1);
+    return call->result;
 }
 
 void local_cluster_rest(struct local_cluster *cluster) {

@@ -13,7 +13,7 @@
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
 /* Of the logs that a cluster's map may name, and the manager's. */
-enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
+enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + MAP_NODES_MAX + 1 };
 
 static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
     return index == TARGET_MANAGER    ? manager_kv(cluster->manager)
@@ -74,7 +74,7 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
 }
 
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
-    int r = log_table_new(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX + 4, &cluster->logs);
+    int r = log_table_new(CONFIG_MDTS_MAX + CONFIG_OSTS_MAX + 6, &cluster->logs);
 
     if (r == 0) {
         r = local_member_links(cluster);

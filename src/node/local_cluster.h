@@ -84,9 +84,14 @@ void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,
 void local_cluster_ost_stats(struct local_cluster *cluster, uint32_t index,
                              struct ost_stats *ret_stats);
 
-/* Asks a target and waits for its answer; for one thread at a time that has entered. The caller
- * has filled opcode, target, request and bulk. The call's result. */
+/* Asks a target and waits for its answer; for a thread that has entered. The caller has filled
+ * opcode, target, request and bulk. The call's result. */
 MUST_CHECK int local_cluster_ask(struct local_cluster *cluster, struct call *call);
+/* The same of several, all at once: each has its result when it returns. */
+void local_cluster_ask_all(struct local_cluster *cluster, struct call *calls, uint32_t count);
+/* Who answers node_tell from now on, from any thread, as member_hooks have it. fn NULL: nobody. */
+typedef void local_cluster_tell_fn(void *context, struct call *call);
+void local_cluster_on_tell(struct local_cluster *cluster, local_cluster_tell_fn *fn, void *context);
 /* Lets the others go on for a tenth of a second at most. Likewise. */
 void local_cluster_rest(struct local_cluster *cluster);
 

@@ -40,6 +40,8 @@ struct local_cluster {
     struct lanes *lanes; /* NULL in these three: nobody else is served */
     struct links *links;
     struct member *member;
+    local_cluster_tell_fn *_Atomic tell; /* of verbs that other nodes ask; NULL: nobody answers */
+    void *tell_context;
     struct rpc *rpcs[LOCAL_RPC_COUNT];
     struct actor asker; /* origin of local_cluster_ask */
     struct manager *manager;

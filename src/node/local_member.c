@@ -130,6 +130,25 @@ static int map_came(void *context, const struct cluster_map *map) {
     return r;
 }
 
+static void tell(void *context, struct call *call) {
+    struct local_cluster *cluster = context;
+    local_cluster_tell_fn *fn = atomic_load(&cluster->tell);
+
+    if (fn) {
+        fn(cluster->tell_context, call);
+    } else {
+        call_reply(call, -ERR_CLOSED);
+    }
+}
+
+void local_cluster_on_tell(struct local_cluster *cluster, local_cluster_tell_fn *fn,
+                           void *context) {
+    if (fn) {
+        cluster->tell_context = context;
+    }
+    atomic_store(&cluster->tell, fn);
+}
+
 int local_member_open(struct local_cluster *cluster) {
     const struct config *config = &cluster->config;
     /* The first node's metadata target is one of its targets. */
@@ -140,7 +159,7 @@ int local_member_open(struct local_cluster *cluster) {
         .target_count = config->ost_count + (config_is_first(config) ? 1 : 0),
         .address = config_address(config),
         .map = cluster->map,
-        .hooks = {.map = map_came, .log = member_log, .context = cluster}};
+        .hooks = {.map = map_came, .tell = tell, .log = member_log, .context = cluster}};
 
     return cluster->links ? member_new(&options, &cluster->member) : 0;
 }

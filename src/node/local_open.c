@@ -232,6 +232,18 @@ static int targets_gather(struct local_cluster *cluster, char problem[256]) {
     return result;
 }
 
+/* Alone, a node has no member: whoever asks for its map gets it of the manager. */
+static int member_add(struct local_cluster *cluster) {
+    struct actor *actor =
+        cluster->member ? member_actor(cluster->member) : manager_actor(cluster->manager);
+
+    int r = log_table_add(cluster->logs, LOG_MEMBER, actor);
+    return r < 0 || !cluster->member
+               ? r
+               : log_table_add(cluster->logs, log_of_node((struct node_id){cluster->config.node}),
+                               actor);
+}
+
 int local_targets_open(struct local_cluster *cluster, char problem[256]) {
     uint32_t first = local_target_first(&cluster->config);
     unsigned threads = MAX(machine_processors(), (unsigned)OPENERS_MIN);
@@ -251,6 +263,9 @@ int local_targets_open(struct local_cluster *cluster, char problem[256]) {
     open_taken(cluster);
     env_crew_wait(cluster->openers);
     r = targets_gather(cluster, problem);
+    if (r == 0) {
+        r = member_add(cluster);
+    }
     env_crew_release(cluster->openers);
     return r;
 }

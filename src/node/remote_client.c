@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { TICK_MS = 10, LANE_TICKS = 5, GO_ON_MS = 1 };
-enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
+enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 2 };
 
 /* What each thread has; the worker finds it. */
 struct remote_thread {
@@ -25,7 +25,6 @@ struct remote_client {
     struct tls_context *tls; /* NULL: on this machine */
     struct lanes *lanes;
     struct links *links;
-    uint32_t peer; /* the addresses by hand */
     struct rpc *rpc;
     struct shoal_client *client;
     struct env_tick tick;
@@ -133,11 +132,7 @@ static int open_first(struct remote_client *client, const struct remote_client_o
         links.by_hand = &address;
         links.by_hand_count = 1;
     }
-    int r = links_new(&links, &client->links);
-    if (r == 0) {
-        client->peer = links_by_hand(client->links);
-    }
-    return r;
+    return links_new(&links, &client->links);
 }
 
 static void map_came(void *context, const struct cluster_map *map) {
@@ -188,6 +183,7 @@ static int open_client(struct remote_client *client, const struct remote_client_
         .origin = options->origin,
         .map_came = map_came,
         .map_context = client,
+        .finds_manager = true,
         .request_timeout_ns = options->patience_ns ? options->patience_ns : 120 * NS_PER_S,
     };
 
@@ -218,7 +214,7 @@ static int wait_for(struct remote_client *client, struct waiting *waiting, uint6
     (void)remote_client_thread_idle(client);
     while (!waiting_is_over(waiting, client->env)) {
         (void)remote_client_thread_idle(client);
-        int refusal = lanes_peer_refusal(client->lanes, client->peer);
+        int refusal = links_refusal(client->links);
 
         if (atomic_load(&waiting->state) != WAITING) {
             continue;
@@ -289,12 +285,16 @@ static int open_all(struct remote_client *client, const struct remote_client_opt
                  "the daemon of %s does not answer: start it with `shoal up %s`, or look at its "
                  "shoal.log",
                  options->directory, options->directory);
+    } else if (r == -ERR_TIMED_OUT && client->client && client_map(client->client)) {
+        snprintf(problem, 512,
+                 "%s answers, but the first node does not, which has the manager: is it up?",
+                 options->name);
     } else if (r == -ERR_TIMED_OUT) {
         snprintf(problem, 512,
                  "nobody answers at %s: is the daemon up, with --listen, and does a firewall let "
                  "it through?",
                  options->name);
-    } else if (r < 0 && lanes_peer_refusal(client->lanes, client->peer) < 0) {
+    } else if (r < 0 && links_refusal(client->links) < 0) {
         say_refused(options->name, r, problem);
     }
     return r;

@@ -204,6 +204,7 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     }
     atomic_fetch_add_explicit(&lane->thread->lanes->connected_count, 1, memory_order_relaxed);
     peer_is_back(lane);
+    lane->attempts--; /* This address and this key are tried first when it breaks. */
     lane_enter(lane, LANE_OPEN);
     requests_send(lane);
     return 0;
@@ -325,6 +326,7 @@ static void hello_send(struct lane *lane) {
                                                .cluster_high = load_le64(self->cluster_id),
                                                .cluster_low = load_le64(self->cluster_id + 8),
                                                .node = self->node.value,
+                                               .receiver = atomic_load(&lane->peer->node),
                                                .life_high = self->life[0],
                                                .life_low = self->life[1],
                                                .lane = lane->thread->index,

@@ -74,14 +74,18 @@ MUST_CHECK int lanes_new(const struct lanes_options *options, struct lanes **ret
 /* All threads must have left. Takes NULL. */
 void lanes_free(struct lanes *lanes);
 /* A process that may be called, at the first of these addresses where one answers; each attempt
- * takes the next. name is what lines call it, cut to LANE_NAME_BYTES. -ERR_INVALID for more than
- * LANE_ADDRESSES_MAX; -ERR_TOO_MANY_OPEN; -ERR_NO_MEMORY; -ERR_ACCESS where it takes a key, and
- * there is none. Without an address it can't be reached until it moves. */
+ * takes the next, but the first one after a connection, which goes where that one was. name is what
+ * lines call it, cut to LANE_NAME_BYTES. -ERR_INVALID for more than LANE_ADDRESSES_MAX;
+ * -ERR_TOO_MANY_OPEN; -ERR_NO_MEMORY; -ERR_ACCESS where it takes a key, and there is none. Without
+ * an address it can't be reached until it moves. */
 MUST_CHECK int lanes_peer_add(struct lanes *lanes, const struct address *addresses,
                               uint32_t address_count, const char *name, uint32_t *ret_peer);
 /* The next attempts go to these addresses; the same errors, and nothing has changed. */
 MUST_CHECK int lanes_peer_move(struct lanes *lanes, uint32_t peer, const struct address *addresses,
                                uint32_t address_count);
+/* Only this node is taken for the peer from now on: another one that has got one of its addresses
+ * refuses, and the next address is tried. 0, as at first: whoever is there. */
+void lanes_peer_is(struct lanes *lanes, uint32_t peer, struct node_id node);
 /* The log is asked for there from now on. -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int lanes_route(struct lanes *lanes, struct log_id log, uint32_t peer);
 /* Logs without a route are asked for there; without it, they answer -ERR_STALE_MAP. */

@@ -21,6 +21,7 @@ struct lane_addresses {
 struct lane_peer {
     _Atomic(struct lane_addresses *) addresses; /* the newest; `before` leads to older ones */
     char name[LANE_NAME_BYTES];                 /* for lines */
+    _Atomic uint32_t node;                      /* that it must be; 0: any */
     atomic_bool said;                           /* that it can't be reached; until it can */
     _Atomic uint32_t refusals;                  /* in a row, for the reason `refusal` */
     _Atomic int refusal;

@@ -249,6 +249,10 @@ int lanes_peer_add(struct lanes *lanes, const struct address *addresses, uint32_
     return 0;
 }
 
+void lanes_peer_is(struct lanes *lanes, uint32_t peer, struct node_id node) {
+    atomic_store_explicit(&lanes->peers[peer].node, node.value, memory_order_relaxed);
+}
+
 int lanes_peer_refusal(struct lanes *lanes, uint32_t peer) {
     struct lane_peer *one = &lanes->peers[peer];
     const struct lane_addresses *list = atomic_load(&one->addresses);

@@ -300,6 +300,106 @@ def any_node_mounts(nodes):
         raise Failed(f"down of a mounted node: {result.stderr.strip()}")
 
 
+def any_address_leads_there(nodes):
+    """Of a mount, and of a node that joins: those of any nodes, in turn, one of them away."""
+    first = nodes.first
+    first.start()
+    nodes.others[0].start()
+    known_to_manager(nodes.others[0])
+    nobody = f"127.0.0.9:{free_port('127.0.0.9')}"
+    last = nodes.others[1]
+    with open(last.path("shoal.conf"), encoding="ascii") as file:
+        text = file.read()
+    with open(last.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(text.replace(f"join = {first.source}",
+                                f"join = {nobody},{nodes.others[0].source}"))
+    last.start()
+    known_to_manager(last)
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    nodes.others[0].stop()
+    sources = f"{nodes.others[0].source},{nobody},{last.source}"
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    result = first.run("mount", sources, place, "--key", os.path.join(first.top, "mount.key"))
+    if result.returncode != 0:
+        raise Failed(f"mount by other nodes: {result.stderr.strip()}")
+    nodes.others[0].start()
+    same(os.path.join(place, "file"), content)
+    work = Load(first, place, "there")
+    work.goes_on()
+    first.kill()
+    last.kill()
+    first.start()
+    last.start()
+    work.goes_on()
+    work.check()
+    result = first.run("umount", place)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    first.stop()
+    result = first.run("mount", sources, place, "--key", os.path.join(first.top, "mount.key"),
+                       "-o", "patience=3")
+    if result.returncode != 1 or "which has the manager" not in result.stderr:
+        raise Failed(f"mount without the manager: {result.stderr.strip()}")
+
+
+def told(node, *words):
+    result = node.run(*words)
+    return result.returncode, result.stdout, result.stderr
+
+
+def verbs_speak_of_all_nodes(nodes):
+    """Asked at any directory, a path in a mount, or addresses with the key; one that is away is
+    named, the rest is shown, and the exit code says so."""
+    nodes.start()
+    maps_are_one(nodes)
+    first, away, last = nodes.all()
+    put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    key = os.path.join(first.top, "members.key")
+    sources = f"127.0.0.9:{free_port('127.0.0.9')},{last.source}"
+    places = [[first.directory], [last.directory], ["--join", sources, "--key", key],
+              [first.mount, "--key", key]]
+    for place in places:
+        code, text, error = told(first, "status", *place)
+        if code != 0 or any(f"at {node.source}" not in text for node in nodes.all()):
+            raise Failed(f"status {place}: {code}, {text} {error}")
+        code, text, error = told(first, "stats", *place, "--json")
+        answer = json.loads(text)
+        if code != 0 or len(answer["others"]) != 2 or \
+                any(not other["answer"]["counters"] for other in answer["others"]):
+            raise Failed(f"stats {place}: {code}, {text} {error}")
+        for words in (["stats", "--clients"], ["df"], ["sync"], ["fsck", "--no-data"]):
+            code, text, error = told(first, *words, *place)
+            if code != 0:
+                raise Failed(f"{words} {place}: {code}, {text} {error}")
+    away.stop()
+    named = f"node 2, at {away.source}, does not answer"
+    for place, words in [*((place, ["status"]) for place in places), (places[1], ["stats"]),
+                         (places[2], ["df"])]:
+        code, text, error = told(first, *words, *place)
+        if code != 3 or named not in text or len(text.split("\n")) < 3:
+            raise Failed(f"{words} {place} with one away: {code}, {text} {error}")
+    code, text, error = told(first, "fsck", *places[2])
+    if code != 1 or named not in error:
+        raise Failed(f"fsck with one away: {code}, {text} {error}")
+    os.environ.update(SHOAL_CLUSTER=first.source, SHOAL_KEY=key)
+    code, text, error = told(first, "df", "--json")
+    if code != 3 or [one["id"] for one in json.loads(text)["away"]] != [2]:
+        raise Failed(f"df by the environment: {code}, {text} {error}")
+    os.environ.update(SHOAL_CLUSTER=first.directory)
+    code, text, error = told(first, "status", "--json")
+    if code != 3 or [other["error"] is None for other in json.loads(text)["others"]] != \
+            [False, True]:
+        raise Failed(f"status by the environment: {code}, {text} {error}")
+    del os.environ["SHOAL_CLUSTER"], os.environ["SHOAL_KEY"]
+    for words, text in ((["--join", first.source], "--key FILE"),
+                        (["--join", first.source, "--key", first.top + "/mount.key"], "members"),
+                        (["--join", away.source, "--key", key], "nobody answers")):
+        code, _, error = told(first, "status", *words)
+        if code != 1 or text not in error or error.count("\n") != 1:
+            raise Failed(f"status {words}: {code}, {error}")
+
+
 def listing(path):
     return sorted(os.listdir(path))
 
@@ -347,7 +447,8 @@ def what_cannot_join_is_refused(nodes):
 
 TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
-         what_cannot_join_is_refused]
+         any_address_leads_there,
+         verbs_speak_of_all_nodes, what_cannot_join_is_refused]
 
 
 def main():

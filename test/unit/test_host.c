@@ -2,6 +2,7 @@
 #include "env_place.h"
 #include <fcntl.h>
 #include <limits.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -343,8 +344,8 @@ static int control_handle(void *context, struct control_socket_connection *conne
     return 0;
 }
 
-static bool control_is_long(const char *verb) {
-    return strcmp(verb, "long") == 0;
+static bool control_is_long(size_t argument_count, char **arguments) {
+    return argument_count == 1 && strcmp(arguments[0], "long") == 0;
 }
 
 static void control_output(void *context, const char *text, size_t size) {
@@ -389,6 +390,73 @@ static void test_control_without_threads(void **state) {
     control_socket_stop(server);
 }
 
+/* One that has come otherwise than by the socket. */
+struct asked_question {
+    struct control_socket_question question; /* first */
+    char request[16];
+    char text[16];
+    sem_t ended;
+    int status;
+};
+
+static void question_write(struct control_socket_question *question, const char *text,
+                           size_t size) {
+    struct asked_question *asked = (struct asked_question *)(void *)question;
+
+    snprintf(asked->text, sizeof asked->text, "%.*s", (int)size, text);
+}
+
+static void question_done(struct control_socket_question *question, int status) {
+    struct asked_question *asked = (struct asked_question *)(void *)question;
+
+    asked->status = status;
+    sem_post(&asked->ended);
+}
+
+static void question_ask(struct control_socket_server *server, struct asked_question *asked,
+                         const char *words) {
+    *asked = (struct asked_question){.question = {.request = asked->request,
+                                                  .request_bytes = strlen(words) + 1,
+                                                  .write = question_write,
+                                                  .done = question_done}};
+    snprintf(asked->request, sizeof asked->request, "%s", words);
+    sem_init(&asked->ended, 0, 0);
+    control_socket_ask(server, &asked->question);
+    sem_wait(&asked->ended);
+    sem_destroy(&asked->ended);
+}
+
+/* Handled as those of the socket, each on a thread that fits it, until no more are wanted. */
+static void test_control_answers_other_questions(void **state) {
+    struct place *place = *state;
+    struct control_asked threads = {.threads_left = 2};
+    const struct control_socket_options options = {.directory = place->root,
+                                                   .name = "control",
+                                                   .handle = control_handle,
+                                                   .is_long = control_is_long,
+                                                   .thread_enter = control_enter,
+                                                   .context = &threads};
+    struct control_socket_server *server;
+    struct asked_question asked;
+
+    assert_int_equal(control_socket_start(&options, &server), 0);
+    question_ask(server, &asked, "short");
+    assert_int_equal(asked.status, 0);
+    assert_string_equal(asked.text, "short");
+    assert_int_equal(threads.threads_left, 1);
+    question_ask(server, &asked, "long");
+    assert_int_equal(asked.status, 0);
+    assert_string_equal(asked.text, "long");
+    assert_int_equal(threads.threads_left, 0);
+    question_ask(server, &asked, "long");
+    assert_int_equal(asked.status, 1);
+    control_socket_refuse_questions(server);
+    question_ask(server, &asked, "short");
+    assert_int_equal(asked.status, 1);
+    assert_string_equal(asked.text, "");
+    control_socket_stop(server);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_lock_is_exclusive, set_up, tear_down),
@@ -402,6 +470,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),
         cmocka_unit_test(test_background_without_log),
         cmocka_unit_test_setup_teardown(test_control_without_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_control_answers_other_questions, set_up, tear_down),
         cmocka_unit_test(test_signals),
     };
 

@@ -770,6 +770,31 @@ static void a_log_is_asked_for_where_it_is(void **state) {
     assert_int_equal(it.calls[2].result, 0);
 }
 
+/* One of the peer's addresses has become another node's. */
+static void only_who_is_meant_is_asked(void **state) {
+    struct address addresses[2] = {it.address, it.address};
+    struct lane_stats stats;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    lanes_peer_is(it.lanes, 0, (struct node_id){2});
+    ask(0, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.ran_count, 0);
+    assert_int_equal(lanes_peer_refusal(it.lanes, 0), 0);
+    lanes_peer_is(it.lanes, 0, (struct node_id){1});
+    addresses[0].port ^= 1;
+    addresses[0].name[0] = addresses[0].name[0] ? '.' : '\0';
+    assert_int_equal(lanes_peer_move(it.lanes, 0, addresses, 2), 0);
+    ask(1, OP_MKDIR, 0);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, 0);
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.connected_count, 1);
+}
+
 static void a_log_that_is_here_needs_no_lane(void **state) {
     struct lane_stats stats;
 
@@ -857,6 +882,7 @@ int main(void) {
         BOTH(callers_may_ask_while_others_are_told),
         BOTH(any_bytes_may_come),
         BOTH(a_log_is_asked_for_where_it_is),
+        BOTH(only_who_is_meant_is_asked),
         BOTH(nobody_s_call_is_lost_with_its_thread),
         BOTH(a_thread_may_follow_another),
         WAY(a_log_that_is_here_needs_no_lane, "", plain),

@@ -20,6 +20,8 @@ static struct {
     struct rpc *rpc;
     struct actor manager;
     struct member *member;
+    bool finds_manager;
+    uint32_t asked_anybody; /* for a map */
     struct cluster_map map; /* the manager's newest */
     int join_result;
     bool holds;        /* what it is asked */
@@ -51,6 +53,7 @@ static void join_answer(struct call *call) {
 static void manager_take(struct call *call) {
     it.joins += call->header.opcode == OP_NODE_JOIN;
     it.map_gets += call->header.opcode == OP_MAP_GET;
+    it.asked_anybody += call->header.log.value == LOG_MEMBER.value;
     if (it.holds) {
         assert_null(it.held);
         it.held = call;
@@ -103,6 +106,7 @@ static void member_begin(const struct cluster_map *known) {
                                            .target_count = 3,
                                            .address = "10.0.0.2:7400",
                                            .map = known,
+                                           .finds_manager = it.finds_manager,
                                            .hooks = {.map = take_map, .log = take_line}};
 
     assert_int_equal(member_new(&options, &it.member), 0);
@@ -123,7 +127,8 @@ static int set_up(void **state) {
     actor_init(&it.manager, "manager", manager_step);
     it.map.cluster_id[0] = 1;
     cluster_map_single(&it.map, (struct target_id){2}, osts, 1);
-    if (log_table_new(4, &it.logs) < 0 || log_table_add(it.logs, LOG_MANAGER, &it.manager) < 0) {
+    if (log_table_new(4, &it.logs) < 0 || log_table_add(it.logs, LOG_MANAGER, &it.manager) < 0 ||
+        log_table_add(it.logs, LOG_MEMBER, &it.manager) < 0) {
         return -1;
     }
     const struct rpc_options rpc = {.transport = &transport_inproc_ops,
@@ -265,6 +270,64 @@ static void test_a_refusal_is_told_once(void **state) {
     assert_true(it.joins > 60);
 }
 
+/* Whoever is reached has a map; from then on the manager is asked. */
+static void test_one_that_knows_nobody_asks_anybody(void **state) {
+    (void)state;
+    it.finds_manager = true;
+    it.holds = true;
+    member_begin(NULL);
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.asked_anybody, 1);
+    assert_int_equal(it.joins, 0);
+    it.holds = false;
+    manager_take(it.held);
+    pass(3 * NS_PER_S);
+    assert_int_equal(it.taken_count, 1);
+    assert_true(it.joins > 0);
+    it.map.version++;
+    pass(3 * NS_PER_S);
+    assert_int_equal(it.taken_count, 2);
+    assert_int_equal(it.asked_anybody, 2); /* The held one counts twice. */
+}
+
+static void note_answer(struct call *call) {
+    call->reply_to = NULL;
+}
+
+/* With what was asked there: the newest map that it has, or that the other's is. */
+static void test_a_member_answers_with_its_map(void **state) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct buffer bytes = {malloc(sizeof *map), 0, sizeof *map};
+    struct call call = {.message.kind = CALL_MESSAGE_KIND, .bulk_in = bytes};
+
+    (void)state;
+    it.map.version = 5;
+    member_begin(&it.map);
+    for (uint64_t known = 4; known <= 5; known++) {
+        call.header.opcode = OP_MAP_GET;
+        call.request.map_get.known_version = known;
+        call.reply_to = note_answer;
+        actor_post(member_actor(it.member), &call.message);
+        pass(NS_PER_S / 10);
+        assert_null(call.reply_to);
+        assert_int_equal(call.result, 0);
+        assert_int_equal(call.reply.map_get.version, 5);
+        assert_int_equal(call.bulk_in.size > 0, known < 5);
+        if (known < 5) {
+            bytes.size = call.bulk_in.size;
+            assert_int_equal(cluster_map_decode((struct bytes){bytes.data, bytes.size}, map), 0);
+            assert_int_equal(map->version, 5);
+        }
+    }
+    call.reply_to = note_answer;
+    call.header.opcode = OP_NODE_JOIN;
+    actor_post(member_actor(it.member), &call.message);
+    pass(NS_PER_S / 10);
+    assert_int_equal(call.result, -ERR_NOT_SUPPORTED);
+    free(bytes.data);
+    free(map);
+}
+
 static void stop_done(void *context, int result) {
     (void)context;
     it.stopped = result == 0;
@@ -295,6 +358,8 @@ int main(void) {
         TEST(silence_is_told_seldom),
         TEST(a_refusal_is_told_once),
         TEST(a_stop_waits_for_what_is_asked),
+        TEST(one_that_knows_nobody_asks_anybody),
+        TEST(a_member_answers_with_its_map),
     };
 #undef TEST
 
