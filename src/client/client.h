@@ -30,6 +30,9 @@ struct client_options {
     /* A newer map, before anything is asked by it; in a step. NULL: nobody wants to know. */
     void (*map_came)(void *context, const struct cluster_map *map);
     void *map_context;
+    /* The session was evicted, and a new one is there: in a step, with map_context. NULL: no new one
+     * is begun, and all fails from then on. */
+    void (*began_again)(void *context);
     /* Where the manager is, is not known: the first map is asked of whoever can be reached. */
     bool finds_manager;
     uint64_t renew_ns; /* 0: 2 s */
@@ -54,7 +57,8 @@ void client_free(struct shoal_client *client);
 
 /* The session's number; 0 before it began. */
 struct session_id client_session(const struct shoal_client *client);
-/* Whether the session was evicted: from then on all that is open answers -ESTALE. */
+/* Whether the session was evicted, and no new one has begun: requests answer -ESTALE, or -EIO where
+ * one will begin and they are of what is open. */
 bool client_is_fenced(const struct shoal_client *client);
 /* The newest map; valid while a request is in flight or the caller is the one that ticks. */
 const struct cluster_map *client_map(const struct shoal_client *client);

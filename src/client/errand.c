@@ -119,7 +119,7 @@ static void errand_answered(struct call *call) {
     loss_note(&errand->peer->ledger, call);
     epoch_note(errand->shard, call->server_epoch);
     if (call->result == -ERR_FENCED) {
-        client_session_fence(&client->session);
+        client_session_fence(&client->session, call->header.session);
     }
     if (errand_is_overtaken(errand)) {
         call->bulk_in.size = 0;

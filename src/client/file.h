@@ -22,6 +22,7 @@ struct open_file {
     bool seen;     /* attributes and layout are known */
     bool overlaid; /* counted in the shard's overlay_count */
     bool gone;     /* the server that has started anew does not know it any more */
+    bool evicted;  /* gone, as its session is; in no bucket */
 
     struct attributes attributes; /* the newest of the server's */
     struct layout layout;

@@ -100,7 +100,7 @@ void late_step(struct shard *shard) {
     uint64_t now_ns = env_now_ns(shard->client->options.env);
 
     atomic_store_explicit(&late->posted, false, memory_order_release);
-    if (since_ns > 0 && now_ns - since_ns >= LATE_STOP_NS) {
+    if (client_is_fenced(shard->client) || (since_ns > 0 && now_ns - since_ns >= LATE_STOP_NS)) {
         late_give_up(shard);
     } else if (!late->sent) {
         late->round = atomic_load_explicit(&late->count, memory_order_relaxed);

@@ -115,6 +115,19 @@ static uint64_t trace_id_of(struct shoal_client *client, struct shard *shard) {
     return client_session(client).value << 40 | index << 34 | (number & ((UINT64_C(1) << 34) - 1));
 }
 
+/* Evicted: nothing that was open exists any more, but handles still go back. */
+static int session_check(const struct shoal_client *client, const struct shoal_request *request) {
+    bool has_file = rows[request->operation].file != FILE_NONE && request->file;
+
+    if (request->operation == SHOAL_RELEASE) {
+        return 0;
+    }
+    if (atomic_load(&client->session.fenced)) {
+        return has_file && client->options.began_again ? -ERR_IO : -ERR_FENCED;
+    }
+    return has_file && request->file->file->evicted ? -ERR_IO : 0;
+}
+
 static void operation_start(struct shoal_client *client, struct shoal_request *request) {
     struct operation *operation = operation_of(request);
     int r = operation_check(request);
@@ -132,9 +145,9 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
         request_fail(request, -ERR_NO_SESSION);
         return;
     }
-    /* Evicted: nothing that is open exists any more, but handles still go back. */
-    if (client_is_fenced(client) && request->operation != SHOAL_RELEASE) {
-        request_fail(request, -ERR_FENCED);
+    r = session_check(client, request);
+    if (r) {
+        request_fail(request, r);
         return;
     }
     memset(operation, 0, offsetof(struct operation, errand));
@@ -145,6 +158,12 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
     operation->step = row->step;
     operation->deadline_ns = env_now_ns(client->options.env) + client->options.request_timeout_ns;
     operation->parity = router_enter(&client->router, &shard->readers);
+    r = session_check(client, request);
+    if (r) {
+        router_leave(&shard->readers, operation->parity); /* again.h waits for who was counted. */
+        request_fail(request, r);
+        return;
+    }
     operation->close_stamp = atomic_load_explicit(&client->close_stamp, memory_order_acquire);
     operation->trace_id = trace_id_of(client, shard);
     if (row->in_shard) {

@@ -30,7 +30,7 @@ static void peer_go_on(struct session *session, struct peer *peer) {
 
 static void peer_fail(struct session *session, struct peer *peer, int result) {
     if (result == -ERR_FENCED) {
-        client_session_fence(session);
+        client_session_fence(session, client_session(session->client));
     }
     peer->stage = PEER_NEW;
     peer_give_back(peer, result);

@@ -10,7 +10,6 @@ enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536, RENEWALS_PER_DEADLINE
 
 static void session_step(struct actor *actor, struct message *first);
 static void map_ask(struct session *session);
-static void session_begin(struct session *session);
 
 int session_init(struct session *session, struct shoal_client *client) {
     session->client = client;
@@ -46,8 +45,20 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     call_start(options->rpc, call);
 }
 
-void client_session_fence(struct session *session) {
-    atomic_store_explicit(&session->fenced, true, memory_order_relaxed);
+void client_session_fence(struct session *session, struct session_id id) {
+    if (id.value == atomic_load(&session->id)) {
+        atomic_store(&session->fenced, true);
+    }
+}
+
+/* Of the start, or of a beginning in place of an evicted session. */
+static void session_begun(struct session *session, int result) {
+    if (session->again.is_beginning) {
+        again_begun(session, result);
+    } else {
+        session->stage = result ? SESSION_OVER : SESSION_RUNNING;
+        session_done(session, result);
+    }
 }
 
 void session_stall(struct session *session, struct errand *errand) {
@@ -73,9 +84,8 @@ void client_session_attached(struct session *session, int result) {
             return;
         }
     }
-    session->stage = result ? SESSION_OVER : SESSION_RUNNING;
     session->renewed_ns = session_now_ns(session);
-    session_done(session, result);
+    session_begun(session, result);
 }
 
 /* To the groups; to a storage target when something is asked there for the first time, as it may be
@@ -142,8 +152,7 @@ static void map_answered(struct call *call) {
     bool finds = session->stage == SESSION_FINDING && !session->stopping;
     if ((finds || session->stage == SESSION_MAPPING) &&
         (r || !router_map(&session->client->router))) {
-        session->stage = SESSION_OVER;
-        session_done(session, r ? r : -ERR_MALFORMED);
+        session_begun(session, r ? r : -ERR_MALFORMED);
     } else if (finds) {
         session_begin(session);
     } else if (session->stage == SESSION_MAPPING) {
@@ -204,11 +213,12 @@ static void begin_answered(struct call *call) {
     struct session_id id = {call->reply.session_begin.session};
     int r = call->result;
 
+    session->renewing = false;
     r = r ? r : predecessors_take(session, call);
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
-    if (r) {
-        session->stage = SESSION_OVER;
-        session_done(session, r);
+    if (r || session->stopping) {
+        session_begun(session, r);
+        session_over(session);
         return;
     }
     atomic_store(&session->id, id.value);
@@ -217,7 +227,7 @@ static void begin_answered(struct call *call) {
     map_ask(session);
 }
 
-static void session_begin(struct session *session) {
+void session_begin(struct session *session) {
     const struct client_options *options = &session->client->options;
 
     session->stage = SESSION_BEGINNING;
@@ -295,7 +305,7 @@ static void renewal_answered(struct call *call) {
         ticket_take(session, call);
     }
     if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
-        client_session_fence(session);
+        client_session_fence(session, client_session(session->client));
     }
     if (session->stopping) {
         session_stop(session);
@@ -361,6 +371,9 @@ static void session_tick(struct session *session) {
         session->late_ns = now_ns;
         (void)late_wake(session->client);
     }
+    if (result == -ERR_FENCED) {
+        again_tick(session);
+    }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {
         session_renew(session, now_ns);
@@ -399,6 +412,9 @@ static void session_handle(struct session *session, struct message *message) {
         break;
     case SESSION_PRESENTED:
         peer_presented(session, message);
+        break;
+    case SESSION_LET_GO:
+        again_let_go(session);
         break;
     default:
         assert(false);

@@ -7,6 +7,7 @@
  *
  * Thread: its own step, but state and the entry points that post. Memory: the client's. */
 #pragma once
+#include "client/again.h"
 #include "client/client.h"
 #include "client/errand.h"
 #include "client/router.h"
@@ -15,8 +16,9 @@ enum session_message {
     SESSION_START = 1,
     SESSION_TICK,
     SESSION_STOP,
-    SESSION_STALLED,  /* an errand, from its shard */
-    SESSION_PRESENTED /* a shard has presented its opens */
+    SESSION_STALLED,   /* an errand, from its shard */
+    SESSION_PRESENTED, /* a shard has presented its opens */
+    SESSION_LET_GO     /* a shard has let its files go */
 };
 
 enum session_stage {
@@ -28,6 +30,14 @@ enum session_stage {
     SESSION_RUNNING,
     SESSION_ENDING,
     SESSION_OVER
+};
+
+/* See again.h. */
+struct again {
+    uint32_t shards_left; /* that are to let their files go */
+    bool have_let_go;
+    bool is_beginning;
+    uint64_t tried_ns; /* 0: never */
 };
 
 struct session {
@@ -63,6 +73,7 @@ struct session {
     struct call mapping_call;
     uint8_t *map_bytes;
     struct list map_waiting; /* errands */
+    struct again again;
     struct peer *presenting; /* whose opens are being presented; one at a time */
     _Atomic uint64_t reattachments;
 };
@@ -72,8 +83,10 @@ void session_deinit(struct session *session);
 
 /* From an errand's shard: keeps it until what its result speaks of is mended. */
 void session_stall(struct session *session, struct errand *errand);
-/* Somebody has met -ERR_FENCED. */
-void client_session_fence(struct session *session);
+/* Somebody has met -ERR_FENCED under a session: the one that runs was evicted, if it was that. */
+void client_session_fence(struct session *session, struct session_id id);
+/* Asks the manager for one; what came of it goes to the start, or to again.h. */
+void session_begin(struct session *session);
 /* Posts an errand back to its shard: 0 to go on, or the error that ends it. */
 void session_give_back(struct errand *errand, int result);
 /* Nothing of ours is under way at the manager; when nothing is anywhere, the stop is done. */

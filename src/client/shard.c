@@ -33,6 +33,9 @@ static void shard_handle(struct shard *shard, struct message *message) {
     case SHARD_LATE:
         late_step(shard);
         break;
+    case SHARD_LET_GO:
+        shard_let_go(shard);
+        break;
     default:
         assert(false);
     }
@@ -136,10 +139,12 @@ void shard_forget(struct shard *shard, struct open_file *file) {
     struct open_file **link = shard_bucket(shard, file->ino);
 
     assert(list_is_empty(&file->waiting) && list_is_empty(&file->stale));
-    while (*link != file) {
+    while (!file->evicted && *link != file) {
         link = &(*link)->next;
     }
-    *link = file->next;
+    if (!file->evicted) {
+        *link = file->next;
+    }
     file->next = shard->files_free;
     shard->files_free = file;
 }

@@ -22,7 +22,7 @@
 
 enum { SHARD_CLOSED_MAX = 16 };
 
-enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN, SHARD_LATE };
+enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN, SHARD_LATE, SHARD_LET_GO };
 
 struct closed_file {
     struct attributes attributes;
@@ -66,6 +66,7 @@ struct shard {
     struct list readdir_waiting;
 
     struct reopening reopening;
+    struct message going; /* see again.h */
     struct late_closes late;
     struct closed_file closed[SHARD_CLOSED_MAX];
     uint32_t closed_next;

@@ -13,7 +13,7 @@
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
 /* Of the logs that a cluster's map may name, and the manager's. */
-enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + MAP_NODES_MAX + 1 };
+enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
 static struct kv *target_kv(struct local_cluster *cluster, uint32_t index) {
     return index == TARGET_MANAGER    ? manager_kv(cluster->manager)
@@ -55,7 +55,7 @@ static void tick_fire(struct env_tick *tick) {
     }
 }
 
-static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
+static int make_rpc(struct local_cluster *cluster, size_t index) {
     struct rpc_options options = {
         .transport = &transport_inproc_ops,
         .transport_context = cluster->logs,
@@ -67,10 +67,9 @@ static int make_rpc(struct local_cluster *cluster, struct rpc **ret_rpc) {
     if (cluster->lanes) {
         options.transport = &lanes_ops;
         options.transport_context = cluster->lanes;
-        options.logs_max = LOGS_MAX;
+        options.logs_max = index == RPC_ASKER ? LOGS_MAX + MAP_NODES_MAX : LOGS_MAX;
     }
-
-    return rpc_new(&options, ret_rpc);
+    return rpc_new(&options, &cluster->rpcs[index]);
 }
 
 static int open_targets(struct local_cluster *cluster, char problem[256]) {
@@ -83,7 +82,7 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
         r = local_member_map(cluster, problem);
     }
     for (size_t i = 0; r == 0 && i < LOCAL_RPC_COUNT; i++) {
-        r = make_rpc(cluster, &cluster->rpcs[i]);
+        r = make_rpc(cluster, i);
     }
     if (r == 0) {
         r = local_member_open(cluster);
@@ -100,6 +99,15 @@ static void client_map_came(void *context, const struct cluster_map *map) {
     (void)!links_follow(cluster->links, map); /* The member's hook says what is wrong with it. */
 }
 
+static void client_began_again(void *context) {
+    const struct local_cluster *cluster = context;
+
+    if (cluster->log) {
+        cluster->log("the daemon's session was evicted, as nothing was heard of it: a new one has "
+                     "begun, and what was open here answers EIO until it is closed");
+    }
+}
+
 static int open_client(struct local_cluster *cluster, const char *origin) {
     struct client_options options = {
         .env = cluster->env,
@@ -107,6 +115,7 @@ static int open_client(struct local_cluster *cluster, const char *origin) {
         .node = {cluster->config.node},
         .map_came = cluster->links ? client_map_came : NULL,
         .map_context = cluster,
+        .began_again = client_began_again,
         .origin = origin,
         .open_files_max = (uint32_t)cluster->config.open_files_max,
         .request_timeout_ns = cluster->config.request_timeout_ms * NS_PER_MS,

@@ -148,6 +148,14 @@ static void map_came(void *context, const struct cluster_map *map) {
     }
 }
 
+static void began_again(void *context) {
+    struct remote_client *client = context;
+
+    client->log(
+        "the session was evicted, as nothing was heard of it: a new one has begun, and what "
+        "was open answers EIO until it is closed");
+}
+
 static int open_lanes(struct remote_client *client, const struct remote_client_options *wanted) {
     struct lanes_options options = {
         .env = client->env, .encryption = wanted->encryption, .log = say, .context = client};
@@ -183,6 +191,7 @@ static int open_client(struct remote_client *client, const struct remote_client_
         .origin = options->origin,
         .map_came = map_came,
         .map_context = client,
+        .began_again = began_again,
         .finds_manager = true,
         .request_timeout_ns = options->patience_ns ? options->patience_ns : 120 * NS_PER_S,
     };

@@ -3,16 +3,18 @@
 another: the daemon may die, stop and come back below them, they may die and be made anew, several
 may be there at a time.
 
-Usage: mount.py SHOAL
+Usage: mount.py SHOAL [TEST...]
 
 SHOAL is the command. The last line counts.
 """
 
 import ctypes
 import errno
+import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -109,6 +111,72 @@ def mounts_see_each_other(cluster):
                 if file.read() != content:
                     raise Failed(f"{name} has other bytes at {place}")
         os.unlink(os.path.join(places[(turn + 1) % 3], name))
+
+
+def ask(cluster, *words):
+    """What the daemon answers at its control socket. No process is forked for it: one that has files
+    of a mount which stands still would wait for that."""
+    request = b"".join(word.encode() + b"\0" for word in words)
+    text = b""
+    with socket.socket(socket.AF_UNIX) as control, control.makefile("rb") as answer:
+        control.settimeout(LIMIT_S)
+        control.connect(cluster.path("control.sock"))
+        control.sendall(struct.pack("<I", len(request)) + request)
+        while size := struct.unpack("<I", answer.read(4))[0]:
+            text += answer.read(size)
+    return text
+
+
+def evictions(cluster):
+    rows = json.loads(ask(cluster, "stats", "--json"))["counters"]
+    return sum(row["value"] for row in rows if row["name"] == "evictions")
+
+
+def fails_with(number, call):
+    try:
+        call()
+    except OSError as error:
+        return error.errno == number
+    return False
+
+
+def an_evicted_mount_begins_again(cluster):
+    """Its process stood still for too long: what was open is lost, and nothing else."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    cluster.start()
+    path = os.path.join(cluster.mount, "file")
+    with open(path, "wb") as file:
+        file.write(b"before")
+    old = os.open(path, os.O_RDWR)
+    process = cluster.mount_process(cluster.mount)
+    before = evictions(cluster)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        wait_until(lambda: evictions(cluster) > before, "the mount's eviction")
+    finally:
+        os.kill(process, signal.SIGCONT)
+    log = "mount.log"
+    wait_until(lambda: "a new one has begun" in cluster.log_end(log), "a new session")
+    for call in (lambda: os.pwrite(old, b"x", 0), lambda: os.fsync(old),
+                 lambda: os.ftruncate(old, 1)):
+        if not fails_with(errno.EIO, call):
+            raise Failed("what was open before the eviction does not answer EIO")
+    with open(path, "r+b") as file:
+        if file.read() != b"before":
+            raise Failed("the file has other bytes")
+        file.write(b" and after")
+        file.flush()
+        os.fsync(file.fileno())
+    if not fails_with(errno.EIO, lambda: os.pwrite(old, b"x", 0)):
+        raise Failed("the old handle works again beside a new one")
+    fails_with(errno.EIO, lambda: os.close(old))
+    with open(path, "rb") as file:
+        if file.read() != b"before and after":
+            raise Failed("the file has other bytes after it was written again")
+    os.mkdir(os.path.join(cluster.mount, "folder"))
+    if cluster.mount_process(cluster.mount) != process:
+        raise Failed("the mount is not that of before")
 
 
 def umount_ends_the_process(cluster):
@@ -275,7 +343,8 @@ def what_cannot_be_is_refused(cluster):
 
 
 BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
-        a_mount_that_dies_is_made_anew, mounts_see_each_other, umount_ends_the_process]
+        a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
+        umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,

@@ -381,6 +381,81 @@ static void test_evicted_client_says_so(void **state) {
     assert_int_equal(bench->cluster.mdt.seen[OP_SETTLE], 0);
 }
 
+static uint32_t begun_again;
+
+static void note_again(void *context) {
+    (void)context;
+    begun_again++;
+}
+
+static int setup_again(void **state) {
+    *state = malloc(sizeof(struct bench));
+    begun_again = 0;
+    bench_open(*state, (struct client_options){.open_files_max = 640, .began_again = note_again});
+    return 0;
+}
+
+static struct shoal_file *open_name(struct bench *bench, const char *name) {
+    struct shoal_request look = {
+        .operation = SHOAL_LOOKUP, .ino = 1, .name = name, .name_bytes = strlen(name)};
+
+    assert_int_equal(run(bench, &look), 0);
+    struct shoal_request open = {
+        .operation = SHOAL_OPEN, .ino = look.attributes.ino, .flags = SHOAL_OPEN_READ};
+    assert_int_equal(run(bench, &open), 0);
+    return open.file;
+}
+
+static void ticks(struct bench *bench, uint32_t seconds) {
+    for (uint32_t i = 0; i < seconds; i++) {
+        tick(bench, NS_PER_S);
+    }
+}
+
+/* What was open answers EIO until it is closed, and takes no part in what is opened anew; the new
+ * session waits for what is at work, and is asked for until it is given. */
+static void test_an_evicted_client_begins_again(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *old = make(bench, "evicted", RW);
+    struct session_id before = client_session(bench->client);
+    struct asked held;
+    char byte = 'x';
+
+    assert_int_equal(put(bench, old, 0, &byte, 1), 1);
+    mdt->hold = true;
+    start(bench, &held, (struct shoal_request){.operation = SHOAL_GETATTR, .ino = 1});
+    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
+    bench->cluster.manager.fail_result = -ERR_FENCED;
+    bench->cluster.manager.fail_count = 1;
+    ticks(bench, 5);
+    assert_true(client_is_fenced(bench->client));
+    assert_false(held.done);
+    assert_int_equal(get(bench, old, 0, &byte, 1), -EIO);
+    bench->cluster.manager.fail_opcode = OP_SESSION_BEGIN;
+    bench->cluster.manager.fail_result = -ERR_TOO_MANY_OPEN;
+    bench->cluster.manager.fail_count = 2;
+    mdt->hold = false;
+    toy_release(mdt, 1);
+    ticks(bench, 6);
+    assert_true(held.done);
+    assert_int_equal(begun_again, 1);
+    assert_false(client_is_fenced(bench->client));
+    assert_int_not_equal(client_session(bench->client).value, before.value);
+    assert_int_equal(mdt->seen[OP_REOPEN], 0);
+    struct shoal_file *again = open_name(bench, "evicted");
+    assert_int_equal(get(bench, again, 0, &byte, 1), 1);
+    assert_int_equal(get(bench, old, 0, &byte, 1), -EIO);
+    assert_int_equal(put(bench, old, 0, &byte, 1), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, old), -EIO);
+    uint32_t settles = mdt->seen[OP_SETTLE];
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, old), -ESTALE);
+    assert_int_equal(mdt->seen[OP_SETTLE], settles);
+    assert_int_equal(get(bench, again, 0, &byte, 1), 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, again), 0);
+    assert_int_equal(begun_again, 1);
+}
+
 static void test_open_files_have_a_limit(void **state) {
     struct bench *bench = *state;
     static struct shoal_file *files[5000];
@@ -417,6 +492,7 @@ int main(void) {
         TEST(errors_are_told),
         TEST(errors_of_storage_targets_are_told),
         TEST(evicted_client_says_so),
+        cmocka_unit_test_setup_teardown(test_an_evicted_client_begins_again, setup_again, teardown),
         TEST(open_files_have_a_limit),
     };
 

@@ -68,7 +68,7 @@ static int manager_handle(struct toy_server *server, struct call *call) {
 
     switch (call->header.opcode) {
     case OP_SESSION_BEGIN:
-        call->reply.session_begin.session = TOY_SESSION;
+        call->reply.session_begin.session = TOY_SESSION + cluster->session_count++;
         return 0;
     case OP_SESSION_RENEW:
         call->reply.session_renew.map_version = cluster->map.version;

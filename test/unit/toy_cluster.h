@@ -71,6 +71,7 @@ struct toy_chunk {
 };
 
 struct toy_cluster {
+    uint64_t session_count; /* ever */
     struct sim *sim;
     struct env *env;
     struct worker worker;
