@@ -539,7 +539,7 @@ def _(scene):
     return up_mounted(scene)
 
 
-@row("other-number-of-targets", 1, "osts = 3", "the number it was made with")
+@row("other-number-of-targets", 1, "osts = 3", "the numbers it was made with")
 def _(scene):
     scene.run_once()
     scene.configure("osts = 1", "osts = 3")
