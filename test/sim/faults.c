@@ -117,8 +117,8 @@ void faults_disk_full(struct prng *prng, struct world *world) {
     const struct node *ost = any_ost(prng, world);
     uint64_t used = sim_disk_used_bytes(ost->process);
 
-    /* A disk that was never written to has no log yet, and its first start would be refused. */
-    if (used > 0) {
+    /* Without a whole log yet, its first start would be refused, and rightly. */
+    if (used > 0 && node_is_up(ost)) {
         sim_process_faults(ost->process)->capacity_bytes = used + prng_below(prng, 256 * KIB);
         kv_mem_store_full(ost->store, true);
         sim_count(world->sim, "disks full", 1);
