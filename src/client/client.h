@@ -30,8 +30,8 @@ struct client_options {
     /* A newer map, before anything is asked by it; in a step. NULL: nobody wants to know. */
     void (*map_came)(void *context, const struct cluster_map *map);
     void *map_context;
-    /* The session was evicted, and a new one is there: in a step, with map_context. NULL: no new one
-     * is begun, and all fails from then on. */
+    /* The session was evicted, and a new one is there: in a step, with map_context. NULL: no new
+     * one is begun, and all fails from then on. */
     void (*began_again)(void *context);
     /* Where the manager is, is not known: the first map is asked of whoever can be reached. */
     bool finds_manager;

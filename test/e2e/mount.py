@@ -114,8 +114,8 @@ def mounts_see_each_other(cluster):
 
 
 def ask(cluster, *words):
-    """What the daemon answers at its control socket. No process is forked for it: one that has files
-    of a mount which stands still would wait for that."""
+    """What the daemon answers at its control socket. No process is forked for it: one that has
+    files of a mount which stands still would wait for that."""
     request = b"".join(word.encode() + b"\0" for word in words)
     text = b""
     with socket.socket(socket.AF_UNIX) as control, control.makefile("rb") as answer:
