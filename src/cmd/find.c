@@ -260,7 +260,7 @@ static bool find_by_source(struct search *search, const char *path,
 
     if (found) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", source);
-    } else if (source && source[0] != '/') {
+    } else if (source && source[0] != '/' && strchr(source, ':')) { /* ADDR:PORT[,...] */
         snprintf(search->elsewhere, sizeof search->elsewhere, "%s", source);
     }
     free(source);
