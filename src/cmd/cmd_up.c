@@ -20,6 +20,7 @@ struct up_words {
     const char *mount_point;
     unsigned long long ost_count;
     unsigned long long mdt_count;
+    uint32_t roles;
     unsigned long long data_bytes;
     const char *listen;
     const char *key_path;
@@ -28,6 +29,35 @@ struct up_words {
     bool foreground;
     bool accept_loss;
 };
+
+/* Names with commas between; 0: what is none of them, or twice. */
+static uint32_t parse_roles(const char *text) {
+    static const struct {
+        const char *name;
+        uint32_t role;
+    } names[] = {
+        {"manager", CONFIG_ROLE_MANAGER}, {"meta", CONFIG_ROLE_META}, {"store", CONFIG_ROLE_STORE}};
+    uint32_t roles = 0;
+
+    for (;;) {
+        size_t size = strcspn(text, ",");
+        uint32_t role = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+            if (strlen(names[i].name) == size && memcmp(text, names[i].name, size) == 0) {
+                role = names[i].role;
+            }
+        }
+        if (role == 0 || (roles & role)) {
+            return 0;
+        }
+        roles |= role;
+        if (text[size] == '\0') {
+            return roles;
+        }
+        text += size + 1;
+    }
+}
 
 static int parse_up(const struct verb *verb, int argc, char **argv, struct up_words *words) {
     for (int i = 1; i < argc; i++) {
@@ -45,6 +75,12 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             words->advertise = argv[++i];
         } else if (strcmp(argv[i], "--join") == 0 && i + 1 < argc) {
             words->join = argv[++i];
+        } else if (strcmp(argv[i], "--roles") == 0 && i + 1 < argc) {
+            words->roles = parse_roles(argv[++i]);
+            if (words->roles == 0) {
+                return verb_usage(verb, "--roles takes manager,meta,store or some of them, not %s",
+                                  argv[i]);
+            }
         } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
             if (!verb_parse_count(argv[++i], &words->ost_count) || words->ost_count == 0 ||
                 words->ost_count > 64) {
@@ -62,6 +98,7 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             }
         } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
                    strcmp(argv[i], "--mdts") == 0 || strcmp(argv[i], "--size") == 0 ||
+                   strcmp(argv[i], "--roles") == 0 ||
                    strcmp(argv[i], "--listen") == 0 || strcmp(argv[i], "--key") == 0 ||
                    strcmp(argv[i], "--advertise") == 0 || strcmp(argv[i], "--join") == 0) {
             return verb_usage(verb, "the value of %s is missing", argv[i]);
@@ -115,8 +152,8 @@ static int mount_running(const struct verb *verb, const struct daemon_options *o
 }
 
 static bool is_asked_to_mount(const struct daemon_options *options) {
-    return options->mount_point && options->ost_count == 0 && options->mdt_count == 0 &&
-           options->data_bytes_max == 0 && find_is_unmounted(options->directory);
+    return options->mount_point && options->roles == 0 && options->ost_count == 0 &&
+           options->mdt_count == 0 && options->data_bytes_max == 0 && find_is_unmounted(options->directory);
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {
@@ -179,6 +216,7 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
     if (status == EXIT_OK) {
         struct daemon_options options = {.directory = directory,
                                          .mount_point = words.mount_point,
+                                         .roles = words.roles,
                                          .ost_count = (uint32_t)words.ost_count,
                                          .mdt_count = (uint32_t)words.mdt_count,
                                          .data_bytes_max = words.data_bytes,
@@ -307,11 +345,14 @@ static int run_version(const struct verb *verb, int argc, char **argv) {
 
 const struct verb verb_up = {
     "up",
-    "DIR [--mount MNT] [--mdts N] [--osts N] [--size BYTES] [--listen ADDR:PORT --key FILE]\n"
+    "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"
+    "        [--listen ADDR:PORT --key FILE]\n"
     "           [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]",
     "Starts a cluster on this machine with its data in DIR, or joins one, and mounts it.",
     "  --mount MNT    mount it at this directory (needs root)\n"
-    "  --mdts N       metadata targets of a new cluster, 1 to 8 (1)\n"
+    "  --mdts N       metadata targets of a new node, 1 to 8 (1)\n"
+    "  --roles LIST   of a new node that joins: meta,store or one of them (store, and meta\n"
+    "                 while the cluster has fewer than 8 metadata targets)\n"
     "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
     "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
     "  --listen ADDR:PORT  serve other machines there; a new directory keeps it in shoal.conf, as\n"

@@ -51,6 +51,7 @@ static int give_up(const struct daemon_options *options, const char *problem) {
 static struct local_cluster_options cluster_options_of(const struct daemon_options *options) {
     return (struct local_cluster_options){
         .directory = options->directory,
+        .roles = options->roles,
         .ost_count = options->ost_count,
         .mdt_count = options->mdt_count,
         .data_bytes_max = options->data_bytes_max,
@@ -268,13 +269,13 @@ static void report_ready(const struct daemon_options *options, const struct cont
                    options->directory, recovery.records, recovery.ring_records);
     }
     if (config_is_first(config)) {
-        snprintf(roles, sizeof roles, "1 manager, %u metadata target%s", config->mdt_count,
-                 config->mdt_count == 1 ? "" : "s");
+        snprintf(roles, sizeof roles, "1 manager");
     } else {
         snprintf(roles, sizeof roles, "node %u of the cluster at %.160s", config->node,
                  config->join);
     }
-    snprintf(message, sizeof message, "%s: %s, %u storage target%s%s%s", options->directory, roles,
+    snprintf(message, sizeof message, "%s: %s, %u metadata target%s, %u storage target%s%s%s",
+             options->directory, roles, config->mdt_count, config->mdt_count == 1 ? "" : "s",
              config->ost_count, config->ost_count == 1 ? "" : "s",
              options->mount_point ? ", mounted at " : "",
              options->mount_point ? options->mount_point : "");

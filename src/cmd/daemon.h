@@ -10,7 +10,8 @@
 struct daemon_options {
     const char *directory;         /* absolute */
     const char *mount_point;       /* absolute, or NULL */
-    uint32_t ost_count;            /* 0: the default */
+    uint32_t roles;                /* enum config_role; 0: the default */
+    uint32_t ost_count;            /* likewise */
     uint32_t mdt_count;            /* likewise */
     uint64_t data_bytes_max;       /* 0: the default */
     const char *listen;            /* ADDRESS:PORT; NULL: as shoal.conf says */

@@ -5,12 +5,13 @@
 
 static const struct verb shoald = {
     .name = "shoald",
-    .arguments = "DIR [--mount MNT] [--mdts N] [--osts N] [--size BYTES]",
+    .arguments = "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"
+                 "        and all other words of `shoal up`",
     .summary =
         "Starts a cluster on this machine with its data in DIR, and stays until it is told to "
         "stop\nby a signal or by `shoal down`.",
     .options = "  --mount MNT    mount it at this directory (needs root)\n"
-               "  --mdts N       metadata targets of a new cluster, 1 to 8 (1)\n"
+               "  --mdts N       metadata targets of a new node, 1 to 8 (1)\n"
                "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
                "  --size BYTES   space of each storage target of a new one\n"
                "  --version      print the version and the on-disk format\n",

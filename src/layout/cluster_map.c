@@ -2,13 +2,13 @@
  *
  * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts and arrays of
  * nodes (an address is u16 bytes and its text), targets, groups, chains, slots as runs of {u16
- * group index, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
+ * group index, u32 hand-over, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
 #include "layout/cluster_map.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
 #include <assert.h>
 
-enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 3 };
+enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 4 };
 
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -56,25 +56,66 @@ const struct map_group *cluster_map_group(const struct cluster_map *map, struct 
     return index < map->group_count ? &map->groups[index] : NULL;
 }
 
+static bool slot_is_of(const struct cluster_map *map, uint32_t slot, uint16_t group,
+                       uint32_t handover) {
+    return map->slot_groups[slot] == group && map->slot_handovers[slot] == handover;
+}
+
+bool cluster_map_slots_next(const struct cluster_map *map, uint16_t group, uint32_t from,
+                            struct map_slots *ret_slots) {
+    while (from < SLOT_COUNT && map->slot_groups[from] != group) {
+        from++;
+    }
+    if (from >= SLOT_COUNT) {
+        return false;
+    }
+    *ret_slots = (struct map_slots){.first = from, .handover = map->slot_handovers[from]};
+    while (from < SLOT_COUNT && slot_is_of(map, from, group, ret_slots->handover)) {
+        from++;
+    }
+    ret_slots->count = from - ret_slots->first;
+    return true;
+}
+
+uint32_t cluster_map_slot_count(const struct cluster_map *map, uint16_t group) {
+    uint32_t count = 0;
+
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+        count += map->slot_groups[slot] == group;
+    }
+    return count;
+}
+
+uint32_t cluster_map_group_of(const struct cluster_map *map, struct target_id target) {
+    uint32_t i = 0;
+
+    while (i < map->group_count && (map->groups[i].member_count == 0 ||
+                                    map->groups[i].members[0].value != target.value)) {
+        i++;
+    }
+    return i;
+}
+
 uint32_t cluster_map_log_places(const struct cluster_map *map) {
-    return map->group_count + map->target_count;
+    return MAP_GROUPS_MAX + map->target_count;
 }
 
 struct map_log cluster_map_log_at(const struct cluster_map *map, uint32_t place) {
-    if (place < map->group_count) {
-        return (struct map_log){map->groups[place].log, TARGET_MDT};
+    if (place < MAP_GROUPS_MAX) {
+        return (struct map_log){place < map->group_count ? map->groups[place].log
+                                                         : (struct log_id){0},
+                                TARGET_MDT};
     }
-    const struct map_target *target = &map->targets[place - map->group_count];
+    const struct map_target *target = &map->targets[place - MAP_GROUPS_MAX];
     return (struct map_log){target->log, target->kind};
 }
 
 struct log_id cluster_map_log_of(const struct cluster_map *map, struct target_id target) {
     const struct map_target *found = cluster_map_target(map, target);
+    uint32_t group = cluster_map_group_of(map, target);
 
-    for (uint32_t i = 0; i < map->group_count; i++) {
-        if (map->groups[i].member_count > 0 && map->groups[i].members[0].value == target.value) {
-            return map->groups[i].log;
-        }
+    if (group < map->group_count) {
+        return map->groups[group].log;
     }
     return found ? found->log : (struct log_id){0};
 }
@@ -123,25 +164,31 @@ int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains, uint3
     return 0;
 }
 
-int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
-                         uint32_t mdt_count) {
-    if (map->group_count + mdt_count > MAP_GROUPS_MAX ||
-        map->target_count + mdt_count > MAP_TARGETS_MAX) {
+/* A group's id is its first target's. */
+int cluster_map_add_mdt(struct cluster_map *map, struct node_id node, struct target_id mdt) {
+    if (map->group_count == MAP_GROUPS_MAX || map->target_count == MAP_TARGETS_MAX) {
         return -ERR_NO_SPACE;
     }
+    map->targets[map->target_count++] = (struct map_target){
+        .id = mdt, .node = node, .kind = TARGET_MDT, .state = TARGET_UP, .incarnation = 1};
+    map->groups[map->group_count++] = (struct map_group){.id = {mdt.value},
+                                                         .log = cluster_map_first_log(map, mdt),
+                                                         .version = 1,
+                                                         .member_count = 1,
+                                                         .members = {mdt}};
+    return 0;
+}
+
+int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
+                         uint32_t mdt_count) {
     for (uint32_t i = 0; i < mdt_count; i++) {
-        map->targets[map->target_count++] = (struct map_target){.id = mdts[i],
-                                                                .node = map->nodes[0].id,
-                                                                .kind = TARGET_MDT,
-                                                                .state = TARGET_UP,
-                                                                .incarnation = 1};
-        map->groups[map->group_count] =
-            (struct map_group){.id = {map->group_count + 1},
-                               .log = cluster_map_first_log(map, mdts[i]),
-                               .version = 1,
-                               .member_count = 1,
-                               .members = {mdts[i]}};
-        map->group_count++;
+        int r = cluster_map_add_mdt(map, map->nodes[0].id, mdts[i]);
+
+        if (r < 0) {
+            return r;
+        }
+        map->nodes[0].mdt_count++;
+        map->nodes[0].target_count++;
     }
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         map->slot_groups[slot] = (uint16_t)((uint64_t)slot * map->group_count / SLOT_COUNT);
@@ -152,27 +199,21 @@ int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count) {
     map->version = 1;
-    map->target_count = 0;
-    map->targets[map->target_count++] = (struct map_target){
-        .id = mdt, .node = {1}, .kind = TARGET_MDT, .state = TARGET_UP, .incarnation = 1};
-    map->group_count = 1;
-    map->groups[0] = (struct map_group){.id = {1},
-                                        .log = cluster_map_first_log(map, mdt),
-                                        .version = 1,
-                                        .member_count = 1,
-                                        .members = {mdt}};
+    map->target_count = map->group_count = 0;
     memset(map->slot_groups, 0, sizeof map->slot_groups);
+    memset(map->slot_handovers, 0, sizeof map->slot_handovers);
     map->node_count = 1;
-    map->nodes[0] = (struct map_node){.id = {1}, .first_target = mdt.value};
+    map->nodes[0] = (struct map_node){.id = {1}, .first_target = mdt.value, .mdt_count = 1};
     map->nodes[0].key[0] = load_le64(map->cluster_id);
     map->nodes[0].key[1] = load_le64(map->cluster_id + 8);
     map->nodes[0].target_count = 1 + ost_count;
+    int r = cluster_map_add_mdt(map, map->nodes[0].id, mdt);
+    assert(r == 0);
     map->chain_count = map->pool_count = map->pool_chain_count = 0;
     map->pools[map->pool_count++] = (struct map_pool){0, ost_count};
     for (uint32_t i = 0; i < ost_count; i++) {
-        int r = cluster_map_add_ost(map, (struct node_id){1}, osts[i],
-                                    cluster_map_first_log(map, osts[i]));
-
+        r = cluster_map_add_ost(map, (struct node_id){1}, osts[i],
+                                cluster_map_first_log(map, osts[i]));
         assert(r == 0);
         map->pool_chains[map->pool_chain_count++] = osts[i].value;
     }
@@ -227,18 +268,22 @@ static void walk_slots(struct walk *walk, struct cluster_map *map) {
 
     while (slot < SLOT_COUNT && !walk->bad) {
         uint16_t group = map->slot_groups[slot];
+        uint32_t handover = map->slot_handovers[slot];
         uint32_t run = 1;
 
-        while (!walk->in && slot + run < SLOT_COUNT && map->slot_groups[slot + run] == group) {
+        while (!walk->in && slot + run < SLOT_COUNT &&
+               slot_is_of(map, slot + run, group, handover)) {
             run++;
         }
         WALK(group);
+        WALK(handover);
         run = walk_count(walk, run, SLOT_COUNT - slot);
         if (run == 0) {
             walk->bad = true;
         }
         for (uint32_t i = 0; walk->in && i < run; i++) {
             map->slot_groups[slot + i] = group;
+            map->slot_handovers[slot + i] = handover;
         }
         slot += run;
     }
@@ -269,6 +314,7 @@ static void walk_nodes(struct walk *walk, struct cluster_map *map) {
         WALK(node->key[1]);
         WALK(node->first_target);
         WALK(node->target_count);
+        WALK(node->mdt_count);
         walk_address(walk, node->address);
     }
 }

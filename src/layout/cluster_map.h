@@ -15,6 +15,7 @@ enum {
     MAP_CHAIN_MEMBERS_MAX = 4,
     MAP_POOL_VERSIONS_MAX = 4096,
     MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that only add chains counted once */
+    MAP_PLACES_MAX = MAP_GROUPS_MAX + MAP_TARGETS_MAX,
     SLOT_COUNT = 65536
 };
 
@@ -22,13 +23,14 @@ enum target_kind { TARGET_MDT = 1, TARGET_OST = 2 };
 enum target_state { TARGET_UP = 1, TARGET_DOWN = 2, TARGET_DRAINING = 3 };
 
 /* A process that serves targets. Its key is drawn when its directory is made, so it is known again;
- * its address is what it has told last. Its targets have the ids from first_target on, and are in
- * the map once they are formatted. */
+ * its address is what it has told last. Its targets have the ids from first_target on, the metadata
+ * targets first, and are in the map once they are formatted. */
 struct map_node {
     struct node_id id;
     uint64_t key[2];
     uint32_t first_target;
     uint32_t target_count;
+    uint32_t mdt_count; /* of these */
     char address[ADDRESS_TEXT_BYTES]; /* canonical; empty: none that others could reach */
 };
 
@@ -78,7 +80,8 @@ struct cluster_map {
     struct map_target targets[MAP_TARGETS_MAX];
     struct map_group groups[MAP_GROUPS_MAX];
     struct map_chain chains[MAP_TARGETS_MAX];
-    uint16_t slot_groups[SLOT_COUNT]; /* index into groups */
+    uint16_t slot_groups[SLOT_COUNT];    /* index into groups */
+    uint32_t slot_handovers[SLOT_COUNT]; /* number of the hand-over that made it so; 0: none */
     struct map_pool pools[MAP_POOL_VERSIONS_MAX];
     uint32_t pool_chains[MAP_POOL_CHAINS_MAX];
 };
@@ -92,7 +95,22 @@ bool cluster_map_pool(const struct cluster_map *map, uint32_t version,
                       struct pool_version *ret_pool);
 const struct map_group *cluster_map_group(const struct cluster_map *map, struct slot slot);
 
-/* The logs of the map in places 0 to count - 1, those of groups first; id 0: none in that place. */
+/* A run of slots of one group, by one hand-over, that begins at `from` or is the next one behind;
+ * false: there is none any more. */
+struct map_slots {
+    uint32_t first;
+    uint32_t count;
+    uint32_t handover;
+};
+bool cluster_map_slots_next(const struct cluster_map *map, uint16_t group, uint32_t from,
+                            struct map_slots *ret_slots);
+/* How many a group has. */
+uint32_t cluster_map_slot_count(const struct cluster_map *map, uint16_t group);
+/* Index of the group whose first member it is; map->group_count: none. */
+uint32_t cluster_map_group_of(const struct cluster_map *map, struct target_id target);
+
+/* The logs of the map in places 0 to count - 1, those of groups first; id 0: none in that place. A
+ * log keeps its place in all versions. */
 struct map_log {
     struct log_id id;
     uint8_t kind; /* enum target_kind of who serves it */
@@ -109,8 +127,12 @@ struct log_id cluster_map_first_log(const struct cluster_map *map, struct target
 void cluster_map_single(struct cluster_map *map, struct target_id mdt, const struct target_id *osts,
                         uint32_t ost_count);
 
-/* Besides the first metadata target of the same node: each with a group of its own and its first
- * log; slots are dealt anew, in equal ranges. Of a cluster that is being made. -ERR_NO_SPACE. */
+/* A metadata target of a node, with a group of its own and its first log, and no slots yet.
+ * -ERR_NO_SPACE when the map has as many as it may. */
+MUST_CHECK int cluster_map_add_mdt(struct cluster_map *map, struct node_id node,
+                                   struct target_id mdt);
+/* Besides the first metadata target of the first node; slots are dealt anew, in equal ranges. Of a
+ * cluster that is being made. -ERR_NO_SPACE. */
 MUST_CHECK int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
                                     uint32_t mdt_count);
 

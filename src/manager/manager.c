@@ -66,7 +66,11 @@ static int load_sync(struct manager *manager) {
 }
 
 static int load_rows(struct manager *manager) {
-    int r = manager->rows_loaded ? 0 : manager_map_load(manager);
+    int r = manager->rows_loaded ? 0 : manager_slots_load(manager);
+
+    if (r == 0 && !manager->rows_loaded) {
+        r = manager_map_load(manager);
+    }
 
     if (r == 0 && !manager->rows_loaded) {
         r = manager_sessions_load(manager);
@@ -107,6 +111,7 @@ static void take_message(struct manager *manager, struct message *message) {
         manager_give_up(manager);
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
+            manager_slots_tick(manager);
         }
         break;
     case MANAGER_WAKE:
@@ -128,7 +133,8 @@ static void stopped(void *context, int result) {
 
 /* A call that a target holds lies in our memory, so its answer is waited for. */
 static void stop_step(struct manager *manager) {
-    if (!manager->stopping || manager->stop_started || manager_is_telling(manager)) {
+    if (!manager->stopping || manager->stop_started || !manager_slots_stop(manager) ||
+        manager_is_telling(manager)) {
         return;
     }
     manager->stop_started = true;
@@ -162,7 +168,7 @@ static void step(struct actor *actor, struct message *first) {
 static int take_memory(struct manager *manager) {
     manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
     manager->map = calloc(1, sizeof *manager->map);
-    return manager->sessions && manager->map ? 0 : -ERR_NO_MEMORY;
+    return manager->sessions && manager->map ? manager_slots_new(manager) : -ERR_NO_MEMORY;
 }
 
 int manager_open(const struct manager_options *options, struct manager **ret_manager,
@@ -218,6 +224,7 @@ void manager_abandon(struct manager *manager) {
         free(manager->sessions);
         free(manager->map);
         free(manager->next_map);
+        manager_slots_free(manager);
         free(manager);
     }
 }

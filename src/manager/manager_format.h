@@ -1,6 +1,7 @@
 /* Rows of the manager, all in the owner's space (kv/kv_key.h); little-endian.
  *
  *     C counter     id 0                 u64 next session id
+ *     H hand-over   id 0                 struct manager_handover_row, of the last one
  *     M map         index = piece        bytes of the encoded map, MANAGER_PIECE_BYTES a piece
  *     S session     id = session         struct manager_session_row, origin */
 #pragma once
@@ -9,6 +10,7 @@
 
 enum {
     MANAGER_ROW_COUNTER = 'C',
+    MANAGER_ROW_HANDOVER = 'H',
     MANAGER_ROW_MAP = 'M',
     MANAGER_ROW_SESSION = 'S',
     MANAGER_PIECE_BYTES = 1800,
@@ -26,6 +28,19 @@ struct manager_session_row {
     uint64_t incarnation;
 };
 _Static_assert(sizeof(struct manager_session_row) == 16, "no padding");
+
+/* On disk before the giver is asked, which is asked again after a start, unless the map has it. */
+struct manager_handover_row {
+    uint8_t format;
+    uint8_t recorded; /* with the map that has it */
+    uint8_t reserved[2];
+    uint32_t number; /* 0: there was none */
+    uint64_t from;   /* log; 0: there was none */
+    uint64_t to;     /* likewise */
+    uint32_t count;  /* of slots, at most */
+    uint32_t reserved2;
+};
+_Static_assert(sizeof(struct manager_handover_row) == 32, "no padding");
 
 static inline struct kv_key manager_key(uint8_t type, uint64_t id, uint64_t index) {
     return kv_key_make(

@@ -17,8 +17,7 @@ enum session_stage {
     STAGE_FORGETTING, /* the record that drops it is being flushed */
 };
 
-/* Of the logs of a map, rounded up. */
-enum { MANAGER_PLACES_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX };
+enum { MANAGER_PLACES_MAX = MAP_PLACES_MAX };
 static_assert(MANAGER_PLACES_MAX % 64 == 0, "whole words");
 
 struct manager_session {
@@ -41,6 +40,8 @@ struct manager_session {
     uint8_t origin[MANAGER_ORIGIN_BYTES_MAX];
 };
 
+struct manager_slots;
+
 struct manager {
     struct manager_options options;
     struct env *env;
@@ -57,6 +58,7 @@ struct manager {
     struct list joining_calls;    /* answered when next_map is the map */
     struct kv_waiter map_waiter;
     bool map_waiting;
+    struct manager_slots *slots;
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
@@ -96,10 +98,24 @@ void manager_give_up(struct manager *manager);
 /* manager_map.c */
 MUST_CHECK int manager_map_load(struct manager *manager);
 void manager_map_get(struct manager *manager, struct call *call);
-/* Writes a map's rows and lets the waiter wait for them to be durable: -ERR_NO_SPACE: larger than
- * the ring takes. */
+/* Writes a map's rows, and that of the hand-over that it has, and lets the waiter wait for them to
+ * be durable: -ERR_NO_SPACE: larger than the ring takes. */
 MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
                                  struct kv_waiter *waiter);
+
+/* slots.c: hands slots over to groups that have few, and tells each what it has. */
+MUST_CHECK int manager_slots_new(struct manager *manager);
+void manager_slots_free(struct manager *manager);
+MUST_CHECK int manager_slots_load(struct manager *manager);
+void manager_slots_tick(struct manager *manager);
+/* A hand-over waits for the map that has it; puts it there; and that map is on disk. */
+bool manager_slots_are_given(const struct manager *manager);
+void manager_slots_apply(struct manager *manager, struct cluster_map *map);
+void manager_slots_recorded(struct manager *manager);
+/* The hand-over's row, as it is with a map that has it. */
+MUST_CHECK int manager_slots_row_put(struct manager *manager);
+/* Ends what is under way; false: a group still holds a call of ours. */
+bool manager_slots_stop(struct manager *manager);
 
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);

@@ -7,10 +7,10 @@ enum { MAP_BYTES_MAX = 1024 * 1024 };
 /* Answers the record's position. */
 static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_position) {
     uint32_t pieces = (uint32_t)((bytes.size + MANAGER_PIECE_BYTES - 1) / MANAGER_PIECE_BYTES);
-    const struct kv_need need = {.rows = pieces,
-                                 .value_bytes = (uint32_t)bytes.size,
-                                 .record_bytes =
-                                     (uint32_t)bytes.size + pieces * KV_ROW_RECORD_BYTES};
+    uint32_t value_bytes = (uint32_t)(bytes.size + sizeof(struct manager_handover_row));
+    const struct kv_need need = {.rows = pieces + 1,
+                                 .value_bytes = value_bytes,
+                                 .record_bytes = value_bytes + (pieces + 1) * KV_ROW_RECORD_BYTES};
     struct kv_grant grant;
     int r = need.record_bytes > manager->options.kv.ring_bytes / 2
                 ? -ERR_NO_SPACE
@@ -26,6 +26,7 @@ static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_po
 
         r = kv_put(manager->kv, &key, (struct bytes){bytes.data + at, size});
     }
+    r = r < 0 ? r : manager_slots_row_put(manager);
     if (r < 0) {
         kv_abort(manager->kv);
         return r;

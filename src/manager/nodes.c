@@ -10,7 +10,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { TARGETS_OF_NODE_MAX = 64 };
+/* Of a node. One that leaves it to the manager has a metadata target while the cluster has fewer
+ * than MDTS_ENOUGH. */
+enum { MDTS_MAX = 8, OSTS_MAX = 64, MDTS_ENOUGH = 8, MDTS_BY_MANAGER = UINT32_MAX };
 
 static struct map_node *node_of(struct cluster_map *map, const struct node_join_request *request) {
     for (uint32_t i = 0; i < map->node_count; i++) {
@@ -52,13 +54,31 @@ static bool is_known(struct cluster_map *map, const struct node_join_request *re
            (!request->ready || (address_is_told(node, request) && targets_are_there(map, node)));
 }
 
+static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_request *request) {
+    uint32_t count = 0;
+
+    if (request->mdt_count != MDTS_BY_MANAGER) {
+        return request->mdt_count;
+    }
+    for (uint32_t i = 0; i < map->node_count; i++) {
+        count += map->nodes[i].mdt_count;
+    }
+    return count < MDTS_ENOUGH ? 1 : 0;
+}
+
+static uint32_t targets_for(const struct node_join_request *request, uint32_t mdt_count) {
+    return request->target_count + (request->mdt_count == MDTS_BY_MANAGER ? mdt_count : 0);
+}
+
 /* Numbers that no node and no target ever had. */
 static int node_add(struct cluster_map *map, const struct node_join_request *request) {
     struct map_node node = {.key = {request->key_high, request->key_low},
-                            .target_count = request->target_count};
+                            .mdt_count = mdts_for(map, request)};
 
+    node.target_count = targets_for(request, node.mdt_count);
     if (map->node_count == MAP_NODES_MAX ||
-        request->target_count > MAP_TARGETS_MAX - map->target_count) {
+        node.target_count > MAP_TARGETS_MAX - map->target_count ||
+        node.mdt_count > MAP_GROUPS_MAX - map->group_count) {
         return -ERR_NO_SPACE;
     }
     for (uint32_t i = 0; i < map->node_count; i++) {
@@ -76,16 +96,21 @@ static int node_add(struct cluster_map *map, const struct node_join_request *req
 }
 
 static int targets_add(struct cluster_map *map, const struct map_node *node) {
-    uint32_t chains[TARGETS_OF_NODE_MAX];
+    uint32_t chains[OSTS_MAX];
+    uint32_t chain_count = 0;
     int r = 0;
 
     for (uint32_t i = 0; i < node->target_count && r == 0; i++) {
         struct target_id target = {node->first_target + i};
 
-        chains[i] = target.value;
-        r = cluster_map_add_ost(map, node->id, target, cluster_map_first_log(map, target));
+        if (i < node->mdt_count) {
+            r = cluster_map_add_mdt(map, node->id, target);
+        } else {
+            chains[chain_count++] = target.value;
+            r = cluster_map_add_ost(map, node->id, target, cluster_map_first_log(map, target));
+        }
     }
-    return r < 0 ? r : cluster_map_grow_pool(map, chains, node->target_count);
+    return r < 0 || chain_count == 0 ? r : cluster_map_grow_pool(map, chains, chain_count);
 }
 
 static int join_apply(struct cluster_map *map, const struct node_join_request *request) {
@@ -95,7 +120,8 @@ static int join_apply(struct cluster_map *map, const struct node_join_request *r
         /* One that says it has targets, and is not known, is another cluster's. */
         return request->ready ? -ERR_OTHER_CLUSTER : node_add(map, request);
     }
-    if (node->target_count != request->target_count) {
+    if (node->target_count != targets_for(request, node->mdt_count) ||
+        (request->mdt_count != MDTS_BY_MANAGER && node->mdt_count != request->mdt_count)) {
         return -ERR_INVALID;
     }
     if (!request->ready) {
@@ -106,11 +132,13 @@ static int join_apply(struct cluster_map *map, const struct node_join_request *r
 }
 
 static int join_check(const struct node_join_request *request) {
+    uint32_t mdts = request->mdt_count == MDTS_BY_MANAGER ? 0 : request->mdt_count;
     char text[ADDRESS_TEXT_BYTES];
     struct address address;
 
-    if ((request->key_high | request->key_low) == 0 ||
-        request->target_count > TARGETS_OF_NODE_MAX || request->address.size >= sizeof text) {
+    if ((request->key_high | request->key_low) == 0 || mdts > MDTS_MAX ||
+        mdts > request->target_count || request->target_count - mdts > OSTS_MAX ||
+        request->address.size >= sizeof text) {
         return -ERR_INVALID;
     }
     address_copy(request, text);
@@ -125,6 +153,7 @@ static void join_answer(struct manager *manager, struct call *call, int result) 
     if (node) {
         reply->node = node->id.value;
         reply->first_target = node->first_target;
+        reply->mdt_count = node->mdt_count;
     }
     call_reply(call, result);
 }
@@ -149,7 +178,8 @@ static void map_flushed(struct kv_waiter *waiter, int result) {
     }
 }
 
-/* A copy with all that was asked for; who asks for what can't be is told so. */
+/* A copy with all that was asked for, and slots that are given; who asks for what can't be is told
+ * so. */
 static struct cluster_map *map_changed(struct manager *manager) {
     struct cluster_map *next = malloc(sizeof *next);
     struct cluster_map *before = next ? malloc(sizeof *before) : NULL;
@@ -173,6 +203,7 @@ static struct cluster_map *map_changed(struct manager *manager) {
         }
     }
     free(before);
+    manager_slots_apply(manager, next);
     next->version++;
     return next;
 }
@@ -183,7 +214,7 @@ static void joins_begin(struct manager *manager) {
     struct list_node *node;
     int r = next ? 0 : -ERR_NO_MEMORY;
 
-    if (r == 0 && list_is_empty(&manager->joining_calls)) {
+    if (r == 0 && list_is_empty(&manager->joining_calls) && !manager_slots_are_given(manager)) {
         free(next);
         return;
     }
@@ -211,6 +242,7 @@ static void joins_end(struct manager *manager) {
 
     free(manager->map);
     manager->map = TAKE_PTR(manager->next_map);
+    manager_slots_recorded(manager);
     while ((node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }
@@ -220,7 +252,8 @@ void manager_nodes_step(struct manager *manager) {
     if (manager->next_map && !manager->map_waiting) {
         joins_end(manager);
     }
-    if (!manager->next_map && !list_is_empty(&manager->join_calls)) {
+    if (!manager->next_map &&
+        (!list_is_empty(&manager->join_calls) || manager_slots_are_given(manager))) {
         joins_begin(manager);
     }
 }

@@ -171,6 +171,7 @@ static void join_answered(struct call *call) {
     }
     member->state.node.value = reply->node;
     member->state.first_target = reply->first_target;
+    member->state.mdt_count = reply->mdt_count;
     member->state.told = call->request.node_join.ready;
     member->version = MAX(member->version, reply->map_version);
     if (member->version > member->map->version) {
@@ -185,6 +186,7 @@ static void join_ask(struct member *member, uint64_t now_ns) {
         (struct call){.request.node_join = {.key_high = member->options.key[0],
                                             .key_low = member->options.key[1],
                                             .target_count = member->options.target_count,
+                                            .mdt_count = member->options.mdt_count,
                                             .ready = member->ready}};
     if (member->ready) {
         member->join_call.request.node_join.address =

@@ -28,11 +28,14 @@ struct member_hooks {
     void *context;
 };
 
+#define MEMBER_MDTS_BY_MANAGER UINT32_MAX
+
 struct member_options {
     struct env *env;
     struct rpc *rpc;               /* its own, ticked by it */
     uint64_t key[2];               /* of the node */
-    uint32_t target_count;         /* storage targets */
+    uint32_t target_count;         /* that it serves, or will */
+    uint32_t mdt_count;            /* of these; MEMBER_MDTS_BY_MANAGER: one besides, or none */
     const char *address;           /* that others reach it at, canonical, or empty; copied */
     const struct cluster_map *map; /* that is known already; copied. NULL: none */
     /* Where the manager is, is not known: the first map is asked of whoever can be reached, and the
@@ -46,6 +49,7 @@ struct member_options {
 struct member_state {
     struct node_id node; /* 0: it has no numbers yet */
     uint32_t first_target;
+    uint32_t mdt_count;   /* of its targets, the first ones */
     uint64_t map_version; /* of the map in use; 0: none */
     int result;        /* of the last question: 0, or what the manager has said, or its silence */
     bool told;         /* the manager's map has its targets and its address */

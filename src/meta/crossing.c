@@ -129,6 +129,13 @@ struct ino crossing_made(const struct transaction *transaction, struct log_id lo
     return (struct ino){0};
 }
 
+struct log_id crossing_promised(const struct transaction *transaction) {
+    const struct crossing *crossing = transaction->crossing;
+
+    return crossing && crossing->share_count > 0 ? crossing->shares[0].draft.log
+                                                 : (struct log_id){0};
+}
+
 uint32_t crossing_tries(const struct transaction *transaction) {
     return transaction->crossing ? transaction->crossing->tries : 0;
 }

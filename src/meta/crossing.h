@@ -65,6 +65,8 @@ MUST_CHECK int crossing_half(struct transaction *transaction, struct log_id log,
                              const struct half *half, struct bytes name);
 /* The number of the directory that was promised by that log; 0 before the deciding run. */
 struct ino crossing_made(const struct transaction *transaction, struct log_id log);
+/* The log that has promised a half to a call whose only participant it is; 0: none has yet. */
+struct log_id crossing_promised(const struct transaction *transaction);
 /* How often the call has begun anew. */
 uint32_t crossing_tries(const struct transaction *transaction);
 

@@ -81,6 +81,13 @@ static void apply_evict(struct transaction *transaction, const struct effect *ef
     list_push_back(&session->evict_calls, &transaction->call->server_node);
 }
 
+static void apply_slots(struct slots *slots, uint64_t position) {
+    for (uint32_t i = 0; i < slots->moved_count; i++) {
+        slots_change(slots, &slots->moved[i], position);
+    }
+    slots->moved_count = 0;
+}
+
 void effect_apply(struct transaction *transaction, const struct effect *effect, uint64_t position) {
     struct group *group = transaction->group;
 
@@ -120,6 +127,9 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
         break;
     case EFFECT_DROPPED:
         promise_gone(group, transaction->promise);
+        break;
+    case EFFECT_SLOTS:
+        apply_slots(&group->slots, position);
         break;
     }
 }

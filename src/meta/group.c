@@ -255,7 +255,19 @@ static void stop_begin(struct group *group) {
     group->moved = true;
 }
 
-/* Slots' groups keep their places in all versions, so map_group stays. */
+/* Groups keep their places in all versions. */
+void group_map_read(struct group *group) {
+    const struct cluster_map *map = group->map;
+    uint32_t index = cluster_map_group_of(map, group->options.target);
+
+    group->map_group = index < map->group_count ? index : MAP_GROUPS_MAX;
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+        if (map->slot_groups[slot] < map->group_count) {
+            group->group_has_slots[map->slot_groups[slot]] = true;
+        }
+    }
+}
+
 static void map_take(struct group *group) {
     struct cluster_map *map = atomic_exchange(&group->given_map, NULL);
 
@@ -266,6 +278,7 @@ static void map_take(struct group *group) {
     free(group->own_map);
     group->own_map = map;
     group->map = map;
+    group_map_read(group);
     group->orders.ticked = true;
     group->settle.ticked = true;
 }

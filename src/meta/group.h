@@ -21,7 +21,7 @@ struct group_options {
     struct env *env;
     struct kv_options kv;          /* without env and hooks: those are the group's */
     const struct cluster_map *map; /* borrowed; unchanged until a newer one is set, or the end */
-    struct target_id target;       /* the MDT; its group is the one it is first member of */
+    struct target_id target;       /* the MDT; its group, with the same number, has it first */
     struct rpc *rpc; /* to OSTs, ticked by the group; NULL: orders to OSTs stay queued */
     /* By which capabilities are signed and tickets checked; borrowed as long as the group is open.
      * NULL: neither is, within one process. */
@@ -41,7 +41,8 @@ enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536, GONE_SESSIONS_DEFAULT = 4
 
 /* Opens the state and formats an empty one with its root directory (ino 1). (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_NOT_OURS (another cluster's or group's) with a line in
- * ret_problem; -ERR_INVALID for a map that has no group of the target; -ERR_NO_MEMORY. */
+ * ret_problem; -ERR_NO_MEMORY. Of a target that the map does not have yet the group has no slots,
+ * and is told of some. */
 MUST_CHECK int group_open(const struct group_options *options, struct group **ret_group,
                           char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */

@@ -53,7 +53,9 @@ struct group {
     struct cluster_map *own_map;             /* NULL: none was set */
     _Atomic(struct cluster_map *) given_map; /* that is to be taken */
     struct rpc *rpc;
-    uint16_t map_group; /* index in map->groups */
+    uint32_t map_group; /* index in map->groups; MAP_GROUPS_MAX: not in this one yet */
+    bool group_has_slots[MAP_GROUPS_MAX];  /* by that index, by the map */
+    uint64_t inode_counts[MAP_GROUPS_MAX]; /* likewise, as the manager has told last */
     struct name_hash hash;
     struct signer signer;        /* of capabilities */
     struct signer ticket_signer; /* likewise */
@@ -114,6 +116,8 @@ struct group {
 void group_sync_want(struct group *group, uint64_t position);
 /* Puts the call's answer among those that leave after this step's record is sealed. */
 void group_answer(struct group *group, struct call *call, int result);
+/* What the group goes by of its map, which is another one. */
+void group_map_read(struct group *group);
 /* Closes the open record, numbers included. */
 void group_seal(struct group *group);
 /* A job of the group has more to do: another step, after others had their turn. */

@@ -146,6 +146,9 @@ static int make_draw(struct transaction *transaction, struct half *half) {
     struct group *group = transaction->group;
     struct ino ino;
 
+    if (group->slots.opened == 0) {
+        return -ERR_CHANGED; /* Another group, for now. */
+    }
     int r = transaction_ino(transaction, make_slot(group), &ino);
     if (r == 0) {
         half->ino = ino.value;

@@ -52,6 +52,8 @@ const struct operation *operation_of(uint16_t opcode);
     O(access, ACCESS, 0, 0, 0)                                                                     \
     O(sync, SYNC, 0, 0, OPERATION_NO_SESSION)                                                      \
     O(statfs, STATFS, 0, 0, OPERATION_NO_SESSION)                                                  \
+    O(slots_give, SLOTS_GIVE, 48, 4800, OPERATION_CHANGES | OPERATION_NO_SESSION)                  \
+    O(group_tell, GROUP_TELL, 48, 4800, OPERATION_CHANGES | OPERATION_NO_SESSION)                  \
     O(cross_look, CROSS_LOOK, 0, 0, OPERATION_NO_SESSION)                                          \
     O(cross_prepare, CROSS_PREPARE, 3, 1800, OPERATION_CHANGES | OPERATION_NO_SESSION)             \
     O(cross_commit, CROSS_COMMIT, 48, 9000, OPERATION_CHANGES | OPERATION_NO_SESSION)              \

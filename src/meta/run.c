@@ -385,6 +385,15 @@ static void epoch_see(struct group *group, const struct call *call) {
     options->log(options->log_context, line);
 }
 
+/* BUSY, and it comes again: the map gives the slot to the group, which has not been told so yet. */
+static int slot_of_other(const struct group *group, struct slot slot) {
+    bool mine = group->map->slot_groups[slot.value] == group->map_group;
+    bool newer =
+        slots_handover(&group->slots, slot) < (int64_t)group->map->slot_handovers[slot.value];
+
+    return mine && newer ? -ERR_BUSY : -ERR_STALE_MAP;
+}
+
 /* What is about no file or directory is about all of the group. */
 static int slot_check(const struct group *group, const struct call *call) {
     /* Who makes a name is who has the directory. */
@@ -392,7 +401,9 @@ static int slot_check(const struct group *group, const struct call *call) {
                        ? call->request.link.parent.value
                        : wire_request_ino(call->header.opcode, &call->request);
 
-    return ino == 0 ? 0 : slots_check(&group->slots, ino_slot((struct ino){ino}));
+    struct slot slot = ino_slot((struct ino){ino});
+
+    return ino == 0 || slots_check(&group->slots, slot) == 0 ? 0 : slot_of_other(group, slot);
 }
 
 static enum run_result run_call(struct group *group, struct call *call) {

@@ -14,20 +14,6 @@ static int problem_say(char problem[256], int result, const char *text) {
     return result;
 }
 
-/* The group of the map whose first member is this target. */
-static int group_of_map(struct group *group, char problem[256]) {
-    const struct cluster_map *map = group->map;
-
-    for (uint32_t i = 0; i < map->group_count; i++) {
-        if (map->groups[i].member_count > 0 &&
-            map->groups[i].members[0].value == group->options.target.value) {
-            group->map_group = (uint16_t)i;
-            return 0;
-        }
-    }
-    return problem_say(problem, -ERR_INVALID, "the cluster map has no group on this target");
-}
-
 static int format_root(struct transaction *transaction) {
     const struct group_options *options = &transaction->group->options;
     struct layout layout = options->default_layout;
@@ -56,18 +42,19 @@ static int format_root(struct transaction *transaction) {
     return r < 0 ? r : inode_put(transaction, INO_ROOT, &row);
 }
 
-/* Ends behind the run of slots that are the group's, from *slot on; 0: there is none any more. */
+/* The run of slots that are the group's by no hand-over, from *slot on; 0: there is none any more.
+ */
 static uint32_t slots_run(const struct group *group, uint32_t *slot) {
-    const uint16_t *groups = group->map->slot_groups;
-    uint32_t count = 0;
+    struct map_slots run = {0};
 
-    while (*slot < SLOT_COUNT && groups[*slot] != group->map_group) {
-        (*slot)++;
+    while (group->map_group < MAP_GROUPS_MAX &&
+           cluster_map_slots_next(group->map, (uint16_t)group->map_group, *slot, &run) &&
+           run.handover != 0) {
+        *slot = run.first + run.count;
+        run.count = 0;
     }
-    while (*slot + count < SLOT_COUNT && groups[*slot + count] == group->map_group) {
-        count++;
-    }
-    return count;
+    *slot = run.count > 0 ? run.first : (uint32_t)SLOT_COUNT;
+    return run.count;
 }
 
 static struct kv_need format_need(const struct group *group) {
@@ -109,7 +96,7 @@ static int format(struct group *group) {
         .format = META_FORMAT,
         .hash_bits = options->name_hash_bits ? options->name_hash_bits : NAME_HASH_BITS,
         .hash_key = {map->name_hash_key[0], map->name_hash_key[1]},
-        .group = map->groups[group->map_group].id.value,
+        .group = options->target.value,
         .target = options->target.value,
     };
     struct kv_key key = key_owner(ROW_GROUP, 0, 0, 0);
@@ -143,7 +130,7 @@ static int identity_check(struct group *group, const struct group_row *row, char
         return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another cluster");
     }
     if (row->target != group->options.target.value ||
-        row->group != map->groups[group->map_group].id.value) {
+        row->group != group->options.target.value) {
         return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another target");
     }
     group->hash = (struct name_hash){{{row->hash_key[0], row->hash_key[1]}}, row->hash_bits};
@@ -229,8 +216,8 @@ int start_read(struct group *group, char ret_problem[256]) {
     group->wall_ns = env_wall_ns(group->env);
     group->stage = GROUP_LOADING;
     group->load_stage = LOAD_IDENTITY;
-    int r = group_of_map(group, ret_problem);
-    r = r < 0 ? r : load_step(group);
+    group_map_read(group);
+    int r = load_step(group);
     if (r == -ERR_CORRUPT && ret_problem[0] == '\0') {
         return problem_say(ret_problem, r, "a row of the metadata group's own is damaged");
     }
@@ -372,7 +359,8 @@ int load_step(struct group *group) {
         r = group->load_stage == LOAD_IDENTITY
                 ? identity_read(group, problem)
                 : load_rows(group, load_kinds[group->load_stage].load);
-        if (r == 0 && group->load_stage == LOAD_SLOTS && group->slots.opened == 0) {
+        if (r == 0 && group->load_stage == LOAD_SLOTS && group->slots.opened == 0 &&
+            group->numbers.inode_count > 0) {
             r = -ERR_CORRUPT;
         }
         if (r == 0) {

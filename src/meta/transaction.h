@@ -33,6 +33,7 @@ enum effect_kind {
     EFFECT_PROMISED, /* the halves of the call are promised */
     EFFECT_KEPT,     /* transaction->promise is done */
     EFFECT_DROPPED,  /* transaction->promise is gone */
+    EFFECT_SLOTS,    /* slots.moved is so from now on */
 };
 
 struct effect {

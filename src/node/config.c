@@ -66,6 +66,7 @@ struct parse {
     bool has_format;
     bool has_id;
     bool has_node_key;
+    bool has_mdts;
 };
 
 /* One that is too large for its type comes out as the largest, which is beyond all maxima. */
@@ -247,17 +248,29 @@ static int parse_line(void *context, const char *section, const char *name, cons
         config->first_target = (uint32_t)number;
         return 1;
     }
-    if (strcmp(name, "mdts") == 0 && parse_number(value, &number) && number > 0 &&
-        number <= CONFIG_MDTS_MAX) {
+    if (strcmp(name, "mdts") == 0 && parse_number(value, &number) && number <= CONFIG_MDTS_MAX) {
         config->mdt_count = (uint32_t)number;
+        parse->has_mdts = true;
         return 1;
     }
-    if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number > 0 &&
-        number <= CONFIG_OSTS_MAX) {
+    if (strcmp(name, "osts") == 0 && parse_number(value, &number) && number <= CONFIG_OSTS_MAX) {
         config->ost_count = (uint32_t)number;
         return 1;
     }
     return line_complain(parse, name, value);
+}
+
+static int roles_check(const struct config *config, char problem[256]) {
+    bool first = config_is_first(config);
+
+    if (first ? config->mdt_count > 0 && config->ost_count > 0
+              : config->mdts_by_manager || config->mdt_count + config->ost_count > 0) {
+        return 0;
+    }
+    snprintf(problem, 256, "%s: osts = %u, mdts = %u: %s", CONFIG_NAME, config->ost_count,
+             config->mdt_count,
+             first ? "the first node has at least one of each" : "a node has at least one of them");
+    return -ERR_INVALID;
 }
 
 int config_parse(const char *text, struct config *ret_config, char problem[256]) {
@@ -298,8 +311,9 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
     bool joins = config.join[0] && !parse.has_id && !parse.has_node_key;
     if (joins && parse.has_format) {
         config.node = 0; /* It has no numbers yet. */
+        config.mdts_by_manager = !parse.has_mdts;
         *ret_config = config;
-        return 0;
+        return roles_check(&config, problem);
     }
     if (!parse.has_format || !parse.has_id) {
         snprintf(problem, 256, "%s lacks the cluster's format or id", CONFIG_NAME);
@@ -315,7 +329,7 @@ int config_parse(const char *text, struct config *ret_config, char problem[256])
         memcpy(config.node_key, config.cluster_id, sizeof config.node_key);
     }
     *ret_config = config;
-    return 0;
+    return roles_check(&config, problem);
 }
 
 void config_keep_free(struct config *config, uint64_t file_system_bytes) {
@@ -330,7 +344,8 @@ void config_data_max(struct config *config, uint64_t bytes) {
     uint64_t left = bytes > config->keep_free_bytes ? (bytes - config->keep_free_bytes) / 2 : 0;
 
     if (config->data_bytes_max == 0) {
-        config->data_bytes_max = MIN(left / config->ost_count / MIB * MIB, CONFIG_DATA_BYTES_MAX);
+        config->data_bytes_max =
+            MIN(left / MAX(config->ost_count, 1U) / MIB * MIB, CONFIG_DATA_BYTES_MAX);
     }
 }
 
@@ -382,13 +397,9 @@ static size_t print_node(const struct config *config, char *text, size_t size) {
 void config_print(const struct config *config, char *text, size_t size) {
     size_t at = (size_t)snprintf(text, size,
                                  "; Shoal keeps a cluster in this directory.\n"
-                                 "[cluster]\nformat = %u\nosts = %u\n",
-                                 config->format, config->ost_count);
+                                 "[cluster]\nformat = %u\nosts = %u\nmdts = %u\nid = ",
+                                 config->format, config->ost_count, config->mdt_count);
 
-    if (config_is_first(config)) {
-        at += (size_t)snprintf(text + at, size - at, "mdts = %u\n", config->mdt_count);
-    }
-    at += (size_t)snprintf(text + at, size - at, "id = ");
     at += print_hex(text + at, size - at, config->cluster_id, 16);
     at += (size_t)snprintf(text + at, size - at, "\nname_hash_key = ");
     at += print_hex(text + at, size - at, (const uint8_t *)config->name_hash_key, 16);

@@ -5,7 +5,7 @@
 #include "base/address.h"
 #include "base/err.h"
 
-enum { CONFIG_FORMAT = 2, CONFIG_MDTS_MAX = 8, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
+enum { CONFIG_FORMAT = 3, CONFIG_MDTS_MAX = 8, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
 /* Who made the cluster is its first node, and has the manager and the metadata targets. */
 enum {
     CONFIG_FIRST_NODE = 1,
@@ -13,6 +13,9 @@ enum {
     CONFIG_JOIN_MAX = 6,
     CONFIG_JOIN_BYTES = 1024
 };
+/* What a node does. The first one has them all; another has metadata targets where the manager says
+ * so, and storage targets, unless it is told. */
+enum config_role { CONFIG_ROLE_MANAGER = 1, CONFIG_ROLE_META = 2, CONFIG_ROLE_STORE = 4 };
 /* As link_encryption of rpc/lane.h. */
 enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS };
 #define CONFIG_NAME "shoal.conf"
@@ -21,12 +24,13 @@ enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS
 struct config {
     uint32_t format;
     uint32_t ost_count;
-    uint32_t mdt_count; /* of a first node; see config_mdts */
+    uint32_t mdt_count;
+    bool mdts_by_manager; /* it is to join, and will be told how many it has: none or one */
     uint8_t cluster_id[16];
     uint64_t name_hash_key[2];
     uint64_t node_key[2];  /* the cluster's id, or drawn by who has joined */
     uint32_t node;         /* its number; 0: it is to join, and will be told */
-    uint32_t first_target; /* number of its first storage target */
+    uint32_t first_target; /* of a first node: number of its first storage target; else of all */
     uint64_t mdt_ring_bytes;
     uint64_t ost_ring_bytes;
     uint64_t ost_ring_data_bytes;
@@ -52,9 +56,10 @@ struct config {
 static inline bool config_is_first(const struct config *config) {
     return config->node == CONFIG_FIRST_NODE;
 }
-/* Metadata targets that the node has. */
-static inline uint32_t config_mdts(const struct config *config) {
-    return config_is_first(config) ? config->mdt_count : 0;
+static inline uint32_t config_roles(const struct config *config) {
+    return (config_is_first(config) ? CONFIG_ROLE_MANAGER : 0) |
+           (config->mdt_count > 0 ? CONFIG_ROLE_META : 0) |
+           (config->ost_count > 0 ? CONFIG_ROLE_STORE : 0);
 }
 /* Where others reach this node: empty: nowhere. */
 static inline const char *config_address(const struct config *config) {

@@ -50,7 +50,7 @@ static void tick_fire(struct env_tick *tick) {
     if (slow && cluster->manager) {
         manager_tick(cluster->manager);
     }
-    for (uint32_t i = 0; slow && i < config_mdts(&cluster->config); i++) {
+    for (uint32_t i = 0; slow && i < cluster->config.mdt_count; i++) {
         group_tick(cluster->groups[i]);
     }
 }
@@ -288,7 +288,7 @@ int local_cluster_stop(struct local_cluster *cluster) {
     local_gate_end(&cluster->gate);
     result = config_is_first(&cluster->config) ? local_client_stop(cluster) : result;
     local_member_stop(cluster);
-    for (uint32_t i = 0; i < config_mdts(&cluster->config); i++) {
+    for (uint32_t i = 0; i < cluster->config.mdt_count; i++) {
         stop_one(cluster, stop_group, cluster->groups[i], &result);
     }
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
@@ -368,7 +368,7 @@ const struct config *local_cluster_config(const struct local_cluster *cluster) {
 }
 
 uint32_t local_cluster_mdts(const struct local_cluster *cluster) {
-    return config_mdts(&cluster->config);
+    return cluster->config.mdt_count;
 }
 
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index) {

@@ -1,6 +1,6 @@
 /* A node of a cluster in this process, on the real outside. The first one, which makes the cluster,
- * has manager, one metadata target and storage targets, and may be all there is; one that joins has
- * storage targets. Each has a session of libshoal.
+ * has manager, metadata targets and storage targets, and may be all there is; one that joins has
+ * metadata targets, storage targets or both. Each has a session of libshoal.
  *
  *     directory/shoal.conf  targets  lock  in-use  control.sock  shoal.log
  *               manager/  mdt0/  ost0/ ...  map
@@ -24,7 +24,8 @@ struct local_cluster;
 
 struct local_cluster_options {
     const char *directory;   /* absolute, exists */
-    uint32_t ost_count;      /* for an empty directory; 0: the default */
+    uint32_t roles;          /* enum config_role, for an empty directory; 0: the default */
+    uint32_t ost_count;      /* likewise */
     uint32_t mdt_count;      /* likewise */
     uint64_t data_bytes_max; /* likewise, of each OST; 0: half of what is free, shared */
     const char *listen;    /* ADDRESS:PORT; NULL: as the configuration says. A new one's is kept */
@@ -70,7 +71,7 @@ struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
 struct env *local_cluster_env(struct local_cluster *cluster);
 const struct config *local_cluster_config(const struct local_cluster *cluster);
-/* 0 on a node that has joined. */
+/* Its metadata targets. */
 uint32_t local_cluster_mdts(const struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */

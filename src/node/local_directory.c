@@ -106,7 +106,7 @@ static uint64_t data_room(struct env *env, const struct config *config,
     uint64_t logs = 0;
     uint64_t room = space->free_bytes;
 
-    for (uint32_t i = 0; i < config_mdts(config); i++) {
+    for (uint32_t i = 0; i < config->mdt_count; i++) {
         char target[16];
 
         snprintf(target, sizeof target, "mdt%" PRIu32, i);
@@ -174,7 +174,7 @@ static int read_config(struct env *env, const char *directory, struct config *re
 
 /* What the targets take at once, so that a full disk is refused before anything is made. */
 static uint64_t bytes_at_start(const struct config *config) {
-    uint64_t targets = (uint64_t)config->ost_count + config_mdts(config);
+    uint64_t targets = (uint64_t)config->ost_count + config->mdt_count;
 
     return targets * (config->disk_log_bytes + 2 * MIB) + 8 * MIB +
            config->ost_count * MIN(config->data_bytes_max, (uint64_t)OST_FIRST_BYTES) +
@@ -202,18 +202,49 @@ static int check_room(struct env *env, const char *directory, const struct confi
                : r;
 }
 
+/* Where the manager will tell, it counts as one. */
+static int roles_plan(const struct local_cluster_options *options, struct config *config,
+                      char problem[512]) {
+    uint32_t roles = options->roles;
+
+    config->ost_count = options->ost_count > 0 ? options->ost_count : config->ost_count;
+    config->mdt_count = options->mdt_count > 0 ? options->mdt_count : config->mdt_count;
+    if (!options->join) {
+        if (roles == 0 || roles == (CONFIG_ROLE_MANAGER | CONFIG_ROLE_META | CONFIG_ROLE_STORE)) {
+            return 0;
+        }
+        snprintf(problem, 512, "the first node of a cluster has all roles: leave --roles out, or "
+                               "name a cluster with --join");
+        return -ERR_INVALID;
+    }
+    config->node = 0; /* The manager will tell. */
+    config->mdts_by_manager = options->mdt_count == 0 && !(roles & CONFIG_ROLE_META);
+    if (roles == 0) {
+        return 0;
+    }
+    config->mdts_by_manager = false;
+    config->mdt_count = roles & CONFIG_ROLE_META ? config->mdt_count : 0;
+    config->ost_count = roles & CONFIG_ROLE_STORE ? config->ost_count : 0;
+    if ((roles & CONFIG_ROLE_MANAGER) || (options->mdt_count > 0 && config->mdt_count == 0) ||
+        (options->ost_count > 0 && config->ost_count == 0)) {
+        snprintf(problem, 512, "%s",
+                 roles & CONFIG_ROLE_MANAGER
+                     ? "the manager is the first node's: a node that joins has the roles meta and "
+                       "store, or one of them"
+                     : "--roles leaves out what --mdts or --osts asks for: name both, or neither");
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
 static int config_plan(struct env *env, const struct local_cluster_options *options,
                        struct config *ret_config, char problem[512]) {
     struct folder_space space;
     struct config config;
 
     config_default(&config);
-    config.ost_count = options->ost_count > 0 ? options->ost_count : config.ost_count;
-    config.mdt_count = options->mdt_count > 0 ? options->mdt_count : config.mdt_count;
-    if (options->join) {
-        config.node = 0; /* The manager will tell. */
-    }
-    int r = get_space(env, options->directory, &space, problem);
+    int r = roles_plan(options, &config, problem);
+    r = r < 0 ? r : get_space(env, options->directory, &space, problem);
     if (r < 0) {
         return r;
     }
@@ -336,6 +367,11 @@ static int check_asked(const struct local_cluster_options *options, const struct
                  options->directory);
         return -ERR_INVALID;
     }
+    if (options->roles > 0 && options->roles != config_roles(config)) {
+        snprintf(problem, 512, "%s has other roles, and keeps them: leave --roles out",
+                 options->directory);
+        return -ERR_INVALID;
+    }
     if (options->ost_count > 0 && options->ost_count != config->ost_count) {
         snprintf(problem, 512,
                  "%s has %u storage target%s, not %u, and keeps that number: leave --osts out",
@@ -343,10 +379,10 @@ static int check_asked(const struct local_cluster_options *options, const struct
                  options->ost_count);
         return -ERR_INVALID;
     }
-    if (options->mdt_count > 0 && options->mdt_count != config_mdts(config)) {
+    if (options->mdt_count > 0 && options->mdt_count != config->mdt_count) {
         snprintf(problem, 512,
                  "%s has %u metadata target%s, not %u, and keeps that number: leave --mdts out",
-                 options->directory, config_mdts(config), config_mdts(config) == 1 ? "" : "s",
+                 options->directory, config->mdt_count, config->mdt_count == 1 ? "" : "s",
                  options->mdt_count);
         return -ERR_INVALID;
     }
@@ -365,7 +401,7 @@ static int check_asked(const struct local_cluster_options *options, const struct
 static int check_descriptors(const struct config *config, char problem[256]) {
     uint64_t needed =
         DESCRIPTORS_MIN +
-        DESCRIPTORS_OF_EACH * (config->ost_count + config_mdts(config) + machine_processors());
+        DESCRIPTORS_OF_EACH * (config->ost_count + config->mdt_count + machine_processors());
     uint64_t limit = machine_descriptors_raise();
 
     if (limit >= needed) {

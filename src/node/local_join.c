@@ -73,7 +73,8 @@ static int open_all(struct joining *joining, struct env *env, const struct confi
         .env = env,
         .rpc = joining->caller.rpc,
         .key = {config->node_key[0], config->node_key[1]},
-        .target_count = config->ost_count,
+        .target_count = config->ost_count + (config->mdts_by_manager ? 0 : config->mdt_count),
+        .mdt_count = config->mdts_by_manager ? MEMBER_MDTS_BY_MANAGER : config->mdt_count,
         .address = "",
         .finds_manager = true,
         .hooks = {.map = map_came, .log = keep_line, .context = joining}};
@@ -182,6 +183,8 @@ int local_join_first(struct env *env, struct config *config, struct cluster_map 
             memcpy(config->name_hash_key, map->name_hash_key, sizeof config->name_hash_key);
             config->node = joining->question.state.node.value;
             config->first_target = joining->question.state.first_target;
+            config->mdt_count = joining->question.state.mdt_count;
+            config->mdts_by_manager = false;
         }
         close_all(joining);
     }

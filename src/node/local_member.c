@@ -53,13 +53,13 @@ static int map_make(struct local_cluster *cluster) {
     struct target_id mdts[CONFIG_MDTS_MAX];
 
     for (uint32_t i = 0; i < config->ost_count; i++) {
-        osts[i].value = config->first_target + i;
+        osts[i].value = local_target_id(config, TARGET_OST_FIRST + i);
     }
     memset(cluster->map, 0, sizeof *cluster->map);
     memcpy(cluster->map->cluster_id, config->cluster_id, 16);
     memcpy(cluster->map->name_hash_key, config->name_hash_key, 16);
     for (uint32_t i = 0; i < config->mdt_count; i++) {
-        mdts[i].value = LOCAL_MDT_ID + i;
+        mdts[i].value = local_target_id(config, TARGET_GROUP_FIRST + i);
     }
     cluster_map_single(cluster->map, mdts[0], osts, config->ost_count);
     return cluster_map_add_mdts(cluster->map, mdts + 1, config->mdt_count - 1);
@@ -117,7 +117,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     if (r == 0) {
         r = links_follow(cluster->links, map);
     }
-    for (uint32_t i = 0; r == 0 && i < config_mdts(&cluster->config); i++) {
+    for (uint32_t i = 0; r == 0 && i < cluster->config.mdt_count; i++) {
         r = group_map_set(cluster->groups[i], map);
     }
     if (r < 0 && !cluster->map_failed) {
@@ -151,12 +151,12 @@ void local_cluster_on_tell(struct local_cluster *cluster, local_cluster_tell_fn 
 
 int local_member_open(struct local_cluster *cluster) {
     const struct config *config = &cluster->config;
-    /* The first node's metadata target is one of its targets. */
     const struct member_options options = {
         .env = cluster->env,
         .rpc = cluster->rpcs[RPC_MEMBER],
         .key = {config->node_key[0], config->node_key[1]},
-        .target_count = config->ost_count + (config_is_first(config) ? 1 : 0),
+        .target_count = config->mdt_count + config->ost_count,
+        .mdt_count = config->mdt_count,
         .address = config_address(config),
         .map = cluster->map,
         .hooks = {.map = map_came, .tell = tell, .log = member_log, .context = cluster}};
@@ -203,6 +203,7 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     } else {
         question.state = (struct member_state){.node = {cluster->config.node},
                                                .first_target = cluster->config.first_target,
+                                               .mdt_count = cluster->config.mdt_count,
                                                .map_version = cluster->map->version};
     }
     if (ret_state) {

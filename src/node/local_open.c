@@ -99,7 +99,7 @@ static int open_manager(struct local_target *target) {
 
 static int open_group(struct local_target *target, uint32_t index) {
     struct local_cluster *cluster = target->cluster;
-    struct target_id id = {LOCAL_MDT_ID + index};
+    struct target_id id = {local_target_id(&cluster->config, TARGET_GROUP_FIRST + index)};
     struct group_options options = {
         .env = cluster->env,
         .kv = kv_options_of(target, id.value),
@@ -122,7 +122,7 @@ static int open_group(struct local_target *target, uint32_t index) {
 
 static int open_ost(struct local_target *target, uint32_t index) {
     struct local_cluster *cluster = target->cluster;
-    struct target_id id = {cluster->config.first_target + index};
+    struct target_id id = {local_target_id(&cluster->config, TARGET_OST_FIRST + index)};
     struct ost_options options = {
         .env = cluster->env,
         .kv = kv_options_of(target, id.value),
@@ -279,7 +279,7 @@ void local_targets_close(struct local_cluster *cluster) {
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         (cluster->stopped ? ost_close : ost_abandon)(cluster->osts[i]);
     }
-    for (uint32_t i = 0; i < config_mdts(&cluster->config); i++) {
+    for (uint32_t i = 0; i < cluster->config.mdt_count; i++) {
         (cluster->stopped ? group_close : group_abandon)(cluster->groups[i]);
     }
     (cluster->stopped ? manager_close : manager_abandon)(cluster->manager);

@@ -118,7 +118,7 @@ int local_targets_check(struct env *env, const struct config *config, char probl
             problem, 256,
             "%s: osts = %u, mdts = %u, but \"%s\" lists others: a cluster keeps the numbers it "
             "was made with",
-            CONFIG_NAME, config->ost_count, config_mdts(config), TARGETS_NAME);
+            CONFIG_NAME, config->ost_count, config->mdt_count, TARGETS_NAME);
         return -ERR_INVALID;
     }
     r = 0;

@@ -20,21 +20,28 @@ enum {
 };
 /* The first of a node's, the one behind another, and behind the last. */
 static inline uint32_t local_target_first(const struct config *config) {
-    return config_is_first(config) ? TARGET_MANAGER : TARGET_OST_FIRST;
+    uint32_t joined = config->mdt_count > 0 ? TARGET_GROUP_FIRST : TARGET_OST_FIRST;
+
+    return config_is_first(config) ? TARGET_MANAGER : joined;
 }
 static inline uint32_t local_target_next(const struct config *config, uint32_t index) {
-    return index + 1 == TARGET_GROUP_FIRST + config_mdts(config) ? TARGET_OST_FIRST : index + 1;
+    return index + 1 == TARGET_GROUP_FIRST + config->mdt_count ? TARGET_OST_FIRST : index + 1;
 }
 static inline uint32_t local_target_end(const struct config *config) {
     return TARGET_OST_FIRST + config->ost_count;
 }
+/* A first node's metadata targets have numbers of their own; another's lie before its others. */
 static inline uint32_t local_target_id(const struct config *config, uint32_t index) {
-    return index < TARGET_OST_FIRST ? LOCAL_MANAGER_ID + index
-                                    : config->first_target + index - TARGET_OST_FIRST;
+    bool first = config_is_first(config);
+
+    if (index < TARGET_OST_FIRST) {
+        return first ? LOCAL_MANAGER_ID + index : config->first_target + index - TARGET_GROUP_FIRST;
+    }
+    return config->first_target + (first ? 0 : config->mdt_count) + index - TARGET_OST_FIRST;
 }
 static inline bool local_target_is_ours(const struct config *config, uint32_t index) {
-    return index >= TARGET_OST_FIRST ||
-           (config_is_first(config) && index < TARGET_GROUP_FIRST + config->mdt_count);
+    return index >= TARGET_OST_FIRST || (index == TARGET_MANAGER && config_is_first(config)) ||
+           (index >= TARGET_GROUP_FIRST && index < TARGET_GROUP_FIRST + config->mdt_count);
 }
 /* "manager", "mdt0", "ost0", ...; also the directory of its files. */
 void local_target_name(uint32_t index, char ret_name[LOCAL_TARGET_NAME_BYTES]);

@@ -13,6 +13,17 @@ struct wire_predecessor {
 };
 enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 };
 
+/* Likewise. Slots from `first` on, by the hand-over of that number; how many files a group has. */
+struct wire_slots {
+    uint32_t first;
+    uint32_t count;
+    uint64_t handover;
+};
+struct wire_load {
+    uint64_t log;
+    uint64_t inode_count;
+};
+
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */
 enum data_state { DATA_EMPTY, DATA_INLINE, DATA_CHUNKED };

@@ -1,0 +1,99 @@
+/* The contract is in draw.h. */
+#include "meta/draw.h"
+#include "meta/crossing.h"
+#include "meta/group_internal.h"
+#include "meta/inode.h"
+
+/* The new one is the child of the root, or of one of the root's. */
+static int is_near(struct transaction *transaction, struct ino parent, bool *ret_near) {
+    const struct inode_row *row;
+
+    *ret_near = parent.value == INO_ROOT.value;
+    if (*ret_near) {
+        return 0;
+    }
+    int r = inode_get(transaction, parent, &row);
+    if (r < 0) {
+        return r == -ERR_STALE ? -ERR_CORRUPT : r;
+    }
+    *ret_near = row->parent == INO_ROOT.value;
+    return 0;
+}
+
+/* Of groups that have slots; of the own one this moment's. */
+static uint64_t mean_of(const struct group *group) {
+    uint64_t sum = 0;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < group->map->group_count; i++) {
+        if (group->group_has_slots[i]) {
+            sum += group->inode_counts[i];
+            count++;
+        }
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {
+    uint64_t inodes = group->inode_counts[index];
+
+    return group->group_has_slots[index] && inodes < mean ? mean - inodes : 0;
+}
+
+/* As a function of the call and of how often it has begun anew, and of what the manager has told. */
+static uint64_t random_of(const struct transaction *transaction, const struct call *call) {
+    uint64_t random = (call->header.session.value << 32) + call->header.sequence +
+                      ((uint64_t)crossing_tries(transaction) << 48);
+
+    random = (random ^ random >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    random = (random ^ random >> 32) * UINT64_C(0x94d049bb133111eb);
+    return random >> 32;
+}
+
+static struct log_id draw(const struct group *group, uint64_t random) {
+    const struct cluster_map *map = group->map;
+    uint64_t mean = mean_of(group);
+    uint64_t sum = 0;
+    bool alike;
+
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        sum += weight_of(group, i, mean);
+    }
+    alike = sum == 0;
+    for (uint32_t i = 0; alike && i < map->group_count; i++) {
+        sum += group->group_has_slots[i];
+    }
+    random = sum > 0 ? random % sum : 0;
+    for (uint32_t i = 0; i < map->group_count && sum > 0; i++) {
+        uint64_t weight = alike ? group->group_has_slots[i] : weight_of(group, i, mean);
+
+        if (random < weight) {
+            return map->groups[i].log;
+        }
+        random -= weight;
+    }
+    return kv_log_id(group->kv);
+}
+
+int draw_log(struct transaction *transaction, const struct call *call, struct log_id *ret_log) {
+    struct group *group = transaction->group;
+    bool away = false;
+
+    *ret_log = crossing_promised(transaction);
+    if (ret_log->value != 0) {
+        return 0;
+    }
+    *ret_log = kv_log_id(group->kv);
+    if (slots_has_all(&group->slots)) {
+        return 0;
+    }
+    if (group->map_group < MAP_GROUPS_MAX) {
+        group->inode_counts[group->map_group] = group->numbers.inode_count;
+        away = group->numbers.inode_count > mean_of(group) + mean_of(group) / 4;
+    }
+    int r = away ? 0 : is_near(transaction, call->request.mkdir.parent, &away);
+    if (r == 0 && away) {
+        *ret_log = draw(group, random_of(transaction, call));
+    }
+    return r;
+}

@@ -1,0 +1,9 @@
+/* Which group a new directory goes to: that of its parent, unless this one has more than 1.25 times
+ * as many files as the mean, or the parent is the root or a child of it. Then one is drawn, by how
+ * far it is below the mean; all alike where none is. One without slots is not. */
+#pragma once
+#include "meta/transaction.h"
+
+/* Its log, the same in all runs of the call until it begins anew. */
+MUST_CHECK int draw_log(struct transaction *transaction, const struct call *call,
+                        struct log_id *ret_log);
