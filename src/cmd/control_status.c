@@ -81,7 +81,7 @@ static json_t *targets_json(struct control *control) {
 }
 
 static json_t *managers_json(struct control *control) {
-    return local_cluster_mdts(control->cluster) > 0
+    return config_is_first(local_cluster_config(control->cluster))
                ? json_pack("[{s:s, s:s}]", "id", "manager", "state",
                            state_of(control, TARGET_MANAGER))
                : json_array();
@@ -147,7 +147,7 @@ static void print_table(struct control *control, struct control_socket_connectio
     control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
                   "used MiB", "limit MiB", "allocated MiB");
-    if (local_cluster_mdts(control->cluster) > 0) {
+    if (config_is_first(config)) {
         control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "manager", "manager",
                       state_of(control, TARGET_MANAGER), "-", "-", "-");
     }

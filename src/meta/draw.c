@@ -4,6 +4,9 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 
+/* WEIGHED_TRIES: from then on all groups are alike, as those that were drawn have not taken it. */
+enum { WEIGHED_TRIES = 2, DIFFERENCE_MIN = 16384 };
+
 /* The new one is the child of the root, or of one of the root's. */
 static int is_near(struct transaction *transaction, struct ino parent, bool *ret_near) {
     const struct inode_row *row;
@@ -34,10 +37,16 @@ static uint64_t mean_of(const struct group *group) {
     return count > 0 ? sum / count : 0;
 }
 
+/* Up to here a group is as good as others: what is known of it is seconds old, and all that is made
+ * meanwhile is not to go to the one that had a few less. */
+static uint64_t much_of(uint64_t mean) {
+    return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
+}
+
 static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {
     uint64_t inodes = group->inode_counts[index];
 
-    return group->group_has_slots[index] && inodes < mean ? mean - inodes : 0;
+    return group->group_has_slots[index] && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
 }
 
 /* As a function of the call and of how often it has begun anew, and of what the manager has told. */
@@ -50,13 +59,13 @@ static uint64_t random_of(const struct transaction *transaction, const struct ca
     return random >> 32;
 }
 
-static struct log_id draw(const struct group *group, uint64_t random) {
+static struct log_id draw(const struct group *group, bool weighs, uint64_t random) {
     const struct cluster_map *map = group->map;
     uint64_t mean = mean_of(group);
     uint64_t sum = 0;
     bool alike;
 
-    for (uint32_t i = 0; i < map->group_count; i++) {
+    for (uint32_t i = 0; weighs && i < map->group_count; i++) {
         sum += weight_of(group, i, mean);
     }
     alike = sum == 0;
@@ -89,11 +98,12 @@ int draw_log(struct transaction *transaction, const struct call *call, struct lo
     }
     if (group->map_group < MAP_GROUPS_MAX) {
         group->inode_counts[group->map_group] = group->numbers.inode_count;
-        away = group->numbers.inode_count > mean_of(group) + mean_of(group) / 4;
+        away = group->numbers.inode_count > much_of(mean_of(group));
     }
     int r = away ? 0 : is_near(transaction, call->request.mkdir.parent, &away);
     if (r == 0 && away) {
-        *ret_log = draw(group, random_of(transaction, call));
+        *ret_log = draw(group, crossing_tries(transaction) < WEIGHED_TRIES,
+                        random_of(transaction, call));
     }
     return r;
 }

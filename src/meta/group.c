@@ -96,7 +96,10 @@ static void reply(struct group *group, struct call *call, int result, uint64_t n
     operation_counters_record(group->counters.operations, call->header.opcode, result,
                               now_ns - call->started_ns);
     session_counters_record(call, result, now_ns - call->started_ns);
-    slow_log_answer(&group->slow, call, result, now_ns);
+    /* Nobody waits for a commit: it is answered with the next sync point. */
+    if (call->header.opcode != OP_CROSS_COMMIT) {
+        slow_log_answer(&group->slow, call, result, now_ns);
+    }
     call->server_term = group->term;
     call->server_epoch = group->numbers.epoch;
     call_reply(call, result);

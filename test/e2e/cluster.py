@@ -68,7 +68,7 @@ def missing():
 
 def configuration(osts, sizes, identity, mdts=1):
     """The text of a new cluster's shoal.conf."""
-    lines = ["[cluster]", "format = 2", f"osts = {osts}", f"mdts = {mdts}", f"id = {identity}",
+    lines = ["[cluster]", "format = 3", f"osts = {osts}", f"mdts = {mdts}", f"id = {identity}",
              f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
     lines += [f"{name} = {value}" for name, value in sizes.items()]
     return "\n".join(lines) + "\n"

@@ -47,7 +47,7 @@ class Node(clusters.Cluster):
         self.key_file = os.path.join(first.top, "members.key")
         if conf:
             with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
-                file.write(f"[cluster]\nformat = 2\nosts = {osts}\n\n[network]\nlisten = "
+                file.write(f"[cluster]\nformat = 3\nosts = {osts}\n\n[network]\nlisten = "
                            f"{self.source}\nkey = {self.key_file}\njoin = {first.source}\n"
                            "\n[sizes]\n")
                 for name, value in clusters.SIZES.items():

@@ -403,23 +403,23 @@ def _(scene):
 
 # A newer format, and a damaged one.
 
-@row("newer-conf", 1, "format 3", "reads up to 2", "newer")
+@row("newer-conf", 1, "format 4", "reads up to 3", "newer")
 def _(scene):
-    scene.configure("format = 2", "format = 3")
+    scene.configure("format = 3", "format = 4")
     return up_mounted(scene)
 
 
 @row("newer-conf-unknown-keys", 1, "format 7", "newer")
 def _(scene):
     scene.run_once()
-    scene.configure("format = 2", "format = 7\nreplicas = 3")
+    scene.configure("format = 3", "format = 7\nreplicas = 3")
     return up_mounted(scene)
 
 
-@row("older-conf", 1, "format 1", "this version reads 2", "the version that made it")
+@row("older-conf", 1, "format 2", "this version reads 3", "the version that made it")
 def _(scene):
     scene.run_once()
-    scene.configure("format = 2", "format = 1")
+    scene.configure("format = 3", "format = 2")
     return up_mounted(scene)
 
 
