@@ -6,17 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With one target. */
-enum { OST_NEWCOMER = 1 };
+/* With one target each, in the end. */
+enum { OST_NEWCOMER = 1, MDT_NEWCOMER = 4 };
 enum { NEWCOMERS = 5, TARGETS_MOST = 3, PAUSE_MS = 400, PATIENCE_S = 5, ADDRESS_BYTES = 32 };
 
 struct newcomer {
     struct newcomers *all;
     uint64_t key;
     uint32_t target_count;
+    uint32_t mdt_count;
     char address[ADDRESS_BYTES];
-    struct node *ost; /* that it becomes, once it has numbers; NULL: it serves nothing */
-    uint32_t node;    /* 0: not known yet */
+    struct node *serves; /* that it becomes, once it has numbers; NULL: it serves nothing */
+    uint32_t node;       /* 0: not known yet */
     uint32_t first_target;
     bool is_asking;
     uint64_t life;        /* of the process that asks */
@@ -67,8 +68,8 @@ static void numbers_check(struct newcomer *node, const struct node_join_reply *r
     }
     node->node = reply->node;
     node->first_target = reply->first_target;
-    if (node->ost) {
-        node->ost->target_id = reply->first_target; /* As its directory says from now on. */
+    if (node->serves) {
+        node->serves->target_id = reply->first_target; /* As its directory says from now on. */
     }
     all->map_version = MAX(all->map_version, reply->map_version);
     for (int i = 0; i < NEWCOMERS; i++) {
@@ -90,8 +91,8 @@ static void answered(struct call *call) {
     if (call->result == 0) {
         numbers_check(node, &call->reply.node_join);
         node->all->joins++;
-        node->done = node->done || (node->last && (!node->ost || node->is_told));
-        node->is_told = node->is_told || (node->ost && call->request.node_join.ready);
+        node->done = node->done || (node->last && (!node->serves || node->is_told));
+        node->is_told = node->is_told || (node->serves && call->request.node_join.ready);
     } else if (call->result != -ERR_TIMED_OUT && call->result != -ERR_CLOSED &&
                call->result != -ERR_IO && call->result != -ERR_NO_SPACE) {
         snprintf(node->all->failure, sizeof node->all->failure, "newcomer %" PRIu64 ": %s",
@@ -99,10 +100,17 @@ static void answered(struct call *call) {
     }
 }
 
+static bool node_is_open(struct node *node) {
+    return node_ost(node) != NULL || node_group(node) != NULL;
+}
+
 /* Without targets there is nothing to be ready for but an address; with them they are formatted. */
 static bool is_ready(const struct newcomer *node) {
-    return node->node != 0 && (node->ost ? node->is_formatted || node_ost(node->ost) != NULL
-                                         : node->target_count == 0);
+    const struct node *serves = node->serves;
+
+    return node->node != 0 &&
+           (serves ? node->is_formatted || node_is_open(node->serves)
+                   : node->target_count == 0);
 }
 
 static void ask(struct newcomer *node) {
@@ -110,8 +118,8 @@ static void ask(struct newcomer *node) {
     struct node *asker = all->world->mdts;
     bool ready = is_ready(node);
 
-    node->is_formatted = node->ost && ready;
-    if (ready && !node->ost && prng_chance(&all->prng, 1, 3)) {
+    node->is_formatted = node->serves && ready;
+    if (ready && !node->serves && prng_chance(&all->prng, 1, 3)) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
@@ -120,6 +128,7 @@ static void ask(struct newcomer *node) {
                       .request.node_join = {.key_high = node->key,
                                             .key_low = 77,
                                             .target_count = node->target_count,
+                                            .mdt_count = node->mdt_count,
                                             .ready = ready,
                                             .address = {(const uint8_t *)node->address,
                                                         ready ? strlen(node->address) : 0}},
@@ -156,9 +165,7 @@ static void newcomer_run(void *context) {
 }
 
 /* NULL: all are part of the cluster from its beginning. */
-static struct node *late_ost(struct world *world) {
-    struct node *last = &world->osts[world->options.ost_count - 1];
-
+static struct node *late(struct node *last) {
     return node_is_absent(last) ? last : NULL;
 }
 
@@ -175,7 +182,10 @@ struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
         all->nodes[i] =
             (struct newcomer){.all = all, .key = i + 1, .target_count = i % (TARGETS_MOST + 1)};
         if (i == OST_NEWCOMER) {
-            all->nodes[i].ost = late_ost(world);
+            all->nodes[i].serves = late(&world->osts[world->options.ost_count - 1]);
+        } else if (i == MDT_NEWCOMER) {
+            all->nodes[i].serves = late(&world->mdts[world->options.mdt_count - 1]);
+            all->nodes[i].mdt_count = all->nodes[i].target_count = all->nodes[i].serves ? 1 : 0;
         }
         newcomer_run(&all->nodes[i]);
     }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BULK_BYTES_MAX = 1024 * 1024, ASK_MS = 100 };
+enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -73,6 +73,7 @@ static int open_member(struct life *life) {
                                            .rpc = life->rpc,
                                            .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
                                            .target_count = map->nodes[0].target_count,
+                                           .mdt_count = map->nodes[0].mdt_count,
                                            .address = "",
                                            .map = map,
                                            .ask_ns = ASK_MS * NS_PER_MS,

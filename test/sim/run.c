@@ -5,6 +5,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "rot.h"
+#include "shares.h"
 #include "newcomers.h"
 #include "strays.h"
 #include "whole.h"
@@ -360,6 +361,19 @@ static void review(struct run *run) {
     }
 }
 
+/* All hand-overs end. */
+static void shares_wait(struct run *run, uint64_t end_ns) {
+    struct sim *sim = run->world->sim;
+
+    while (!failure_of(run) && !shares_are_dealt(run->world, run->failure) && !run->failure[0]) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
+        if (sim_now_ns(sim) > end_ns) {
+            snprintf(run->failure, sizeof run->failure,
+                     "slots are not dealt evenly %d s after faults", RULE_ANSWERS_S);
+        }
+    }
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -389,6 +403,7 @@ static void mend(struct run *run) {
         snprintf(run->failure, sizeof run->failure, "a node cannot join %d s after faults",
                  RULE_ANSWERS_S);
     }
+    shares_wait(run, end);
     workload_look(run->load);
     review(run);
 }
@@ -434,6 +449,7 @@ static void clear(struct run *run) {
         (void)(strays_check(run->world, &run->strays, run->failure) &&
                whole_check(run->world, run->failure));
     }
+    shares_wait(run, end);
 }
 
 /* Counters that the world keeps by name. */
@@ -505,6 +521,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     counts[TOTAL_MAPS] = run->world->maps;
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
+    counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = run->world->group_sum.crossings_again;
     counts[TOTAL_PROMISES_KEPT] = run->world->group_sum.promises_kept;

@@ -357,6 +357,7 @@ static char *story_tell(const struct story *story, char problem[200]) {
     told.tell = player->trace;
     told.checkpoint_ns = story->checkpoint_ns;
     told.mdt_count = MAX(story->mdt_count, 1U);
+    told.late_mdt = false;
     player->story = story;
     player->world = world_new(&told);
     story_run(player);

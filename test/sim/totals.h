@@ -56,6 +56,7 @@
     X(JOINS, "answers to nodes that join", true)                                                   \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
+    X(SLOTS, "slots handed over", true)                                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
     X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
     X(PROMISES_KEPT, "promises kept", true)                                                        \

@@ -41,11 +41,16 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     ret_options->keys = prng_chance(&prng, 1, 2);
     ret_options->late_ost = prng_chance(&prng, 1, 2);
     ret_options->mdt_count = prng_chance(&prng, 1, 2) ? 1 : 2 + (uint32_t)prng_below(&prng, 3);
+    ret_options->late_mdt = prng_chance(&prng, 1, 2);
 }
 
 /* How many of them the cluster is made with. */
 static uint32_t first_osts(const struct world_options *options) {
     return options->ost_count - (options->late_ost && options->ost_count > 1 ? 1 : 0);
+}
+
+static uint32_t first_mdts(const struct world_options *options) {
+    return options->mdt_count - (options->late_mdt && options->mdt_count > 1 ? 1 : 0);
 }
 
 /* Of one members' key; what number signs each hears for itself. */
@@ -73,7 +78,9 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
     if (role == NODE_MANAGER) {
         node->target_id = MANAGER_TARGET;
     } else if (role == NODE_MDT) {
-        node->target_id = index == 0 ? MDT_TARGET : MDT_TARGET_NEXT + index - 1;
+        if (index < first_mdts(&world->options)) {
+            node->target_id = index == 0 ? MDT_TARGET : MDT_TARGET_NEXT + index - 1;
+        }
         node->map = allocate(sizeof *node->map);
         *node->map = world->map;
     } else if (role == NODE_OST && index < first_osts(&world->options)) {
@@ -114,11 +121,12 @@ static void world_nodes(struct world *world) {
 static void world_mdts(struct world *world) {
     struct target_id mdts[WORLD_MDTS_MAX];
 
-    for (uint32_t i = 1; i < world->options.mdt_count; i++) {
+    uint32_t count = first_mdts(&world->options);
+
+    for (uint32_t i = 1; i < count; i++) {
         mdts[i - 1].value = MDT_TARGET_NEXT + i - 1;
     }
-    if (world->options.mdt_count > 1 &&
-        cluster_map_add_mdts(&world->map, mdts, world->options.mdt_count - 1) < 0) {
+    if (count > 1 && cluster_map_add_mdts(&world->map, mdts, count - 1) < 0) {
         abort();
     }
 }
