@@ -147,9 +147,15 @@ static void version_check(struct chaos_share *share, const char *path, unsigned 
     uint8_t want[BLOCK_BYTES];
 
     if (size_and_version[0] != size_of(file, version)) {
-        complain(share, "%s has %llu bytes, not the %llu of version %llu, which was closed", path,
-                 (unsigned long long)size_and_version[0],
-                 (unsigned long long)size_of(file, version), (unsigned long long)version);
+        struct stat status = {0};
+
+        (void)stat(path, &status);
+        complain(share,
+                 "%s has %llu bytes, not the %llu of version %llu, which was closed; a look "
+                 "right after finds %lld, and the version before had %llu",
+                 path, (unsigned long long)size_and_version[0],
+                 (unsigned long long)size_of(file, version), (unsigned long long)version,
+                 (long long)status.st_size, (unsigned long long)size_of(file, version - 1));
         return;
     }
     for (uint64_t at = 0; at < size_and_version[0]; at += BLOCK_BYTES) {

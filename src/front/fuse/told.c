@@ -2,7 +2,7 @@
 #include "front/fuse/told.h"
 #include <stdlib.h>
 
-enum { SLOT_COUNT = 8192 };
+enum { SLOT_COUNT = 8192, UNKNOWN = 1 };
 
 static uint64_t mix(uint64_t word) {
     word ^= word >> 32;
@@ -10,16 +10,20 @@ static uint64_t mix(uint64_t word) {
     return word ^ word >> 29;
 }
 
-static _Atomic uint64_t *slot_of(const struct told_table *table, uint64_t ino) {
+static struct told_slot *slot_of(const struct told_table *table, uint64_t ino) {
     return &table->slots[mix(ino) % SLOT_COUNT];
 }
 
-static uint64_t hash_of(const struct shoal_attributes *attributes) {
+static uint64_t attributes_hash(const struct shoal_attributes *attributes) {
     uint64_t hash = mix(attributes->ino);
 
     hash = mix(hash ^ attributes->size);
     hash = mix(hash ^ (uint64_t)attributes->mtime_ns);
-    return mix(hash ^ (uint64_t)attributes->ctime_ns) | 1;
+    return mix(hash ^ (uint64_t)attributes->ctime_ns) | 2;
+}
+
+static uint64_t size_hash(uint64_t ino, uint64_t size) {
+    return mix(mix(ino) ^ size);
 }
 
 int told_table_init(struct told_table *table) {
@@ -28,19 +32,27 @@ int told_table_init(struct told_table *table) {
 }
 
 void told_table_deinit(struct told_table *table) {
-    free((void *)table->slots);
+    free(table->slots);
     table->slots = NULL;
 }
 
 void told_note(const struct told_table *table, const struct shoal_attributes *attributes) {
-    atomic_store_explicit(slot_of(table, attributes->ino), hash_of(attributes),
-                          memory_order_relaxed);
+    (void)told_differs(table, attributes);
 }
 
 bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes) {
-    uint64_t hash = hash_of(attributes);
-    uint64_t told =
-        atomic_exchange_explicit(slot_of(table, attributes->ino), hash, memory_order_relaxed);
+    struct told_slot *slot = slot_of(table, attributes->ino);
+    uint64_t hash = attributes_hash(attributes);
 
+    atomic_store(&slot->size, size_hash(attributes->ino, attributes->size));
+    uint64_t told = atomic_exchange(&slot->attributes, hash);
     return told != hash && told != 0;
+}
+
+void told_end(const struct told_table *table, uint64_t ino, uint64_t end) {
+    struct told_slot *slot = slot_of(table, ino);
+
+    if (atomic_load(&slot->size) != size_hash(ino, end)) {
+        atomic_store(&slot->attributes, UNKNOWN);
+    }
 }
