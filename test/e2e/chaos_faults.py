@@ -23,12 +23,12 @@ KINDS = ("kill", "kill first", "kill", "stop", "stop first", "cut off", "deaf", 
          "cut pair one way", "all")
 LONG_STOP_S = 40
 # A client whose words do not reach the manager for 30 s is evicted: that is another test's.
-CUT_S = (1.0, 12.0)
-STOP_S = (0.5, 12.0)
-DOWN_S = (0.0, 8.0)
-BETWEEN_S = (0.2, 4.0)
+CUT_S = (1.0, 10.0)
+STOP_S = (0.5, 10.0)
+DOWN_S = (0.0, 6.0)
+BETWEEN_S = (0.2, 3.0)
 # Between two faults of one node: so that each renews its session.
-REST_S = 4.0
+REST_S = 3.0
 
 
 def address_of(node):
@@ -183,7 +183,10 @@ class Faults:
         self.end_later([node], seconds, os.kill, process, signal.SIGCONT)
 
     def cut(self, kind, pairs, seconds):
+        """Others than the one that is cut off may be in faults of their own."""
         nodes = sorted({node for pair in pairs for node in pair})
+        if len(nodes) > 2:
+            nodes = [node for node in nodes if all(node in pair for pair in pairs)]
         self.take_nodes(nodes, seconds)
         self.cuts.add(pairs)
         self.tell(kind, " ".join(f"{one}>{other}" for one, other in pairs), seconds)

@@ -70,7 +70,8 @@ static bool write_all(struct chaos_share *share, int fd, uint64_t size, const ch
     uint64_t at = 0;
 
     while (at < size) {
-        uint64_t piece = MIN(size - at, prng_between(&share->prng, 1, FILE_BYTES_MAX));
+        uint64_t blocks = prng_between(&share->prng, 1, BLOCKS_MAX);
+        uint64_t piece = MIN(size - at, blocks * BLOCK_BYTES);
 
         chaos_begin(share->state);
         ssize_t wrote = pwrite(fd, bytes + at, piece, (off_t)at);

@@ -14,7 +14,7 @@
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
-#include "shoal/shoal.h"
+#include <shoal/shoal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
