@@ -117,25 +117,29 @@ static void file_write(struct chaos_share *share, unsigned file) {
     }
 }
 
-/* Each block is of one version, which lies between two. */
-static void blocks_check(struct chaos_share *share, const char *path, unsigned file,
+/* The version of a block, 0 where it has none: while a file is being written it has holes, and a
+ * version's end may lie anywhere in a block, with zeros behind it. */
+static uint64_t version_of(const uint8_t *block, uint64_t size) {
+    struct unit units[2];
+
+    if (size < sizeof units) {
+        return 0;
+    }
+    memcpy(units, block, sizeof units);
+    return memcmp(&units[0], &units[1], sizeof units[0]) == 0 ? units[0].version : 0;
+}
+
+/* Each block is of a version that lies between two. */
+static void blocks_check(struct chaos_share *share, const char *path,
                          const uint64_t size_and_versions[3]) {
     uint64_t size = size_and_versions[0];
-    uint8_t want[BLOCK_BYTES];
-    static const uint8_t nothing[sizeof(struct unit)];
 
     for (uint64_t at = 0; at < size; at += BLOCK_BYTES) {
-        struct unit unit = {0};
-        uint64_t left = MIN(size - at, (uint64_t)BLOCK_BYTES);
+        uint64_t version = version_of(bytes + at, MIN(size - at, (uint64_t)BLOCK_BYTES));
 
-        memcpy(&unit, bytes + at, MIN(left, sizeof unit));
-        if (left < sizeof unit || memcmp(&unit, nothing, sizeof unit) == 0) {
-            continue; /* A version that is being written has holes until it is closed. */
-        }
-        block_fill(file, (uint32_t)(at / BLOCK_BYTES), unit.version, want);
-        if (unit.version < size_and_versions[1] || unit.version > size_and_versions[2]) {
+        if (version != 0 && (version < size_and_versions[1] || version > size_and_versions[2])) {
             complain(share, "%s: block %llu is of version %llu, not %llu to %llu", path,
-                     (unsigned long long)(at / BLOCK_BYTES), (unsigned long long)unit.version,
+                     (unsigned long long)(at / BLOCK_BYTES), (unsigned long long)version,
                      (unsigned long long)size_and_versions[1],
                      (unsigned long long)size_and_versions[2]);
         }
@@ -220,7 +224,7 @@ static void file_read(struct chaos_share *share, const char *mount, unsigned fil
         share->state->counts[2]++;
         version_check(share, path, file, (const uint64_t[]){size, closed});
     } else {
-        blocks_check(share, path, file, (const uint64_t[]){size, closed, begun});
+        blocks_check(share, path, (const uint64_t[]){size, closed, begun});
     }
 }
 
