@@ -3,6 +3,7 @@
 #include <assert.h>
 
 enum { TELL_PATIENCE_S = 5 };
+#define LISTENING_GAP_NS NS_PER_S
 
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
 
@@ -461,8 +462,23 @@ void manager_sessions_step(struct manager *manager) {
     }
 }
 
+/* Silence counts only while the manager was listening: one that was stopped, or did not get to run,
+ * must not take its own silence for everybody's. */
+static void forgive_gap(struct manager *manager, uint64_t now) {
+    uint64_t gap = manager->ticked_ns > 0 ? now - manager->ticked_ns : 0;
+
+    manager->ticked_ns = now;
+    for (uint32_t i = 0; gap > LISTENING_GAP_NS && i < manager->sessions_max; i++) {
+        struct manager_session *session = &manager->sessions[i];
+
+        session->heard_ns = MIN(session->heard_ns + gap, now);
+    }
+}
+
 void manager_expire(struct manager *manager) {
     uint64_t now = env_now_ns(manager->env);
+
+    forgive_gap(manager, now);
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];

@@ -37,6 +37,9 @@ const char *work_name(const struct work *work) {
 }
 
 uint8_t work_byte(uint64_t seed, uint64_t index) {
+    if (index % WORK_MARK_EVERY < sizeof WORK_MARK - 1) {
+        return (uint8_t)WORK_MARK[index % WORK_MARK_EVERY];
+    }
     uint64_t word = (seed + index / 8) * UINT64_C(0x9e3779b97f4a7c15);
 
     return (uint8_t)((word ^ word >> 29) >> (index % 8 * 8));

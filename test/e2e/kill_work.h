@@ -2,6 +2,10 @@
 #pragma once
 #include "kill_tree.h"
 
+/* Begins each WORK_MARK_EVERY bytes of a write: who looks at the wire must not find it there. */
+#define WORK_MARK "not on the wire!"
+enum { WORK_MARK_EVERY = 64 };
+
 enum work_kind {
     WORK_CREATE,
     WORK_OPEN,

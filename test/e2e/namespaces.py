@@ -8,81 +8,31 @@ SHOAL is the command. The last line counts.
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 import cluster as clusters
 from cluster import Failed
 from files_load import Load
+from place import Place, same, why_not
 
 NODES = 3
 CUT_S = 3
-TOOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "cluster")
 
 
-class Place:
-    """Of one test: where its nodes are, until it ends."""
-
-    def __init__(self, shoal):
-        self.shoal = os.path.abspath(shoal)
-        self.name = f"shoal-e2e-{os.getpid()}"
-        self.top = tempfile.mkdtemp(prefix="shoal-e2e-")
-        self.directory = os.path.join(self.top, "data")
-        self.mounts = os.path.join(self.top, "mounts")
-        self.mount = os.path.join(self.mounts, "1")
-
-    def tool(self, *words, check=True):
-        result = subprocess.run([TOOL, "--name", self.name, self.shoal, *words], text=True,
-                                stdin=subprocess.DEVNULL, capture_output=True, check=False)
-        if check and result.returncode != 0:
-            raise Failed(f"cluster {words[0]}: {result.stderr.strip()}")
-        return result
-
-    def start(self):
-        self.tool(str(NODES), self.directory, self.mounts)
-
-    def stop(self):
-        self.tool("stop", self.directory, self.mounts)
-
-    def path(self, node, *names):
-        return os.path.join(self.directory, str(node), *names)
-
-    def at(self, node, *names):
-        return os.path.join(self.mounts, str(node), *names)
-
-    def process(self, node):
-        with open(self.path(node, "lock"), encoding="ascii") as file:
-            return int(file.read())
-
-    def up(self, node):
-        self.tool("run", str(node), "shoal", "up", self.path(node))
-
-    def link(self, node, state):
-        subprocess.run(["ip", "-n", f"{self.name}-net", "link", "set", f"to-{node}", state],
-                       check=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for node in range(1, NODES + 1):
-            clusters.unmount(self.at(node))
-            try:
-                clusters.end_process(self.process(node))
-            except (OSError, ValueError):
-                pass
-        self.tool("stop", self.directory, self.mounts, check=False)
-        shutil.rmtree(self.top, ignore_errors=True)
-
-
-def same(path, content):
-    with open(path, "rb") as file:
-        if file.read() != content:
-            raise Failed(f"{path} has other bytes")
+def who_opens_sees_what_was_closed(place):
+    """At once, also within the second for which the kernel keeps a file's size."""
+    for number in range(50):
+        content = b"%08d" % number * (number * 37 % 500 + 1)
+        with open(place.at(1, "grows"), "wb") as file:
+            file.write(content)
+        descriptor = os.open(place.at(2, "grows"), os.O_RDONLY)
+        got = os.read(descriptor, 1 << 20)
+        os.close(descriptor)
+        if got != content:
+            raise Failed(f"node 2 reads {len(got)} bytes of {len(content)} that were closed")
 
 
 def nodes_see_one_tree(place):
@@ -96,6 +46,7 @@ def nodes_see_one_tree(place):
     for node in range(1, NODES + 1):
         for name, content in contents.items():
             same(place.at(node, name), content)
+    who_opens_sees_what_was_closed(place)
     if place.tool(str(NODES), place.directory, place.mounts, check=False).returncode != 1:
         raise Failed("what runs was started once more")
     place.stop()
@@ -140,18 +91,6 @@ def cuts_and_ends_are_pauses(place):
 TESTS = [nodes_see_one_tree, cuts_and_ends_are_pauses]
 
 
-def why_not():
-    missing = clusters.missing()
-    if missing:
-        return missing
-    if not shutil.which("ip") or not shutil.which("nsenter"):
-        return "ip or nsenter, which make networks"
-    if subprocess.run(["unshare", "--net", "true"], capture_output=True,
-                      check=False).returncode != 0:
-        return "the right to make network namespaces"
-    return None
-
-
 def main():
     if len(sys.argv) != 2:
         print(__doc__.split("\n")[4], file=sys.stderr)
@@ -164,7 +103,7 @@ def main():
     for test in TESTS:
         start = time.monotonic()
         try:
-            with Place(sys.argv[1]) as place:
+            with Place(sys.argv[1], NODES) as place:
                 test(place)
             print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
         except (Failed, OSError, subprocess.SubprocessError) as error:

@@ -96,6 +96,27 @@ static void test_open_policy(void **state) {
     assert_int_equal(open.flags, ABI_OPEN_DIRECT);
 }
 
+/* What another mount has changed: the kernel must not go on with the size that it was told. */
+static void test_open_meets_what_others_changed(void **state) {
+    struct desk *desk = *state;
+    struct shoal_request change = {.operation = SHOAL_SETATTR, .set = SHOAL_SET_SIZE, .ino = 2};
+    struct abi_open_out open;
+    uint64_t created;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &created), 0);
+    (void)mode_of(desk, 2);
+    for (uint64_t size = 1; size < 4; size++) {
+        change.attributes.size = size;
+        assert_int_equal(shoal_run(desk->client, &change), 0);
+        desk->forget_count = 0;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(desk_open(desk, 2, READ_ONLY, &open), 0);
+            assert_int_equal(desk->forget_count, 1);
+            assert_int_equal(desk_release(desk, open.handle), 0);
+        }
+    }
+}
+
 /* A write without privilege clears the bits before it takes effect, and asks for the mode once. */
 static void test_write_clears_set_id(void **state) {
     struct desk *desk = *state;
@@ -438,6 +459,7 @@ static void test_listing_in_pieces(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
+        DESK_TEST(test_open_meets_what_others_changed),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),
         DESK_TEST(test_allocation_clears_set_id),

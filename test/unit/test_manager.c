@@ -432,6 +432,29 @@ static void test_silence_ends_a_session(void **state) {
     assert_int_equal(manager_session_count(bench->manager), 1);
 }
 
+/* Stopped for longer than a session may be silent, the manager has not listened: whoever is quiet is
+ * given the rest of the time once it goes on. */
+static void test_a_stopped_manager_evicts_nobody(void **state) {
+    struct bench *bench = *state;
+    uint64_t quiet = begin(bench, 1, 100, "/mnt");
+    uint64_t lively = begin(bench, 2, 100, "/mnt");
+
+    pass(bench, 20 * NS_PER_S);
+    for (int stop = 0; stop < 3; stop++) {
+        bool flag = false;
+
+        sim_schedule(bench->sim, NULL, 40 * NS_PER_S, note_flag, &flag);
+        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+        pass(bench, 2 * NS_PER_S);
+        assert_int_equal(told(bench), 0);
+    }
+    assert_int_equal(renew(bench, lively, 100), 0);
+    pass(bench, 8 * NS_PER_S);
+    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(bench->targets[0].session, quiet);
+    assert_int_equal(renew(bench, lively, 100), 0);
+}
+
 /* A storage target that cannot be told is told again, at the pace of ticks; the end is answered
  * when the group has been told. */
 static void test_unreachable_target_is_told_again(void **state) {
@@ -886,6 +909,7 @@ int main(void) {
         TEST(sessions_begin_renew_and_end),
         TEST(predecessor_goes_first),
         TEST(silence_ends_a_session),
+        TEST(a_stopped_manager_evicts_nobody),
         TEST(unreachable_target_is_told_again),
         TEST(sessions_have_a_limit),
         TEST(gives_up_what_it_holds),

@@ -67,6 +67,7 @@ void encode_entry(const struct front *front, struct abi_entry_out *to,
     to->attributes_valid = front->attributes_timeout_ns / NS_PER_S;
     to->attributes_valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S);
     encode_attributes(&to->attributes, from);
+    told_note(&front->told, from);
 }
 
 void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
@@ -75,6 +76,7 @@ void encode_attributes_out(const struct front *front, struct abi_attributes_out 
     to->valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S);
     to->reserved = 0;
     encode_attributes(&to->attributes, from);
+    told_note(&front->told, from);
 }
 
 static struct abi_time time_of(int64_t time_ns) {
@@ -105,4 +107,5 @@ void encode_statx(const struct front *front, struct abi_statx_out *to,
         .rdev_major = from->rdev >> 8 & 0xfff,
         .rdev_minor = (from->rdev & 0xff) | (from->rdev >> 12 & 0xfff00),
     };
+    told_note(&front->told, from);
 }

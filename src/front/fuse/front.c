@@ -22,6 +22,8 @@ int front_init(struct front *front, const struct front_options *options) {
     r = request_pool_init(&front->requests, &options->requests);
     if (r == 0)
         r = handle_table_init(&front->handles, options->handles_max);
+    if (r == 0)
+        r = told_table_init(&front->told);
     if (r == 0) {
         front->statistics = calloc(options->thread_count, sizeof(*front->statistics));
         r = front->statistics ? 0 : -ERR_NO_MEMORY;
@@ -37,6 +39,7 @@ int front_init(struct front *front, const struct front_options *options) {
 void front_deinit(struct front *front) {
     free(front->statistics);
     front->statistics = NULL;
+    told_table_deinit(&front->told);
     handle_table_deinit(&front->handles);
     request_pool_deinit(&front->requests);
 }

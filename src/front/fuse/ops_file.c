@@ -16,6 +16,15 @@ int fuse_op_read(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
+int fuse_op_read_finish(struct fuse_request *request) {
+    const struct shoal_request *shoal = &request->shoal;
+
+    if (!request->handle->direct && shoal->result >= 0 && (uint64_t)shoal->result < shoal->size)
+        told_end(&request->front->told, request_header(request)->nodeid,
+                 shoal->offset + (uint64_t)shoal->result);
+    return fuse_op_data_finish(request);
+}
+
 static int write_act(struct fuse_request *request) {
     const struct abi_write_in *in = request_body(request);
     int r = request_prepare_handle(request, SHOAL_WRITE, in->handle);

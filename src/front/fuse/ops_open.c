@@ -147,6 +147,9 @@ static int opened(struct fuse_request *request) {
         /* The server may have cleared them with the truncation. A reply to OPEN can't tell. */
         if (!is_create(request))
             channel->forget_attributes(channel, handle->ino);
+    } else if (!directory && !is_create(request) &&
+               told_differs(&request->front->told, &shoal->attributes)) {
+        channel->forget_attributes(channel, handle->ino);
     }
     return reply_open(request);
 }

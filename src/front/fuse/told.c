@@ -1,0 +1,58 @@
+/* What the kernel was told last of attributes. */
+#include "front/fuse/told.h"
+#include <stdlib.h>
+
+enum { SLOT_COUNT = 8192, UNKNOWN = 1 };
+
+static uint64_t mix(uint64_t word) {
+    word ^= word >> 32;
+    word *= UINT64_C(0x9e3779b97f4a7c15);
+    return word ^ word >> 29;
+}
+
+static struct told_slot *slot_of(const struct told_table *table, uint64_t ino) {
+    return &table->slots[mix(ino) % SLOT_COUNT];
+}
+
+static uint64_t attributes_hash(const struct shoal_attributes *attributes) {
+    uint64_t hash = mix(attributes->ino);
+
+    hash = mix(hash ^ attributes->size);
+    hash = mix(hash ^ (uint64_t)attributes->mtime_ns);
+    return mix(hash ^ (uint64_t)attributes->ctime_ns) | 2;
+}
+
+static uint64_t size_hash(uint64_t ino, uint64_t size) {
+    return mix(mix(ino) ^ size);
+}
+
+int told_table_init(struct told_table *table) {
+    table->slots = calloc(SLOT_COUNT, sizeof *table->slots);
+    return table->slots ? 0 : -ERR_NO_MEMORY;
+}
+
+void told_table_deinit(struct told_table *table) {
+    free(table->slots);
+    table->slots = NULL;
+}
+
+void told_note(const struct told_table *table, const struct shoal_attributes *attributes) {
+    (void)told_differs(table, attributes);
+}
+
+bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes) {
+    struct told_slot *slot = slot_of(table, attributes->ino);
+    uint64_t hash = attributes_hash(attributes);
+
+    atomic_store(&slot->size, size_hash(attributes->ino, attributes->size));
+    uint64_t told = atomic_exchange(&slot->attributes, hash);
+    return told != hash && told != 0;
+}
+
+void told_end(const struct told_table *table, uint64_t ino, uint64_t end) {
+    struct told_slot *slot = slot_of(table, ino);
+
+    if (atomic_load(&slot->size) != size_hash(ino, end)) {
+        atomic_store(&slot->attributes, UNKNOWN);
+    }
+}
