@@ -285,6 +285,7 @@ static void session_end(struct session *session) {
     session->renewal = (struct call){0};
     session->renewal.request.session_end.session = id;
     session->renewal.request.session_end.incarnation = session->client->options.incarnation;
+    session->renewal.request.session_end.ticket = session_ticket(session);
     session_call(session, &session->renewal, OP_SESSION_END, end_answered);
 }
 

@@ -13,7 +13,7 @@ enum {
     MANAGER_ROW_SESSION = 'S',
     MANAGER_PIECE_BYTES = 1800,
     MANAGER_ORIGIN_BYTES_MAX = 1800,
-    MANAGER_ROW_FORMAT = 1,
+    MANAGER_ROW_FORMAT = 2,
 };
 
 enum manager_session_state { MANAGER_SESSION_LIVE = 1, MANAGER_SESSION_EVICTING = 2 };
@@ -24,8 +24,9 @@ struct manager_session_row {
     uint8_t reserved[2];
     uint32_t node;
     uint64_t incarnation;
+    uint64_t serial; /* of the mount's key that it was begun by; 0: a member's */
 };
-_Static_assert(sizeof(struct manager_session_row) == 16, "no padding");
+_Static_assert(sizeof(struct manager_session_row) == 24, "no padding");
 
 static inline struct kv_key manager_key(uint8_t type, uint64_t id, uint64_t index) {
     return kv_key_make(

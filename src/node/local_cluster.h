@@ -77,6 +77,9 @@ struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
 
+/* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
+uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
+
 /* Numbers of a metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
  * NULL. For a thread that has entered. */
 void local_cluster_group_stats(struct local_cluster *cluster, uint32_t index,

@@ -93,12 +93,28 @@ static bool lane_is_used(const struct lane *lane) {
     return !list_is_empty(&lane->unsent) || !list_is_empty(&lane->sent);
 }
 
+/* Nothing that waits here will be let in: each hears why, instead of waiting to its end. */
+static void lane_refuse(struct lane *lane, int reason) {
+    struct list_node *node;
+    struct list refused;
+
+    list_init(&refused);
+    while ((node = list_pop_front(&lane->unsent))) {
+        list_push_back(&refused, node);
+    }
+    while ((node = list_first(&refused))) {
+        lane_answer(lane, CONTAINER_OF(node, struct call, rpc_node), reason);
+    }
+}
+
 static void lane_rest(struct lane *lane, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
     if (lane_is_used(lane)) {
         atomic_fetch_add_explicit(&lane->thread->lanes->broken_count, 1, memory_order_relaxed);
     }
+    bool is_revoked = reason == -ERR_REVOKED;
+    bool is_news = is_revoked && atomic_load(&lane->peer->refusal) != reason;
     if (lane->state == LANE_JOINING && err_action(reason) == ERR_ACTION_FAIL) {
         atomic_fetch_add_explicit(&lane->peer->refusals, 1, memory_order_relaxed);
         atomic_store_explicit(&lane->peer->refusal, reason, memory_order_relaxed);
@@ -107,8 +123,13 @@ static void lane_rest(struct lane *lane, int reason) {
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
     lane_enter(lane, LANE_RESTING);
-    if (lane_is_used(lane) && !atomic_exchange(&lane->peer->said, true)) {
-        lane_say(lane, "does not answer, and is tried again", reason);
+    if (lane_is_used(lane) && (!atomic_exchange(&lane->peer->said, true) || is_news)) {
+        lane_say(lane,
+                 is_revoked ? "lets nobody in by this key" : "does not answer, and is tried again",
+                 reason);
+    }
+    if (is_revoked) {
+        lane_refuse(lane, reason);
     }
 }
 
