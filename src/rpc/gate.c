@@ -427,6 +427,7 @@ static int request_take(struct gate_connection *client, const struct connection_
                                           .bulk = message->bulk,
                                           .from = client->end,
                                           .identity = &client->end->identity,
+                                          .life = {client->end->life[0], client->end->life[1]},
                                           .late_ns = lateness(gate, message->arrived_ns)};
     struct inlet_refusal refusal;
     enum inlet_taken taken;

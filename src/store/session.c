@@ -55,6 +55,19 @@ uint32_t ost_session_window(const struct sessions *sessions, struct session_id s
     return entry ? entry->window : 0;
 }
 
+bool ost_session_is_from(const struct sessions *sessions, const struct call *call) {
+    const struct session_entry *entry = ost_sessions_find(sessions, call->header.session.value);
+
+    return !entry || call_is_from(call, &entry->sender);
+}
+
+void ost_session_sender_set(struct sessions *sessions, const struct call *call) {
+    uint64_t session = call->request.session_attach.session;
+
+    assert(ost_sessions_find(sessions, session));
+    entry_of(sessions, session)->sender = call_sender_of(call);
+}
+
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session) {
     const struct session_entry *entry = ost_sessions_find(sessions, session.value);
@@ -291,6 +304,7 @@ void attach_run(struct ost *ost, struct request *request) {
         const struct session_entry *entry = ost_sessions_find(&ost->sessions, body->session);
         uint64_t known = body->known_term;
 
+        ost_session_sender_set(&ost->sessions, request->call);
         request->call->reply.session_attach = (struct session_attach_reply){
             .term = kv_term(ost->kv),
             .recovered_position = kv_survived_position(ost->kv, known),
