@@ -187,7 +187,7 @@ static struct buffer ticket_space(struct session *session) {
 
 /* What stands behind the ticket. */
 static int predecessors_take(struct session *session, struct call *call) {
-    size_t size = call->reply.session_begin.predecessors * sizeof(struct wire_predecessor);
+    size_t size = call->reply.session_begin.predecessors_bytes;
 
     if (size > sizeof session->predecessors || size > call->bulk_in.size) {
         return -ERR_MALFORMED;

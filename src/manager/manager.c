@@ -194,6 +194,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
     ticket_signer_init(&manager->signer, options->keys);
+    proof_signer_init(&manager->proof_signer, options->keys);
     actor_init(&manager->actor, "manager", step);
     kv.env = options->env;
     kv.hooks = (struct kv_hooks){.wake = wake};
@@ -220,6 +221,7 @@ void manager_abandon(struct manager *manager) {
     if (manager) {
         kv_abandon(manager->kv);
         signer_deinit(&manager->signer);
+        signer_deinit(&manager->proof_signer);
         free(manager->sessions);
         free(manager->map);
         free(manager->next_map);

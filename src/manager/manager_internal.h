@@ -62,6 +62,7 @@ struct manager {
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct signer signer; /* of tickets */
+    struct signer proof_signer;
     struct manager_session *sessions;
     uint32_t sessions_max;
     _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */

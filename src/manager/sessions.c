@@ -4,6 +4,11 @@
 
 enum { TELL_PATIENCE_S = 5 };
 
+static_assert((int)WIRE_PREDECESSORS_BYTES_MAX ==
+                      WIRE_PREDECESSORS_MAX * (int)sizeof(struct wire_predecessor) +
+                          (int)PROOF_BYTES &&
+                  (int)WIRE_PREDECESSORS_BYTES_MAX <= (int)PROVEN_BYTES_MAX,
+              "predecessors fit theirs");
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
 
 /* A session's row with its origin, and the counter. */
@@ -120,10 +125,29 @@ static bool is_predecessor(const struct manager_session *other,
            memcmp(other->origin, session->origin, session->origin_bytes) == 0;
 }
 
+/* Of what the answer ends with, from there on. */
+static int predecessors_prove(const struct manager_session *session, struct buffer *out,
+                              size_t from) {
+    const struct ticket_session named = {session->id.value, session->incarnation};
+    struct signer *signer = &session->manager->proof_signer;
+
+    if (!signer_has_keys(signer) || out->size == from) {
+        return 0;
+    }
+    if (out->capacity - out->size < PROOF_BYTES) {
+        return -ERR_TOO_SMALL;
+    }
+    proof_make(signer, named, (struct bytes){out->data + from, out->size - from},
+               out->data + out->size);
+    out->size += PROOF_BYTES;
+    return 0;
+}
+
 /* Behind the ticket: whose end some storage target may not have heard of. */
 static int predecessors_give(const struct manager_session *session, struct call *call) {
     const struct manager *manager = session->manager;
     struct buffer *out = &call->bulk_in;
+    size_t from = out->size;
     uint8_t count = 0;
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
@@ -141,8 +165,9 @@ static int predecessors_give(const struct manager_session *session, struct call 
         out->size += sizeof(struct wire_predecessor);
         count++;
     }
-    call->reply.session_begin.predecessors = count;
-    return 0;
+    int r = predecessors_prove(session, out, from);
+    call->reply.session_begin.predecessors_bytes = (uint8_t)(out->size - from);
+    return r;
 }
 
 static void begin_answer(const struct manager_session *session, struct call *call) {

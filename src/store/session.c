@@ -232,13 +232,18 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
  * yet would overwrite what the successor writes. */
 static int predecessors_fence(struct ost *ost, struct request *request) {
     const struct session_attach_request *body = &request->call->request.session_attach;
-    const struct bytes *named = &body->predecessors;
+    struct bytes named = {0};
     uint64_t position;
-    int r = named->size % sizeof(struct wire_predecessor) == 0 ? 0 : -ERR_INVALID;
+    int r =
+        proof_admit(&ost->proof_signer, (struct ticket_session){body->session, body->incarnation},
+                    body->predecessors, &named);
 
-    for (size_t at = 0; at < named->size && r == 0; at += sizeof(struct wire_predecessor)) {
-        struct session_entry one = {.session = load_le64(named->data + at),
-                                    .incarnation = load_le64(named->data + at + 8)};
+    if (r == 0 && named.size % sizeof(struct wire_predecessor) != 0) {
+        r = -ERR_INVALID;
+    }
+    for (size_t at = 0; at < named.size && r == 0; at += sizeof(struct wire_predecessor)) {
+        struct session_entry one = {.session = load_le64(named.data + at),
+                                    .incarnation = load_le64(named.data + at + 8)};
 
         r = one.session == 0 || one.session == body->session
                 ? -ERR_INVALID

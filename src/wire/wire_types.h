@@ -11,7 +11,7 @@ struct wire_predecessor {
     uint64_t session;
     uint64_t incarnation;
 };
-enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 };
+enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 + 44 }; /* with a proof of them (keys/ticket.h) */
 
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */

@@ -406,7 +406,7 @@ static void test_predecessor_goes_first(void **state) {
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
     assert_true(asked.call.reply.session_begin.session > first);
-    assert_int_equal(asked.call.reply.session_begin.predecessors, 1);
+    assert_int_equal(asked.call.reply.session_begin.predecessors_bytes, 16);
     assert_int_equal(asked.call.bulk_in.size, 16);
     assert_int_equal(load_le64(asked.ticket), first);
     assert_int_equal(load_le64(asked.ticket + 8), 100);
@@ -838,7 +838,7 @@ static void test_nobody_ends_anothers_session(void **state) {
     assert_int_equal(begin_as(bench, &nodes_own, NULL), 0);
     assert_int_equal(begin_as(bench, &laptops, &laptop), 0);
     assert_int_equal(laptops.call.reply.session_begin.session, 2);
-    assert_int_equal(laptops.call.reply.session_begin.predecessors, 0);
+    assert_int_equal(laptops.call.reply.session_begin.predecessors_bytes, 0);
     pass(bench, 3 * NS_PER_S);
     assert_int_equal(renew_as(bench, &asked, NULL, ticket_of(&nodes_own)), 0);
     const struct bytes tickets[] = {{NULL, 0}, ticket_of(&laptops), ticket_of(&nodes_own)};
