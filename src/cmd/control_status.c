@@ -5,6 +5,7 @@
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "host/process.h"
+#include "rpc/lane.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -122,6 +123,19 @@ static json_t *status_json(struct control *control) {
                      targets_json(control));
 }
 
+#define CLOCK_SAID_NS NS_PER_S
+
+static void print_clock(struct control *control, struct control_socket_connection *connection) {
+    struct lane_clock clock;
+
+    local_cluster_clock(control->cluster, &clock);
+    if (llabs(clock.ahead_ns) > (int64_t)CLOCK_SAID_NS) {
+        control_print(connection, "clock      %s is %.1f s %s this machine: set both right\n",
+                      clock.name, (double)llabs(clock.ahead_ns) / (double)NS_PER_S,
+                      clock.ahead_ns > 0 ? "ahead of" : "behind");
+    }
+}
+
 static void print_node(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
     struct member_state state;
@@ -138,6 +152,7 @@ static void print_node(struct control *control, struct control_socket_connection
         control_print(connection, "keys       %" PRIu32 " of mounts revoked, of %d at most\n",
                       revoked_count, MAP_REVOKED_MAX);
     }
+    print_clock(control, connection);
     if (state.result < 0) {
         control_print(connection, "manager    %s (%" PRId64 " s)\n", err_text(state.result),
                       silent_s(control, &state));

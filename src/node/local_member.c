@@ -230,3 +230,10 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
 }
+
+void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock) {
+    *ret_clock = (struct lane_clock){0};
+    if (cluster->lanes) {
+        lanes_clock(cluster->lanes, ret_clock);
+    }
+}

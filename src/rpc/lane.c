@@ -198,6 +198,18 @@ static void peer_is_back(struct lane *lane) {
     atomic_store_explicit(&lane->peer->refusals, 0, memory_order_relaxed);
 }
 
+/* The answer was written between the greeting and now: in the middle, as far as one can tell. */
+static int clock_check(struct lane *lane, uint64_t peer_wall_ns) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+    uint64_t half_ns = (lane_now(lane) - lane->since_ns) / 2;
+    int64_t ahead_ns = (int64_t)(peer_wall_ns - (env_wall_ns(options->env) - half_ns));
+
+    atomic_store_explicit(&lane->peer->clock_ahead_ns, ahead_ns, memory_order_relaxed);
+    return options->clock_max_ns > 0 && (uint64_t)llabs(ahead_ns) > options->clock_max_ns + half_ns
+               ? -ERR_CLOCK
+               : 0;
+}
+
 static int welcome_take(struct lane *lane, struct bytes head) {
     const struct lane_identity *self = &lane->thread->lanes->options.self;
     static const uint8_t any[16];
@@ -218,6 +230,10 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     }
     if (body.hello.plain != lane_asks_plain(lane)) {
         return -ERR_OTHER_ENCRYPTION;
+    }
+    r = clock_check(lane, body.hello.wall_ns);
+    if (r < 0) {
+        return r;
     }
     r = body.hello.plain ? connection_go_plain(lane->connection) : 0;
     if (r < 0) {
