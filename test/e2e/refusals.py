@@ -2119,8 +2119,19 @@ def on_control(scene):
     if status or "128 KiB" not in text or "count  3" not in text:
         return f"the layout is set with {status}: {text}"
     silent = [connection(scene) for _ in range(40)]
-    half = connection(scene)
-    half.sendall(struct.pack("<I", 100))
+    halves = [connection(scene) for _ in range(8)]
+    for half in halves:
+        half.sendall(struct.pack("<I", 12) + b"mount")
+    if ask(connection(scene), "mount-point") != (0, scene.mount):
+        return "behind half requests nobody is answered"
+    if len(select.select(halves, [], [], 0)[0]) == len(halves):
+        return "half requests hold up the others to their end"
+    halves[0].sendall(b"-point\0")
+    with halves[0].makefile("rb") as answer:
+        if not answer.read().endswith(struct.pack("<II", 0, 0)):
+            return "a request in two parts is not answered"
+    if any(half.recv(1) != b"" for half in halves[1:]):
+        return "there is an answer to half a request"
     result = scene.run("status", scene.directory, limit_s=LIMIT_S)
     if result.returncode:
         return f"status answers {result.returncode}: {result.stderr.strip()}"
