@@ -70,6 +70,7 @@ void again_begun(struct session *session, int result) {
 
     session->again.is_beginning = false;
     session->stage = SESSION_RUNNING;
+    atomic_store(&session->revoked, result == -ERR_REVOKED);
     if (session->stopping) {
         session->ended = true;
         session->end_result = -ERR_FENCED;

@@ -122,6 +122,9 @@ static int session_check(const struct shoal_client *client, const struct shoal_r
     if (request->operation == SHOAL_RELEASE) {
         return 0;
     }
+    if (atomic_load(&client->session.revoked)) {
+        return -ERR_REVOKED;
+    }
     if (atomic_load(&client->session.fenced)) {
         return has_file && client->options.began_again ? -ERR_IO : -ERR_FENCED;
     }

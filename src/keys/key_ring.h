@@ -19,9 +19,11 @@ void key_ring_free(struct key_ring *ring);
 void key_ring_number_set(struct key_ring *ring, uint32_t number);
 uint32_t key_ring_number(const struct key_ring *ring);
 
-/* For good. -ERR_NO_SPACE above KEY_REVOKED_MAX. */
+/* For good. -ERR_INVALID: 0; -ERR_TOO_MANY_REVOKED above KEY_REVOKED_MAX. */
 MUST_CHECK int key_ring_revoke(struct key_ring *ring, uint64_t serial);
 bool key_ring_is_revoked(const struct key_ring *ring, uint64_t serial);
+/* How many there are; rises when one comes that was not there. */
+uint32_t key_ring_revoked_count(const struct key_ring *ring);
 
 /* The members' key by which this process signs: its newest. */
 struct key_name key_ring_newest(const struct key_ring *ring);
@@ -42,6 +44,6 @@ struct psk {
 /* Ends in a NUL; answers the length without it. */
 size_t psk_name_print(const struct identity *identity, struct key_name key,
                       char ret_name[PSK_NAME_BYTES_MAX + 1]);
-/* -ERR_MALFORMED: not a name of this kind, or an identity that isn't known; -ERR_NOT_FOUND: no key
- * of this name; -ERR_ACCESS: its serial is revoked. */
+/* Also of an identity that is revoked: who has proven it can be told so. -ERR_MALFORMED: not a name
+ * of this kind, or an identity that isn't known; -ERR_NOT_FOUND: no key of this name. */
 MUST_CHECK int key_ring_psk(const struct key_ring *ring, struct bytes name, struct psk *ret_psk);

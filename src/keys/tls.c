@@ -260,7 +260,6 @@ static const struct {
 
 static const char *refusal_words(int refusal) {
     return refusal == -ERR_NOT_FOUND ? "its key is of another cluster, or was taken out of use"
-           : refusal == -ERR_ACCESS  ? "its key is revoked"
                                      : "it names no key of this kind";
 }
 

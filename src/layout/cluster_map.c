@@ -2,13 +2,18 @@
  *
  * Bytes: u32 magic "SMAP", u16 format, u16 0, version, cluster id, hash key, counts and arrays of
  * nodes (an address is u16 bytes and its text), targets, groups, chains, slots as runs of {u16
- * group index, u32 hand-over, u32 slots}, pool versions and their chains, CRC-32C of all before it. */
+ * group index, u32 hand-over, u32 slots}, pool versions and their chains; sections, each {u32 kind,
+ * u32 bytes, the bytes}; CRC-32C of all before it. A section that is empty is not written, and one
+ * of a kind that is not known here is passed over.
+ *
+ *     1 revoked     u64 each serial */
 #include "layout/cluster_map.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
 #include <assert.h>
 
 enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 4 };
+enum { SECTION_REVOKED = 1 };
 
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -120,6 +125,29 @@ struct log_id cluster_map_log_of(const struct cluster_map *map, struct target_id
     return found ? found->log : (struct log_id){0};
 }
 
+bool cluster_map_is_revoked(const struct cluster_map *map, uint64_t serial) {
+    for (uint32_t i = 0; i < map->revoked_count; i++) {
+        if (map->revoked[i] == serial) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int cluster_map_revoke(struct cluster_map *map, uint64_t serial) {
+    if (serial == 0) {
+        return -ERR_INVALID;
+    }
+    if (cluster_map_is_revoked(map, serial)) {
+        return 0;
+    }
+    if (map->revoked_count == MAP_REVOKED_MAX) {
+        return -ERR_TOO_MANY_REVOKED;
+    }
+    map->revoked[map->revoked_count++] = serial;
+    return 0;
+}
+
 /* The cluster's id is random, so this is; the mixing is that of splitmix64 (Steele, Lea, Flood
  * 2014). */
 struct log_id cluster_map_first_log(const struct cluster_map *map, struct target_id target) {
@@ -210,6 +238,7 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
     int r = cluster_map_add_mdt(map, map->nodes[0].id, mdt);
     assert(r == 0);
     map->chain_count = map->pool_count = map->pool_chain_count = 0;
+    map->revoked_count = 0;
     map->pools[map->pool_count++] = (struct map_pool){0, ost_count};
     for (uint32_t i = 0; i < ost_count; i++) {
         r = cluster_map_add_ost(map, (struct node_id){1}, osts[i],
@@ -365,6 +394,49 @@ static void walk_targets(struct walk *walk, struct cluster_map *map) {
     }
 }
 
+static void walk_revoked(struct walk *walk, struct cluster_map *map) {
+    for (uint32_t i = 0; i < map->revoked_count; i++) {
+        WALK(map->revoked[i]);
+        walk->bad = walk->bad || map->revoked[i] == 0;
+    }
+}
+
+static void sections_write(struct walk *walk, struct cluster_map *map) {
+    if (map->revoked_count > 0) {
+        (void)walk_number(walk, SECTION_REVOKED, 4);
+        (void)walk_number(walk, map->revoked_count * sizeof map->revoked[0], 4);
+        walk_revoked(walk, map);
+    }
+}
+
+static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct cluster_map *map) {
+    if (kind != SECTION_REVOKED) {
+        walk->size += bytes;
+        return;
+    }
+    if (map->revoked_count > 0 || bytes == 0 || bytes % sizeof map->revoked[0] != 0 ||
+        bytes / sizeof map->revoked[0] > MAP_REVOKED_MAX) {
+        walk->bad = true;
+        return;
+    }
+    map->revoked_count = (uint32_t)(bytes / sizeof map->revoked[0]);
+    walk_revoked(walk, map);
+}
+
+static void sections_read(struct walk *walk, struct cluster_map *map) {
+    map->revoked_count = 0;
+    while (!walk->bad && walk->size < walk->limit) {
+        uint64_t kind = walk_number(walk, 0, 4);
+        size_t bytes = (size_t)walk_number(walk, 0, 4);
+
+        if (walk->bad || bytes > walk->limit - walk->size) {
+            walk->bad = true;
+            return;
+        }
+        section_read(walk, kind, bytes, map);
+    }
+}
+
 static int walk_map(struct walk *walk, struct cluster_map *map) {
     if (walk_number(walk, MAP_MAGIC, 4) != MAP_MAGIC) {
         return -ERR_MALFORMED;
@@ -383,6 +455,11 @@ static int walk_map(struct walk *walk, struct cluster_map *map) {
     walk_targets(walk, map);
     walk_slots(walk, map);
     walk_pools(walk, map);
+    if (walk->in) {
+        sections_read(walk, map);
+    } else {
+        sections_write(walk, map);
+    }
     return walk->bad ? -ERR_MALFORMED : 0;
 }
 

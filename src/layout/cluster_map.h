@@ -16,6 +16,7 @@ enum {
     MAP_POOL_VERSIONS_MAX = 4096,
     MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that only add chains counted once */
     MAP_PLACES_MAX = MAP_GROUPS_MAX + MAP_TARGETS_MAX,
+    MAP_REVOKED_MAX = 1024,      /* serials of mounts' keys */
     SLOT_COUNT = 65536
 };
 
@@ -84,6 +85,8 @@ struct cluster_map {
     uint32_t slot_handovers[SLOT_COUNT]; /* number of the hand-over that made it so; 0: none */
     struct map_pool pools[MAP_POOL_VERSIONS_MAX];
     uint32_t pool_chains[MAP_POOL_CHAINS_MAX];
+    uint32_t revoked_count;
+    uint64_t revoked[MAP_REVOKED_MAX]; /* serials of keys that let nobody in, as they came */
 };
 
 /* NULL when there is none. */
@@ -143,6 +146,11 @@ MUST_CHECK int cluster_map_add_ost(struct cluster_map *map, struct node_id node,
 /* A pool version with these chains besides those of the newest. -ERR_NO_SPACE. */
 MUST_CHECK int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains,
                                      uint32_t chain_count);
+
+/* The serial is revoked for good; one that is already stays so. -ERR_INVALID: 0, which none is;
+ * -ERR_TOO_MANY_REVOKED. */
+MUST_CHECK int cluster_map_revoke(struct cluster_map *map, uint64_t serial);
+bool cluster_map_is_revoked(const struct cluster_map *map, uint64_t serial);
 
 /* Bytes for the manager's store and for map_get: little-endian, versioned, CRC at the end.
  * encode needs capacity cluster_map_size(map). decode:

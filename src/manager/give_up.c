@@ -23,6 +23,8 @@ void manager_give_up(struct manager *manager) {
     list_give_up(&manager->begin_calls, now_ns);
     list_give_up(&manager->join_calls, now_ns);
     list_give_up(&manager->joining_calls, now_ns);
+    list_give_up(&manager->revoke_calls, now_ns);
+    list_give_up(&manager->revoking_calls, now_ns);
     for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 

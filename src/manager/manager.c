@@ -25,6 +25,9 @@ static void answer(struct manager *manager, struct call *call) {
     case OP_NODE_JOIN:
         manager_join(manager, call);
         break;
+    case OP_KEY_REVOKE:
+        manager_revoke(manager, call);
+        break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
         break;
@@ -191,10 +194,13 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     list_init(&manager->early_calls);
     list_init(&manager->join_calls);
     list_init(&manager->joining_calls);
+    list_init(&manager->revoke_calls);
+    list_init(&manager->revoking_calls);
     manager->tick.kind = MANAGER_TICK;
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
     ticket_signer_init(&manager->signer, options->keys);
+    proof_signer_init(&manager->proof_signer, options->keys);
     actor_init(&manager->actor, "manager", step);
     kv.env = options->env;
     kv.hooks = (struct kv_hooks){.wake = wake};
@@ -221,6 +227,7 @@ void manager_abandon(struct manager *manager) {
     if (manager) {
         kv_abandon(manager->kv);
         signer_deinit(&manager->signer);
+        signer_deinit(&manager->proof_signer);
         free(manager->sessions);
         free(manager->map);
         free(manager->next_map);

@@ -15,7 +15,7 @@ enum {
     MANAGER_ROW_SESSION = 'S',
     MANAGER_PIECE_BYTES = 1800,
     MANAGER_ORIGIN_BYTES_MAX = 1800,
-    MANAGER_ROW_FORMAT = 1,
+    MANAGER_ROW_FORMAT = 2,
 };
 
 enum manager_session_state { MANAGER_SESSION_LIVE = 1, MANAGER_SESSION_EVICTING = 2 };
@@ -26,8 +26,9 @@ struct manager_session_row {
     uint8_t reserved[2];
     uint32_t node;
     uint64_t incarnation;
+    uint64_t serial; /* of the mount's key that it was begun by; 0: a member's */
 };
-_Static_assert(sizeof(struct manager_session_row) == 16, "no padding");
+_Static_assert(sizeof(struct manager_session_row) == 24, "no padding");
 
 /* On disk before the giver is asked, which is asked again after a start, unless the map has it. */
 struct manager_handover_row {

@@ -25,6 +25,8 @@ struct manager_session {
     struct session_id id;
     uint64_t incarnation;
     uint32_t node;
+    uint64_t serial; /* of the mount's key that it was begun by, or renewed last; 0: a member's */
+    bool is_revoked; /* the key is: it is to be evicted */
     enum session_stage stage;
     uint64_t heard_ns;
     uint32_t place;                         /* of the map, whose log is told, or is next to be */
@@ -56,10 +58,13 @@ struct manager {
     struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
     struct list join_calls;       /* wait for their turn */
     struct list joining_calls;    /* answered when next_map is the map */
+    struct list revoke_calls;     /* wait for their turn */
+    struct list revoking_calls;   /* likewise */
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_slots *slots;
     struct signer signer; /* of tickets */
+    struct signer proof_signer;
     struct manager_session *sessions;
     uint32_t sessions_max;
     uint64_t ticked_ns; /* 0: not yet */
@@ -117,6 +122,16 @@ void manager_slots_recorded(struct manager *manager);
 MUST_CHECK int manager_slots_row_put(struct manager *manager);
 /* Ends what is under way; false: a group still holds a call of ours. */
 bool manager_slots_stop(struct manager *manager);
+/* revoke.c */
+void manager_revoke(struct manager *manager, struct call *call);
+/* What was asked until now, into the map that is to be; true: some of it is there. */
+bool manager_revokes_apply(struct manager *manager, struct cluster_map *map);
+/* That map could not be written, with this result. */
+void manager_revokes_put_back(struct manager *manager, int result);
+/* That map is the manager's. */
+void manager_revokes_end(struct manager *manager);
+/* Which sessions are by keys that the map says are revoked. */
+void manager_revoked_mark(struct manager *manager);
 
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);

@@ -5,7 +5,7 @@
  *
  * What comes while a version is being flushed makes the next one together. A node is known by its
  * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
- * no version. */
+ * no version. Revocations (revoke.c) are of the same versions. */
 #include "manager/manager_internal.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -211,10 +211,12 @@ static struct cluster_map *map_changed(struct manager *manager) {
 /* Where there is no room now they wait on, in front of who comes later. */
 static void joins_begin(struct manager *manager) {
     struct cluster_map *next = map_changed(manager);
+    bool revokes = next && manager_revokes_apply(manager, next);
     struct list_node *node;
     int r = next ? 0 : -ERR_NO_MEMORY;
 
-    if (r == 0 && list_is_empty(&manager->joining_calls) && !manager_slots_are_given(manager)) {
+    if (r == 0 && !revokes && list_is_empty(&manager->joining_calls) &&
+        !manager_slots_are_given(manager)) {
         free(next);
         return;
     }
@@ -228,6 +230,7 @@ static void joins_begin(struct manager *manager) {
         return;
     }
     free(next);
+    manager_revokes_put_back(manager, r);
     while (r == -ERR_NO_SPACE && (node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), r);
     }
@@ -243,6 +246,7 @@ static void joins_end(struct manager *manager) {
     free(manager->map);
     manager->map = TAKE_PTR(manager->next_map);
     manager_slots_recorded(manager);
+    manager_revokes_end(manager);
     while ((node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }
@@ -253,7 +257,8 @@ void manager_nodes_step(struct manager *manager) {
         joins_end(manager);
     }
     if (!manager->next_map &&
-        (!list_is_empty(&manager->join_calls) || manager_slots_are_given(manager))) {
+        (!list_is_empty(&manager->join_calls) || !list_is_empty(&manager->revoke_calls) ||
+         manager_slots_are_given(manager))) {
         joins_begin(manager);
     }
 }

@@ -5,6 +5,11 @@
 enum { TELL_PATIENCE_S = 5 };
 #define LISTENING_GAP_NS NS_PER_S
 
+static_assert((int)WIRE_PREDECESSORS_BYTES_MAX ==
+                      WIRE_PREDECESSORS_MAX * (int)sizeof(struct wire_predecessor) +
+                          (int)PROOF_BYTES &&
+                  (int)WIRE_PREDECESSORS_BYTES_MAX <= (int)PROVEN_BYTES_MAX,
+              "predecessors fit theirs");
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
 
 /* A session's row with its origin, and the counter. */
@@ -21,10 +26,17 @@ static struct manager_session *session_find(struct manager *manager, uint64_t id
     return NULL;
 }
 
-static bool same_origin(const struct manager_session *session,
-                        const struct session_begin_request *request) {
-    return session->stage != STAGE_FREE && session->node == request->node &&
-           session->origin_bytes == request->origin.size &&
+/* Of the mount that has proven it; 0: a member's. */
+static uint64_t serial_of(const struct call *call) {
+    return call->identity ? call->identity->serial : 0;
+}
+
+/* Who names the node and origin of another one's session begins one beside it. */
+static bool same_origin(const struct manager_session *session, const struct call *call) {
+    const struct session_begin_request *request = &call->request.session_begin;
+
+    return session->stage != STAGE_FREE && session->serial == serial_of(call) &&
+           session->node == request->node && session->origin_bytes == request->origin.size &&
            memcmp(session->origin, request->origin.data, request->origin.size) == 0;
 }
 
@@ -33,7 +45,8 @@ static int put_row(struct manager *manager, const struct manager_session *sessio
     const struct manager_session_row row = {.format = MANAGER_ROW_FORMAT,
                                             .state = state,
                                             .node = session->node,
-                                            .incarnation = session->incarnation};
+                                            .incarnation = session->incarnation,
+                                            .serial = session->serial};
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
 
     memcpy(value, &row, sizeof row);
@@ -109,14 +122,33 @@ static int ticket_give(const struct manager_session *session, struct call *call)
 static bool is_predecessor(const struct manager_session *other,
                            const struct manager_session *session) {
     return other != session && other->stage > STAGE_LIVE && other->node == session->node &&
-           other->origin_bytes == session->origin_bytes &&
+           other->serial == session->serial && other->origin_bytes == session->origin_bytes &&
            memcmp(other->origin, session->origin, session->origin_bytes) == 0;
+}
+
+/* Of what the answer ends with, from there on. */
+static int predecessors_prove(const struct manager_session *session, struct buffer *out,
+                              size_t from) {
+    const struct ticket_session named = {session->id.value, session->incarnation};
+    struct signer *signer = &session->manager->proof_signer;
+
+    if (!signer_has_keys(signer) || out->size == from) {
+        return 0;
+    }
+    if (out->capacity - out->size < PROOF_BYTES) {
+        return -ERR_TOO_SMALL;
+    }
+    proof_make(signer, named, (struct bytes){out->data + from, out->size - from},
+               out->data + out->size);
+    out->size += PROOF_BYTES;
+    return 0;
 }
 
 /* Behind the ticket: whose end some storage target may not have heard of. */
 static int predecessors_give(const struct manager_session *session, struct call *call) {
     const struct manager *manager = session->manager;
     struct buffer *out = &call->bulk_in;
+    size_t from = out->size;
     uint8_t count = 0;
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
@@ -134,8 +166,9 @@ static int predecessors_give(const struct manager_session *session, struct call 
         out->size += sizeof(struct wire_predecessor);
         count++;
     }
-    call->reply.session_begin.predecessors = count;
-    return 0;
+    int r = predecessors_prove(session, out, from);
+    call->reply.session_begin.predecessors_bytes = (uint8_t)(out->size - from);
+    return r;
 }
 
 static void begin_answer(const struct manager_session *session, struct call *call) {
@@ -318,7 +351,7 @@ static bool begin_known(struct manager *manager, struct call *call) {
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
-        if (!same_origin(session, request)) {
+        if (!same_origin(session, call)) {
             continue;
         }
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
@@ -359,6 +392,10 @@ void manager_begin(struct manager *manager, struct call *call) {
         call_reply(call, -ERR_INVALID);
         return;
     }
+    if (cluster_map_is_revoked(manager->map, serial_of(call))) {
+        call_reply(call, -ERR_REVOKED);
+        return;
+    }
     if (begin_known(manager, call)) {
         return;
     }
@@ -373,6 +410,7 @@ void manager_begin(struct manager *manager, struct call *call) {
         return;
     }
     session_fill(manager, session, request);
+    session->serial = serial_of(call);
     int r = write_begin(manager, session, &grant);
     if (r < 0) {
         call_reply(call, r);
@@ -412,10 +450,12 @@ void manager_renew(struct manager *manager, struct call *call) {
                session->stage > STAGE_LIVE) {
         r = -ERR_FENCED;
     } else {
-        r = renew_ticket(session, call);
+        r = cluster_map_is_revoked(manager->map, serial_of(call)) ? -ERR_REVOKED
+                                                                  : renew_ticket(session, call);
     }
     if (r == 0) {
         session->heard_ns = env_now_ns(manager->env);
+        session->serial = serial_of(call);
         call->reply.session_renew.map_version = manager->map->version;
     }
     call_reply(call, r);
@@ -429,6 +469,10 @@ void manager_end(struct manager *manager, struct call *call) {
         call_reply(call, 0);
     } else if (session->incarnation != call->request.session_end.incarnation) {
         call_reply(call, -ERR_FENCED);
+    } else if (ticket_admit(&manager->signer,
+                            (struct ticket_session){session->id.value, session->incarnation},
+                            call->request.session_end.ticket, call->identity) < 0) {
+        call_reply(call, -ERR_BAD_TICKET);
     } else {
         list_push_back(&session->end_calls, &call->server_node);
         evict(session);
@@ -442,7 +486,8 @@ void manager_sessions_step(struct manager *manager) {
         struct manager_session *session = &manager->sessions[i];
 
         session_step(session);
-        if (session->stage == STAGE_LIVE && !list_is_empty(&session->end_calls)) {
+        if (session->stage == STAGE_LIVE &&
+            (session->is_revoked || !list_is_empty(&session->end_calls))) {
             evict(session);
         }
         ending += session->stage > STAGE_LIVE;
@@ -496,6 +541,8 @@ void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->begin_calls, result);
     refuse_all(&manager->join_calls, result);
     refuse_all(&manager->joining_calls, result);
+    refuse_all(&manager->revoke_calls, result);
+    refuse_all(&manager->revoking_calls, result);
     for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
@@ -523,13 +570,16 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     struct manager_session_row row;
     struct manager_session *session = session_take(manager);
 
+    if (value.size < 1) {
+        return -ERR_CORRUPT;
+    }
+    if (value.data[0] != MANAGER_ROW_FORMAT) {
+        return value.data[0] > MANAGER_ROW_FORMAT ? -ERR_NEWER_FORMAT : -ERR_OLDER_FORMAT;
+    }
     if (value.size < sizeof row || value.size - sizeof row > MANAGER_ORIGIN_BYTES_MAX) {
         return -ERR_CORRUPT;
     }
     memcpy(&row, value.data, sizeof row);
-    if (row.format > MANAGER_ROW_FORMAT) {
-        return -ERR_NEWER_FORMAT;
-    }
     if (!session) {
         return -ERR_BUSY;
     }
@@ -540,6 +590,7 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     };
     session_fill(manager, session, &request);
     session->id.value = id;
+    session->serial = row.serial;
     session->stage = row.state == MANAGER_SESSION_EVICTING ? STAGE_TELLING : STAGE_LIVE;
     session->heard_ns = env_now_ns(manager->env);
     return 0;
@@ -568,5 +619,6 @@ int manager_sessions_load(struct manager *manager) {
     }
     r = kv_get(manager->kv, &counter, &value);
     manager->next_session = r == 0 && value.size == 8 ? load_le64(value.data) : 1;
+    manager_revoked_mark(manager);
     return r == -ERR_NOT_FOUND ? 0 : r;
 }

@@ -65,6 +65,7 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
     }
     assert(session && session->state == SESSION_LIVE);
     session_attached(&group->sessions, session);
+    session->sender = call_sender_of(transaction->call);
 }
 
 static void apply_evict(struct transaction *transaction, const struct effect *effect,

@@ -115,6 +115,9 @@ int session_check(const struct session *session, const struct call *call, bool r
     if (session->state != SESSION_LIVE || session->incarnation != call->header.incarnation) {
         return -ERR_FENCED;
     }
+    if (session->attached && !call_is_from(call, &session->sender)) {
+        return -ERR_UNKNOWN_SESSION;
+    }
     return session->attached || reopening ? 0 : -ERR_STALE_TERM;
 }
 

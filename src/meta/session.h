@@ -12,6 +12,7 @@
 #include "kv/kv.h"
 #include "kv/windows.h"
 #include "meta/group_format.h"
+#include "rpc/call_sender.h"
 #include "rpc/session_counters.h"
 
 struct call;
@@ -33,7 +34,8 @@ struct session {
     uint32_t node_id;
     uint8_t state;   /* enum session_state, LIVE or EVICTING */
     uint16_t window; /* mutations that it may have under way, until its end */
-    bool attached;   /* in this term */
+    bool attached;   /* in this term, by the sender */
+    struct call_sender sender;
     struct list opens;
     uint64_t floor; /* lowest sequence still awaited, as last heard */
     struct session_failure failures[SESSION_FAILURES];
@@ -71,8 +73,8 @@ void session_attached(struct sessions *sessions, struct session *session);
 /* Adds what was counted of each. */
 void sessions_counters_get(const struct sessions *sessions, struct session_counters_list *list);
 
-/* Whether the session of the call may ask this at all: 0, -ERR_UNKNOWN_SESSION, -ERR_FENCED,
- * -ERR_STALE_TERM. reopening: an unattached session may. */
+/* Whether the session of the call may ask this at all: 0, -ERR_UNKNOWN_SESSION, also where another
+ * process has attached it, -ERR_FENCED, -ERR_STALE_TERM. reopening: an unattached session may. */
 MUST_CHECK int session_check(const struct session *session, const struct call *call,
                              bool reopening);
 

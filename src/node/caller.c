@@ -26,6 +26,7 @@ static int open_lanes(struct caller *caller, const struct caller_options *option
     struct lanes_options lanes = {.env = caller->env,
                                   .encryption = options->encryption,
                                   .connect_ns = options->connect_ns,
+                                  .clock_max_ns = options->clock_max_ns,
                                   .log = caller_say,
                                   .context = caller};
     struct key_file key;

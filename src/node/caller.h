@@ -13,7 +13,8 @@ struct caller_options {
     const char *addresses; /* as `join` has it */
     const char *key_path;  /* of the members' key */
     enum link_encryption encryption;
-    uint64_t connect_ns; /* one attempt at an address; 0: as lanes have it */
+    uint64_t connect_ns;   /* one attempt at an address; 0: as lanes have it */
+    uint64_t clock_max_ns; /* as lanes have it */
 };
 
 struct caller {

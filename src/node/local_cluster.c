@@ -169,6 +169,7 @@ static int open_gate(struct local_cluster *cluster, char detail[256]) {
                                    .self = {.node = {cluster->config.node}},
                                    .logs = cluster->logs,
                                    .tls = cluster->network.serving,
+                                   .keys = cluster->network.ring,
                                    .encryption =
                                        (enum link_encryption)cluster->config.link_encryption,
                                    .log = gate_log,

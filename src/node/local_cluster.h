@@ -19,6 +19,7 @@
 #include "rpc/worker.h"
 #include "store/ost.h"
 
+struct lane_clock;
 struct folder_lock;
 struct local_cluster;
 
@@ -77,6 +78,12 @@ struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
+
+/* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
+uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
+
+/* Of the nodes that it calls; where nobody else is served, nobody's. */
+void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock);
 
 /* Numbers of a metadata target, or of a storage target; operations: OPCODE_COUNT of them, or
  * NULL. For a thread that has entered. */

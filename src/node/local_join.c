@@ -11,6 +11,8 @@ enum { MAP_FILE_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
 #define JOIN_NS (10 * NS_PER_S)
 /* So that several that are away leave time for one that is not. */
 #define CONNECT_NS NS_PER_S
+/* Times of files come from all nodes' clocks. */
+#define CLOCK_MAX_NS (60 * NS_PER_S)
 
 int local_map_write(struct env *env, const struct cluster_map *map) {
     struct buffer out = {.capacity = cluster_map_size(map)};
@@ -67,7 +69,8 @@ static int open_all(struct joining *joining, struct env *env, const struct confi
                                           .key_path = config->key_path,
                                           .encryption =
                                               (enum link_encryption)config->link_encryption,
-                                          .connect_ns = CONNECT_NS};
+                                          .connect_ns = CONNECT_NS,
+                                          .clock_max_ns = CLOCK_MAX_NS};
     int r = caller_open(&joining->caller, &caller, problem);
     const struct member_options options = {
         .env = env,
@@ -143,6 +146,18 @@ static void close_all(struct joining *joining) {
     caller_close(&joining->caller);
 }
 
+static void clock_say(const struct config *config, const struct joining *joining,
+                      char problem[512]) {
+    struct lane_clock clock;
+
+    lanes_clock(joining->caller.lanes, &clock);
+    snprintf(problem, 512,
+             "the clock at %.256s is %lld s %s this machine's: set both right, by NTP say, then "
+             "join",
+             config->join, (llabs(clock.ahead_ns) + (long long)NS_PER_S / 2) / (long long)NS_PER_S,
+             clock.ahead_ns > 0 ? "ahead of" : "behind");
+}
+
 static void say_failure(const struct config *config, const struct joining *joining, int r,
                         char problem[512]) {
     if (r == -ERR_TIMED_OUT && joining->question.state.map_version != 0) {
@@ -157,6 +172,8 @@ static void say_failure(const struct config *config, const struct joining *joini
     } else if (r == -ERR_ACCESS) {
         snprintf(problem, 512, "%.100s refuses the key in %.256s: it is of another cluster",
                  config->join, config->key_path);
+    } else if (r == -ERR_CLOCK) {
+        clock_say(config, joining, problem);
     } else if (!problem[0]) {
         snprintf(problem, 512, "%.256s refuses this node: %s", config->join, err_text(r));
     }

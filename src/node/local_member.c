@@ -3,6 +3,7 @@
 #include "node/links.h"
 #include "node/local_internal.h"
 #include "node/local_join.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,17 @@ static int map_ask(struct local_cluster *cluster, char problem[256]) {
     return r;
 }
 
+static_assert((int)MAP_REVOKED_MAX <= (int)KEY_REVOKED_MAX, "a ring holds what a map names");
+
+/* From here on they let nobody in; who is in by one is cut off at the gate's next tick. */
+static void keys_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+    for (uint32_t i = 0; cluster->network.ring && i < map->revoked_count; i++) {
+        int r = key_ring_revoke(cluster->network.ring, map->revoked[i]);
+
+        assert(r == 0); /* A map has no 0, and names only grow. */
+    }
+}
+
 int local_member_map(struct local_cluster *cluster, char problem[256]) {
     cluster->map = calloc(1, sizeof *cluster->map);
     if (!cluster->map) {
@@ -106,7 +118,11 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
         snprintf(problem, 256, "%s is another cluster's than %s says", LOCAL_MAP_NAME, CONFIG_NAME);
         r = -ERR_OTHER_CLUSTER;
     }
-    return r < 0 || !cluster->links ? r : links_follow(cluster->links, cluster->map);
+    if (r < 0 || !cluster->links) {
+        return r;
+    }
+    keys_follow(cluster, cluster->map);
+    return links_follow(cluster->links, cluster->map);
 }
 
 /* On disk before it is used. */
@@ -115,6 +131,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     int r = local_map_write(cluster->env, map);
 
     if (r == 0) {
+        keys_follow(cluster, map);
         r = links_follow(cluster->links, map);
     }
     for (uint32_t i = 0; r == 0 && i < cluster->config.mdt_count; i++) {
@@ -208,5 +225,16 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     }
     if (ret_state) {
         *ret_state = question.state;
+    }
+}
+
+uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
+    return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
+}
+
+void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock) {
+    *ret_clock = (struct lane_clock){0};
+    if (cluster->lanes) {
+        lanes_clock(cluster->lanes, ret_clock);
     }
 }

@@ -255,7 +255,11 @@ static void leave_nothing(struct remote_client *client) {
 static void say_refused(const char *name, int r, char problem[512]) {
     if (r == -ERR_ACCESS) {
         snprintf(problem, 512,
-                 "%s refuses the key: it is of another cluster, revoked, or was taken out of use",
+                 "%s refuses the key: it is of another cluster, or was taken out of use", name);
+    } else if (r == -ERR_REVOKED) {
+        snprintf(problem, 512,
+                 "%s refuses the key: it is revoked; mount by another one, which `shoal key mount` "
+                 "makes",
                  name);
     } else {
         snprintf(problem, 512, "%s refuses: %s", name, err_text(r));
@@ -303,7 +307,7 @@ static int open_all(struct remote_client *client, const struct remote_client_opt
                  "nobody answers at %s: is the daemon up, with --listen, and does a firewall let "
                  "it through?",
                  options->name);
-    } else if (r < 0 && links_refusal(client->links) < 0) {
+    } else if (r == -ERR_REVOKED || (r < 0 && links_refusal(client->links) < 0)) {
         say_refused(options->name, r, problem);
     }
     return r;

@@ -72,6 +72,7 @@ struct call {
     void (*reply_to)(struct call *call);
     const struct identity *identity; /* that its connection has proven; NULL: a member's, as within
                                       * one process; stays until call_reply */
+    uint64_t life[2];                /* of the process that sent it; 0: this one */
     struct list_node server_node;    /* the server's, from its step until call_reply */
     uint64_t server_position;        /* log position that the reply depends on; in done: as told */
     uint64_t server_term;            /* of the log that answers, likewise */
@@ -81,8 +82,7 @@ struct call {
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
 
-    /* rpc's own. */
-    struct list_node rpc_node;
+    struct list_node rpc_node; /* this and the rest: rpc's own */
     struct rpc *rpc;
     struct rpc_link *link; /* where its sequence was drawn */
     uint64_t sent_ns;

@@ -3,10 +3,12 @@
 #include "base/endian.h"
 #include "env/env.h"
 #include "env/env_stream.h"
+#include "keys/key_ring.h"
 #include "rpc/bulk_memory.h"
 #include "rpc/connection.h"
 #include "rpc/worker.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +75,7 @@ struct gate {
     uint64_t accepted_count, refused_count, busy_count;
     bool is_full_said;
     uint64_t refusal_said_ns;
+    uint32_t revoked_count; /* of the keys, as it was when connections were looked through */
 };
 
 static uint64_t gate_now(const struct gate *gate) {
@@ -237,26 +240,35 @@ static void client_room(void *context) {
 }
 
 /* Who comes without a key that is good here is worth a line, but not one each time. */
-static void refusal_say(struct gate_connection *client, const char *words) {
+static void refusal_say(struct gate_connection *client, const char *what, const char *words) {
     struct gate *gate = client->gate;
     uint64_t now_ns = gate_now(gate);
     char line[ADDRESS_TEXT_BYTES + 160];
 
-    gate->refused_count++;
     if (gate->refusal_said_ns == 0 || now_ns - gate->refusal_said_ns >= REFUSAL_SAID_NS) {
         gate->refusal_said_ns = now_ns;
-        snprintf(line, sizeof line, "%s was refused: %s", client->address, words);
+        snprintf(line, sizeof line, "%s %s: %s", client->address, what, words);
         gate_say(gate, line);
     }
 }
 
+static void revoked_say(struct gate_connection *client, const struct identity *identity,
+                        const char *what) {
+    char words[64];
+
+    snprintf(words, sizeof words, "its key %016" PRIx64 " is revoked", identity->serial);
+    refusal_say(client, what, words);
+}
+
 static void client_ended(void *context, int reason) {
     struct gate_connection *client = context;
+    struct gate *gate = client->gate;
     const char *words = connection_failure(client->connection);
 
     (void)reason;
     if (words && !client->end) {
-        refusal_say(client, words);
+        gate->refused_count++;
+        refusal_say(client, "was refused", words);
     }
     connection_leave(client, false);
 }
@@ -305,6 +317,11 @@ static int client_refuse(struct gate_connection *client, int result) {
     return welcome_send(client, result, false);
 }
 
+static bool is_revoked(const struct gate *gate, const struct identity *identity) {
+    return gate->options.keys && identity->kind == IDENTITY_MOUNT &&
+           key_ring_is_revoked(gate->options.keys, identity->serial);
+}
+
 static int hello_check(const struct gate *gate, const struct hello_request *hello) {
     const struct lane_identity *self = &gate->options.self;
     static const uint8_t any[16];
@@ -334,6 +351,11 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (r < 0 || client->end || client->is_refused) {
         return r < 0 ? r : -ERR_MALFORMED;
     }
+    identity = connection_identity(client->connection);
+    if (is_revoked(gate, &identity)) {
+        revoked_say(client, &identity, "was refused");
+        return client_refuse(client, -ERR_REVOKED);
+    }
     r = hello_check(gate, &body.hello);
     r = r < 0 ? r : plain_check(client, body.hello.plain);
     if (r < 0) {
@@ -344,7 +366,6 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
         return client_refuse(client, end ? -ERR_OLD_LANE : -ERR_NO_MEMORY);
     }
     /* Nobody takes over what another one has begun. */
-    identity = connection_identity(client->connection);
     if (end->number > 0 && !identity_is(&end->identity, &identity)) {
         return client_refuse(client, -ERR_NOT_PERMITTED);
     }
@@ -406,6 +427,7 @@ static int request_take(struct gate_connection *client, const struct connection_
                                           .bulk = message->bulk,
                                           .from = client->end,
                                           .identity = &client->end->identity,
+                                          .life = {client->end->life[0], client->end->life[1]},
                                           .late_ns = lateness(gate, message->arrived_ns)};
     struct inlet_refusal refusal;
     enum inlet_taken taken;
@@ -565,10 +587,30 @@ static void connections_sweep(struct list *connections, uint64_t now_ns) {
     }
 }
 
+/* What they have asked runs on, and its answers find nobody. */
+static void revoked_cut_off(struct gate *gate) {
+    uint32_t revoked_count = gate->options.keys ? key_ring_revoked_count(gate->options.keys) : 0;
+
+    if (revoked_count == gate->revoked_count) {
+        return;
+    }
+    gate->revoked_count = revoked_count;
+    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+
+        node = node->next;
+        if (is_revoked(gate, &client->end->identity)) {
+            revoked_say(client, &client->end->identity, "was cut off");
+            connection_leave(client, true);
+        }
+    }
+}
+
 void gate_tick(struct gate *gate) {
     uint64_t now_ns = gate_now(gate);
 
     gate->ticked_ns = now_ns;
+    revoked_cut_off(gate);
     if (now_ns - gate->swept_ns < NS_PER_S) {
         return;
     }

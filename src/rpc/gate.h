@@ -28,6 +28,7 @@
 struct env;
 struct env_stream;
 struct gate;
+struct key_ring;
 
 struct gate_options {
     struct env *env;
@@ -41,6 +42,8 @@ struct gate_options {
     struct lane_waker waker;   /* of the thread's loop */
     struct tls_context *tls;   /* for who comes by TCP; NULL: such are refused */
     enum link_encryption encryption;
+    /* Whose revoked serials are refused, and cut off within a tick; NULL: none is known. */
+    const struct key_ring *keys;
     /* Whether the caller at the other end of a stream is let in: 0, or the refusal that it is told.
      * NULL: everybody. Asked of Unix sockets, which prove nothing by themselves. */
     int (*admit)(void *context, struct env_stream *stream);

@@ -186,6 +186,7 @@ enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arr
     request->inlet = inlet;
     request->from = arrival->from;
     request->id = refusal.request.id;
+    memcpy(request->call.life, arrival->life, sizeof request->call.life);
     refusal.result = request_fill(request, arrival, refusal.request.opcode, &actor);
     if (refusal.result < 0) {
         inlet_done(request);

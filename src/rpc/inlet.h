@@ -75,6 +75,7 @@ struct inlet_arrival {
     void *from;        /* what the carrier knows the request by */
     /* Who sends them, by their proof; stays until done. NULL: a member. */
     const struct identity *identity;
+    uint64_t life[2]; /* of the process that sends them, as it has greeted */
     uint64_t late_ns; /* how long the bytes may have lain unread: taken off the request's time */
 };
 

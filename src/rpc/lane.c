@@ -93,12 +93,28 @@ static bool lane_is_used(const struct lane *lane) {
     return !list_is_empty(&lane->unsent) || !list_is_empty(&lane->sent);
 }
 
+/* Nothing that waits here will be let in: each hears why, instead of waiting to its end. */
+static void lane_refuse(struct lane *lane, int reason) {
+    struct list_node *node;
+    struct list refused;
+
+    list_init(&refused);
+    while ((node = list_pop_front(&lane->unsent))) {
+        list_push_back(&refused, node);
+    }
+    while ((node = list_first(&refused))) {
+        lane_answer(lane, CONTAINER_OF(node, struct call, rpc_node), reason);
+    }
+}
+
 static void lane_rest(struct lane *lane, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
     if (lane_is_used(lane)) {
         atomic_fetch_add_explicit(&lane->thread->lanes->broken_count, 1, memory_order_relaxed);
     }
+    bool is_revoked = reason == -ERR_REVOKED;
+    bool is_news = is_revoked && atomic_load(&lane->peer->refusal) != reason;
     if (lane->state == LANE_JOINING && err_action(reason) == ERR_ACTION_FAIL) {
         atomic_fetch_add_explicit(&lane->peer->refusals, 1, memory_order_relaxed);
         atomic_store_explicit(&lane->peer->refusal, reason, memory_order_relaxed);
@@ -107,8 +123,13 @@ static void lane_rest(struct lane *lane, int reason) {
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
     lane_enter(lane, LANE_RESTING);
-    if (lane_is_used(lane) && !atomic_exchange(&lane->peer->said, true)) {
-        lane_say(lane, "does not answer, and is tried again", reason);
+    if (lane_is_used(lane) && (!atomic_exchange(&lane->peer->said, true) || is_news)) {
+        lane_say(lane,
+                 is_revoked ? "lets nobody in by this key" : "does not answer, and is tried again",
+                 reason);
+    }
+    if (is_revoked) {
+        lane_refuse(lane, reason);
     }
 }
 
@@ -177,6 +198,18 @@ static void peer_is_back(struct lane *lane) {
     atomic_store_explicit(&lane->peer->refusals, 0, memory_order_relaxed);
 }
 
+/* The answer was written between the greeting and now: in the middle, as far as one can tell. */
+static int clock_check(struct lane *lane, uint64_t peer_wall_ns) {
+    const struct lanes_options *options = &lane->thread->lanes->options;
+    uint64_t half_ns = (lane_now(lane) - lane->since_ns) / 2;
+    int64_t ahead_ns = (int64_t)(peer_wall_ns - (env_wall_ns(options->env) - half_ns));
+
+    atomic_store_explicit(&lane->peer->clock_ahead_ns, ahead_ns, memory_order_relaxed);
+    return options->clock_max_ns > 0 && (uint64_t)llabs(ahead_ns) > options->clock_max_ns + half_ns
+               ? -ERR_CLOCK
+               : 0;
+}
+
 static int welcome_take(struct lane *lane, struct bytes head) {
     const struct lane_identity *self = &lane->thread->lanes->options.self;
     static const uint8_t any[16];
@@ -197,6 +230,10 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     }
     if (body.hello.plain != lane_asks_plain(lane)) {
         return -ERR_OTHER_ENCRYPTION;
+    }
+    r = clock_check(lane, body.hello.wall_ns);
+    if (r < 0) {
+        return r;
     }
     r = body.hello.plain ? connection_go_plain(lane->connection) : 0;
     if (r < 0) {

@@ -59,6 +59,7 @@ struct lanes_options {
         silent_ns; /* until it is asked whether it lives, and again until it is given up; 0: 5 s */
     uint64_t idle_ns;       /* 0: 60 s */
     uint64_t rest_ns;       /* between attempts, doubled up to 16 times that; 0: 20 ms */
+    uint64_t clock_max_ns;  /* that a peer's clock may differ, else -ERR_CLOCK; 0: any */
     struct log_table *logs; /* served in this process: calls to them do not leave it; or NULL */
     bool keeps; /* threads without lanes call by those of the home, and leave it what they await */
     /* A line of what a person should know: who can't be reached, who refuses. */
@@ -118,6 +119,14 @@ void lanes_tick(struct lanes *lanes);
 /* Why the peer has refused us, as a code of err.def, at each address and with each key; 0: it has
  * not, or something else was in the way. Trying again goes on. */
 int lanes_peer_refusal(struct lanes *lanes, uint32_t peer);
+
+/* The peer whose clock differs most from this machine's, as it was when it welcomed us last: how
+ * far it is ahead, less than 0: behind. */
+struct lane_clock {
+    int64_t ahead_ns;
+    char name[LANE_NAME_BYTES]; /* empty: there is no peer yet */
+};
+void lanes_clock(struct lanes *lanes, struct lane_clock *ret_clock);
 
 /* What status shows. */
 struct lane_stats {

@@ -26,6 +26,7 @@ struct lane_peer {
     _Atomic uint32_t refusals;                  /* in a row, for the reason `refusal` */
     _Atomic int refusal;
     _Atomic uint64_t away_since_ns; /* 0: it answers */
+    _Atomic int64_t clock_ahead_ns; /* as its last welcome told */
 };
 
 struct lane {

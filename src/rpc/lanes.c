@@ -363,6 +363,20 @@ void lanes_tick(struct lanes *lanes) {
     }
 }
 
+void lanes_clock(struct lanes *lanes, struct lane_clock *ret_clock) {
+    struct lane_clock most = {0};
+
+    for (uint32_t i = 0; i < atomic_load(&lanes->peer_count); i++) {
+        int64_t ahead_ns = atomic_load(&lanes->peers[i].clock_ahead_ns);
+
+        if (i == 0 || llabs(ahead_ns) > llabs(most.ahead_ns)) {
+            most.ahead_ns = ahead_ns;
+            memcpy(most.name, lanes->peers[i].name, sizeof most.name);
+        }
+    }
+    *ret_clock = most;
+}
+
 void lanes_stats(struct lanes *lanes, struct lane_stats *ret_stats) {
     struct lane_stats stats = {.connected_count = atomic_load(&lanes->connected_count),
                                .broken_count = atomic_load(&lanes->broken_count)};

@@ -231,7 +231,7 @@ static void refuse(struct transport_sim_server *server, const struct inlet_refus
 /* What can't be answered, as it isn't known what to whom, is counted only. */
 static void server_receive(void *context, struct sim_packet *packet) {
     struct transport_sim_server *server = context;
-    struct inlet_arrival arrival = {.from = packet};
+    struct inlet_arrival arrival = {.from = packet, .life = {packet->from}};
     struct inlet_refusal refusal;
     enum inlet_taken taken = INLET_UNREADABLE;
 

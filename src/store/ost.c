@@ -107,6 +107,11 @@ static void (*run_of(uint16_t opcode))(struct ost *ost, struct request *request)
     }
 }
 
+/* Whoever knows a session's number and incarnation has not its ticket yet. */
+static void stranger_run(struct ost *ost, struct request *request) {
+    request_finish(ost, request, -ERR_UNKNOWN_SESSION);
+}
+
 static void request_start(struct ost *ost, struct call *call) {
     struct list_node *node = list_pop_front(&ost->free_requests);
     struct request *request = CONTAINER_OF(node, struct request, node);
@@ -125,7 +130,12 @@ static void request_start(struct ost *ost, struct call *call) {
     }
     list_init(&request->followers);
     call->ran_ns = ost->seen_ns;
-    call->session_counters = ost_sessions_counters(&ost->sessions, call->header.session);
+    if (call->header.opcode == OP_SESSION_ATTACH || ost_session_is_from(&ost->sessions, call)) {
+        call->session_counters = ost_sessions_counters(&ost->sessions, call->header.session);
+    } else {
+        call->session_counters = NULL;
+        request->run = stranger_run;
+    }
     request_ready(ost, request);
 }
 

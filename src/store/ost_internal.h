@@ -97,6 +97,7 @@ struct ost {
     struct small small;
     struct sessions sessions;
     struct capability_check capability_check;
+    struct signer proof_signer;
     struct signer ticket_signer;
     struct change change;
     struct data_sync sync;

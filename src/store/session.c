@@ -55,6 +55,19 @@ uint32_t ost_session_window(const struct sessions *sessions, struct session_id s
     return entry ? entry->window : 0;
 }
 
+bool ost_session_is_from(const struct sessions *sessions, const struct call *call) {
+    const struct session_entry *entry = ost_sessions_find(sessions, call->header.session.value);
+
+    return !entry || call_is_from(call, &entry->sender);
+}
+
+void ost_session_sender_set(struct sessions *sessions, const struct call *call) {
+    uint64_t session = call->request.session_attach.session;
+
+    assert(ost_sessions_find(sessions, session));
+    entry_of(sessions, session)->sender = call_sender_of(call);
+}
+
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session) {
     const struct session_entry *entry = ost_sessions_find(sessions, session.value);
@@ -219,13 +232,18 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
  * yet would overwrite what the successor writes. */
 static int predecessors_fence(struct ost *ost, struct request *request) {
     const struct session_attach_request *body = &request->call->request.session_attach;
-    const struct bytes *named = &body->predecessors;
+    struct bytes named = {0};
     uint64_t position;
-    int r = named->size % sizeof(struct wire_predecessor) == 0 ? 0 : -ERR_INVALID;
+    int r =
+        proof_admit(&ost->proof_signer, (struct ticket_session){body->session, body->incarnation},
+                    body->predecessors, &named);
 
-    for (size_t at = 0; at < named->size && r == 0; at += sizeof(struct wire_predecessor)) {
-        struct session_entry one = {.session = load_le64(named->data + at),
-                                    .incarnation = load_le64(named->data + at + 8)};
+    if (r == 0 && named.size % sizeof(struct wire_predecessor) != 0) {
+        r = -ERR_INVALID;
+    }
+    for (size_t at = 0; at < named.size && r == 0; at += sizeof(struct wire_predecessor)) {
+        struct session_entry one = {.session = load_le64(named.data + at),
+                                    .incarnation = load_le64(named.data + at + 8)};
 
         r = one.session == 0 || one.session == body->session
                 ? -ERR_INVALID
@@ -291,6 +309,7 @@ void attach_run(struct ost *ost, struct request *request) {
         const struct session_entry *entry = ost_sessions_find(&ost->sessions, body->session);
         uint64_t known = body->known_term;
 
+        ost_session_sender_set(&ost->sessions, request->call);
         request->call->reply.session_attach = (struct session_attach_reply){
             .term = kv_term(ost->kv),
             .recovered_position = kv_survived_position(ost->kv, known),

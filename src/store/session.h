@@ -8,14 +8,16 @@
 #include "base/err.h"
 #include "base/index_pool.h"
 #include "kv/windows.h"
+#include "rpc/call_sender.h"
 #include "rpc/session_counters.h"
 
 struct session_entry {
     uint64_t session; /* 0: empty */
     uint64_t incarnation;
     uint32_t node;
-    uint32_t place;  /* in counters */
-    uint16_t window; /* mutations that it may have under way, until its end */
+    uint32_t place;            /* in counters */
+    uint16_t window;           /* mutations that it may have under way, until its end */
+    struct call_sender sender; /* that has attached it since the start; else nobody's */
 };
 
 struct sessions {
@@ -34,6 +36,10 @@ void ost_sessions_deinit(struct sessions *sessions);
 const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session);
 /* What it was granted; 0 when it is not attached. */
 uint32_t ost_session_window(const struct sessions *sessions, struct session_id session);
+/* Whether its requests may come from there: it is not attached, or by that sender. */
+bool ost_session_is_from(const struct sessions *sessions, const struct call *call);
+/* Of an attach that is good. */
+void ost_session_sender_set(struct sessions *sessions, const struct call *call);
 /* NULL when it is not attached; valid until it is removed. */
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session);

@@ -11,7 +11,7 @@ struct wire_predecessor {
     uint64_t session;
     uint64_t incarnation;
 };
-enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 };
+enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 + 44 }; /* with a proof of them (keys/ticket.h) */
 
 /* Likewise. Slots from `first` on, by the hand-over of that number; how many files a group has. */
 struct wire_slots {

@@ -7,6 +7,7 @@ Usage: nodes.py SHOAL [TEST...]
 SHOAL is the command. The last line counts.
 """
 
+import errno
 import json
 import os
 import socket
@@ -445,10 +446,130 @@ def what_cannot_join_is_refused(nodes):
         raise Failed(f"one that has made a cluster: {result.stderr.strip()}")
 
 
+CLOCK_C = b"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *now) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int r = real(id, now);
+    if (id == CLOCK_REALTIME)
+        now->tv_sec += atoi(getenv("CLOCK_AHEAD_S"));
+    return r;
+}
+"""
+
+
+def clocks_are_compared(nodes):
+    """At a first joining two minutes are too much, and nothing has changed; less is told."""
+    first = nodes.first
+    first.start()
+    before = status(first)["node"]["map_version"]
+    new = Node(first, 9, conf=False)
+    library = os.path.join(first.top, "clock.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input=CLOCK_C,
+                   check=True)
+    words = ["up", new.directory, "--join", first.source, "--key", new.key_file, "--listen",
+             new.source, "--osts", "1", "--size", "64M"]
+    os.environ["LD_PRELOAD"] = library
+    try:
+        for ahead_s, text in (("120", "s behind this machine's: set both right"),
+                              ("-120", "s ahead of this machine's: set both right"),
+                              ("30", None)):
+            os.environ["CLOCK_AHEAD_S"] = ahead_s
+            code, _, error = told(new, *words)
+            if text and (code != 1 or text not in error or error.count("\n") != 1):
+                raise Failed(f"{ahead_s} s ahead: {code}, {error}")
+            if text and set(listing(new.directory)) - {"lock", "shoal.log"}:
+                raise Failed(f"{ahead_s} s ahead has left {listing(new.directory)}")
+            if text and status(first)["node"]["map_version"] != before:
+                raise Failed(f"{ahead_s} s ahead has changed the map")
+    finally:
+        del os.environ["LD_PRELOAD"]
+    try:
+        if code != 0:
+            raise Failed(f"half a minute ahead: {code}, {error}")
+        known_to_manager(new)
+        wait_until(lambda: "node 1 is 30.0 s behind" in told(new, "status", new.directory)[1],
+                   "a word about the clock")
+    finally:
+        new.close()
+
+
+def errno_of(call):
+    try:
+        call()
+    except OSError as error:
+        return error.errno
+    return 0
+
+
+def serial_of(path):
+    with open(path, encoding="ascii") as file:
+        return next(line for line in file if line.startswith("identity mount:"))[15:31]
+
+
+def revoked(node):
+    """How many keys it knows as such, whoever else is away."""
+    return json.loads(node.run("status", node.directory, "--json").stdout)["node"]["keys_revoked"]
+
+
+def a_revoked_key_lets_nobody_in(nodes):
+    """Its mount is cut off at once and says why; others notice nothing; and all nodes, also one
+    that was away and those that start anew, refuse it from then on."""
+    nodes.start()
+    first, away, last = nodes.all()
+    key = os.path.join(first.top, "mount.key")
+    serial = serial_of(key)
+    other = first.mount_key("other.key")
+    kept = nodes.others[0].mount
+    if told(first, "mount", first.source, kept, "--key", other)[0] != 0:
+        raise Failed("a mount by another key")
+    content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    away.stop()
+    small = os.open(os.path.join(first.mount, "small"), os.O_WRONLY | os.O_CREAT)
+    code, text, error = told(first, "key", "revoke", serial, "--join", last.source, "--key",
+                             os.path.join(first.top, "members.key"))
+    if code != 0 or f"{serial}: revoked (map " not in text or "sessions that end: 1" not in text:
+        raise Failed(f"key revoke: {code}, {text} {error}")
+    wait_until(lambda: errno_of(lambda: os.listdir(first.mount)) == errno.EKEYREVOKED,
+               "EKEYREVOKED of a name")
+    wait_until(lambda: errno_of(lambda: os.write(small, b"more")) == errno.EKEYREVOKED,
+               "EKEYREVOKED of an open file")
+    errno_of(lambda: os.close(small))
+    for node in (first, last):
+        wait_until(lambda: revoked(node) == 1, "word of it")
+    if "by this key: the key is revoked" not in first.log_end("mount.log"):
+        raise Failed(f"the mount says {first.log_end('mount.log')}")
+    away.start()
+    wait_until(lambda: revoked(away) == 1, "word of it")
+    same(os.path.join(kept, "file"), content)
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    first.kill()
+    if told(first, "up", first.directory)[0] != 0:
+        raise Failed("up of the first node")
+    for node in nodes.all():
+        code, _, error = told(first, "mount", node.source, place, "--key", key)
+        if code != 1 or "refuses the key: it is revoked" not in error or error.count("\n") != 1:
+            raise Failed(f"mount at {node.source}: {code}, {error}")
+    code, text, error = told(first, "key", "revoke", serial, first.directory)
+    if code != 0 or "sessions that end: 0" not in text:
+        raise Failed(f"key revoke once more: {code}, {text} {error}")
+    same(os.path.join(kept, "file"), content)
+    for path in (first.mount, kept):
+        code, _, error = told(first, "umount", path)
+        if code != 0:
+            raise Failed(f"umount of {path}: {error}")
+    clean(first)
+
+
 TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
          any_address_leads_there,
-         verbs_speak_of_all_nodes, what_cannot_join_is_refused]
+         verbs_speak_of_all_nodes, what_cannot_join_is_refused, clocks_are_compared,
+         a_revoked_key_lets_nobody_in]
 
 
 def main():

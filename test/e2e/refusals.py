@@ -517,6 +517,20 @@ def _(scene):
     return up_mounted(scene)
 
 
+@row("target-of-another-cluster", 1, "ost0")
+def _(scene):
+    scene.run_once()
+    shutil.move(scene.path("ost0"), os.path.join(scene.top, "ours"))
+    other = clusters.Cluster(scene.command, osts=1, sizes=SMALL)
+    try:
+        other.start()
+        other.stop()
+        scene.sh("cp", "-a", other.path("ost0"), scene.path("ost0"))
+    finally:
+        other.close()
+    return up_mounted(scene)
+
+
 for _target in ("manager", "mdt0", "ost0"):
     lost_log(_target)
     blank_log(_target)
@@ -900,7 +914,10 @@ usage("stripe-set-nothing", ["stripe", "set", "MNT"], "--count", "usage")
 for _words in ([], ["make"], ["new"], ["new", "--frob"], ["new", "FILE", "OUT"], ["mount"],
                ["mount", "FILE"], ["mount", "FILE", "OUT", "--frob"], ["mount", "FILE", "OUT", "x"],
                ["mount", "FILE", "OUT", "--squash"], ["mount", "FILE", "OUT", "--squash", "all"],
-               ["add", "FILE"], ["add", "FILE", "--frob"]):
+               ["add", "FILE"], ["add", "FILE", "--frob"], ["revoke"], ["revoke", "--frob"],
+               ["revoke", "0123456789abcde"], ["revoke", "0123456789ABCDEF"],
+               ["revoke", "0000000000000000"], ["revoke", "0123456789abcdef", "DIR", "DIR"],
+               ["revoke", "0123456789abcdef", "--frob"]):
     usage("-".join(["key", *_words]), ["key", *_words], "usage")
 
 
@@ -1095,6 +1112,25 @@ def _(scene):
 def _(scene):
     scene.must_name = os.path.join(scene.top, "absent")
     return ["key", "add", scene.must_name, key_file(scene, "key")]
+
+
+@row("key-revoke-nobody-s", 1, "has no key, so nobody comes by one")
+def _(scene):
+    scene.start()
+    return ["key", "revoke", "0123456789abcdef", scene.directory]
+
+
+@row("key-revoke-by-a-mount", 1, "the key of a mount", "members' key")
+def _(scene):
+    key = mount_key_file(scene, key_file(scene, "key"))
+    scene.must_name = key
+    return ["key", "revoke", "0123456789abcdef", "--join", "127.0.0.1:7400", "--key", key]
+
+
+@row("key-revoke-not-running", 1, "nothing runs on", "shoal up")
+def _(scene):
+    scene.run_once()
+    return ["key", "revoke", "0123456789abcdef", scene.directory]
 
 
 # Verbs that find no cluster.
@@ -2083,8 +2119,19 @@ def on_control(scene):
     if status or "128 KiB" not in text or "count  3" not in text:
         return f"the layout is set with {status}: {text}"
     silent = [connection(scene) for _ in range(40)]
-    half = connection(scene)
-    half.sendall(struct.pack("<I", 100))
+    halves = [connection(scene) for _ in range(8)]
+    for half in halves:
+        half.sendall(struct.pack("<I", 12) + b"mount")
+    if ask(connection(scene), "mount-point") != (0, scene.mount):
+        return "behind half requests nobody is answered"
+    if len(select.select(halves, [], [], 0)[0]) == len(halves):
+        return "half requests hold up the others to their end"
+    halves[0].sendall(b"-point\0")
+    with halves[0].makefile("rb") as answer:
+        if not answer.read().endswith(struct.pack("<II", 0, 0)):
+            return "a request in two parts is not answered"
+    if any(half.recv(1) != b"" for half in halves[1:]):
+        return "there is an answer to half a request"
     result = scene.run("status", scene.directory, limit_s=LIMIT_S)
     if result.returncode:
         return f"status answers {result.returncode}: {result.stderr.strip()}"

@@ -947,6 +947,31 @@ static void test_a_session_attaches_by_its_ticket(void **state) {
     key_ring_free(options.keys);
 }
 
+static int getattr_from(struct meta_bench *bench, uint64_t life) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_GETATTR, &call);
+    call.request.getattr.ino = INO_ROOT;
+    call.life[0] = life;
+    return bench_run(bench, &call);
+}
+
+/* Another process may know a session's number and incarnation: only an attach changes whose it is.
+ */
+static void test_requests_come_from_who_attached(void **state) {
+    struct bench_options options = {.seed = 92};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    assert_int_equal(getattr_from(bench, 0), 0);
+    assert_int_equal(getattr_from(bench, 5), -ERR_UNKNOWN_SESSION);
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    assert_int_equal(getattr_from(bench, 5), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(getattr_from(bench, 0), 0);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_epochs_of_others),
@@ -966,6 +991,7 @@ int main(void) {
         cmocka_unit_test(test_attach_to_another_term),
         cmocka_unit_test(test_numbers_of_another_log),
         cmocka_unit_test(test_a_session_attaches_by_its_ticket),
+        cmocka_unit_test(test_requests_come_from_who_attached),
         cmocka_unit_test(test_gives_up_what_it_holds),
         cmocka_unit_test(test_many_sessions_end),
     };

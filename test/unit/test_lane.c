@@ -135,6 +135,7 @@ static void gate_begin(uint8_t cluster) {
                                    .bulk_count = 4,
                                    .small_bulk_count = 8,
                                    .tls = it.serving,
+                                   .keys = it.ring,
                                    .encryption = it.encryption_of_gate,
                                    .admit = admit,
                                    .log = say};
@@ -686,6 +687,102 @@ static void another_key_is_refused(void **state) {
     assert_non_null(strstr(it.said, "was refused: its key is of another cluster"));
 }
 
+/* Who is connected is cut off, with what it waits for; and hears each time why. */
+static void a_revoked_key_is_cut_off(void **state) {
+    uint32_t held = 3;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    for (uint32_t i = 0; i < held; i++) {
+        ask(i, OP_LOOKUP, 0);
+    }
+    run_until(is_held, &held);
+    assert_int_equal(key_ring_revoke(it.ring, 5), 0);
+    wait_done(held);
+    it.holds = false;
+    answer_held();
+    ask(held, OP_LOOKUP, 0);
+    wait_done(held + 1);
+    for (uint32_t i = 0; i <= held; i++) {
+        assert_int_equal(it.calls[i].result, -ERR_REVOKED);
+    }
+    assert_int_equal(it.held_count, held);
+    assert_non_null(strstr(it.said, "was cut off: its key 0000000000000005 is revoked"));
+    assert_non_null(strstr(it.said, "lets nobody in by this key: the key is revoked"));
+}
+
+/* HELLO by hand. */
+static int welcomed;
+
+static void hello_answered(void *context, const struct connection_message *message) {
+    union reply_body body;
+
+    (void)context;
+    assert_int_equal(message->kind, CONNECTION_WELCOME);
+    assert_int_equal(wire_decode_reply(OP_HELLO, message->head, &body), 0);
+    welcomed = (int)body.hello.result;
+}
+
+static void hello_ended(void *context, int reason) {
+    (void)context;
+    (void)reason;
+    welcomed = -ERR_RESET;
+}
+
+static bool is_welcomed(void *context) {
+    (void)context;
+    return welcomed != 1;
+}
+
+static int hello_with(struct hello_request hello) {
+    static const struct connection_hooks hooks = {.message = hello_answered, .ended = hello_ended};
+    const struct connection_options options = {
+        .env = it.env, .out_bytes = 65536, .out_messages = 4, .hooks = &hooks, .tls = it.calling};
+    const struct connection_outgoing outgoing = {.kind = CONNECTION_HELLO};
+    const union request_body body = {.hello = hello};
+    struct connection *connection;
+    struct buffer head;
+
+    welcomed = 1;
+    assert_int_equal(connection_dial(&options, &it.address, UINT64_MAX, &connection), 0);
+    assert_int_equal(connection_begin(connection, 256, &head), 0);
+    assert_int_equal(wire_encode_request(OP_HELLO, &body, &head), 0);
+    connection_commit(connection, &head, &outgoing);
+    connection_flush(connection);
+    run_until(is_welcomed, NULL);
+    connection_free(connection, true);
+    return welcomed;
+}
+
+static void a_greeting_must_fit(void **state) {
+    struct hello_request good = {.version_min = 1, .version_max = 1, .life_high = 1, .number = 1};
+    const struct {
+        uint32_t version_min, version_max, receiver;
+        uint64_t cluster_high;
+        int result;
+    } rows[] = {{2, 9, 0, 0, -ERR_NEWER_FORMAT},
+                {0, 0, 0, 0, -ERR_OLDER_FORMAT},
+                {1, 1, 2, 0, -ERR_REFUSED},
+                {1, 1, 0, 77, -ERR_OTHER_CLUSTER},
+                {1, 9, 1, 0, 0},
+                {0, 1, 0, 0, -ERR_OLD_LANE}};
+
+    (void)state;
+    good.plain = it.calling != NULL && it.encryption_of_gate != LINK_ENCRYPTED_ALWAYS;
+    gate_begin(9);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct hello_request hello = good;
+
+        hello.version_min = rows[i].version_min;
+        hello.version_max = rows[i].version_max;
+        hello.receiver = rows[i].receiver;
+        hello.cluster_high = rows[i].cluster_high;
+        assert_int_equal(hello_with(hello), rows[i].result);
+    }
+}
+
 /* More strangers than may be at a time, who say nothing: who has a key comes in, and they go. */
 static void strangers_keep_nobody_out(void **state) {
     enum { MANY = GATE_GREETINGS_MAX + 100 };
@@ -889,6 +986,8 @@ int main(void) {
 #undef BOTH
         WAY(a_key_is_for_what_it_says, "", by_reader),
         WAY(another_key_is_refused, "", plain),
+        WAY(a_revoked_key_is_cut_off, "", by_reader),
+        WAY(a_greeting_must_fit, "", encrypted),
         WAY(who_has_no_key_is_refused, "", plain),
         WAY(strangers_keep_nobody_out, "", plain),
         WAY(ends_that_differ_refuse_each_other, "", plain),

@@ -1,6 +1,8 @@
 /* Placement spreads evenly and never changes; the map survives its bytes and refuses others. */
 
 #include "unit.h"
+#include "base/crc32c.h"
+#include "base/endian.h"
 #include "base/err.h"
 #include "base/prng.h"
 #include "layout/cluster_map.h"
@@ -135,12 +137,75 @@ static void test_map_bytes(void **state) {
     free(map);
 }
 
+static int map_again(const struct cluster_map *map, const struct bytes *section,
+                     struct cluster_map *ret_again) {
+    size_t size = cluster_map_size(map) + section->size;
+    struct buffer out = {malloc(size), 0, size};
+
+    cluster_map_encode(map, &out);
+    if (section->size > 0) {
+        out.size -= sizeof(uint32_t);
+        memcpy(out.data + out.size, section->data, section->size);
+        out.size += section->size;
+        store_le32(out.data + out.size, crc32c(0, out.data, out.size));
+        out.size += sizeof(uint32_t);
+    }
+    int r = cluster_map_decode((struct bytes){out.data, out.size}, ret_again);
+    free(out.data);
+    return r;
+}
+
+/* Serials are a section behind the rest: one of a later version is passed over, and a map without
+ * it is one that revokes nothing. */
+static void test_a_map_names_revoked_serials(void **state) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct cluster_map *again = calloc(1, sizeof *again);
+    const struct {
+        uint8_t bytes[16];
+        size_t size;
+        int result;
+    } rows[] = {
+        {{0}, 0, 0},
+        {{9, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3}, 11, 0},
+        {{9, 0, 0, 0, 0, 0, 0, 0}, 8, 0},
+        {{9, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3}, 11, -ERR_MALFORMED},
+        {{9, 0, 0}, 3, -ERR_MALFORMED},
+        {{1, 0, 0, 0, 8, 0, 0, 0, 5}, 16, -ERR_MALFORMED}, /* a second one */
+    };
+
+    (void)state;
+    cluster_map_single(map, (struct target_id){1}, &(struct target_id){2}, 1);
+    assert_int_equal(map_again(map, &(struct bytes){NULL, 0}, again), 0);
+    assert_int_equal(again->revoked_count, 0);
+    assert_int_equal(cluster_map_revoke(map, 0), -ERR_INVALID);
+    for (uint64_t serial = MAP_REVOKED_MAX; serial > 0; serial--) {
+        assert_int_equal(cluster_map_revoke(map, serial), 0);
+        assert_int_equal(cluster_map_revoke(map, serial), 0);
+    }
+    assert_int_equal(cluster_map_revoke(map, MAP_REVOKED_MAX + 1), -ERR_TOO_MANY_REVOKED);
+    assert_int_equal(cluster_map_revoke(map, 7), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct bytes section = {rows[i].bytes, rows[i].size};
+
+        assert_int_equal(map_again(map, &section, again), rows[i].result);
+        if (rows[i].result == 0) {
+            assert_int_equal(again->revoked_count, MAP_REVOKED_MAX);
+            assert_true(cluster_map_is_revoked(again, 1) &&
+                        cluster_map_is_revoked(again, MAP_REVOKED_MAX));
+            assert_false(cluster_map_is_revoked(again, MAP_REVOKED_MAX + 1));
+        }
+    }
+    free(map);
+    free(again);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid_layouts),
         cmocka_unit_test(test_stripes_use_exactly_their_width),
         cmocka_unit_test(test_small_files_spread),
         cmocka_unit_test(test_map_bytes),
+        cmocka_unit_test(test_a_map_names_revoked_serials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -406,7 +406,7 @@ static void test_predecessor_goes_first(void **state) {
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
     assert_true(asked.call.reply.session_begin.session > first);
-    assert_int_equal(asked.call.reply.session_begin.predecessors, 1);
+    assert_int_equal(asked.call.reply.session_begin.predecessors_bytes, 16);
     assert_int_equal(asked.call.bulk_in.size, 16);
     assert_int_equal(load_le64(asked.ticket), first);
     assert_int_equal(load_le64(asked.ticket + 8), 100);
@@ -732,6 +732,7 @@ static int admit(struct bench *bench, const struct asked *asked, const struct id
 }
 
 static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+static const struct identity phone = {.kind = IDENTITY_MOUNT, .serial = 18};
 
 static void test_a_session_gets_its_ticket(void **state) {
     struct bench *bench = *state;
@@ -787,6 +788,96 @@ static void test_renewals_without_ticket_keep_nothing_alive(void **state) {
         pass(bench, NS_PER_S);
     }
     assert_int_equal(manager_session_count(bench->manager), 0);
+}
+
+static int revoke(struct bench *bench, uint64_t serial, struct key_revoke_reply *ret_reply) {
+    struct asked asked;
+    int r = ask(bench, &asked, OP_KEY_REVOKE, (union request_body){.key_revoke = {serial}});
+
+    *ret_reply = asked.call.reply.key_revoke;
+    return r;
+}
+
+/* Its sessions end, also one that is known from its row only; it begins none; and all that is still
+ * so behind a restart that lost whatever was not flushed. */
+static void test_a_key_is_revoked(void **state) {
+    struct bench *bench = *state;
+    struct key_revoke_reply reply;
+    struct asked first;
+    struct asked other;
+    struct asked asked;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(begin_as(bench, &other, &phone), 0);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    assert_int_equal(revoke(bench, 0, &reply), -ERR_INVALID);
+    assert_int_equal(revoke(bench, 17, &reply), 0);
+    assert_int_equal(reply.map_version, 6);
+    assert_int_equal(reply.sessions, 1);
+    for (int i = 0; i < 2; i++) {
+        pass(bench, NS_PER_S);
+        int r = renew_as(bench, &asked, &laptop, ticket_of(&first));
+
+        assert_true(r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED);
+        assert_int_equal(begin_as(bench, &asked, &laptop), -ERR_REVOKED);
+        assert_int_equal(manager_session_count(bench->manager), 1);
+        assert_true(cluster_map_is_revoked(manager_map(bench->manager), 17));
+        /* Known already: no version more. */
+        assert_int_equal(revoke(bench, 17, &reply), 0);
+        assert_int_equal(reply.map_version, 6);
+        assert_int_equal(reply.sessions, 0);
+        manager_dies(bench, true);
+        manager_begins(bench);
+    }
+}
+
+static void test_as_many_keys_as_a_map_names(void **state) {
+    struct bench *bench = *state;
+    struct key_revoke_reply reply;
+    struct asked *asked = calloc(MAP_REVOKED_MAX, sizeof *asked);
+
+    for (uint64_t i = 0; i < MAP_REVOKED_MAX; i++) {
+        start(bench, &asked[i], OP_KEY_REVOKE, (union request_body){.key_revoke = {100 + i}});
+    }
+    pass(bench, 5 * NS_PER_S);
+    assert_int_equal(manager_map(bench->manager)->revoked_count, MAP_REVOKED_MAX);
+    uint64_t version = manager_map(bench->manager)->version;
+    assert_int_equal(revoke(bench, 17, &reply), -ERR_TOO_MANY_REVOKED);
+    assert_int_equal(reply.map_version, version);
+    free(asked);
+}
+
+/* Who names the node and origin of another one's session begins one beside it; who knows its
+ * number ends it not without its ticket. */
+static void test_nobody_ends_anothers_session(void **state) {
+    struct bench *bench = *state;
+    struct asked nodes_own;
+    struct asked laptops;
+    struct asked asked;
+    union request_body end = {.session_end = {.session = 1, .incarnation = 100}};
+    const struct identity *not_ours[] = {&laptop, &phone};
+
+    assert_int_equal(begin_as(bench, &nodes_own, NULL), 0);
+    assert_int_equal(begin_as(bench, &laptops, &laptop), 0);
+    assert_int_equal(laptops.call.reply.session_begin.session, 2);
+    assert_int_equal(laptops.call.reply.session_begin.predecessors_bytes, 0);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(renew_as(bench, &asked, NULL, ticket_of(&nodes_own)), 0);
+    const struct bytes tickets[] = {{NULL, 0}, ticket_of(&laptops), ticket_of(&nodes_own)};
+    for (size_t i = 0; i < ARRAY_SIZE(not_ours); i++) {
+        for (size_t with = 0; with < ARRAY_SIZE(tickets); with++) {
+            end.session_end.ticket = tickets[with];
+            assert_int_equal(ask_as(bench, &asked, not_ours[i],
+                                    (struct call){.header.opcode = OP_SESSION_END, .request = end}),
+                             -ERR_BAD_TICKET);
+        }
+    }
+    assert_int_equal(manager_session_count(bench->manager), 2);
+    end.session_end.ticket = ticket_of(&nodes_own);
+    assert_int_equal(
+        ask_as(bench, &asked, NULL, (struct call){.header.opcode = OP_SESSION_END, .request = end}),
+        0);
 }
 
 static union request_body join_of(uint64_t key, uint32_t target_count, const char *address) {
@@ -920,6 +1011,11 @@ int main(void) {
         TEST(failed_log_is_told),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_a_key_is_revoked, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_as_many_keys_as_a_map_names, setup_with_keys,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_ends_anothers_session, setup_with_keys,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_renewals_without_ticket_keep_nothing_alive,
                                         setup_with_keys, teardown),
     };

@@ -17,6 +17,7 @@ struct bench {
     struct signer signer;
     struct ost_world *world;
     struct ost_place place;
+    struct bytes predecessors; /* that attach names */
 };
 
 static uint8_t data[SIZE];
@@ -254,17 +255,20 @@ struct attachment {
     uint64_t session;
     struct bytes ticket;
     const struct identity *identity;
+    uint64_t life;
 };
 
 static int attach(struct bench *bench, struct attachment attachment) {
     struct ost_call *call = ost_call_get(bench->world, OP_SESSION_ATTACH);
 
     call->call.identity = attachment.identity;
+    call->call.life[0] = attachment.life;
     call->call.request.session_attach =
         (struct session_attach_request){.session = attachment.session,
                                         .incarnation = OST_INCARNATION,
                                         .node = 1,
-                                        .ticket = attachment.ticket};
+                                        .ticket = attachment.ticket,
+                                        .predecessors = bench->predecessors};
     return ost_call_run(call);
 }
 
@@ -280,22 +284,90 @@ static void test_a_session_attaches_by_its_own_ticket(void **state) {
     struct bench *bench = *state;
     uint64_t before = position(bench);
     struct bytes ticket = ost_world_ticket(bench->world, 70, &laptop);
-    const struct attachment bad[] = {{70, {NULL, 0}, &laptop},
-                                     {71, ticket, &laptop},
-                                     {70, ticket, &reader},
-                                     {70, ticket, &member},
-                                     {70, ticket, NULL},
-                                     {70, {ticket.data, ticket.size - 1}, &laptop},
-                                     {70, {ticket.data + 1, ticket.size - 1}, &laptop}};
+    const struct attachment bad[] = {{70, {NULL, 0}, &laptop, 0},
+                                     {71, ticket, &laptop, 0},
+                                     {70, ticket, &reader, 0},
+                                     {70, ticket, &member, 0},
+                                     {70, ticket, NULL, 0},
+                                     {70, {ticket.data, ticket.size - 1}, &laptop, 0},
+                                     {70, {ticket.data + 1, ticket.size - 1}, &laptop, 0}};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         assert_int_equal(attach(bench, bad[i]), -ERR_BAD_TICKET);
     }
     assert_int_equal(position(bench), before);
-    assert_int_equal(attach(bench, (struct attachment){70, ticket, &laptop}), 0);
+    assert_int_equal(attach(bench, (struct attachment){70, ticket, &laptop, 0}), 0);
     ticket = ost_world_ticket(bench->world, 72, &member);
     key_ring_number_set(bench->ost, 9);
-    assert_int_equal(attach(bench, (struct attachment){72, ticket, NULL}), 0);
+    assert_int_equal(attach(bench, (struct attachment){72, ticket, NULL, 0}), 0);
+}
+
+static int read_from(struct bench *bench, uint64_t life, const struct identity *identity) {
+    struct ost_call *call = ost_call_get(bench->world, OP_CHUNK_READ);
+
+    ost_call_read(call, &bench->place);
+    sign(&bench->signer, &call->call.request.chunk_read.capability);
+    call->call.life[0] = life;
+    call->call.identity = identity;
+    return ost_call_run(call);
+}
+
+/* Numbers, incarnation and capability of a session are not enough: its requests come from the
+ * process that has attached it, by the key that it has proven there. */
+static void test_a_session_s_requests_come_from_who_attached_it(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+    static const struct identity phone = {.kind = IDENTITY_MOUNT, .serial = 18};
+    struct bench *bench = *state;
+    struct bytes ticket = ost_world_ticket(bench->world, OST_SESSION, &laptop);
+    const struct attachment own = {OST_SESSION, ticket, &laptop, 5};
+    const struct attachment moved = {OST_SESSION, ticket, &laptop, 6};
+
+    assert_int_equal(read_from(bench, 5, &laptop), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(attach(bench, own), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(read_from(bench, 5, &laptop), 0);
+        assert_int_equal(read_from(bench, 5, &phone), -ERR_UNKNOWN_SESSION);
+        assert_int_equal(read_from(bench, 5, NULL), -ERR_UNKNOWN_SESSION);
+        assert_int_equal(read_from(bench, 6, &laptop), -ERR_UNKNOWN_SESSION);
+        assert_int_equal(read_from(bench, 0, NULL), -ERR_UNKNOWN_SESSION);
+        ost_world_crash(bench->world, false);
+        assert_int_equal(ost_world_open(bench->world, problem), 0);
+        /* From its row it is known that it lives, and not to whom it belongs. */
+        assert_int_equal(read_from(bench, 5, &laptop), -ERR_UNKNOWN_SESSION);
+        assert_int_equal(attach(bench, own), 0);
+    }
+    assert_int_equal(attach(bench, moved), 0);
+    assert_int_equal(read_from(bench, 6, &laptop), 0);
+    assert_int_equal(read_from(bench, 5, &laptop), -ERR_UNKNOWN_SESSION);
+}
+
+/* Nobody ends another one's session by saying that it is over. */
+static void test_predecessors_are_proven(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+    struct bench *bench = *state;
+    struct capability capability = bench_capability(bench);
+    struct bytes ticket = ost_world_ticket(bench->world, 70, &laptop);
+    uint8_t said[sizeof(struct wire_predecessor) + PROOF_BYTES];
+    struct signer signer;
+
+    store_le64(said, OST_SESSION);
+    store_le64(said + 8, OST_INCARNATION);
+    proof_signer_init(&signer, bench->mdt);
+    for (uint64_t session = 71; session >= 70; session--) {
+        proof_make(&signer, (struct ticket_session){session, OST_INCARNATION},
+                   (struct bytes){said, sizeof(struct wire_predecessor)},
+                   said + sizeof(struct wire_predecessor));
+        for (size_t size = 1; size <= sizeof said; size++) {
+            bool good = session == 70 && size == sizeof said;
+
+            assert_int_equal(bench_read(bench, &capability), 0);
+            bench->predecessors = (struct bytes){said, size};
+            assert_int_equal(attach(bench, (struct attachment){70, ticket, &laptop, 0}),
+                             good ? 0 : -ERR_BAD_TICKET);
+        }
+    }
+    assert_int_equal(bench_read(bench, &capability), -ERR_FENCED);
+    signer_deinit(&signer);
 }
 
 /* A number is raised to take back what was given: once on each node in turn nobody notices, twice
@@ -359,6 +431,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_stranger_signs_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_session_attaches_by_its_own_ticket, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_session_s_requests_come_from_who_attached_it, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_predecessors_are_proven, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_numbers_go_out_of_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_ones_cost_no_hash, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_more_than_are_known, set_up, tear_down),

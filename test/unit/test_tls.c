@@ -199,14 +199,6 @@ static void an_identity_that_was_made_up_is_refused(void **state) {
     assert_refused("it has not the key that it names");
 }
 
-static void a_revoked_key_is_refused(void **state) {
-    (void)state;
-    assert_int_equal(key_ring_revoke(it.ring, a_mount.serial), 0);
-    contexts_make(&it.mount);
-    sides_make(0);
-    assert_refused("its key is revoked");
-}
-
 /* Two keys in a file, of which the server has the older: the second attempt is let in. */
 static void keys_of_a_file_are_tried_in_turns(void **state) {
     struct key_file newer, both = it.members;
@@ -358,7 +350,6 @@ int main(void) {
         CASE(another_clusters_key_is_refused),
         CASE(a_key_that_was_made_up_is_refused),
         CASE(an_identity_that_was_made_up_is_refused),
-        CASE(a_revoked_key_is_refused),
         CASE(keys_of_a_file_are_tried_in_turns),
         CASE(much_goes_both_ways),
         CASE(small_parts_share_a_record),
