@@ -39,4 +39,8 @@ struct peer {
     uint32_t shards_left;  /* that have not presented theirs yet */
     struct list stalled;   /* errands that go on when we are attached */
     struct call call;
+    struct call floor_call; /* floor.c */
+    uint64_t floor;         /* that it tells */
+    uint64_t floor_generation;
+    bool telling;
 };

@@ -159,6 +159,9 @@ void peers_cancel(struct session *session) {
         if (router->peers[i].stage == PEER_ATTACHING) {
             call_cancel(&router->peers[i].call);
         }
+        if (router->peers[i].telling) {
+            call_cancel(&router->peers[i].floor_call);
+        }
     }
 }
 

@@ -252,7 +252,8 @@ static void session_start(struct session *session) {
 
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
-    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session)) {
+    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session) &&
+        session->floors_under_way == 0) {
         assert(!session->presenting);
         session->ended = false;
         session->stage = SESSION_OVER;
@@ -373,6 +374,9 @@ static void session_tick(struct session *session) {
     }
     if (result == -ERR_FENCED) {
         again_tick(session);
+    }
+    if (result == 0) {
+        floors_tell(session, now_ns);
     }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {

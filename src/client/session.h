@@ -74,7 +74,9 @@ struct session {
     uint8_t *map_bytes;
     struct list map_waiting; /* errands */
     struct again again;
-    struct peer *presenting; /* whose opens are being presented; one at a time */
+    uint64_t floors_ns;        /* when floors were last looked at */
+    uint32_t floors_under_way; /* calls */
+    struct peer *presenting;   /* whose opens are being presented; one at a time */
     _Atomic uint64_t reattachments;
 };
 
@@ -104,5 +106,7 @@ void peer_presented(struct session *session, struct message *message);
 bool peers_are_busy(const struct session *session);
 /* The stop need not wait for those that are away. */
 void peers_cancel(struct session *session);
+/* floor.c: tells each log of which nothing is awaited any more so; at a tick. */
+void floors_tell(struct session *session, uint64_t now_ns);
 /* Gives back what has stalled for too long; all of it when result is not 0. */
 void peers_expire(struct session *session, int result);

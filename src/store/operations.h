@@ -9,6 +9,7 @@ void cut_run(struct ost *ost, struct request *request);
 void remove_run(struct ost *ost, struct request *request);
 void length_run(struct ost *ost, struct request *request);
 void attach_run(struct ost *ost, struct request *request);
+void floor_run(struct ost *ost, struct request *request);
 void evict_run(struct ost *ost, struct request *request);
 void sync_run(struct ost *ost, struct request *request);
 void statfs_run(struct ost *ost, struct request *request);

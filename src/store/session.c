@@ -1,4 +1,4 @@
-/* See session.h; session_attach, session_evict and fences. */
+/* See session.h; session_attach, session_floor, session_evict and fences. */
 #include "store/operations.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -297,6 +297,37 @@ void attach_run(struct ost *ost, struct request *request) {
             .life_high = kv_life(ost->kv).high,
             .life_low = kv_life(ost->kv).low,
             .window = MAX(entry->window, (uint16_t)WINDOW_LEAST)};
+        request_finish(ost, request, 0);
+    }
+}
+
+static int floor_raise(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    const struct kv_outcome floor = {.session = header->session, .floor = header->floor};
+    const struct kv_need need = {
+        .session = header->session, .floor = header->floor, .floors = true};
+    int r = request_begin(ost, request, &need);
+
+    if (r != 0) {
+        return r;
+    }
+    r = kv_outcome_put(ost->kv, &floor);
+    if (r < 0) {
+        kv_abort(ost->kv);
+    } else {
+        (void)kv_commit(ost->kv);
+    }
+    return r;
+}
+
+void floor_run(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    int r = ost_session_check(ost, header->session.value, header->incarnation);
+
+    if (r == 0 && kv_floor_is_due(ost->kv, header->session, header->floor)) {
+        r = floor_raise(ost, request);
+    }
+    if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
         request_finish(ost, request, 0);
     }
 }

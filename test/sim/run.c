@@ -4,6 +4,7 @@
 #include "run.h"
 #include "excuses.h"
 #include "faults.h"
+#include "floors.h"
 #include "rot.h"
 #include "newcomers.h"
 #include "strays.h"
@@ -78,6 +79,12 @@ static bool settled_now(void *context) {
 
     workload_look(run->load);
     return workload_is_settled(run->load) || workload_failure(run->load);
+}
+
+static bool floored_now(void *context) {
+    struct run *run = context;
+
+    return floors_are_told(run->world);
 }
 
 static bool ready_now(void *context) {
@@ -360,6 +367,16 @@ static void review(struct run *run) {
     }
 }
 
+/* An idle session awaits nothing, and has told so. */
+static void floors(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_FLOORS_S * NS_PER_S;
+
+    if (!failure_of(run) && sim_run_until(sim, end, floored_now, run) != SIM_DONE) {
+        floors_print(run->world, run->failure);
+    }
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -391,6 +408,7 @@ static void mend(struct run *run) {
     }
     workload_look(run->load);
     review(run);
+    floors(run);
 }
 
 /* The metadata target is killed, or loses power, once more; and clients come whose predecessors had

@@ -197,6 +197,52 @@ static void test_numbers_of_another_log(void **state) {
     ost_world_free(world);
 }
 
+static int floor_tell(struct ost_world *world, uint64_t floor, uint64_t incarnation) {
+    struct ost_call *call = ost_call_get(world, OP_SESSION_FLOOR);
+
+    call->call.header.floor = floor;
+    call->call.header.incarnation = incarnation;
+    return ost_call_run(call);
+}
+
+/* What an idle session has written goes from the table; a late copy is refused, also after a kill,
+ * and one of a write that has not come yet when the floor passes it is never run. */
+static void test_floor_of_an_idle_session(void **state) {
+    struct ost_world *world = world_start(28);
+    struct ost_place place = place_of(0, 100);
+    const struct session_id session = {OST_SESSION};
+
+    (void)state;
+    fill(1, place.size);
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+    ost_call_write(call, &place, data);
+    uint64_t sequence = world->next_sequence++;
+    call->call.header.sequence = sequence;
+    assert_int_equal(ost_call_run(call), 0);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION - 1), -ERR_FENCED);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION + 1), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 1);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION), 0);
+    for (int life = 0; life < 2; life++) {
+        assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 0);
+        for (uint64_t late = sequence; late < sequence + 2; late++) {
+            struct ost_place other = place_of(0, 50);
+            uint8_t bytes[50] = {7};
+
+            call = ost_call_get(world, OP_CHUNK_WRITE);
+            ost_call_write(call, &other, bytes);
+            call->call.header.sequence = late;
+            assert_int_equal(ost_call_run(call), -ERR_OUTDATED);
+        }
+        assert_int_equal(ost_world_read(world, &place, data), 0);
+        ost_world_crash(world, false);
+        assert_int_equal(ost_world_open(world, problem), 0);
+    }
+    assert_int_equal(floor_tell(world, 1, OST_INCARNATION), 0); /* only raises */
+    assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 0);
+    ost_world_free(world);
+}
+
 /* A session that is evicted while its data is on the way to the disk changes nothing. */
 static void test_fenced_in_flight(void **state) {
     struct ost_world *world = world_start(4);
@@ -615,6 +661,7 @@ int main(void) {
         cmocka_unit_test(test_order_of_arrival),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_numbers_of_another_log),
+        cmocka_unit_test(test_floor_of_an_idle_session),
         cmocka_unit_test(test_fenced_in_flight),
         cmocka_unit_test(test_stopped_log),
         cmocka_unit_test(test_length_and_fence),

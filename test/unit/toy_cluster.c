@@ -418,6 +418,8 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
         server->attached = true;
         attach_answer(server, call);
         return 0;
+    case OP_SESSION_FLOOR:
+        return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;
         return 0;
@@ -525,6 +527,8 @@ static int ost_handle(struct toy_server *server, struct call *call) {
     case OP_SESSION_ATTACH:
         server->attached = true;
         attach_answer(server, call);
+        return 0;
+    case OP_SESSION_FLOOR:
         return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;
