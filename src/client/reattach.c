@@ -97,7 +97,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .node = options->node.value,
         .known_term = atomic_load(&peer->ledger.term),
         .ticket = session_ticket(session),
-        .predecessors = {session->predecessors, session->predecessors_bytes},
+        .ended = session->ended_number,
     };
     call->origin = &session->actor;
     call->done = attach_answered;

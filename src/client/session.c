@@ -185,19 +185,6 @@ static struct buffer ticket_space(struct session *session) {
     return (struct buffer){.data = session->ticket_space, .capacity = sizeof session->ticket_space};
 }
 
-/* What stands behind the ticket. */
-static int predecessors_take(struct session *session, struct call *call) {
-    size_t size = call->reply.session_begin.predecessors * sizeof(struct wire_predecessor);
-
-    if (size > sizeof session->predecessors || size > call->bulk_in.size) {
-        return -ERR_MALFORMED;
-    }
-    call->bulk_in.size -= size;
-    memcpy(session->predecessors, session->ticket_space + call->bulk_in.size, size);
-    session->predecessors_bytes = size;
-    return 0;
-}
-
 /* The next renewal brings another one when this isn't the time. */
 static void ticket_take(struct session *session, const struct call *call) {
     if (call->bulk_in.size > 0 && call->bulk_in.size <= sizeof session->ticket &&
@@ -214,7 +201,6 @@ static void begin_answered(struct call *call) {
     int r = call->result;
 
     session->renewing = false;
-    r = r ? r : predecessors_take(session, call);
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
     if (r || session->stopping) {
         session_begun(session, r);
@@ -222,6 +208,7 @@ static void begin_answered(struct call *call) {
         return;
     }
     atomic_store(&session->id, id.value);
+    session->ended_number = call->reply.session_begin.ended;
     ticket_take(session, call);
     session->stage = SESSION_MAPPING;
     map_ask(session);

@@ -63,12 +63,10 @@ struct session {
      * to it, so it changes while no attachment is under way only. */
     uint8_t ticket[WIRE_TICKET_BYTES_MAX];
     size_t ticket_bytes;
-    /* For the next one, while it is asked for; the first comes with predecessors. */
-    uint8_t ticket_space[WIRE_TICKET_BYTES_MAX + WIRE_PREDECESSORS_BYTES_MAX];
-    uint8_t predecessors[WIRE_PREDECESSORS_BYTES_MAX]; /* as attach brings them */
-    size_t predecessors_bytes;
-    uint64_t late_ns;    /* when late closes were last tried */
-    struct call renewal; /* also begins and ends the session */
+    uint8_t ticket_space[WIRE_TICKET_BYTES_MAX]; /* for the next one, while it is asked for */
+    uint64_t ended_number; /* of the list of the ended sessions, when this one began */
+    uint64_t late_ns;      /* when late closes were last tried */
+    struct call renewal;   /* also begins and ends the session */
     bool mapping;
     struct call mapping_call;
     uint8_t *map_bytes;

@@ -107,6 +107,7 @@ static void take_message(struct manager *manager, struct message *message) {
         manager_give_up(manager);
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
+            manager_ended_tell(manager);
         }
         break;
     case MANAGER_WAKE:
@@ -114,6 +115,7 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_STOP:
         manager->stopping = true;
+        manager_ended_cancel(manager);
         break;
     default:
         break;
@@ -162,7 +164,8 @@ static void step(struct actor *actor, struct message *first) {
 static int take_memory(struct manager *manager) {
     manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
     manager->map = calloc(1, sizeof *manager->map);
-    return manager->sessions && manager->map ? 0 : -ERR_NO_MEMORY;
+    manager->tellers = calloc(MAP_TARGETS_MAX, sizeof *manager->tellers);
+    return manager->sessions && manager->map && manager->tellers ? 0 : -ERR_NO_MEMORY;
 }
 
 int manager_open(const struct manager_options *options, struct manager **ret_manager,
@@ -216,6 +219,7 @@ void manager_abandon(struct manager *manager) {
         kv_abandon(manager->kv);
         signer_deinit(&manager->signer);
         free(manager->sessions);
+        free(manager->tellers);
         free(manager->map);
         free(manager->next_map);
         free(manager);

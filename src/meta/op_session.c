@@ -76,7 +76,7 @@ int op_session_floor(struct transaction *transaction, struct call *call) {
     const struct session *session = transaction->session;
     const struct kv_outcome floor = {.session = session->id, .floor = session->floor};
 
-    (void)call;
+    call->reply.session_floor.synced = kv_synced_position(transaction->group->kv);
     return kv_floor_is_due(transaction->group->kv, floor.session, floor.floor)
                ? transaction_outcome(transaction, &floor)
                : 0;

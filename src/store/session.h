@@ -34,6 +34,8 @@ void ost_sessions_deinit(struct sessions *sessions);
 const struct session_entry *ost_sessions_find(const struct sessions *sessions, uint64_t session);
 /* What it was granted; 0 when it is not attached. */
 uint32_t ost_session_window(const struct sessions *sessions, struct session_id session);
+/* The id of one that is attached below this one; 0: none is. */
+uint64_t ost_sessions_below(const struct sessions *sessions, uint64_t session);
 /* NULL when it is not attached; valid until it is removed. */
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
                                                struct session_id session);

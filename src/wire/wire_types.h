@@ -3,15 +3,7 @@
 #include "base/types.h"
 #include "layout/layout.h"
 
-enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302 };
-
-/* Little-endian, one behind the other. */
-enum { WIRE_PREDECESSORS_MAX = 4 };
-struct wire_predecessor {
-    uint64_t session;
-    uint64_t incarnation;
-};
-enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 };
+enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302, WIRE_ENDED_BYTES_MAX = 1024 };
 
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */

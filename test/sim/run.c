@@ -5,6 +5,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "floors.h"
+#include "lists.h"
 #include "rot.h"
 #include "newcomers.h"
 #include "strays.h"
@@ -85,6 +86,12 @@ static bool floored_now(void *context) {
     struct run *run = context;
 
     return floors_are_told(run->world);
+}
+
+static bool listed_now(void *context) {
+    struct run *run = context;
+
+    return lists_are_told(run->world);
 }
 
 static bool ready_now(void *context) {
@@ -377,6 +384,22 @@ static void floors(struct run *run) {
     }
 }
 
+/* Who has ended is told to all, also to those that were away. */
+static void lists(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_LISTS_S * NS_PER_S;
+
+    if (failure_of(run)) {
+        return;
+    }
+    if (sim_run_until(sim, end, listed_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure,
+                 "the end of a session is not told to all %d s after faults", RULE_LISTS_S);
+        return;
+    }
+    (void)lists_check(run->world, run->failure);
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -409,6 +432,7 @@ static void mend(struct run *run) {
     workload_look(run->load);
     review(run);
     floors(run);
+    lists(run);
 }
 
 /* The metadata target is killed, or loses power, once more; and clients come whose predecessors had

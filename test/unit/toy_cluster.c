@@ -419,6 +419,7 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
         attach_answer(server, call);
         return 0;
     case OP_SESSION_FLOOR:
+        call->reply.session_floor.synced = server->position;
         return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;
@@ -529,6 +530,7 @@ static int ost_handle(struct toy_server *server, struct call *call) {
         attach_answer(server, call);
         return 0;
     case OP_SESSION_FLOOR:
+        call->reply.session_floor.synced = server->position;
         return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;
