@@ -3,6 +3,7 @@
 #include "node/links.h"
 #include "node/local_internal.h"
 #include "node/local_join.h"
+#include "node/local_twin.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,8 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
     } else if (memcmp(cluster->map->cluster_id, cluster->config.cluster_id, 16) != 0) {
         snprintf(problem, 256, "%s is another cluster's than %s says", LOCAL_MAP_NAME, CONFIG_NAME);
         r = -ERR_OTHER_CLUSTER;
+    } else {
+        r = local_twin_check(cluster->env, &cluster->config, cluster->map, problem);
     }
     return r < 0 || !cluster->links ? r : links_follow(cluster->links, cluster->map);
 }
