@@ -39,4 +39,10 @@ struct peer {
     uint32_t shards_left;  /* that have not presented theirs yet */
     struct list stalled;   /* errands that go on when we are attached */
     struct call call;
+    struct call floor_call;  /* floor.c */
+    uint64_t floor;          /* that it tells */
+    uint64_t floor_position; /* of its record there; 0: not known */
+    uint64_t floor_wait_ns;  /* until when that may come to be on disk */
+    uint64_t floor_generation;
+    bool telling;
 };

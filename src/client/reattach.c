@@ -97,7 +97,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .node = options->node.value,
         .known_term = atomic_load(&peer->ledger.term),
         .ticket = session_ticket(session),
-        .predecessors = {session->predecessors, session->predecessors_bytes},
+        .ended = session->ended_number,
     };
     call->origin = &session->actor;
     call->done = attach_answered;
@@ -158,6 +158,9 @@ void peers_cancel(struct session *session) {
     for (uint32_t i = 0; i < router->peer_count; i++) {
         if (router->peers[i].stage == PEER_ATTACHING) {
             call_cancel(&router->peers[i].call);
+        }
+        if (router->peers[i].telling) {
+            call_cancel(&router->peers[i].floor_call);
         }
     }
 }

@@ -185,19 +185,6 @@ static struct buffer ticket_space(struct session *session) {
     return (struct buffer){.data = session->ticket_space, .capacity = sizeof session->ticket_space};
 }
 
-/* What stands behind the ticket. */
-static int predecessors_take(struct session *session, struct call *call) {
-    size_t size = call->reply.session_begin.predecessors_bytes;
-
-    if (size > sizeof session->predecessors || size > call->bulk_in.size) {
-        return -ERR_MALFORMED;
-    }
-    call->bulk_in.size -= size;
-    memcpy(session->predecessors, session->ticket_space + call->bulk_in.size, size);
-    session->predecessors_bytes = size;
-    return 0;
-}
-
 /* The next renewal brings another one when this isn't the time. */
 static void ticket_take(struct session *session, const struct call *call) {
     if (call->bulk_in.size > 0 && call->bulk_in.size <= sizeof session->ticket &&
@@ -214,7 +201,6 @@ static void begin_answered(struct call *call) {
     int r = call->result;
 
     session->renewing = false;
-    r = r ? r : predecessors_take(session, call);
     r = r ? r : rpc_session_set(options->rpc, id, options->incarnation);
     if (r || session->stopping) {
         session_begun(session, r);
@@ -222,6 +208,7 @@ static void begin_answered(struct call *call) {
         return;
     }
     atomic_store(&session->id, id.value);
+    session->ended_number = call->reply.session_begin.ended;
     ticket_take(session, call);
     session->stage = SESSION_MAPPING;
     map_ask(session);
@@ -252,7 +239,8 @@ static void session_start(struct session *session) {
 
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
-    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session)) {
+    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session) &&
+        session->floors_under_way == 0) {
         assert(!session->presenting);
         session->ended = false;
         session->stage = SESSION_OVER;
@@ -374,6 +362,9 @@ static void session_tick(struct session *session) {
     }
     if (result == -ERR_FENCED) {
         again_tick(session);
+    }
+    if (result == 0) {
+        floors_tell(session, now_ns);
     }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {

@@ -64,18 +64,18 @@ struct session {
      * to it, so it changes while no attachment is under way only. */
     uint8_t ticket[WIRE_TICKET_BYTES_MAX];
     size_t ticket_bytes;
-    /* For the next one, while it is asked for; the first comes with predecessors. */
-    uint8_t ticket_space[WIRE_TICKET_BYTES_MAX + WIRE_PREDECESSORS_BYTES_MAX];
-    uint8_t predecessors[WIRE_PREDECESSORS_BYTES_MAX]; /* as attach brings them */
-    size_t predecessors_bytes;
-    uint64_t late_ns;    /* when late closes were last tried */
-    struct call renewal; /* also begins and ends the session */
+    uint8_t ticket_space[WIRE_TICKET_BYTES_MAX]; /* for the next one, while it is asked for */
+    uint64_t ended_number; /* of the list of the ended sessions, when this one began */
+    uint64_t late_ns;      /* when late closes were last tried */
+    struct call renewal;   /* also begins and ends the session */
     bool mapping;
     struct call mapping_call;
     uint8_t *map_bytes;
     struct list map_waiting; /* errands */
     struct again again;
-    struct peer *presenting; /* whose opens are being presented; one at a time */
+    uint64_t floors_ns;        /* when floors were last looked at */
+    uint32_t floors_under_way; /* calls */
+    struct peer *presenting;   /* whose opens are being presented; one at a time */
     _Atomic uint64_t reattachments;
 };
 
@@ -105,5 +105,7 @@ void peer_presented(struct session *session, struct message *message);
 bool peers_are_busy(const struct session *session);
 /* The stop need not wait for those that are away. */
 void peers_cancel(struct session *session);
+/* floor.c: tells each log of which nothing is awaited any more so; at a tick. */
+void floors_tell(struct session *session, uint64_t now_ns);
 /* Gives back what has stalled for too long; all of it when result is not 0. */
 void peers_expire(struct session *session, int result);

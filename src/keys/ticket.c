@@ -2,10 +2,8 @@
 #include "keys/ticket.h"
 #include "base/endian.h"
 #include "base/err.h"
-#include <assert.h>
 
-enum { AT_NUMBER = 8, AT_IDENTITY_BYTES = 12, AT_PROOF_TAG = 12, SIGNED_HEAD_BYTES = 16 };
-static_assert((int)PROVEN_BYTES_MAX <= (int)IDENTITY_BYTES_MAX, "either fits what is signed");
+enum { AT_NUMBER = 8, AT_IDENTITY_BYTES = 12, SIGNED_HEAD_BYTES = 16 };
 
 struct signed_bytes {
     uint8_t data[SIGNED_HEAD_BYTES + IDENTITY_BYTES_MAX];
@@ -84,41 +82,4 @@ int ticket_admit(struct signer *signer, struct ticket_session session, struct by
     }
     int r = ticket_check(signer, session, ticket, &identity);
     return r == 0 && !identity_is(&identity, proven ? proven : &member) ? -ERR_BAD_TICKET : r;
-}
-
-void proof_signer_init(struct signer *signer, const struct key_ring *ring) {
-    signer_init(signer, ring, "predecessors", SIGNER_ANY_AGE);
-}
-
-void proof_make(struct signer *signer, struct ticket_session session, struct bytes said,
-                uint8_t ret_proof[PROOF_BYTES]) {
-    struct key_use use = signer_use(signer);
-    struct signed_bytes bytes;
-
-    assert(said.size <= PROVEN_BYTES_MAX);
-    signed_fill(session, said, &bytes);
-    store_le64(ret_proof, use.name.value);
-    store_le32(ret_proof + AT_NUMBER, use.number);
-    signer_sign(signer, use, (struct bytes){bytes.data, bytes.size}, ret_proof + AT_PROOF_TAG);
-}
-
-int proof_admit(struct signer *signer, struct ticket_session session, struct bytes said_and_proof,
-                struct bytes *ret_said) {
-    struct bytes said = said_and_proof;
-    struct signed_bytes bytes;
-
-    if (signer_has_keys(signer) && said.size > 0) {
-        if (said.size < PROOF_BYTES || said.size - PROOF_BYTES > PROVEN_BYTES_MAX) {
-            return -ERR_BAD_TICKET;
-        }
-        said.size -= PROOF_BYTES;
-        const struct bytes proof = {said.data + said.size, PROOF_BYTES};
-        const struct bytes tag = {proof.data + AT_PROOF_TAG, TAG_BYTES};
-        signed_fill(session, said, &bytes);
-        if (signer_check(signer, use_of(proof), (struct bytes){bytes.data, bytes.size}, tag) < 0) {
-            return -ERR_BAD_TICKET;
-        }
-    }
-    *ret_said = said;
-    return 0;
 }

@@ -1,15 +1,11 @@
 /* Tickets: what the manager gives to a session, so that a target lets it attach and asks nobody.
  *
  *     ticket: u64 name of the members' key | u32 number | u16 bytes of identity | identity | tag
- *     proof:  u64 name of the members' key | u32 number | tag
  *
  * little-endian; the tag is the HMAC-SHA256 of session (u64), incarnation (u64) and the identity's
  * text, by the key "session" of that name and number. A ticket is good over connections that have
  * proven that identity, and as long as the members' key is there: the end of a session is no matter
  * of its ticket.
- *
- * A proof is of what a session says of its predecessors, that they are over: the HMAC of session,
- * incarnation and what it says, by the key "predecessors".
  *
  * Thread: the signer's.  Memory: the caller's. */
 #pragma once
@@ -18,8 +14,6 @@
 enum {
     TICKET_HEAD_BYTES = 14,
     TICKET_BYTES_MAX = TICKET_HEAD_BYTES + IDENTITY_BYTES_MAX + TAG_BYTES,
-    PROOF_BYTES = 12 + TAG_BYTES,
-    PROVEN_BYTES_MAX = 256,
 };
 /* Of those who give tickets and those who check them; ring as for signer_init. */
 void ticket_signer_init(struct signer *signer, const struct key_ring *ring);
@@ -41,13 +35,3 @@ bool ticket_is_newest(const struct signer *signer, struct bytes ticket);
  * 0 without keys; -ERR_BAD_TICKET also for the good ticket of another identity. */
 MUST_CHECK int ticket_admit(struct signer *signer, struct ticket_session session,
                             struct bytes ticket, const struct identity *proven);
-
-/* Of those who give proofs and those who check them; ring as for signer_init. */
-void proof_signer_init(struct signer *signer, const struct key_ring *ring);
-/* At most PROVEN_BYTES_MAX said. */
-void proof_make(struct signer *signer, struct ticket_session session, struct bytes said,
-                uint8_t ret_proof[PROOF_BYTES]);
-/* What is said in front of its proof; without keys, and of nothing, there is none.
- * -ERR_BAD_TICKET: another session's, or by no key that is here. Any bytes may be given. */
-MUST_CHECK int proof_admit(struct signer *signer, struct ticket_session session,
-                           struct bytes said_and_proof, struct bytes *ret_said);

@@ -295,6 +295,14 @@ struct log_id kv_log_id(const struct kv *kv) {
     return disk_log_id(&kv->log);
 }
 
+bool kv_floor_is_due(const struct kv *kv, struct session_id session, uint64_t floor) {
+    return kv->failed == 0 && outcomes_floor_is_due(kv->outcomes, session, floor);
+}
+
+uint32_t kv_outcomes_of(const struct kv *kv, struct session_id session) {
+    return outcomes_kept(kv->outcomes, session);
+}
+
 uint32_t kv_outcomes_max(const struct kv *kv) {
     return kv->options.outcomes_max;
 }

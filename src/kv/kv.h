@@ -30,8 +30,8 @@ enum {
 struct kv_outcome {
     struct slot slot;
     struct session_id session;
-    uint64_t sequence;
-    uint64_t floor; /* lowest sequence that the session still awaits from this log */
+    uint64_t sequence; /* 0: only the floor is told */
+    uint64_t floor;    /* lowest sequence that the session still awaits from this log */
     int result;
     struct bytes reply;
 };
@@ -90,9 +90,12 @@ uint64_t kv_seal(struct kv *kv);
 /* -ERR_NOT_FOUND: run it; -ERR_OUTDATED: below the floor. */
 MUST_CHECK int kv_outcome_get(struct kv *kv, struct slot slot, struct session_id session,
                               uint64_t sequence, struct kv_outcome *ret_outcome);
+/* An outcome of sequence 0 with this floor would raise what is kept of the session. */
+bool kv_floor_is_due(const struct kv *kv, struct session_id session, uint64_t floor);
 /* Forgets an ended session's. */
 MUST_CHECK int kv_outcome_drop(struct kv *kv, struct session_id session);
 uint32_t kv_outcomes_max(const struct kv *kv);
+uint32_t kv_outcomes_of(const struct kv *kv, struct session_id session); /* that are kept */
 struct log_id kv_log_id(const struct kv *kv);
 struct log_life kv_life(const struct kv *kv);     /* of this open */
 uint64_t kv_position(const struct kv *kv);        /* newest sealed record */

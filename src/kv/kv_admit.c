@@ -155,7 +155,7 @@ static bool can_ever_fit(const struct kv *kv, const struct kept *kept, const str
 static int ask(struct kv *kv, enum kv_class message_class, const struct kv_need *need,
                size_t memory_bytes) {
     const struct kept *kept = &kept_by_class[message_class];
-    bool keeps = need->session.value != 0 && !need->drops;
+    bool keeps = need->session.value != 0 && !need->drops && !need->floors;
     bool asks_log = !BUG(FULL_LOG) || message_class >= KV_CLASS_BACKGROUND;
     int r = keeps ? outcomes_admit(kv->outcomes, need->session, need->floor, need->window) : 0;
 

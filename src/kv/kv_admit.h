@@ -25,6 +25,7 @@ struct kv_need {
     uint32_t record_bytes;     /* of the record, for all but the outcome */
     uint32_t data_bytes;       /* of the ring's data area */
     bool drops;                /* kv_outcome_drop of `session` */
+    bool floors;               /* an outcome of sequence 0: it takes no place */
     struct session_id session; /* that an outcome is kept of; 0: none */
     uint64_t floor;            /* that the outcome will carry */
     uint32_t window;           /* outcomes that the session may keep; below 8 as 8 */

@@ -71,11 +71,12 @@ int kv_note(struct kv *kv, struct bytes note) {
 }
 
 int kv_outcome_put(struct kv *kv, const struct kv_outcome *outcome) {
+    const struct kv_need *need = &kv->transaction.grant.need;
+
     if (outcome->reply.size > KV_REPLY_BYTES_MAX || outcome->session.value == 0 ||
-        outcome->sequence == 0) {
+        (outcome->sequence == 0) != need->floors) {
         return -ERR_INVALID;
     }
-    const struct kv_need *need = &kv->transaction.grant.need;
     int r = stage(kv, 0, NULL);
 
     assert(need->session.value == outcome->session.value && !need->drops);

@@ -138,6 +138,21 @@ int outcomes_admit(const struct outcomes *outcomes, struct session_id session, u
     return behind < kept || (behind < limit && place) ? 0 : -ERR_BUSY;
 }
 
+bool outcomes_floor_is_due(const struct outcomes *outcomes, struct session_id session,
+                           uint64_t floor) {
+    const struct session_entry *of =
+        &outcomes->sessions[outcome_session_place(outcomes, session.value)];
+
+    if (of->session == 0) {
+        return floor > 1 && outcomes->session_count < outcomes->sessions_max;
+    }
+    return of->floor < MIN(floor, UINT64_MAX - 1);
+}
+
+uint32_t outcomes_kept(const struct outcomes *outcomes, struct session_id session) {
+    return outcomes->sessions[outcome_session_place(outcomes, session.value)].kept_count;
+}
+
 static struct session_entry *session_get(struct outcomes *outcomes, uint64_t session) {
     struct session_entry *of = &outcomes->sessions[outcome_session_place(outcomes, session)];
 

@@ -28,11 +28,16 @@ MUST_CHECK int outcomes_admit(const struct outcomes *outcomes, struct session_id
                               uint64_t floor, uint32_t window);
 /* (start) The same, by more memory: what there was before must be taken in, whatever the limits. */
 MUST_CHECK int outcomes_make_room(struct outcomes *outcomes);
+/* A session that awaits nothing below the floor has not told so yet, and can. */
+bool outcomes_floor_is_due(const struct outcomes *outcomes, struct session_id session,
+                           uint64_t floor);
+uint32_t outcomes_kept(const struct outcomes *outcomes, struct session_id session);
 
 /* Deletes the row of a superfluous outcome, of sequence 0 the row of a session's floor. False: not
  * now. */
 typedef bool outcomes_delete_fn(void *context, struct session_id session, uint64_t sequence);
-/* Keeps the outcome and raises the floor; there is room, if need be by deleting one row. */
+/* Keeps the outcome, unless its sequence is 0, and raises the floor; there is room, if need be by
+ * deleting one row. */
 void outcomes_put(struct outcomes *outcomes, const struct kv_outcome *outcome,
                   outcomes_delete_fn *delete_row, void *context);
 /* The session has ended. */

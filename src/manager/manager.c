@@ -115,6 +115,7 @@ static void take_message(struct manager *manager, struct message *message) {
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
             manager_slots_tick(manager);
+            manager_ended_tell(manager);
         }
         break;
     case MANAGER_WAKE:
@@ -122,6 +123,7 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_STOP:
         manager->stopping = true;
+        manager_ended_cancel(manager);
         break;
     default:
         break;
@@ -171,7 +173,9 @@ static void step(struct actor *actor, struct message *first) {
 static int take_memory(struct manager *manager) {
     manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
     manager->map = calloc(1, sizeof *manager->map);
-    return manager->sessions && manager->map ? manager_slots_new(manager) : -ERR_NO_MEMORY;
+    manager->tellers = calloc(MAP_TARGETS_MAX, sizeof *manager->tellers);
+    return manager->sessions && manager->map && manager->tellers ? manager_slots_new(manager)
+                                                                 : -ERR_NO_MEMORY;
 }
 
 int manager_open(const struct manager_options *options, struct manager **ret_manager,
@@ -200,7 +204,6 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
     ticket_signer_init(&manager->signer, options->keys);
-    proof_signer_init(&manager->proof_signer, options->keys);
     actor_init(&manager->actor, "manager", step);
     kv.env = options->env;
     kv.hooks = (struct kv_hooks){.wake = wake};
@@ -227,8 +230,8 @@ void manager_abandon(struct manager *manager) {
     if (manager) {
         kv_abandon(manager->kv);
         signer_deinit(&manager->signer);
-        signer_deinit(&manager->proof_signer);
         free(manager->sessions);
+        free(manager->tellers);
         free(manager->map);
         free(manager->next_map);
         manager_slots_free(manager);

@@ -3,10 +3,11 @@
  *     session_begin --> (predecessor of the same node and origin: evict it, groups know)
  *                   --> LIVE, flushed
  *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every group has
- *                               been told: reply of end --> every target has: gone, flushed
+ *                               been told: reply of end; gone, flushed
  *
  * A session id is never given twice: its record is flushed before the reply that names it.
- * An eviction is a row, so a restart goes on with it.
+ * An eviction is a row, so a restart goes on with it. Storage targets are told of ends by a
+ * numbered list (ended.c).
  *
  * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
 #pragma once
@@ -51,5 +52,6 @@ void manager_abandon(struct manager *manager);
 const struct cluster_map *manager_map(const struct manager *manager);
 /* Sessions that are live or being evicted; for the actor's step, or when it is idle. */
 uint32_t manager_session_count(const struct manager *manager);
-/* Those that not every target has been told of the end of, a moment ago; any thread. */
+/* Sessions that not every group has been told of the end of, and storage targets that do not have
+ * the newest list, a moment ago; any thread. */
 uint32_t manager_ending_count(const struct manager *manager);

@@ -13,12 +13,31 @@ enum session_stage {
     STAGE_BEGINNING, /* its record is being flushed; begin_call waits */
     STAGE_LIVE,
     STAGE_MARKING,    /* the record that says EVICTING is being flushed */
-    STAGE_TELLING,    /* targets are told, one after another */
+    STAGE_TELLING,    /* groups are told, one after another */
     STAGE_FORGETTING, /* the record that drops it is being flushed */
 };
 
-enum { MANAGER_PLACES_MAX = MAP_PLACES_MAX };
-static_assert(MANAGER_PLACES_MAX % 64 == 0, "whole words");
+enum { MANAGER_RECENT = 1024 };
+static_assert(MAP_GROUPS_MAX % 64 == 0, "whole words");
+
+/* The newest ends, by their numbers. */
+struct manager_ended {
+    struct session_id session;
+    uint64_t position; /* of its record */
+};
+
+/* What a storage target has of the list of the ended; see ended.c. */
+struct manager_teller {
+    struct manager *manager;
+    struct log_id log;
+    uint64_t number;       /* that it has, on disk */
+    bool is_known;         /* it has said so */
+    bool telling;          /* the call is in flight */
+    uint64_t piece;        /* of the whole list: where the next message begins; 0: none */
+    uint64_t whole_number; /* of that list */
+    struct call call;
+    uint8_t names[WIRE_ENDED_BYTES_MAX];
+};
 
 struct manager_session {
     struct manager *manager;
@@ -29,10 +48,11 @@ struct manager_session {
     bool is_revoked; /* the key is: it is to be evicted */
     enum session_stage stage;
     uint64_t heard_ns;
-    uint32_t place;                         /* of the map, whose log is told, or is next to be */
-    uint64_t told[MANAGER_PLACES_MAX / 64]; /* places whose logs know of the eviction */
-    bool telling;                           /* tell_call is in flight */
-    bool resting; /* the target could not be told: again with the next tick */
+    uint64_t ended_number;              /* of the list, from MARKING on */
+    uint32_t place;                     /* of the map's groups: is told, or is next to be */
+    uint64_t told[MAP_GROUPS_MAX / 64]; /* groups that know of the eviction */
+    bool telling;                       /* tell_call is in flight */
+    bool resting;                       /* the target could not be told: again with the next tick */
     struct call tell_call;
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until it is gone */
@@ -64,14 +84,18 @@ struct manager {
     bool map_waiting;
     struct manager_slots *slots;
     struct signer signer; /* of tickets */
-    struct signer proof_signer;
     struct manager_session *sessions;
     uint32_t sessions_max;
     uint64_t ticked_ns; /* 0: not yet */
     _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */
     uint64_t next_session;
-    struct list begin_calls; /* wait for a predecessor's end, or for room in the log */
-    struct list early_calls; /* came before it was loaded */
+    uint64_t ended_number; /* of the list of the ended: with what is being flushed, */
+    uint64_t told_number;  /* and without */
+    uint64_t recent_first; /* from the end after this number on they are in recent */
+    struct manager_ended recent[MANAGER_RECENT];
+    struct manager_teller *tellers; /* MAP_TARGETS_MAX, by the map's targets */
+    struct list begin_calls;        /* wait for a predecessor's end, or for room in the log */
+    struct list early_calls;        /* came before it was loaded */
     bool rows_loaded;
     bool loaded; /* and what they say is on disk */
     struct kv_waiter load_waiter;
@@ -97,6 +121,20 @@ void manager_refuse(struct manager *manager, int result);
 bool manager_is_telling(const struct manager *manager);
 /* Both: -ERR_PENDING when a row is on its way; call again. */
 MUST_CHECK int manager_sessions_load(struct manager *manager);
+
+/* ended.c. In a transaction: the number of one more end; which is added when that is committed. */
+MUST_CHECK int manager_ended_put(struct manager *manager);
+void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position);
+/* told_number is what is on disk. */
+void manager_ended_advance(struct manager *manager);
+/* Each tick. */
+void manager_ended_tell(struct manager *manager);
+/* A stop does not wait for targets that are away. */
+void manager_ended_cancel(struct manager *manager);
+bool manager_ended_is_telling(const struct manager *manager);
+/* How many storage targets do not have the newest number. */
+uint32_t manager_ended_behind(struct manager *manager);
+MUST_CHECK int manager_ended_load(struct manager *manager);
 
 /* give_up.c, each tick */
 void manager_give_up(struct manager *manager);

@@ -5,11 +5,6 @@
 enum { TELL_PATIENCE_S = 5 };
 #define LISTENING_GAP_NS NS_PER_S
 
-static_assert((int)WIRE_PREDECESSORS_BYTES_MAX ==
-                      WIRE_PREDECESSORS_MAX * (int)sizeof(struct wire_predecessor) +
-                          (int)PROOF_BYTES &&
-                  (int)WIRE_PREDECESSORS_BYTES_MAX <= (int)PROVEN_BYTES_MAX,
-              "predecessors fit theirs");
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
 
 /* A session's row with its origin, and the counter. */
@@ -119,64 +114,14 @@ static int ticket_give(const struct manager_session *session, struct call *call)
     return 0;
 }
 
-static bool is_predecessor(const struct manager_session *other,
-                           const struct manager_session *session) {
-    return other != session && other->stage > STAGE_LIVE && other->node == session->node &&
-           other->serial == session->serial && other->origin_bytes == session->origin_bytes &&
-           memcmp(other->origin, session->origin, session->origin_bytes) == 0;
-}
-
-/* Of what the answer ends with, from there on. */
-static int predecessors_prove(const struct manager_session *session, struct buffer *out,
-                              size_t from) {
-    const struct ticket_session named = {session->id.value, session->incarnation};
-    struct signer *signer = &session->manager->proof_signer;
-
-    if (!signer_has_keys(signer) || out->size == from) {
-        return 0;
-    }
-    if (out->capacity - out->size < PROOF_BYTES) {
-        return -ERR_TOO_SMALL;
-    }
-    proof_make(signer, named, (struct bytes){out->data + from, out->size - from},
-               out->data + out->size);
-    out->size += PROOF_BYTES;
-    return 0;
-}
-
-/* Behind the ticket: whose end some storage target may not have heard of. */
-static int predecessors_give(const struct manager_session *session, struct call *call) {
-    const struct manager *manager = session->manager;
-    struct buffer *out = &call->bulk_in;
-    size_t from = out->size;
-    uint8_t count = 0;
-
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        const struct manager_session *other = &manager->sessions[i];
-
-        if (!is_predecessor(other, session)) {
-            continue;
-        }
-        if (out->capacity - out->size < sizeof(struct wire_predecessor) ||
-            count == WIRE_PREDECESSORS_MAX) {
-            return -ERR_TOO_SMALL;
-        }
-        store_le64(out->data + out->size, other->id.value);
-        store_le64(out->data + out->size + 8, other->incarnation);
-        out->size += sizeof(struct wire_predecessor);
-        count++;
-    }
-    int r = predecessors_prove(session, out, from);
-    call->reply.session_begin.predecessors_bytes = (uint8_t)(out->size - from);
-    return r;
-}
-
 static void begin_answer(const struct manager_session *session, struct call *call) {
     int r = ticket_give(session, call);
 
     call->reply.session_begin.session = session->id.value;
     call->reply.session_begin.map_version = session->manager->map->version;
-    call_reply(call, r < 0 ? r : predecessors_give(session, call));
+    manager_ended_advance(session->manager);
+    call->reply.session_begin.ended = session->manager->told_number;
+    call_reply(call, r);
 }
 
 static void evict(struct manager_session *session) {
@@ -188,7 +133,7 @@ static void evict(struct manager_session *session) {
         return;
     }
     kv_begin(manager->kv, &grant);
-    if (put_row(manager, session, MANAGER_SESSION_EVICTING) < 0) {
+    if (put_row(manager, session, MANAGER_SESSION_EVICTING) < 0 || manager_ended_put(manager) < 0) {
         kv_abort(manager->kv);
         return;
     }
@@ -196,6 +141,8 @@ static void evict(struct manager_session *session) {
     session->place = 0;
     memset(session->told, 0, sizeof session->told);
     commit_and_wait(session);
+    manager_ended_add(manager, session->id, kv_position(manager->kv));
+    session->ended_number = manager->ended_number;
 }
 
 static void forget(struct manager_session *session) {
@@ -224,7 +171,7 @@ static void refuse_all(struct list *calls, int result) {
     }
 }
 
-/* A target that knows nothing of the session has nothing to let go. One that has no room is asked
+/* A group that knows nothing of the session has nothing to let go. One that has no room is asked
  * again; who ends a session does not wait for that. */
 static void told(struct call *call) {
     struct manager_session *session = call->context;
@@ -243,31 +190,28 @@ static bool is_told(const struct manager_session *session, uint32_t place) {
     return (session->told[place / 64] >> place % 64 & 1) != 0;
 }
 
-/* The next place that is to be told, from this one on; or the number of places. */
+/* The next group that is to be told, from this place on; or the number of groups. */
 static uint32_t place_from(const struct manager_session *session, uint32_t place) {
     const struct cluster_map *map = session->manager->map;
-    uint32_t places = cluster_map_log_places(map);
 
-    while (place < places &&
-           (is_told(session, place) || cluster_map_log_at(map, place).id.value == 0)) {
+    while (place < map->group_count &&
+           (is_told(session, place) || map->groups[place].log.value == 0)) {
         place++;
     }
     return place;
 }
 
-/* Groups know what it had open, and see to sizes; the rest only lets go of what it kept. So the
- * end is answered when they have been told, and one that is away elsewhere holds nobody up. */
+/* Groups know what it had open, and see to sizes; storage targets only let go of what they kept,
+ * and are told the list. So the end is answered when groups have been told. */
 static bool groups_know(const struct manager_session *session) {
     const struct cluster_map *map = session->manager->map;
-    uint32_t next = place_from(session, 0);
 
     return session->stage == STAGE_FORGETTING ||
-           (session->stage == STAGE_TELLING && (next == cluster_map_log_places(map) ||
-                                                cluster_map_log_at(map, next).kind != TARGET_MDT));
+           (session->stage == STAGE_TELLING && place_from(session, 0) == map->group_count);
 }
 
-/* Groups come first: they settle sizes, which fences the session where it wrote. Who does not
- * answer is told again in the next round, which begins with a tick. */
+/* They settle sizes, which fences the session where it wrote. Who does not answer is told again in
+ * the next round, which begins with a tick. */
 static void tell(struct manager_session *session) {
     struct manager *manager = session->manager;
 
@@ -278,17 +222,16 @@ static void tell(struct manager_session *session) {
         refuse_all(&session->end_calls, 0);
     }
     session->place = place_from(session, session->place);
-    if (session->place == cluster_map_log_places(manager->map)) {
+    if (session->place >= manager->map->group_count) {
         session->place = place_from(session, 0);
-        session->resting = session->place < cluster_map_log_places(manager->map);
+        session->resting = session->place < manager->map->group_count;
         if (!session->resting) {
             forget(session);
         }
         return;
     }
     session->tell_call = (struct call){
-        .header = {.opcode = OP_SESSION_EVICT,
-                   .log = cluster_map_log_at(manager->map, session->place).id},
+        .header = {.opcode = OP_SESSION_EVICT, .log = manager->map->groups[session->place].log},
         .request.session_evict = {.session = session->id.value,
                                   .incarnation = session->incarnation},
         .origin = &manager->actor,
@@ -342,10 +285,10 @@ static struct manager_session *session_take(struct manager *manager) {
 }
 
 /* A second begin of one life is answered with the first one's session. Predecessors are over where
- * groups know them; of storage targets that have not been told yet the new session is. */
+ * groups know them; storage targets get the list that names them before they know the new one. */
 static bool begin_known(struct manager *manager, struct call *call) {
     const struct session_begin_request *request = &call->request.session_begin;
-    uint32_t predecessors = 0;
+    bool has_predecessors = false;
     bool must_wait = false;
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
@@ -357,7 +300,7 @@ static bool begin_known(struct manager *manager, struct call *call) {
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
             evict(session);
             must_wait = must_wait || !groups_know(session);
-            predecessors++;
+            has_predecessors = true;
         } else if (session->stage == STAGE_LIVE) {
             begin_answer(session, call);
             return true;
@@ -366,8 +309,7 @@ static bool begin_known(struct manager *manager, struct call *call) {
         }
     }
     /* Its place is the successor's, where there is no other. */
-    must_wait = must_wait || predecessors > WIRE_PREDECESSORS_MAX ||
-                (predecessors > 0 && !session_take(manager));
+    must_wait = must_wait || (has_predecessors && !session_take(manager));
     if (must_wait) {
         list_push_back(&manager->begin_calls, &call->server_node);
     }
@@ -492,6 +434,8 @@ void manager_sessions_step(struct manager *manager) {
         }
         ending += session->stage > STAGE_LIVE;
     }
+    manager_ended_advance(manager);
+    ending += manager_ended_behind(manager);
     atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */
     struct list_node *last =
@@ -563,7 +507,7 @@ bool manager_is_telling(const struct manager *manager) {
             return true;
         }
     }
-    return false;
+    return manager_ended_is_telling(manager);
 }
 
 static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
@@ -620,5 +564,5 @@ int manager_sessions_load(struct manager *manager) {
     r = kv_get(manager->kv, &counter, &value);
     manager->next_session = r == 0 && value.size == 8 ? load_le64(value.data) : 1;
     manager_revoked_mark(manager);
-    return r == -ERR_NOT_FOUND ? 0 : r;
+    return r == 0 || r == -ERR_NOT_FOUND ? manager_ended_load(manager) : r;
 }

@@ -1,4 +1,4 @@
-/* session_attach, session_evict, reopen. */
+/* session_attach, session_floor, session_evict, reopen. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/open.h"
@@ -69,6 +69,17 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
         .window = MAX(window, (uint16_t)WINDOW_LEAST),
     };
     return 0;
+}
+
+/* Its floor here has risen when the head was read; now it does in the log. */
+int op_session_floor(struct transaction *transaction, struct call *call) {
+    const struct session *session = transaction->session;
+    const struct kv_outcome floor = {.session = session->id, .floor = session->floor};
+
+    call->reply.session_floor.synced = kv_synced_position(transaction->group->kv);
+    return kv_floor_is_due(transaction->group->kv, floor.session, floor.floor)
+               ? transaction_outcome(transaction, &floor)
+               : 0;
 }
 
 /* Of a session that was never here a row remains, so that a late attach is refused. */

@@ -271,6 +271,11 @@ static int operation_begin(struct transaction *transaction, struct group *group,
         need.floor = session->floor;
         need.window = session->window;
     }
+    if (call->header.opcode == OP_SESSION_FLOOR) {
+        need.session = session->id;
+        need.floor = session->floor;
+        need.floors = true;
+    }
     int r = transaction_begin(transaction, group, kv_class_of(call), &need);
     if (r == -ERR_NO_SPACE && frees_space(call)) {
         r = transaction_begin(transaction, group, KV_CLASS_FREEING, &need);

@@ -20,6 +20,7 @@ int transaction_begin(struct transaction *transaction, struct group *group,
                                                  need->rows * ROW_BYTES_MAX + NUMBERS_RECORD_BYTES,
                                   .record_bytes = need->record_bytes + NUMBERS_RECORD_BYTES,
                                   .drops = need->drops,
+                                  .floors = need->floors,
                                   .session = need->session,
                                   .floor = need->floor,
                                   .window = need->window};

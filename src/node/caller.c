@@ -57,7 +57,7 @@ static int open_links(struct caller *caller, const struct caller_options *option
 int caller_open(struct caller *caller, const struct caller_options *options, char problem[512]) {
     const struct lane_waker waker = {.wake = thread_wake, .context = env_thread_loop(options->env)};
 
-    *caller = (struct caller){.env = options->env};
+    *caller = (struct caller){.env = options->env, .before = worker_current()};
     worker_init(&caller->worker);
     caller->worker.now_ns = worker_now;
     caller->worker.context = caller->env;
@@ -105,5 +105,5 @@ void caller_close(struct caller *caller) {
     links_free(caller->links);
     lanes_free(caller->lanes);
     tls_context_free(caller->tls);
-    worker_bind(NULL);
+    worker_bind(caller->before);
 }

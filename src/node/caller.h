@@ -20,6 +20,7 @@ struct caller_options {
 struct caller {
     struct env *env;
     struct worker worker;
+    struct worker *before; /* that the thread had; it gets it back; or NULL */
     struct tls_context *tls;
     struct lanes *lanes;
     struct links *links;

@@ -4,6 +4,7 @@
 #include "node/local_internal.h"
 #include "node/local_join.h"
 #include <assert.h>
+#include "node/local_twin.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,8 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
     } else if (memcmp(cluster->map->cluster_id, cluster->config.cluster_id, 16) != 0) {
         snprintf(problem, 256, "%s is another cluster's than %s says", LOCAL_MAP_NAME, CONFIG_NAME);
         r = -ERR_OTHER_CLUSTER;
+    } else {
+        r = local_twin_check(cluster->env, &cluster->config, cluster->map, problem);
     }
     if (r < 0 || !cluster->links) {
         return r;

@@ -492,8 +492,39 @@ void rpc_window_set(struct rpc *rpc, struct log_id log, uint32_t window) {
     struct rpc_session *session = session_enter(rpc);
     struct rpc_link *link = rpc_session_link(session, log);
 
+    if (link) {
+        link->told = 0;
+    }
     if (link && rpc_link_window_set(link, window)) {
         room_post(rpc);
+    }
+    session_leave(session);
+}
+
+bool rpc_floor_is_due(struct rpc *rpc, struct log_id log, uint64_t *ret_floor) {
+    struct rpc_session *session = session_enter(rpc);
+    struct rpc_link *link = session->id.value != 0 ? rpc_session_link(session, log) : NULL;
+    bool due = false;
+
+    if (link) {
+        /* In this order: what was drawn at the second look had all ended at the first. */
+        uint64_t passed = atomic_load(&link->passed);
+        uint64_t drawn = atomic_load(&link->drawn);
+
+        due = drawn > 0 && passed == drawn && link->quiet == drawn && link->told <= drawn;
+        link->quiet = drawn;
+        *ret_floor = drawn + 1;
+    }
+    session_leave(session);
+    return due;
+}
+
+void rpc_floor_told(struct rpc *rpc, struct log_id log, uint64_t floor) {
+    struct rpc_session *session = session_enter(rpc);
+    struct rpc_link *link = rpc_session_link(session, log);
+
+    if (link) {
+        link->told = MAX(link->told, floor);
     }
     session_leave(session);
 }

@@ -34,6 +34,8 @@ static void link_reset(struct rpc_link *link, struct rpc_session *session) {
     atomic_store_explicit(&link->window, session->id.value == 0 ? RPC_WINDOW : RPC_WINDOW_LEAST,
                           memory_order_relaxed);
     atomic_store_explicit(&link->waiting_count, 0, memory_order_relaxed);
+    link->told = 0;
+    link->quiet = 0;
     for (uint32_t i = 0; i < RPC_WINDOW; i++) {
         atomic_store_explicit(&link->ended[i], 0, memory_order_relaxed);
     }

@@ -26,6 +26,8 @@ struct rpc_link {
     _Atomic uint32_t window;
     _Atomic uint32_t waiting_count;
     _Atomic uint64_t ended[RPC_WINDOW];
+    uint64_t told;  /* the floor that the log has heard, while nothing was awaited */
+    uint64_t quiet; /* numbers drawn when rpc_floor_is_due was asked last */
 };
 
 struct rpc_session {
@@ -53,8 +55,12 @@ bool rpc_link_end(struct rpc_link *link, uint64_t sequence);
 bool rpc_link_window_set(struct rpc_link *link, uint32_t window);
 uint64_t rpc_link_floor(struct rpc_link *link);
 
+/* Nothing is awaited of the log, no number was drawn since this was asked last, and the log has
+ * not heard so: *ret_floor is to be told. This, the next two: from one thread. */
+bool rpc_floor_is_due(struct rpc *rpc, struct log_id log, uint64_t *ret_floor);
+void rpc_floor_told(struct rpc *rpc, struct log_id log, uint64_t floor);
 /* What the log has granted the rpc's session when it attached there; without a session it is
- * RPC_WINDOW. From any thread with a worker. */
+ * RPC_WINDOW. The log may have lost what it had heard of floors. */
 void rpc_window_set(struct rpc *rpc, struct log_id log, uint32_t window);
 /* Mutations that had to wait for others of their window to end. */
 uint64_t rpc_window_waits(const struct rpc *rpc);

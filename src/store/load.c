@@ -300,6 +300,7 @@ int ost_load_step(struct ost *ost) {
             break;
         case LOAD_SESSIONS:
             r = load_rows(ost, load_session);
+            r = r < 0 ? r : ost_ended_load(ost);
             break;
         case LOAD_DONE:
             break;

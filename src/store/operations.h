@@ -9,7 +9,8 @@ void cut_run(struct ost *ost, struct request *request);
 void remove_run(struct ost *ost, struct request *request);
 void length_run(struct ost *ost, struct request *request);
 void attach_run(struct ost *ost, struct request *request);
-void evict_run(struct ost *ost, struct request *request);
+void floor_run(struct ost *ost, struct request *request);
+void ended_run(struct ost *ost, struct request *request);
 void sync_run(struct ost *ost, struct request *request);
 void statfs_run(struct ost *ost, struct request *request);
 void fsck_run(struct ost *ost, struct request *request);
@@ -126,6 +127,10 @@ MUST_CHECK int cut_mark_raise(struct ost *ost, struct request *request, const st
                               uint32_t truncate_seq);
 /* The file is gone; REQUEST_WAITS. */
 MUST_CHECK int cut_mark_drop(struct ost *ost, struct request *request, const struct chunk_id *id);
+
+/* ended.c */
+MUST_CHECK int ost_ended_load(struct ost *ost);
+MUST_CHECK int ost_session_is_ended(struct ost *ost, uint64_t session, bool *ret_ended);
 
 /* session.c */
 MUST_CHECK int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation);

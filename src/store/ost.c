@@ -94,8 +94,10 @@ static void (*run_of(uint16_t opcode))(struct ost *ost, struct request *request)
         return length_run;
     case OP_SESSION_ATTACH:
         return attach_run;
-    case OP_SESSION_EVICT:
-        return evict_run;
+    case OP_SESSION_FLOOR:
+        return floor_run;
+    case OP_SESSIONS_ENDED:
+        return ended_run;
     case OP_SYNC:
         return sync_run;
     case OP_STATFS:

@@ -1,6 +1,6 @@
 /* An OST: the chunks of one storage target, an actor over one kv and one data file.
  *
- * It answers the chunk_ messages, session_attach and session_evict, sync, statfs and fsck_list of
+ * It answers the chunk_ messages, session_attach and sessions_ended, sync, statfs and fsck_list of
  * wire/messages.def. docs/internals/data.md says how; README.md names the files.
  *
  * Thread: ost_open and ost_close while nobody posts; ost_tick and ost_stop_start from any thread

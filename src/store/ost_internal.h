@@ -50,6 +50,14 @@ struct data_sync {
     int result;
 };
 
+/* The list of the ended sessions, see ended.c. */
+struct ended {
+    uint64_t number; /* 0: it has none */
+    uint64_t lowest; /* all below it have ended */
+    uint64_t first_row;
+    uint64_t position; /* of the newest record that changed it in this life; 0: none */
+};
+
 struct ost {
     struct actor actor;
     struct ost_options options;
@@ -96,8 +104,8 @@ struct ost {
     struct block_cache cache;
     struct small small;
     struct sessions sessions;
+    struct ended ended;
     struct capability_check capability_check;
-    struct signer proof_signer;
     struct signer ticket_signer;
     struct change change;
     struct data_sync sync;

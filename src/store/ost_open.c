@@ -256,7 +256,6 @@ int ost_open(const struct ost_options *options, struct ost **ret_ost, char ret_p
     ost->env = options->env;
     lists_init(ost);
     ticket_signer_init(&ost->ticket_signer, options->keys);
-    proof_signer_init(&ost->proof_signer, options->keys);
     capability_check_init(&ost->capability_check, options->keys, options->unsigned_allowed);
     ost->slow = (struct slow_log){.limit_ns = options->slow_request_ns,
                                   .target = options->target,
@@ -296,7 +295,6 @@ void ost_abandon(struct ost *ost) {
         ost->env->ops->file_close(ost->file);
     }
     change_deinit(&ost->change);
-    signer_deinit(&ost->proof_signer);
     signer_deinit(&ost->ticket_signer);
     capability_check_deinit(&ost->capability_check);
     ost_sessions_deinit(&ost->sessions);

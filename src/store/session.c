@@ -1,9 +1,9 @@
-/* See session.h; session_attach, session_evict and fences. */
+/* See session.h; session_attach, session_floor and fences. */
 #include "store/operations.h"
 #include <assert.h>
 #include <stdlib.h>
 
-enum { EVICT_START, EVICT_SYNC, SESSION_ROWS = 2, SESSION_RECORD_BYTES = 256 };
+enum { SESSION_ROWS = 2, SESSION_RECORD_BYTES = 256 };
 
 int ost_sessions_init(struct sessions *sessions, uint32_t count_max) {
     uint32_t size = 16;
@@ -66,6 +66,15 @@ void ost_session_sender_set(struct sessions *sessions, const struct call *call) 
 
     assert(ost_sessions_find(sessions, session));
     entry_of(sessions, session)->sender = call_sender_of(call);
+}
+
+uint64_t ost_sessions_below(const struct sessions *sessions, uint64_t session) {
+    for (uint32_t i = 0; i <= sessions->mask; i++) {
+        if (sessions->entries[i].session != 0 && sessions->entries[i].session < session) {
+            return sessions->entries[i].session;
+        }
+    }
+    return 0;
 }
 
 struct session_counters *ost_sessions_counters(const struct sessions *sessions,
@@ -159,60 +168,59 @@ static int fence_get(struct ost *ost, uint64_t session, uint64_t *ret_incarnatio
 int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation) {
     const struct session_entry *entry = ost_sessions_find(&ost->sessions, session);
     uint64_t fenced = 0;
+    bool ended = false;
 
     if (entry && entry->incarnation == incarnation) {
         return 0;
     }
     int r = fence_get(ost, session, &fenced);
+    r = r < 0 ? r : ost_session_is_ended(ost, session, &ended);
     if (r < 0) {
         return r;
     }
     /* A newer incarnation is attached: this one is over. */
-    if (fenced >= incarnation || (entry && entry->incarnation > incarnation)) {
+    if (ended || fenced >= incarnation || (entry && entry->incarnation > incarnation)) {
         return -ERR_FENCED;
     }
     return -ERR_UNKNOWN_SESSION;
 }
 
-static int fence_stage(struct ost *ost, struct session_entry fence, bool removes, bool drops) {
+static int fence_stage(struct ost *ost, struct session_entry fence, bool removes) {
     struct kv_key fence_key = store_owner_key(STORE_ROW_FENCE, fence.session, 0);
     struct kv_key session_key = store_owner_key(STORE_ROW_SESSION, fence.session, 0);
     struct store_fence row = {.format = STORE_FORMAT, .incarnation = fence.incarnation};
     int r = kv_put(ost->kv, &fence_key, (struct bytes){(const uint8_t *)&row, sizeof row});
 
-    if (r == 0 && removes) {
-        r = kv_delete(ost->kv, &session_key);
-    }
-    if (r == 0 && drops) {
-        r = kv_outcome_drop(ost->kv, (struct session_id){fence.session});
-    }
-    return r;
+    return r == 0 && removes ? kv_delete(ost->kv, &session_key) : r;
 }
 
 int ost_session_fence(struct ost *ost, struct request *request, struct session_entry fence,
                       uint64_t *ret_position) {
     const struct session_entry *entry = ost_sessions_find(&ost->sessions, fence.session);
     bool removes = entry && entry->incarnation <= fence.incarnation;
-    bool drops = request->call->header.opcode == OP_SESSION_EVICT;
     uint64_t fenced = 0;
+    bool ended = false;
     int r = fence_get(ost, fence.session, &fenced);
 
+    r = r < 0 ? r : ost_session_is_ended(ost, fence.session, &ended);
     if (r < 0) {
         return r;
     }
-    if (fenced < fence.incarnation || removes || drops) {
+    if (ended) {
+        *ret_position = ost->ended.position;
+        return 0;
+    }
+    if (fenced < fence.incarnation || removes) {
         const struct kv_need need = {.rows = SESSION_ROWS,
                                      .value_bytes = SESSION_RECORD_BYTES,
-                                     .record_bytes = SESSION_RECORD_BYTES,
-                                     .drops = drops,
-                                     .session = {drops ? fence.session : 0}};
+                                     .record_bytes = SESSION_RECORD_BYTES};
 
         r = request_begin(ost, request, &need);
         if (r != 0) {
             return r;
         }
         fence.incarnation = MAX(fence.incarnation, fenced);
-        r = fence_stage(ost, fence, removes, drops);
+        r = fence_stage(ost, fence, removes);
         if (r < 0) {
             kv_abort(ost->kv);
             return r;
@@ -226,30 +234,6 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
     /* One that was there already needs no sync point of what others have written since. */
     *ret_position = ost->fenced_position;
     return 0;
-}
-
-/* They are over here before their successor begins: what one of them has sent and nobody has read
- * yet would overwrite what the successor writes. */
-static int predecessors_fence(struct ost *ost, struct request *request) {
-    const struct session_attach_request *body = &request->call->request.session_attach;
-    struct bytes named = {0};
-    uint64_t position;
-    int r =
-        proof_admit(&ost->proof_signer, (struct ticket_session){body->session, body->incarnation},
-                    body->predecessors, &named);
-
-    if (r == 0 && named.size % sizeof(struct wire_predecessor) != 0) {
-        r = -ERR_INVALID;
-    }
-    for (size_t at = 0; at < named.size && r == 0; at += sizeof(struct wire_predecessor)) {
-        struct session_entry one = {.session = load_le64(named.data + at),
-                                    .incarnation = load_le64(named.data + at + 8)};
-
-        r = one.session == 0 || one.session == body->session
-                ? -ERR_INVALID
-                : ost_session_fence(ost, request, one, &position);
-    }
-    return r;
 }
 
 static int attach(struct ost *ost, struct request *request) {
@@ -273,9 +257,10 @@ static int attach(struct ost *ost, struct request *request) {
     if (r != -ERR_UNKNOWN_SESSION) {
         return r;
     }
-    r = predecessors_fence(ost, request);
-    if (r != 0) {
-        return r;
+    /* What its predecessors have sent, and nobody has read yet, would overwrite what it writes: the
+     * list that names them comes first. */
+    if (ost->ended.number == 0 || ost->ended.number < body->ended) {
+        return -ERR_BUSY;
     }
     if (!ost_sessions_find(&ost->sessions, body->session) &&
         ost->sessions.count == ost->sessions.count_max) {
@@ -320,23 +305,34 @@ void attach_run(struct ost *ost, struct request *request) {
     }
 }
 
-void evict_run(struct ost *ost, struct request *request) {
-    const struct session_evict_request *body = &request->call->request.session_evict;
-    uint64_t position;
-    int r;
+static int floor_raise(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    const struct kv_outcome floor = {.session = header->session, .floor = header->floor};
+    const struct kv_need need = {
+        .session = header->session, .floor = header->floor, .floors = true};
+    int r = request_begin(ost, request, &need);
 
-    if (request->stage == EVICT_SYNC) {
-        request_finish(ost, request, request->sync_result);
-        return;
+    if (r != 0) {
+        return r;
     }
-    r = body->session == 0
-            ? -ERR_INVALID
-            : ost_session_fence(ost, request,
-                                (struct session_entry){.session = body->session,
-                                                       .incarnation = body->incarnation},
-                                &position);
+    r = kv_outcome_put(ost->kv, &floor);
+    if (r < 0) {
+        kv_abort(ost->kv);
+    } else {
+        (void)kv_commit(ost->kv);
+    }
+    return r;
+}
+
+void floor_run(struct ost *ost, struct request *request) {
+    const struct call_header *header = &request->call->header;
+    int r = ost_session_check(ost, header->session.value, header->incarnation);
+
+    if (r == 0 && kv_floor_is_due(ost->kv, header->session, header->floor)) {
+        r = floor_raise(ost, request);
+    }
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
-        request->stage = EVICT_SYNC;
-        request_sync(ost, request, position);
+        request->call->reply.session_floor.synced = kv_synced_position(ost->kv);
+        request_finish(ost, request, 0);
     }
 }

@@ -6,7 +6,7 @@
  *     space 0, slot 0
  *         B  index = row        struct store_bitmap: 8,192 blocks, bit 1 = in use
  *         S  id = session       struct store_session
- *         F  id = session       struct store_fence
+ *         F, E                  struct store_fence, id = session; ended_format.h
  *         G                     struct store_state
  *         M  ino, generation    struct store_mark: of a truncated file, see cut_mark.c
  *
@@ -28,6 +28,7 @@ enum store_row {
     STORE_ROW_BITMAP = 'B',
     STORE_ROW_SESSION = 'S',
     STORE_ROW_FENCE = 'F',
+    STORE_ROW_ENDED = 'E',
     STORE_ROW_STATE = 'G',
     STORE_ROW_MARK = 'M',
 };
@@ -98,7 +99,7 @@ struct __attribute__((packed)) store_state {
 };
 _Static_assert(sizeof(struct store_state) == 16, "stored");
 
-/* Note of a small write: blocks whose bytes lie in the ring's data area until the sync point. */
+/* Note of a small write: its bytes lie in the ring's data area until the sync point. */
 struct __attribute__((packed)) store_note {
     uint8_t format;
     uint8_t reserved[3];
@@ -127,7 +128,6 @@ struct __attribute__((packed)) store_write_outcome {
 _Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
 
 #define STORE_LABEL_MAGIC "SHOALDAT"
-
 static inline uint64_t store_entry_block(const struct store_entry *entry) {
     uint64_t block = 0;
     memcpy(&block, entry->block, sizeof entry->block);

@@ -3,17 +3,10 @@
 #include "base/types.h"
 #include "layout/layout.h"
 
-enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302 };
+enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302, WIRE_ENDED_BYTES_MAX = 1024 };
 
-/* Little-endian, one behind the other. */
-enum { WIRE_PREDECESSORS_MAX = 4 };
-struct wire_predecessor {
-    uint64_t session;
-    uint64_t incarnation;
-};
-enum { WIRE_PREDECESSORS_BYTES_MAX = 4 * 16 + 44 }; /* with a proof of them (keys/ticket.h) */
-
-/* Likewise. Slots from `first` on, by the hand-over of that number; how many files a group has. */
+/* Little-endian, one behind the other. Slots from `first` on, by the hand-over of that number; how
+ * many files a group has. */
 struct wire_slots {
     uint32_t first;
     uint32_t count;

@@ -8,6 +8,7 @@ SHOAL is the command. The last line counts.
 """
 
 import errno
+import hashlib
 import json
 import os
 import socket
@@ -563,6 +564,43 @@ def a_revoked_key_lets_nobody_in(nodes):
         if code != 0:
             raise Failed(f"umount of {path}: {error}")
     clean(first)
+def files_of(directory):
+    """All that a directory holds but its log, its lock and its socket, byte by byte."""
+    found = {}
+    for top, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(top, name)
+            if name not in ("lock", "shoal.log") and os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, directory)] = hashlib.sha256(file.read()).digest()
+    return found
+
+
+def a_copy_of_a_node_is_refused(nodes):
+    """Of the first node, and of one that has joined, each of which runs: one line, and neither the
+    copy nor the cluster is changed."""
+    nodes.start()
+    for number, node in enumerate(nodes.all()):
+        content = put(os.path.join(nodes.first.mount, f"before-{number}"), 300000)
+        twin = Node(nodes.first, 8 + number, conf=False)
+        os.rmdir(twin.directory)
+        subprocess.run(["cp", "-a", node.directory, twin.directory], check=True)
+        conf = os.path.join(twin.directory, "shoal.conf")
+        with open(conf, encoding="ascii") as file:
+            text = file.read()
+        with open(conf, "w", encoding="ascii") as file:
+            file.write(text.replace(node.source, twin.source))
+        before, version = files_of(twin.directory), status(nodes.first)["node"]["map_version"]
+        result = twin.run("up", twin.directory)
+        if result.returncode != 1 or result.stderr.count("\n") != 1 or \
+                f"runs already, at {node.source}" not in result.stderr:
+            raise Failed(f"up of a copy: {result.returncode}, {result.stderr.strip()}")
+        if files_of(twin.directory) != before:
+            raise Failed("a copy that was refused is changed")
+        if status(nodes.first)["node"]["map_version"] != version:
+            raise Failed("a copy that was refused has made a version of the map")
+        same(os.path.join(nodes.first.mount, f"before-{number}"), content)
+        put(os.path.join(nodes.first.mount, f"behind-{number}"), 300000)
 
 
 TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
@@ -570,6 +608,7 @@ TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          any_address_leads_there,
          verbs_speak_of_all_nodes, what_cannot_join_is_refused, clocks_are_compared,
          a_revoked_key_lets_nobody_in]
+         verbs_speak_of_all_nodes, what_cannot_join_is_refused, a_copy_of_a_node_is_refused]
 
 
 def main():

@@ -4,6 +4,8 @@
 #include "run.h"
 #include "excuses.h"
 #include "faults.h"
+#include "floors.h"
+#include "lists.h"
 #include "rot.h"
 #include "shares.h"
 #include "newcomers.h"
@@ -79,6 +81,18 @@ static bool settled_now(void *context) {
 
     workload_look(run->load);
     return workload_is_settled(run->load) || workload_failure(run->load);
+}
+
+static bool floored_now(void *context) {
+    struct run *run = context;
+
+    return floors_are_told(run->world);
+}
+
+static bool listed_now(void *context) {
+    struct run *run = context;
+
+    return lists_are_told(run->world);
 }
 
 static bool ready_now(void *context) {
@@ -374,6 +388,32 @@ static void shares_wait(struct run *run, uint64_t end_ns) {
     }
 }
 
+/* An idle session awaits nothing, and has told so. */
+static void floors(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_FLOORS_S * NS_PER_S;
+
+    if (!failure_of(run) && sim_run_until(sim, end, floored_now, run) != SIM_DONE) {
+        floors_print(run->world, run->failure);
+    }
+}
+
+/* Who has ended is told to all, also to those that were away. */
+static void lists(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_LISTS_S * NS_PER_S;
+
+    if (failure_of(run)) {
+        return;
+    }
+    if (sim_run_until(sim, end, listed_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure,
+                 "the end of a session is not told to all %d s after faults", RULE_LISTS_S);
+        return;
+    }
+    (void)lists_check(run->world, run->failure);
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -406,6 +446,8 @@ static void mend(struct run *run) {
     shares_wait(run, end);
     workload_look(run->load);
     review(run);
+    floors(run);
+    lists(run);
 }
 
 /* The metadata target is killed, or loses power, once more; and clients come whose predecessors had

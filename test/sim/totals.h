@@ -84,6 +84,8 @@ enum {
     RULE_CRASHES_MIN = 1,
     RULE_ANSWERS_S = 60, /* of simulated time, for what is open when faults have ended */
     RULE_LATE_S = 10,    /* then, for closes that clients have kept */
+    RULE_LISTS_S = 30,   /* then, until all targets know who has ended */
+    RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */
     SEED_FAILURE_BYTES = 700,
 };
 

@@ -13,8 +13,10 @@ void walk_begin(struct walk *walk, struct node *node, struct kv_key from, struct
 /* The next row, waiting for those that are not in memory. A stop of the world would be an error of
  * its own: targets have their ticks. */
 int walk_next(struct walk *walk) {
-    struct kv *kv = walk->node->role == NODE_MDT ? group_kv(node_group(walk->node))
-                                                 : ost_kv(node_ost(walk->node));
+    struct node *node = walk->node;
+    struct kv *kv = node->role == NODE_MDT       ? group_kv(node_group(node))
+                    : node->role == NODE_MANAGER ? manager_kv(node_manager(node))
+                                                 : ost_kv(node_ost(node));
     int r = -ERR_PENDING;
 
     for (int i = 0; r == -ERR_PENDING && i < TRIES_MAX; i++) {

@@ -14,7 +14,7 @@ struct walk {
     size_t size;
 };
 
-/* Rows of [from, to) of a metadata or storage target. */
+/* Rows of [from, to) of the manager, a metadata or a storage target. */
 void walk_begin(struct walk *walk, struct node *node, struct kv_key from, struct kv_key to);
 /* The next one, in cursor.key and value; -ERR_NOT_FOUND behind the last. */
 int walk_next(struct walk *walk);

@@ -137,6 +137,15 @@ void store_check_space(struct store *store) {
          (unsigned long long)(now + wanted), (unsigned long long)may);
 }
 
+/* Nobody is attached without the list of the ended sessions: here none has ended. */
+static void list_tell(struct store *store) {
+    struct call *call = store_call_begin(store, &store->aside, OP_SESSIONS_ENDED);
+
+    call->request.sessions_ended = (struct sessions_ended_request){.from = 0, .number = 1};
+    int r = store_run(store, &store->aside);
+    MUST(r == 0, "the list of the ended sessions answers %s", err_name(r));
+}
+
 static void attach(struct store *store) {
     struct call *call = store_call_begin(store, &store->aside, OP_SESSION_ATTACH);
 
@@ -201,6 +210,7 @@ void store_check(struct owner *owner, size_t point, bool power) {
     MUST(power || bounds.powered || kv_losses(owner->kv) == owner->losses,
          "a loss is counted where nothing was lost");
     owner->found = position;
+    list_tell(store);
     attach(store);
     store_fold(store, point, position, false, &store->expected);
     bool in_flight = has_in_flight(store, point);

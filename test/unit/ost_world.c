@@ -273,6 +273,22 @@ int ost_world_read(struct ost_world *world, const struct ost_place *place, const
     return r;
 }
 
+int ost_world_ended(struct ost_world *world, uint64_t session) {
+    struct ost_call *call = ost_call_get(world, OP_SESSIONS_ENDED);
+    uint8_t name[8];
+
+    store_le64(name, session);
+    call->call.request.sessions_ended =
+        (struct sessions_ended_request){.from = world->list_number,
+                                        .number = world->list_number + 1,
+                                        .names = {name, session ? sizeof name : 0}};
+    int r = ost_call_run(call);
+    if (r == 0) {
+        assert_int_equal(call->call.reply.sessions_ended.number, ++world->list_number);
+    }
+    return r;
+}
+
 struct bytes ost_world_ticket(struct ost_world *world, uint64_t session,
                               const struct identity *identity) {
     struct signer signer;
@@ -289,6 +305,9 @@ void ost_world_attach(struct ost_world *world) {
 
     call->call.request.session_attach = (struct session_attach_request){
         .session = OST_SESSION, .incarnation = OST_INCARNATION, .node = 1, .known_term = 0};
+    if (world->list_number == 0) {
+        assert_int_equal(ost_world_ended(world, 0), 0);
+    }
     if (world->options.keys) {
         call->call.request.session_attach.ticket =
             ost_world_ticket(world, OST_SESSION, &IDENTITY_OF_MEMBER);

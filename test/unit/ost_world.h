@@ -32,6 +32,7 @@ struct ost_world {
     struct ost_options options;
     struct ost_call calls[OST_CALLS_MAX];
     uint64_t next_sequence;
+    uint64_t list_number; /* of the ended sessions */
     uint64_t answer_number;
     uint8_t ticket[TICKET_BYTES_MAX];
     uint32_t log_lines;
@@ -76,6 +77,8 @@ const uint8_t *ost_call_data(const struct ost_call *call);
 int ost_world_write(struct ost_world *world, const struct ost_place *place, const uint8_t *data);
 int ost_world_read(struct ost_world *world, const struct ost_place *place, const void *want);
 /* What the manager would give by the options' keys; until the next one. */
+/* It is told the next number of the list of the ended, which names this session; 0: none. */
+MUST_CHECK int ost_world_ended(struct ost_world *world, uint64_t session);
 struct bytes ost_world_ticket(struct ost_world *world, uint64_t session,
                               const struct identity *identity);
 /* Attaches the session; asserts that it works. */

@@ -321,6 +321,45 @@ static void window_is_what_was_granted(void **state) {
     assert_int_equal(rpc_in_flight(it.rpc), 0);
 }
 
+/* Told once by who awaits nothing and draws nothing from one look to the next; again after the log
+ * may have lost it. */
+static void floor_is_due_when_idle(void **state) {
+    uint64_t floor = 0;
+
+    (void)state;
+    assert_int_equal(rpc_session_set(it.rpc, (struct session_id){5}, 50), 0);
+    it.a.holds = true;
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor)); /* Nothing was ever drawn. */
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor));
+    start(0, OP_MKDIR, server_a);
+    start(1, OP_MKDIR, server_a);
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor));
+    answer(&it.calls[1], 0);
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor)); /* The first is awaited. */
+    answer(&it.calls[0], 0);
+    assert_true(rpc_floor_is_due(it.rpc, server_a, &floor));
+    assert_int_equal(floor, 3);
+    assert_false(rpc_floor_is_due(it.rpc, server_b, &floor));
+    start(2, OP_MKDIR, server_a);
+    assert_int_equal(it.calls[2].header.sequence, 3); /* No lower than the floor. */
+    answer(&it.calls[2], 0);
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor)); /* One was drawn. */
+    assert_true(rpc_floor_is_due(it.rpc, server_a, &floor));
+    rpc_floor_told(it.rpc, server_a, floor);
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor));
+    rpc_window_set(it.rpc, server_a, 20); /* attached again */
+    assert_true(rpc_floor_is_due(it.rpc, server_a, &floor));
+    assert_int_equal(floor, 4);
+    rpc_floor_told(it.rpc, server_a, floor);
+    start(3, OP_MKDIR, server_a);
+    answer(&it.calls[3], -ERR_STALE_TERM); /* It keeps its number. */
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor));
+    assert_false(rpc_floor_is_due(it.rpc, server_a, &floor));
+    call_abandon(&it.calls[3]);
+    assert_true(rpc_floor_is_due(it.rpc, server_a, &floor));
+    assert_int_equal(floor, 5);
+}
+
 /* Who waits for its number ends at its deadline, or when it is cancelled, and leaves no gap. */
 static void waits_for_a_number_end(void **state) {
     (void)state;
@@ -572,6 +611,7 @@ int main(void) {
         TEST(sequence_is_kept_for_another_start),
         TEST(window_is_kept),
         TEST(window_is_what_was_granted),
+        TEST(floor_is_due_when_idle),
         TEST(waits_for_a_number_end),
         TEST(sessions_count_from_one),
         TEST(unknown_targets),

@@ -485,6 +485,65 @@ static void test_superfluous_outcomes(void **state) {
     edge_free(edge);
 }
 
+static int floor_raise(struct edge *edge, uint64_t session, uint64_t floor) {
+    const struct kv_need need = {.session = {session}, .floor = floor, .floors = true};
+    const struct kv_outcome outcome = {.session = {session}, .floor = floor};
+    struct kv_grant grant;
+    int r = kv_admit(edge->kv, KV_CLASS_CONTROL, &need, &grant);
+
+    if (r == 0) {
+        kv_begin(edge->kv, &grant);
+        assert_int_equal(kv_outcome_put(edge->kv, &outcome), 0);
+        (void)kv_commit(edge->kv);
+        (void)kv_seal(edge->kv);
+    }
+    return r;
+}
+
+/* A floor that is told by itself: also where all places are taken, and kept over a kill; what it
+ * makes superfluous is refused from then on and not run again. */
+static void test_floor_by_itself(void **state) {
+    struct edge *edge = edge_new(7);
+    struct kv_outcome outcome;
+
+    (void)state;
+    edge->options.checkpoint_ns = NS_PER_S;
+    edge_kill(edge);
+    assert_int_equal(edge_open(edge), 0);
+    for (uint64_t session = 1; session <= 8; session++) {
+        for (uint64_t i = 1; i <= 8; i++) {
+            assert_int_equal(edge_outcome(edge, session, i, 1), 0);
+        }
+    }
+    assert_int_equal(edge_outcome(edge, 9, 1, 1), -ERR_BUSY);
+    assert_true(kv_floor_is_due(edge->kv, (struct session_id){1}, 9));
+    assert_false(kv_floor_is_due(edge->kv, (struct session_id){1}, 1));
+    assert_int_equal(floor_raise(edge, 1, 9), 0);
+    assert_int_equal(floor_raise(edge, 2, 5), 0);
+    for (int life = 0; life < 3; life++) {
+        assert_false(kv_floor_is_due(edge->kv, (struct session_id){1}, 9));
+        assert_int_equal(kv_outcomes_of(edge->kv, (struct session_id){1}), 0);
+        assert_int_equal(kv_outcomes_of(edge->kv, (struct session_id){2}), 4);
+        for (uint64_t i = 1; i <= 8; i++) {
+            assert_int_equal(
+                kv_outcome_get(edge->kv, (struct slot){0}, (struct session_id){1}, i, &outcome),
+                -ERR_OUTDATED);
+        }
+        edge_check(edge);
+        if (life == 1) {
+            edge_settle(edge, true);
+        }
+        edge_kill(edge);
+        assert_int_equal(edge_open(edge), 0);
+    }
+    assert_int_equal(floor_raise(edge, 1, 3), 0); /* only raises */
+    assert_int_equal(
+        kv_outcome_get(edge->kv, (struct slot){0}, (struct session_id){1}, 8, &outcome),
+        -ERR_OUTDATED);
+    assert_int_equal(edge_outcome(edge, 9, 1, 1), 0);
+    edge_free(edge);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_end_of_ring),
@@ -500,6 +559,7 @@ int main(void) {
         cmocka_unit_test(test_full_outcomes),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_superfluous_outcomes),
+        cmocka_unit_test(test_floor_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

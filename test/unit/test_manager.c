@@ -1,4 +1,5 @@
-/* The manager against targets that only count what they are told: sessions begin, renew and end,
+/* The manager against targets that only count what they are told, and of the list of the ended keep
+ * what an OST keeps: sessions begin, renew and end,
  * predecessors and the silent are evicted, and a restart goes on where it was cut off. */
 #include "unit.h"
 #include "env/env_sim.h"
@@ -10,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8 };
+enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
 
 struct target {
     struct actor actor; /* first */
     uint32_t told;
+    uint64_t number, lowest, everywhere; /* of an OST: of the list of the ended */
+    bool ended[IDS];
+    uint32_t wholes;  /* messages of bits */
     uint64_t session; /* of the last one */
     uint64_t incarnation;
     int result;
@@ -44,7 +48,7 @@ struct bench {
 /* A call of a client. */
 struct asked {
     struct call call; /* first */
-    uint8_t ticket[TICKET_BYTES_MAX + WIRE_PREDECESSORS_BYTES_MAX];
+    uint8_t ticket[TICKET_BYTES_MAX];
     bool done;
 };
 
@@ -58,7 +62,35 @@ static void origin_step(struct actor *actor, struct message *first) {
     }
 }
 
+static void names_take(struct target *target, const struct sessions_ended_request *body) {
+    const uint8_t *names = body->names.data;
+
+    for (size_t i = 0; i < 8 * body->names.size; i++) {
+        uint64_t session = body->first != 0 ? body->first + i : load_le64(names + i / 64 * 8);
+
+        assert_true(session < IDS);
+        target->ended[session] |= body->first == 0 || (names[i / 8] >> i % 8 & 1);
+    }
+    target->wholes += body->first != 0;
+    target->everywhere = body->everywhere;
+    if (body->from == target->number) {
+        assert_true(body->lowest >= target->lowest || body->lowest == 0);
+        target->lowest = MAX(target->lowest, body->lowest);
+        target->number = body->number;
+    }
+}
+
+static bool is_ended(const struct target *target, uint64_t session) {
+    return session < target->lowest || target->ended[session];
+}
+
 static void target_answer(struct target *target, struct call *call) {
+    if (call->header.opcode == OP_SESSIONS_ENDED) {
+        target->result == 0 ? names_take(target, &call->request.sessions_ended) : (void)0;
+        call->reply.sessions_ended.number = target->number;
+        call_reply(call, target->result);
+        return;
+    }
     target->told++;
     target->session = call->request.session_evict.session;
     target->incarnation = call->request.session_evict.incarnation;
@@ -72,7 +104,8 @@ static void target_step(struct actor *actor, struct message *first) {
         struct call *call = CONTAINER_OF(first, struct call, message);
 
         first = first->next;
-        assert_int_equal(call->header.opcode, OP_SESSION_EVICT);
+        assert_true(call->header.opcode == OP_SESSION_EVICT ||
+                    call->header.opcode == OP_SESSIONS_ENDED);
         if (target->hold) {
             assert_true(target->held_count < HELD);
             target->held[target->held_count++] = call;
@@ -317,9 +350,9 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(told(bench), 0);
     assert_int_equal(
         ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}), 0);
-    assert_int_equal(told(bench), TARGETS);
-    assert_int_equal(bench->targets[2].session, first);
-    assert_int_equal(bench->targets[2].incarnation, 100);
+    assert_int_equal(told(bench), 1);
+    assert_int_equal(bench->targets[0].session, first);
+    assert_int_equal(bench->targets[0].incarnation, 100);
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(renew(bench, second, 100), 0);
     assert_int_equal(manager_session_count(bench->manager), 1);
@@ -340,11 +373,10 @@ static void test_end_does_not_wait_for_room(void **state) {
     assert_int_equal(renew(bench, first, 100), -ERR_FENCED);
     pass(bench, 2 * NS_PER_S);
     assert_true(bench->targets[0].told > 2);
-    assert_int_equal(bench->targets[2].told, 1); /* The others need not wait for it. */
+    assert_true(is_ended(&bench->targets[2], first)); /* The others need not wait for it. */
     assert_int_equal(manager_ending_count(bench->manager), 1);
     bench->targets[0].result = 0;
     pass(bench, NS_PER_S);
-    assert_int_equal(bench->targets[2].told, 1);
     assert_int_equal(manager_ending_count(bench->manager), 0);
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
 }
@@ -386,7 +418,7 @@ static void test_gives_up_what_it_holds(void **state) {
 }
 
 /* The second copy of a beginning is the same session; a new life is another, and groups hear of the
- * old one's end before it starts. Storage targets that have not been told hear of it from it. */
+ * old one's end before it starts. The number that it begins with is of a list that names it. */
 static void test_predecessor_goes_first(void **state) {
     struct bench *bench = *state;
     uint64_t first = begin(bench, 1, 100, "/mnt");
@@ -406,12 +438,16 @@ static void test_predecessor_goes_first(void **state) {
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
     assert_true(asked.call.reply.session_begin.session > first);
-    assert_int_equal(asked.call.reply.session_begin.predecessors_bytes, 16);
-    assert_int_equal(asked.call.bulk_in.size, 16);
-    assert_int_equal(load_le64(asked.ticket), first);
-    assert_int_equal(load_le64(asked.ticket + 8), 100);
+    uint64_t number = asked.call.reply.session_begin.ended;
+    assert_true(bench->targets[2].number < number);
+    assert_false(is_ended(&bench->targets[2], first));
+    assert_int_equal(bench->targets[1].number, number);
+    assert_true(is_ended(&bench->targets[1], first));
     bench->targets[2].result = 0;
     pass(bench, 3 * NS_PER_S);
+    assert_int_equal(bench->targets[2].number, number);
+    assert_true(is_ended(&bench->targets[2], first));
+    assert_false(is_ended(&bench->targets[2], asked.call.reply.session_begin.session));
     assert_int_equal(renew(bench, first, 100), -ERR_UNKNOWN_SESSION);
 }
 
@@ -427,8 +463,10 @@ static void test_silence_ends_a_session(void **state) {
             assert_int_equal(told(bench), 0);
         }
     }
-    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(told(bench), 1);
     assert_int_equal(bench->targets[0].session, quiet);
+    assert_true(is_ended(&bench->targets[1], quiet) && is_ended(&bench->targets[2], quiet));
+    assert_false(is_ended(&bench->targets[1], lively));
     assert_int_equal(manager_session_count(bench->manager), 1);
 }
 
@@ -455,8 +493,8 @@ static void test_a_stopped_manager_evicts_nobody(void **state) {
     assert_int_equal(renew(bench, lively, 100), 0);
 }
 
-/* A storage target that cannot be told is told again, at the pace of ticks; the end is answered
- * when the group has been told. */
+/* A storage target that cannot be told is told again, at the pace of ticks; it holds up no end, and
+ * takes nobody's place. */
 static void test_unreachable_target_is_told_again(void **state) {
     struct bench *bench = *state;
     uint64_t session = begin(bench, 1, 100, "/mnt");
@@ -467,11 +505,14 @@ static void test_unreachable_target_is_told_again(void **state) {
     pass(bench, 2 * NS_PER_S);
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
-    assert_int_equal(manager_session_count(bench->manager), 1);
-    assert_in_range(bench->targets[1].told, 2, 30);
-    bench->targets[1].result = -ERR_UNKNOWN_SESSION;
-    pass(bench, 2 * NS_PER_S);
     assert_int_equal(manager_session_count(bench->manager), 0);
+    assert_int_equal(manager_ending_count(bench->manager), 1);
+    assert_true(bench->targets[2].number > bench->targets[2].everywhere);
+    bench->targets[1].result = 0;
+    pass(bench, 2 * NS_PER_S);
+    assert_int_equal(manager_ending_count(bench->manager), 0);
+    assert_true(is_ended(&bench->targets[1], session));
+    assert_true(bench->targets[1].number == bench->targets[2].number);
 }
 
 static void test_sessions_have_a_limit(void **state) {
@@ -598,6 +639,60 @@ static void test_a_begin_that_the_ring_kept(void **state) {
     }
 }
 
+static void end(struct bench *bench, uint64_t session, uint64_t incarnation) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END,
+                         (union request_body){.session_end = {session, incarnation}}),
+                     0);
+}
+
+/* Who is away for many ends gets them in messages of many; who is away for more than are
+ * remembered, or has lost what he had, gets the whole list. Nobody that lives is ever named. */
+static void test_list_of_the_ended(void **state) {
+    struct bench *bench = *state;
+    struct target *near = &bench->targets[1];
+    struct target *far = &bench->targets[2];
+
+    uint64_t oldest = begin(bench, 1, 1, "/oldest");
+    pass(bench, NS_PER_S);
+    for (int round = 0; round < 4; round++) {
+        uint32_t wholes = far->wholes, count = round == 1 ? 1100 : 200;
+
+        far->result = -ERR_IO;
+        for (uint32_t i = 0; i < count; i++) {
+            end(bench, begin(bench, 2, 1, "/gone"), 1);
+            assert_int_equal(renew(bench, oldest, 1), 0);
+        }
+        uint64_t other = begin(bench, 2, 1, "/stays");
+        pass(bench, NS_PER_S);
+        assert_true(far->number < near->number);
+        if (round == 2) {
+            manager_dies(bench, true);
+            manager_begins(bench);
+        }
+        if (round == 3) { /* Its disk is gone, and it is a new one. */
+            far->number = far->lowest = 0;
+            memset(far->ended, 0, sizeof far->ended);
+        }
+        far->result = 0;
+        pass(bench, 2 * NS_PER_S);
+        assert_int_equal(far->number, near->number);
+        assert_int_equal(far->wholes > wholes, round > 0);
+        for (uint64_t session = 1; session <= other; session++) {
+            bool lives = session == oldest || session == other;
+
+            assert_int_equal(is_ended(far, session), !lives);
+            assert_int_equal(is_ended(near, session), !lives);
+        }
+        assert_int_equal(renew(bench, oldest, 1), 0);
+        end(bench, other, 1);
+    }
+    end(bench, oldest, 1);
+    pass(bench, NS_PER_S);
+    assert_true(far->lowest > oldest && near->lowest == far->lowest);
+}
+
 static void tick(struct bench *bench) {
     manager_tick(bench->manager);
     while (worker_run_one(&bench->worker)) {
@@ -649,22 +744,22 @@ static void test_restarts_forget_nothing(void **state) {
 
         assert_true(kept > newest && going > kept);
         newest = going;
-        bench->targets[2].result = -ERR_IO; /* So that the end does not come to its end. */
+        bench->targets[0].result = -ERR_IO; /* So that the end does not come to its end. */
         start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {going, round}});
         pass(bench, 2 * NS_PER_S);
-        assert_true(asked.done);
-        assert_int_equal(asked.call.result, 0);
+        assert_false(asked.done);
         if (round % 3 == 0) {
             assert_int_equal(manager_ends(bench), 0);
         } else {
             manager_dies(bench, round % 3 == 2);
         }
-        bench->targets[2].result = 0;
-        uint32_t before = bench->targets[2].told;
+        bench->targets[0].result = 0;
+        uint32_t before = bench->targets[0].told;
         manager_begins(bench);
         pass(bench, 3 * NS_PER_S);
-        assert_int_equal(bench->targets[2].told, before + 1);
-        assert_int_equal(bench->targets[2].session, going);
+        assert_int_equal(bench->targets[0].told, before + 1);
+        assert_int_equal(bench->targets[0].session, going);
+        assert_true(is_ended(&bench->targets[2], going));
         assert_int_equal(renew(bench, kept, round), 0);
         assert_int_equal(renew(bench, going, round), -ERR_UNKNOWN_SESSION);
     }
@@ -861,7 +956,6 @@ static void test_nobody_ends_anothers_session(void **state) {
     assert_int_equal(begin_as(bench, &nodes_own, NULL), 0);
     assert_int_equal(begin_as(bench, &laptops, &laptop), 0);
     assert_int_equal(laptops.call.reply.session_begin.session, 2);
-    assert_int_equal(laptops.call.reply.session_begin.predecessors_bytes, 0);
     pass(bench, 3 * NS_PER_S);
     assert_int_equal(renew_as(bench, &asked, NULL, ticket_of(&nodes_own)), 0);
     const struct bytes tickets[] = {{NULL, 0}, ticket_of(&laptops), ticket_of(&nodes_own)};
@@ -999,6 +1093,7 @@ int main(void) {
         TEST(end_does_not_wait_for_room),
         TEST(sessions_begin_renew_and_end),
         TEST(predecessor_goes_first),
+        TEST(list_of_the_ended),
         TEST(silence_ends_a_session),
         TEST(a_stopped_manager_evicts_nobody),
         TEST(unreachable_target_is_told_again),

@@ -5,6 +5,7 @@
 #include "kv/kv_internal.h"
 #include "ost_world.h"
 #include "store/session.h"
+#include "store/store_format.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,13 +160,6 @@ static uint64_t free_blocks(struct ost_world *world) {
     return counters.free_blocks;
 }
 
-static int evict(struct ost_world *world, uint64_t session, uint64_t incarnation) {
-    struct ost_call *call = ost_call_get(world, OP_SESSION_EVICT);
-
-    call->call.request.session_evict = (struct session_evict_request){session, incarnation};
-    return ost_call_run(call);
-}
-
 static int attach(struct ost_world *world, uint64_t session, uint64_t incarnation) {
     struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
 
@@ -197,6 +191,52 @@ static void test_numbers_of_another_log(void **state) {
     ost_world_free(world);
 }
 
+static int floor_tell(struct ost_world *world, uint64_t floor, uint64_t incarnation) {
+    struct ost_call *call = ost_call_get(world, OP_SESSION_FLOOR);
+
+    call->call.header.floor = floor;
+    call->call.header.incarnation = incarnation;
+    return ost_call_run(call);
+}
+
+/* What an idle session has written goes from the table; a late copy is refused, also after a kill,
+ * and one of a write that has not come yet when the floor passes it is never run. */
+static void test_floor_of_an_idle_session(void **state) {
+    struct ost_world *world = world_start(28);
+    struct ost_place place = place_of(0, 100);
+    const struct session_id session = {OST_SESSION};
+
+    (void)state;
+    fill(1, place.size);
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+    ost_call_write(call, &place, data);
+    uint64_t sequence = world->next_sequence++;
+    call->call.header.sequence = sequence;
+    assert_int_equal(ost_call_run(call), 0);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION - 1), -ERR_FENCED);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION + 1), -ERR_UNKNOWN_SESSION);
+    assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 1);
+    assert_int_equal(floor_tell(world, sequence + 2, OST_INCARNATION), 0);
+    for (int life = 0; life < 2; life++) {
+        assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 0);
+        for (uint64_t late = sequence; late < sequence + 2; late++) {
+            struct ost_place other = place_of(0, 50);
+            uint8_t bytes[50] = {7};
+
+            call = ost_call_get(world, OP_CHUNK_WRITE);
+            ost_call_write(call, &other, bytes);
+            call->call.header.sequence = late;
+            assert_int_equal(ost_call_run(call), -ERR_OUTDATED);
+        }
+        assert_int_equal(ost_world_read(world, &place, data), 0);
+        ost_world_crash(world, false);
+        assert_int_equal(ost_world_open(world, problem), 0);
+    }
+    assert_int_equal(floor_tell(world, 1, OST_INCARNATION), 0); /* only raises */
+    assert_int_equal(kv_outcomes_of(ost_kv(world->ost), session), 0);
+    ost_world_free(world);
+}
+
 /* A session that is evicted while its data is on the way to the disk changes nothing. */
 static void test_fenced_in_flight(void **state) {
     struct ost_world *world = world_start(4);
@@ -209,7 +249,7 @@ static void test_fenced_in_flight(void **state) {
     ost_call_write(call, &place, data);
     ost_call_start(call);
     assert_true(free_blocks(world) < before);
-    assert_int_equal(evict(world, OST_SESSION, OST_INCARNATION), 0);
+    assert_int_equal(ost_world_ended(world, OST_SESSION), 0);
     while (!call->answered) {
         ost_world_turn(world);
     }
@@ -308,8 +348,8 @@ static void test_sessions(void **state) {
     assert_int_equal(attach(world, 200, 1), -ERR_BUSY);
     assert_int_equal(attach(world, 101, 2), 0);
     assert_int_equal(attach(world, 101, 1), -ERR_FENCED);
-    assert_int_equal(evict(world, 101, 2), 0);
-    assert_int_equal(evict(world, 101, 2), 0);
+    assert_int_equal(ost_world_ended(world, 101), 0);
+    assert_int_equal(ost_world_ended(world, 101), 0);
     assert_int_equal(attach(world, 101, 2), -ERR_FENCED);
     assert_int_equal(attach(world, 200, 1), 0);
     /* Attached sessions are known after a kill; each is found, whatever went before it. */
@@ -318,14 +358,118 @@ static void test_sessions(void **state) {
     fill(1, 10);
     assert_int_equal(ost_world_write(world, &place, data), 0);
     for (uint64_t session = 102; session < 100 + 15; session += 2) {
-        assert_int_equal(evict(world, session, 1), 0);
+        assert_int_equal(ost_world_ended(world, session), 0);
     }
     for (uint64_t session = 103; session < 100 + 15; session += 2) {
         assert_int_equal(attach(world, session, 1), 0);
     }
     assert_int_equal(attach(world, 102, 1), -ERR_FENCED);
-    assert_int_equal(evict(world, 0, 1), -ERR_INVALID);
     assert_int_equal(attach(world, 0, 1), -ERR_INVALID);
+    ost_world_free(world);
+}
+
+static uint64_t list_tell(struct ost_world *world, struct sessions_ended_request request) {
+    struct ost_call *call = ost_call_get(world, OP_SESSIONS_ENDED);
+
+    call->call.request.sessions_ended = request;
+    assert_int_equal(ost_call_run(call), 0);
+    return call->call.reply.sessions_ended.number;
+}
+
+static int attach_at(struct ost_world *world, uint64_t session, uint64_t ended) {
+    struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
+
+    call->call.request.session_attach = (struct session_attach_request){
+        .session = session, .incarnation = 1, .node = 1, .ended = ended};
+    return ost_call_run(call);
+}
+
+static struct bytes names_of(const uint64_t *sessions, size_t count, uint8_t *names) {
+    for (size_t i = 0; i < count; i++) {
+        store_le64(names + 8 * i, sessions[i]);
+    }
+    return (struct bytes){names, 8 * count};
+}
+
+/* A message that begins elsewhere than where the list stands names, and moves no number; what was
+ * answered is on disk. Who began by a newer list waits for it; who was named is refused for ever,
+ * attached or not; a fence goes with its session's name. */
+static void test_list_of_the_ended(void **state) {
+    static const uint64_t first[] = {9, 40, 41}, second[] = {42};
+    struct ost_world *world = world_start(29);
+    const struct kv_key fence = store_owner_key(STORE_ROW_FENCE, 40, 0);
+    struct bytes value;
+    uint8_t names[64];
+
+    (void)state;
+    assert_int_equal(attach_at(world, 9, 1), 0);
+    assert_int_equal(attach_at(world, 50, 3), -ERR_BUSY);
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_LENGTH);
+    call->call.request.chunk_length = (struct chunk_length_request){
+        .ino = {0x300}, .chunk_bytes = CHUNK, .fence_session = 40, .fence_incarnation = 5};
+    assert_int_equal(ost_call_run(call), 0);
+    assert_int_equal(list_tell(world, (struct sessions_ended_request){.from = 2, .number = 3}), 1);
+    assert_int_equal(attach_at(world, 50, 3), -ERR_BUSY);
+    assert_int_equal(list_tell(world,
+                               (struct sessions_ended_request){
+                                   .from = 1, .number = 4, .names = names_of(first, 3, names)}),
+                     4);
+    for (int life = 0; life < 3; life++) {
+        assert_int_equal(attach_at(world, 9, 1), -ERR_FENCED);
+        assert_int_equal(attach_at(world, 41, 4), -ERR_FENCED);
+        assert_int_equal(attach_at(world, 50 + life, 3), 0);
+        assert_int_equal(attach_at(world, 60, 5), -ERR_BUSY);
+        int r;
+        while ((r = kv_get(ost_kv(world->ost), &fence, &value)) == -ERR_PENDING) {
+            ost_world_turn(world);
+        }
+        assert_int_equal(r, -ERR_NOT_FOUND);
+        assert_int_equal(list_tell(world, (struct sessions_ended_request){.from = 1, .number = 3}),
+                         4); /* a late copy */
+        ost_world_crash(world, life != 1);
+        assert_int_equal(ost_world_open(world, problem), 0);
+    }
+    /* Below the lowest all are refused, also whom no message has named; no row of bits is left. */
+    assert_int_equal(
+        list_tell(world,
+                  (struct sessions_ended_request){
+                      .from = 4, .number = 4, .first = 39, .names = names_of(second, 1, names)}),
+        4);
+    assert_int_equal(attach_at(world, 38, 1), 0);
+    assert_int_equal(list_tell(world,
+                               (struct sessions_ended_request){
+                                   .from = 4, .number = 6, .first = 1000000, .lowest = 1000000}),
+                     6);
+    assert_int_equal(attach_at(world, 38, 1), -ERR_FENCED);
+    assert_int_equal(attach_at(world, 999999, 1), -ERR_FENCED);
+    assert_int_equal(attach_at(world, 1000000, 6), 0);
+    const struct kv_key bits = store_owner_key(STORE_ROW_ENDED, 1, 0);
+    int r;
+    while ((r = kv_get(ost_kv(world->ost), &bits, &value)) == -ERR_PENDING) {
+        ost_world_turn(world);
+    }
+    assert_int_equal(r, -ERR_NOT_FOUND);
+    ost_world_free(world);
+}
+
+static void test_list_that_is_none(void **state) {
+    struct ost_world *world = ost_world_new(30);
+    uint8_t names[24] = {0};
+
+    (void)state;
+    assert_int_equal(ost_world_open(world, problem), 0);
+    assert_int_equal(attach_at(world, 5, 0), -ERR_BUSY); /* It has no list at all. */
+    const struct sessions_ended_request bad[] = {{.from = 2, .number = 1},
+                                                 {.number = 1, .names = {names, 7}},
+                                                 {.number = 1, .names = {names, 8}}};
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct ost_call *call = ost_call_get(world, OP_SESSIONS_ENDED);
+
+        call->call.request.sessions_ended = bad[i];
+        assert_int_equal(ost_call_run(call), -ERR_INVALID);
+    }
+    assert_int_equal(list_tell(world, (struct sessions_ended_request){.number = 1}), 1);
+    assert_int_equal(attach_at(world, 5, 1), 0);
     ost_world_free(world);
 }
 
@@ -615,10 +759,13 @@ int main(void) {
         cmocka_unit_test(test_order_of_arrival),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_numbers_of_another_log),
+        cmocka_unit_test(test_floor_of_an_idle_session),
         cmocka_unit_test(test_fenced_in_flight),
         cmocka_unit_test(test_stopped_log),
         cmocka_unit_test(test_length_and_fence),
         cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_list_of_the_ended),
+        cmocka_unit_test(test_list_that_is_none),
         cmocka_unit_test(test_session_table),
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_long_cut),

@@ -17,7 +17,6 @@ struct bench {
     struct signer signer;
     struct ost_world *world;
     struct ost_place place;
-    struct bytes predecessors; /* that attach names */
 };
 
 static uint8_t data[SIZE];
@@ -213,7 +212,6 @@ static void test_each_field_is_signed(void **state) {
 static void test_what_is_signed_has_bounds(void **state) {
     struct bench *bench = *state;
     struct capability capability = bench_capability(bench);
-    struct ost_call *call;
 
     capability.max_offset = 2 * CHUNK + 100 + SIZE;
     sign(&bench->signer, &capability);
@@ -227,9 +225,7 @@ static void test_what_is_signed_has_bounds(void **state) {
     assert_int_equal(bench_read(bench, &capability), -ERR_BAD_CAPABILITY);
     /* Well signed, and the session's no longer. */
     capability = bench_capability(bench);
-    call = ost_call_get(bench->world, OP_SESSION_EVICT);
-    call->call.request.session_evict = (struct session_evict_request){OST_SESSION, OST_INCARNATION};
-    assert_int_equal(ost_call_run(call), 0);
+    assert_int_equal(ost_world_ended(bench->world, OST_SESSION), 0);
     assert_int_equal(bench_read(bench, &capability), -ERR_FENCED);
 }
 
@@ -267,8 +263,7 @@ static int attach(struct bench *bench, struct attachment attachment) {
         (struct session_attach_request){.session = attachment.session,
                                         .incarnation = OST_INCARNATION,
                                         .node = 1,
-                                        .ticket = attachment.ticket,
-                                        .predecessors = bench->predecessors};
+                                        .ticket = attachment.ticket};
     return ost_call_run(call);
 }
 
@@ -341,35 +336,6 @@ static void test_a_session_s_requests_come_from_who_attached_it(void **state) {
     assert_int_equal(read_from(bench, 5, &laptop), -ERR_UNKNOWN_SESSION);
 }
 
-/* Nobody ends another one's session by saying that it is over. */
-static void test_predecessors_are_proven(void **state) {
-    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
-    struct bench *bench = *state;
-    struct capability capability = bench_capability(bench);
-    struct bytes ticket = ost_world_ticket(bench->world, 70, &laptop);
-    uint8_t said[sizeof(struct wire_predecessor) + PROOF_BYTES];
-    struct signer signer;
-
-    store_le64(said, OST_SESSION);
-    store_le64(said + 8, OST_INCARNATION);
-    proof_signer_init(&signer, bench->mdt);
-    for (uint64_t session = 71; session >= 70; session--) {
-        proof_make(&signer, (struct ticket_session){session, OST_INCARNATION},
-                   (struct bytes){said, sizeof(struct wire_predecessor)},
-                   said + sizeof(struct wire_predecessor));
-        for (size_t size = 1; size <= sizeof said; size++) {
-            bool good = session == 70 && size == sizeof said;
-
-            assert_int_equal(bench_read(bench, &capability), 0);
-            bench->predecessors = (struct bytes){said, size};
-            assert_int_equal(attach(bench, (struct attachment){70, ticket, &laptop, 0}),
-                             good ? 0 : -ERR_BAD_TICKET);
-        }
-    }
-    assert_int_equal(bench_read(bench, &capability), -ERR_FENCED);
-    signer_deinit(&signer);
-}
-
 /* A number is raised to take back what was given: once on each node in turn nobody notices, twice
  * and what is remembered is worth nothing either. */
 static void test_numbers_go_out_of_use(void **state) {
@@ -433,7 +399,6 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_session_s_requests_come_from_who_attached_it, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_predecessors_are_proven, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_numbers_go_out_of_use, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known_ones_cost_no_hash, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_more_than_are_known, set_up, tear_down),

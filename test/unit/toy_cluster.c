@@ -418,6 +418,9 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
         server->attached = true;
         attach_answer(server, call);
         return 0;
+    case OP_SESSION_FLOOR:
+        call->reply.session_floor.synced = server->position;
+        return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;
         return 0;
@@ -525,6 +528,9 @@ static int ost_handle(struct toy_server *server, struct call *call) {
     case OP_SESSION_ATTACH:
         server->attached = true;
         attach_answer(server, call);
+        return 0;
+    case OP_SESSION_FLOOR:
+        call->reply.session_floor.synced = server->position;
         return 0;
     case OP_SYNC:
         call->reply.sync.synced_position = server->position;

@@ -1,0 +1,252 @@
+/* The numbered list of the sessions that have ended, and telling it to storage targets.
+ *
+ *     a session's end: number n, in one record with it --> on disk: told_number >= n
+ *     teller of a target: which number does it have? --> names from there on, up to 128 a message
+ *                                           '--> too far behind: bits from the lowest that lives on
+ *
+ * Whose number an end got is remembered for the newest of them; what is older is told as a whole:
+ * all that have ended are those below the next session, less those that live. A target answers
+ * when it has all on disk, with the number that it has then; so what it has lost, or never got, is
+ * told from there.
+ *
+ * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
+#include "manager/manager_internal.h"
+#include <assert.h>
+
+enum { TELLER_PATIENCE_S = 5, NAMES_MAX = WIRE_ENDED_BYTES_MAX / 8 };
+
+#define BITS_MAX (UINT64_C(8) * WIRE_ENDED_BYTES_MAX)
+
+static bool is_over(const struct manager *manager, const struct manager_session *session) {
+    switch (session->stage) {
+    case STAGE_BEGINNING:
+    case STAGE_LIVE:
+        return false;
+    case STAGE_MARKING:
+        return session->ended_number <= manager->told_number;
+    default:
+        return true;
+    }
+}
+
+static uint64_t lowest_living(const struct manager *manager) {
+    uint64_t lowest = manager->next_session;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        if (!is_over(manager, &manager->sessions[i])) {
+            lowest = MIN(lowest, manager->sessions[i].id.value);
+        }
+    }
+    return lowest;
+}
+
+void manager_ended_advance(struct manager *manager) {
+    uint64_t synced = kv_synced_position(manager->kv);
+
+    while (manager->told_number < manager->ended_number &&
+           manager->recent[(manager->told_number + 1) % MANAGER_RECENT].position <= synced) {
+        manager->told_number++;
+    }
+}
+
+void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position) {
+    manager->recent[++manager->ended_number % MANAGER_RECENT] =
+        (struct manager_ended){session, position};
+    manager->recent_first =
+        MAX(manager->recent_first,
+            manager->ended_number - MIN(manager->ended_number, MANAGER_RECENT - UINT64_C(1)));
+}
+
+/* In which the map names storage targets; NULL: the place is no such. */
+static struct manager_teller *teller_at(struct manager *manager, uint32_t index) {
+    const struct map_target *target = &manager->map->targets[index];
+    struct manager_teller *teller = &manager->tellers[index];
+
+    if (target->kind != TARGET_OST || target->log.value == 0) {
+        return NULL;
+    }
+    if (teller->log.value != target->log.value && !teller->telling) {
+        *teller = (struct manager_teller){.manager = manager, .log = target->log};
+    }
+    return teller;
+}
+
+static uint64_t everywhere(struct manager *manager) {
+    uint64_t least = manager->told_number;
+
+    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+        const struct manager_teller *teller = teller_at(manager, i);
+
+        least = teller ? MIN(least, teller->number) : least;
+    }
+    return least;
+}
+
+static void told(struct call *call);
+
+static void message_send(struct manager_teller *teller, struct sessions_ended_request request) {
+    struct manager *manager = teller->manager;
+
+    request.everywhere = everywhere(manager);
+    teller->call = (struct call){
+        .header = {.opcode = OP_SESSIONS_ENDED, .log = teller->log},
+        .request.sessions_ended = request,
+        .origin = &manager->actor,
+        .done = told,
+        .context = teller,
+        .deadline_ns = env_now_ns(manager->env) + TELLER_PATIENCE_S * NS_PER_S,
+    };
+    teller->telling = true;
+    call_start(manager->options.rpc, &teller->call);
+}
+
+/* All that ended since the target's number, as far as one message takes them. */
+static void names_send(struct manager_teller *teller) {
+    struct manager *manager = teller->manager;
+    uint64_t number = MIN(manager->told_number, teller->number + NAMES_MAX);
+    size_t size = 0;
+
+    for (uint64_t i = teller->number + 1; i <= number; i++, size += 8) {
+        store_le64(teller->names + size, manager->recent[i % MANAGER_RECENT].session.value);
+    }
+    message_send(teller, (struct sessions_ended_request){
+                             .from = teller->number,
+                             .number = number,
+                             .lowest = number == manager->told_number ? lowest_living(manager) : 0,
+                             .names = {teller->names, size}});
+}
+
+/* The next stretch of the whole list; with its last one the target has the number that all of it
+ * had when it began. */
+static void bits_send(struct manager_teller *teller) {
+    struct manager *manager = teller->manager;
+    uint64_t end = MIN(teller->piece + BITS_MAX, manager->next_session);
+    uint64_t count = end - MIN(end, teller->piece);
+    bool last = end == manager->next_session;
+    struct sessions_ended_request request = {.from = teller->number,
+                                             .number = teller->number,
+                                             .first = teller->piece,
+                                             .names = {teller->names, (count + 7) / 8}};
+
+    memset(teller->names, 0, sizeof teller->names);
+    for (uint64_t i = 0; i < count; i++) {
+        teller->names[i / 8] |= (uint8_t)(1U << i % 8);
+    }
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        const struct manager_session *session = &manager->sessions[i];
+        uint64_t at = session->id.value - teller->piece;
+
+        if (!is_over(manager, session) && session->id.value >= teller->piece && at < count) {
+            teller->names[at / 8] &= (uint8_t)~(1U << at % 8);
+        }
+    }
+    teller->piece = last ? 0 : end;
+    if (last) {
+        request.number = teller->whole_number;
+        request.lowest = lowest_living(manager);
+    }
+    message_send(teller, request);
+}
+
+static void told(struct call *call) {
+    struct manager_teller *teller = call->context;
+    struct manager *manager = teller->manager;
+
+    assert(teller->telling);
+    teller->telling = false;
+    if (call->result < 0) {
+        teller->piece = 0;
+        return;
+    }
+    teller->is_known = true;
+    teller->number = call->reply.sessions_ended.number;
+    if (teller->piece != 0 && !manager->stopping && manager->failure == 0) {
+        bits_send(teller);
+    }
+}
+
+static void teller_step(struct manager_teller *teller) {
+    struct manager *manager = teller->manager;
+
+    if (teller->telling || (teller->is_known && teller->number >= manager->told_number)) {
+        return;
+    }
+    if (!teller->is_known) {
+        message_send(teller, (struct sessions_ended_request){.from = manager->told_number,
+                                                             .number = manager->told_number});
+    } else if (teller->number >= manager->recent_first && teller->number > 0) {
+        names_send(teller);
+    } else {
+        teller->whole_number = manager->told_number;
+        teller->piece = lowest_living(manager);
+        bits_send(teller);
+    }
+}
+
+void manager_ended_tell(struct manager *manager) {
+    manager_ended_advance(manager);
+    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+        struct manager_teller *teller = teller_at(manager, i);
+
+        if (teller) {
+            teller_step(teller);
+        }
+    }
+}
+
+uint32_t manager_ended_behind(struct manager *manager) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+        const struct manager_teller *teller = teller_at(manager, i);
+
+        count += teller && teller->number < manager->ended_number;
+    }
+    return count;
+}
+
+void manager_ended_cancel(struct manager *manager) {
+    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+        if (manager->tellers[i].telling) {
+            call_cancel(&manager->tellers[i].call);
+        }
+    }
+}
+
+bool manager_ended_is_telling(const struct manager *manager) {
+    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+        if (manager->tellers[i].telling) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct kv_key number_key(void) {
+    return manager_key(MANAGER_ROW_COUNTER, 1, 0);
+}
+
+int manager_ended_put(struct manager *manager) {
+    struct kv_key key = number_key();
+    uint8_t number[8];
+
+    store_le64(number, manager->ended_number + 1);
+    return kv_put(manager->kv, &key, (struct bytes){number, sizeof number});
+}
+
+int manager_ended_load(struct manager *manager) {
+    struct kv_key key = number_key();
+    struct bytes value;
+    int r = kv_get(manager->kv, &key, &value);
+
+    if (r == 0 && value.size != 8) {
+        return -ERR_CORRUPT;
+    }
+    if (r == 0 || r == -ERR_NOT_FOUND) {
+        manager->ended_number = r == 0 ? load_le64(value.data) : 1;
+        manager->told_number = manager->ended_number;
+        manager->recent_first = manager->ended_number;
+        r = 0;
+    }
+    return r;
+}

@@ -1,0 +1,143 @@
+/* The manager's sessions, compared with each OST's list. */
+#include "lists.h"
+#include "manager/manager_format.h"
+#include "store/ended_format.h"
+#include "store/store_format.h"
+#include "walk.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct truth {
+    uint64_t next;   /* session that was never given */
+    uint64_t number; /* of the list */
+    bool *lives;     /* by session */
+};
+
+/* A row's first u64; 0 when there is none. */
+static uint64_t number_of(struct world *world, struct kv_key key) {
+    struct kv_key to = key;
+    struct walk walk;
+
+    to.bytes[KV_KEY_BYTES - 1]++;
+    walk_begin(&walk, world->manager, key, to);
+    return walk_next(&walk) == 0 && walk.size >= 8 ? load_le64(walk.value) : 0;
+}
+
+static void truth_find(struct world *world, struct truth *truth) {
+    struct walk walk;
+
+    *truth = (struct truth){.next = number_of(world, manager_key(MANAGER_ROW_COUNTER, 0, 0)),
+                            .number = number_of(world, manager_key(MANAGER_ROW_COUNTER, 1, 0))};
+    truth->number = MAX(truth->number, UINT64_C(1)); /* before the first end */
+    truth->lives = calloc(truth->next + 1, sizeof *truth->lives);
+    if (!truth->lives) {
+        abort();
+    }
+    walk_begin(&walk, world->manager, manager_key(MANAGER_ROW_SESSION, 0, 0),
+               manager_key(MANAGER_ROW_SESSION, UINT64_MAX, 0));
+    while (walk_next(&walk) == 0) {
+        const struct manager_session_row *row = (const void *)walk.value;
+        uint64_t session = kv_key_split(&walk.cursor.key).id;
+
+        if (session < truth->next) {
+            truth->lives[session] = row->state == MANAGER_SESSION_LIVE;
+        }
+    }
+}
+
+/* The bits, as the rows of an OST have them; by session, up to `next`. */
+static bool *list_read(struct world *world, struct node *ost, uint64_t next,
+                       struct store_ended *ret_head) {
+    bool *ended = calloc(next + 1, sizeof *ended);
+    struct walk walk;
+
+    if (!ended) {
+        abort();
+    }
+    *ret_head = (struct store_ended){0};
+    (void)world;
+    walk_begin(&walk, ost, store_owner_key(STORE_ROW_ENDED, 0, 0),
+               store_owner_key(STORE_ROW_ENDED, UINT64_MAX, 0));
+    while (walk_next(&walk) == 0) {
+        uint64_t id = kv_key_split(&walk.cursor.key).id;
+
+        if (id == 0) {
+            memcpy(ret_head, walk.value, MIN(walk.size, sizeof *ret_head));
+        }
+        for (uint64_t i = 0; id > 0 && i < 8 * walk.size; i++) {
+            uint64_t session = (id - 1) * STORE_ENDED_BITS + i;
+
+            if (session < next) {
+                ended[session] = walk.value[i / 8] >> i % 8 & 1;
+            }
+        }
+    }
+    for (uint64_t session = 0; session < MIN(next, ret_head->lowest); session++) {
+        ended[session] = true;
+    }
+    return ended;
+}
+
+/* Sessions and fences of whom the list names. */
+static uint64_t kept_find(struct node *ost, const bool *ended, uint64_t next) {
+    static const enum store_row types[] = {STORE_ROW_SESSION, STORE_ROW_FENCE};
+    struct walk walk;
+
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        walk_begin(&walk, ost, store_owner_key(types[i], 0, 0),
+                   store_owner_key(types[i], UINT64_MAX, 0));
+        while (walk_next(&walk) == 0) {
+            uint64_t session = kv_key_split(&walk.cursor.key).id;
+
+            if (session < next && ended[session]) {
+                return session;
+            }
+        }
+    }
+    return 0;
+}
+
+static bool list_check(struct world *world, struct node *ost, const struct truth *truth,
+                       char failure[600]) {
+    const char *name = sim_process_name(ost->process);
+    struct store_ended head;
+    bool *ended = list_read(world, ost, truth->next, &head);
+    uint64_t kept = kept_find(ost, ended, truth->next);
+
+    if (head.number != truth->number) {
+        snprintf(failure, 600,
+                 "%s has number %" PRIu64 " of the list of the ended, must be %" PRIu64, name,
+                 head.number, truth->number);
+    } else if (kept != 0) {
+        snprintf(failure, 600, "%s keeps something of session %" PRIu64 ", which has ended", name,
+                 kept);
+    }
+    for (uint64_t i = 1; i < truth->next && !failure[0]; i++) {
+        if (ended[i] == truth->lives[i]) {
+            snprintf(failure, 600, "%s takes session %" PRIu64 " for %s", name, i,
+                     ended[i] ? "ended, and it lives" : "one that lives, and it has ended");
+        }
+    }
+    free(ended);
+    return !failure[0];
+}
+
+bool lists_are_told(struct world *world) {
+    struct manager *manager = node_manager(world->manager);
+
+    return manager && manager_ending_count(manager) == 0;
+}
+
+bool lists_check(struct world *world, char failure[600]) {
+    struct truth truth;
+    bool good = true;
+
+    truth_find(world, &truth);
+    for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
+        if (!node_is_absent(&world->osts[i])) {
+            good = list_check(world, &world->osts[i], &truth, failure);
+        }
+    }
+    free(truth.lives);
+    return good;
+}
