@@ -488,7 +488,7 @@ static void test_a_stopped_manager_evicts_nobody(void **state) {
     }
     assert_int_equal(renew(bench, lively, 100), 0);
     pass(bench, 8 * NS_PER_S);
-    assert_int_equal(told(bench), TARGETS);
+    assert_int_equal(told(bench), 1);
     assert_int_equal(bench->targets[0].session, quiet);
     assert_int_equal(renew(bench, lively, 100), 0);
 }
@@ -699,36 +699,51 @@ static void tick(struct bench *bench) {
     }
 }
 
+/* Something of its log is not on disk. */
+static bool is_behind(const struct bench *bench) {
+    struct kv *kv = manager_kv(bench->manager);
+
+    return kv_position(kv) > kv_synced_position(kv);
+}
+
 /* A beginning that is given up while its record is being flushed, and one while the manager is only
  * finding out what it knows: the session is there for who asks again. */
 static void test_gives_up_a_beginning(void **state) {
     struct bench *bench = *state;
     struct asked asked;
+    bool found_out = false;
+    uint32_t node = 1;
 
-    begin(bench, 2, 1, "/mnt");
+    begin(bench, node, 1, "/mnt");
     pass(bench, NS_PER_S);
-    for (int round = 0; round < 2; round++) {
-        bool flag = false;
+    /* What was on its way to the disk when the manager died may have arrived: then there is nothing
+     * to find out, and the next one is tried. */
+    while (!found_out && ++node < 7) {
+        for (int round = 0; round < 2; round++) {
+            bool flag = false;
 
-        start_for(bench, &asked, NS_PER_US, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt"));
-        tick(bench);
-        assert_false(asked.done);
-        sim_schedule(bench->sim, NULL, NS_PER_US, note_flag, &flag);
-        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
-        tick(bench);
-        assert_true(asked.done);
-        assert_int_equal(asked.call.result, -ERR_TIMED_OUT);
-        if (round == 0) {
-            assert_true(kv_position(manager_kv(bench->manager)) >
-                        kv_synced_position(manager_kv(bench->manager)));
-            manager_dies(bench, false);
-            manager_begins(bench);
+            start_for(bench, &asked, NS_PER_US, OP_SESSION_BEGIN, begin_of(node, 100, "/mnt"));
+            tick(bench);
+            assert_false(asked.done);
+            sim_schedule(bench->sim, NULL, NS_PER_US, note_flag, &flag);
+            sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+            tick(bench);
+            assert_true(asked.done);
+            assert_int_equal(asked.call.result, -ERR_TIMED_OUT);
+            if (round == 0) {
+                assert_true(is_behind(bench));
+                manager_dies(bench, false);
+                manager_begins(bench);
+                found_out = is_behind(bench);
+                round += !found_out;
+            }
         }
+        start(bench, &asked, OP_SESSION_BEGIN, begin_of(node, 100, "/mnt"));
+        finish(bench, &asked);
+        assert_int_equal(asked.call.result, 0);
+        assert_int_equal(manager_session_count(bench->manager), node);
     }
-    start(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt"));
-    finish(bench, &asked);
-    assert_int_equal(asked.call.result, 0);
-    assert_int_equal(manager_session_count(bench->manager), 2);
+    assert_true(found_out);
 }
 
 /* Sessions, numbers, the map and an eviction that was under way outlive the manager: after a clean
