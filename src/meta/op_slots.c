@@ -1,6 +1,6 @@
 /* What the manager asks of a group about its slots: slots_give, and group_tell. See
  * docs/internals/handover.md. */
-#include "base/endian.h"
+#include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/operations.h"
 #include <string.h>
@@ -54,7 +54,7 @@ int op_slots_give(struct transaction *transaction, struct call *call) {
     if (count > 0) {
         memcpy(call->bulk_in.data, given, call->bulk_in.size);
     }
-    transaction->after_sync = true;
+    transaction->after_sync = !BUG(EARLY_GIVE);
     return again ? 0 : ranges_stage(transaction, ranges, count);
 }
 
@@ -106,6 +106,19 @@ static void ranges_open(const struct slots *slots, struct slot_range *ranges, ui
     }
 }
 
+/* Of what the transaction takes. */
+static uint32_t unopened_of(const struct slots *slots, const struct slot_range *ranges,
+                            uint32_t count) {
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        bool known = slots_check(slots, (struct slot){(uint16_t)ranges[i].first}) == 0;
+
+        sum += known ? 0 : ranges[i].count - ranges[i].opening;
+    }
+    return sum;
+}
+
 int op_group_tell(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
     struct group_tell_reply *reply = &call->reply.group_tell;
@@ -131,7 +144,7 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
     transaction->after_sync = count > 0;
     transaction->sync_position = group->slots.open_position;
     reply->inode_count = group->numbers.inode_count;
-    reply->unopened = slots_unopened(&group->slots);
+    reply->unopened = slots_unopened(&group->slots) + unopened_of(&group->slots, missing, count);
     reply->more = more;
     return 0;
 }

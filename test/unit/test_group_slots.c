@@ -3,6 +3,7 @@
 #include "meta/slots.h"
 #include "meta_bench.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SEEDS = 20, MANY = (SLOTS_OPEN_MIN + 2) * SLOT_DIRECTORIES };
@@ -153,12 +154,149 @@ static void test_a_slot_of_another(void **state) {
     bench_free(bench);
 }
 
+static uint32_t give(struct meta_bench *bench, uint64_t handover, uint32_t count,
+                     struct wire_slots ret_given[SLOTS_MOVED_MAX]) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_SLOTS_GIVE, &call);
+    call.request.slots_give =
+        (struct slots_give_request){.handover = handover, .to = 77, .count = count};
+    call.bulk_in = (struct buffer){(uint8_t *)ret_given, 0, SLOTS_MOVED_MAX * sizeof *ret_given};
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.bulk_in.size % sizeof *ret_given, 0);
+    return (uint32_t)(call.bulk_in.size / sizeof *ret_given);
+}
+
+static int check_of(struct meta_bench *bench, uint32_t slot) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_GETATTR, &call);
+    call.request.getattr.ino = ino_make((struct slot){(uint16_t)slot}, 5);
+    return bench_run(bench, &call);
+}
+
+/* What was never opened is given, on disk before it is answered: also behind a kill or a loss of
+ * power, asked again under the number, it is the same; a lower number gives nothing. */
+static void test_slots_are_given(void **state) {
+    struct bench_options options = {.seed = 4};
+    struct wire_slots given[SLOTS_MOVED_MAX];
+
+    (void)state;
+    for (options.cold_per_mille = 0; options.cold_per_mille <= 300; options.cold_per_mille += 150) {
+        struct meta_bench *bench = bench_new(&options);
+
+        assert_int_equal(give(bench, 5, 30000, given), 1);
+        for (uint32_t round = 0; round < 3; round++) {
+            assert_true(given[0].first == SLOT_COUNT - 30000 && given[0].count == 30000 &&
+                        given[0].handover == 5);
+            assert_int_equal(check_of(bench, SLOT_COUNT - 30000), -ERR_STALE_MAP);
+            assert_int_equal(check_of(bench, SLOT_COUNT - 30001), -ERR_STALE);
+            bench_restart(bench, round == 1);
+            bench_attach(bench, 0);
+            assert_int_equal(give(bench, 5, 1, given), 1);
+        }
+        assert_int_equal(give(bench, 4, 100, given), 0);
+        assert_int_equal(give(bench, 6, SLOT_COUNT, given), 1);
+        assert_true(given[0].first == SLOTS_OPEN_MIN);
+        assert_int_equal(given[0].count, SLOT_COUNT - 30000 - SLOTS_OPEN_MIN);
+        assert_int_equal(give(bench, 7, SLOT_COUNT, given), 0);
+        for (uint32_t i = 0; i < 100; i++) {
+            assert_in_range(ino_slot(make_directory(bench, i)).value, 0, SLOTS_OPEN_MIN - 1);
+        }
+        bench_free(bench);
+    }
+}
+
+static int tell(struct meta_bench *bench, const struct wire_slots *told, uint32_t count,
+                struct group_tell_reply *ret_reply) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_GROUP_TELL, &call);
+    call.request.group_tell.slots = count;
+    call.bulk_out[0] = (struct bytes){(const uint8_t *)told, count * sizeof *told};
+    call.bulk_out_count = 1;
+    int r = bench_run(bench, &call);
+    *ret_reply = call.reply.group_tell;
+    return r;
+}
+
+/* What the map gives it by a higher number it has as soon as it is told, and on disk; what it has
+ * opened stays opened; and what it has given it does not take back by an old map. */
+static void test_slots_are_taken(void **state) {
+    const struct bench_options options = {.seed = 5, .slot_count = 1000};
+    struct wire_slots told[] = {{0, 1000, 0}, {2000, 10, 9}, {4000, 100, 9}};
+    struct meta_bench *bench = bench_new(&options);
+    struct wire_slots given[SLOTS_MOVED_MAX];
+    struct group_tell_reply reply;
+
+    (void)state;
+    bench->map->slot_groups[2000] = bench->map->slot_groups[2001] = 0;
+    assert_int_equal(check_of(bench, 2000), -ERR_BUSY);
+    assert_int_equal(check_of(bench, 2002), -ERR_STALE_MAP);
+    assert_int_equal(tell(bench, told, 3, &reply), 0);
+    assert_int_equal(reply.unopened, 1000 - SLOTS_OPEN_MIN + 110);
+    assert_false(reply.more);
+    for (uint32_t round = 0; round < 3; round++) {
+        assert_int_equal(check_of(bench, 2009), -ERR_STALE);
+        assert_int_equal(check_of(bench, 4099), -ERR_STALE);
+        assert_int_equal(check_of(bench, 2010), -ERR_STALE_MAP);
+        bench_restart(bench, round == 1);
+        bench_attach(bench, 0);
+    }
+    assert_int_equal(give(bench, 10, 105, given), 2);
+    assert_true(given[0].first == 4000 && given[0].count == 100);
+    assert_true(given[1].first == 2005 && given[1].count == 5);
+    assert_int_equal(tell(bench, told, 3, &reply), 0);
+    assert_int_equal(check_of(bench, 4000), -ERR_STALE_MAP);
+    told[2] = (struct wire_slots){4010, 20, 11};
+    assert_int_equal(tell(bench, told, 3, &reply), 0);
+    assert_int_equal(check_of(bench, 4009), -ERR_STALE_MAP);
+    assert_int_equal(check_of(bench, 4010), -ERR_STALE);
+    assert_int_equal(check_of(bench, 4029), -ERR_STALE);
+    assert_int_equal(check_of(bench, 4030), -ERR_STALE_MAP);
+    told[1].first = SLOT_COUNT - 5;
+    assert_int_equal(tell(bench, told, 3, &reply), -ERR_MALFORMED);
+    told[1].first = UINT32_MAX - 5;
+    assert_int_equal(tell(bench, told, 3, &reply), -ERR_MALFORMED);
+    bench_free(bench);
+}
+
+/* Many ranges come in several messages; where there is no place for more, that is said. */
+static void test_many_ranges(void **state) {
+    const struct bench_options options = {.seed = 6, .slot_count = 1000};
+    struct wire_slots *told = calloc(SLOT_RANGES_MAX, sizeof *told);
+    struct meta_bench *bench = bench_new(&options);
+    struct group_tell_reply reply;
+    uint32_t messages = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < SLOT_RANGES_MAX; i++) {
+        told[i] = (struct wire_slots){2000 + 2 * i, 1, 3};
+    }
+    do {
+        assert_int_equal(tell(bench, told, 100, &reply), 0);
+        messages++;
+    } while (reply.more);
+    assert_int_equal(messages, (100 + SLOTS_MOVED_MAX - 1) / SLOTS_MOVED_MAX);
+    assert_int_equal(reply.unopened, 1000 - SLOTS_OPEN_MIN + 100);
+    int r;
+    while ((r = tell(bench, told, SLOT_RANGES_MAX, &reply)) == 0 && reply.more) {
+    }
+    assert_int_equal(r, -ERR_NO_SPACE);
+    assert_int_equal(check_of(bench, 2000), -ERR_STALE);
+    free(told);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_slots_are_opened_late),
         cmocka_unit_test(test_removed_directories_count_no_longer),
         cmocka_unit_test(test_a_slot_of_another),
+        cmocka_unit_test(test_slots_are_given),
+        cmocka_unit_test(test_slots_are_taken),
+        cmocka_unit_test(test_many_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
