@@ -33,6 +33,7 @@ struct manager_teller {
     uint64_t number;       /* that it has, on disk */
     bool is_known;         /* it has said so */
     bool telling;          /* the call is in flight */
+    uint64_t told_ns;      /* when it was sent; 0: never */
     uint64_t piece;        /* of the whole list: where the next message begins; 0: none */
     uint64_t whole_number; /* of that list */
     struct call call;
@@ -117,9 +118,9 @@ MUST_CHECK int manager_sessions_load(struct manager *manager);
 /* ended.c. In a transaction: the number of one more end; which is added when that is committed. */
 MUST_CHECK int manager_ended_put(struct manager *manager);
 void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position);
-/* told_number is what is on disk. */
-void manager_ended_advance(struct manager *manager);
-/* Each tick. */
+/* told_number is what is on disk. True: it has risen. */
+bool manager_ended_advance(struct manager *manager);
+/* Each tick, and when told_number has risen. */
 void manager_ended_tell(struct manager *manager);
 /* A stop does not wait for targets that are away. */
 void manager_ended_cancel(struct manager *manager);

@@ -110,7 +110,9 @@ static void begin_answer(const struct manager_session *session, struct call *cal
 
     call->reply.session_begin.session = session->id.value;
     call->reply.session_begin.map_version = session->manager->map->version;
-    manager_ended_advance(session->manager);
+    if (manager_ended_advance(session->manager)) {
+        manager_ended_tell(session->manager);
+    }
     call->reply.session_begin.ended = session->manager->told_number;
     call_reply(call, r);
 }
@@ -413,7 +415,9 @@ void manager_sessions_step(struct manager *manager) {
         }
         ending += session->stage > STAGE_LIVE;
     }
-    manager_ended_advance(manager);
+    if (manager_ended_advance(manager)) {
+        manager_ended_tell(manager);
+    }
     ending += manager_ended_behind(manager);
     atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */
