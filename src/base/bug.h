@@ -31,9 +31,9 @@
     X(OFFSET_32, "offset-32")               /* the ring's offsets have 32 bits */                  \
     X(NEWEST_FIRST, "newest-first")         /* the newest record is named before it is whole */    \
     X(UNFLUSHED_DECISION, "unflushed-decision") /* a commit is told before it is on disk */        \
-    X(EARLY_GIVE, "early-give")             /* slots are given before that is on disk */        \
-    X(EARLY_LIST, "early-list")     /* who has ended is answered before it is on disk */           \
-    X(SILENT_FLOOR, "silent-floor") /* an idle session does not tell its floors */
+    X(HALF_LIST, "half-list")                   /* who is named as ended stays attached */         \
+    X(SILENT_FLOOR, "silent-floor")             /* an idle session does not tell its floors */     \
+    X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

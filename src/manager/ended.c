@@ -13,7 +13,11 @@
 #include "manager/manager_internal.h"
 #include <assert.h>
 
-enum { TELLER_PATIENCE_S = 5, NAMES_MAX = WIRE_ENDED_BYTES_MAX / 8 };
+enum {
+    TELLER_PATIENCE_S = 5,
+    TELLER_REST_MS = 90,
+    /* less than a tick */ NAMES_MAX = WIRE_ENDED_BYTES_MAX / 8
+};
 
 #define BITS_MAX (UINT64_C(8) * WIRE_ENDED_BYTES_MAX)
 
@@ -40,13 +44,15 @@ static uint64_t lowest_living(const struct manager *manager) {
     return lowest;
 }
 
-void manager_ended_advance(struct manager *manager) {
+bool manager_ended_advance(struct manager *manager) {
     uint64_t synced = kv_synced_position(manager->kv);
+    uint64_t before = manager->told_number;
 
     while (manager->told_number < manager->ended_number &&
            manager->recent[(manager->told_number + 1) % MANAGER_RECENT].position <= synced) {
         manager->told_number++;
     }
+    return manager->told_number > before;
 }
 
 void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position) {
@@ -97,6 +103,7 @@ static void message_send(struct manager_teller *teller, struct sessions_ended_re
         .deadline_ns = env_now_ns(manager->env) + TELLER_PATIENCE_S * NS_PER_S,
     };
     teller->telling = true;
+    teller->told_ns = env_now_ns(manager->env);
     call_start(manager->options.rpc, &teller->call);
 }
 
@@ -168,7 +175,10 @@ static void told(struct call *call) {
 static void teller_step(struct manager_teller *teller) {
     struct manager *manager = teller->manager;
 
-    if (teller->telling || (teller->is_known && teller->number >= manager->told_number)) {
+    bool rests = teller->told_ns != 0 &&
+                 env_now_ns(manager->env) - teller->told_ns < TELLER_REST_MS * NS_PER_MS;
+
+    if (teller->telling || rests || (teller->is_known && teller->number >= manager->told_number)) {
         return;
     }
     if (!teller->is_known) {
@@ -184,7 +194,7 @@ static void teller_step(struct manager_teller *teller) {
 }
 
 void manager_ended_tell(struct manager *manager) {
-    manager_ended_advance(manager);
+    (void)manager_ended_advance(manager);
     for (uint32_t i = 0; i < manager->map->target_count; i++) {
         struct manager_teller *teller = teller_at(manager, i);
 

@@ -33,6 +33,7 @@ struct manager_teller {
     uint64_t number;       /* that it has, on disk */
     bool is_known;         /* it has said so */
     bool telling;          /* the call is in flight */
+    uint64_t told_ns;      /* when it was sent; 0: never */
     uint64_t piece;        /* of the whole list: where the next message begins; 0: none */
     uint64_t whole_number; /* of that list */
     struct call call;
@@ -52,6 +53,7 @@ struct manager_session {
     uint32_t place;                     /* of the map's groups: is told, or is next to be */
     uint64_t told[MAP_GROUPS_MAX / 64]; /* groups that know of the eviction */
     bool telling;                       /* tell_call is in flight */
+    bool is_tried;                      /* each group was, once at least */
     bool resting;                       /* the target could not be told: again with the next tick */
     struct call tell_call;
     struct call *begin_call; /* waits for the flush */
@@ -125,9 +127,9 @@ MUST_CHECK int manager_sessions_load(struct manager *manager);
 /* ended.c. In a transaction: the number of one more end; which is added when that is committed. */
 MUST_CHECK int manager_ended_put(struct manager *manager);
 void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position);
-/* told_number is what is on disk. */
-void manager_ended_advance(struct manager *manager);
-/* Each tick. */
+/* told_number is what is on disk. True: it has risen. */
+bool manager_ended_advance(struct manager *manager);
+/* Each tick, and when told_number has risen. */
 void manager_ended_tell(struct manager *manager);
 /* A stop does not wait for targets that are away. */
 void manager_ended_cancel(struct manager *manager);
@@ -147,11 +149,15 @@ void manager_map_get(struct manager *manager, struct call *call);
 MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
                                  struct kv_waiter *waiter);
 
+/* Up to this number of the list of the ended a group was told of each. */
+uint64_t manager_ended_told(const struct manager *manager, uint32_t group);
 /* slots.c: hands slots over to groups that have few, and tells each what it has. */
 MUST_CHECK int manager_slots_new(struct manager *manager);
 void manager_slots_free(struct manager *manager);
 MUST_CHECK int manager_slots_load(struct manager *manager);
 void manager_slots_tick(struct manager *manager);
+/* Tells at once who waits for what: the list of the ended goes on. */
+void manager_groups_tell(struct manager *manager);
 /* A hand-over waits for the map that has it; puts it there; and that map is on disk. */
 bool manager_slots_are_given(const struct manager *manager);
 void manager_slots_apply(struct manager *manager, struct cluster_map *map);

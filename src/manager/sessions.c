@@ -119,7 +119,9 @@ static void begin_answer(const struct manager_session *session, struct call *cal
 
     call->reply.session_begin.session = session->id.value;
     call->reply.session_begin.map_version = session->manager->map->version;
-    manager_ended_advance(session->manager);
+    if (manager_ended_advance(session->manager)) {
+        manager_ended_tell(session->manager);
+    }
     call->reply.session_begin.ended = session->manager->told_number;
     call_reply(call, r);
 }
@@ -202,12 +204,28 @@ static uint32_t place_from(const struct manager_session *session, uint32_t place
 }
 
 /* Groups know what it had open, and see to sizes; storage targets only let go of what they kept,
- * and are told the list. So the end is answered when groups have been told. */
+ * and are told the list. So the end is answered when groups have been told, but for those that do
+ * not answer. */
 static bool groups_know(const struct manager_session *session) {
     const struct cluster_map *map = session->manager->map;
 
     return session->stage == STAGE_FORGETTING ||
-           (session->stage == STAGE_TELLING && place_from(session, 0) == map->group_count);
+           (session->stage == STAGE_TELLING &&
+            (session->is_tried || place_from(session, 0) == map->group_count));
+}
+
+uint64_t manager_ended_told(const struct manager *manager, uint32_t group) {
+    uint64_t number = manager->told_number;
+
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
+        const struct manager_session *session = &manager->sessions[i];
+        bool ends = session->stage == STAGE_MARKING || session->stage == STAGE_TELLING;
+
+        if (ends && !is_told(session, group) && session->ended_number <= number) {
+            number = session->ended_number - 1;
+        }
+    }
+    return number;
 }
 
 /* They settle sizes, which fences the session where it wrote. Who does not answer is told again in
@@ -225,6 +243,7 @@ static void tell(struct manager_session *session) {
     if (session->place >= manager->map->group_count) {
         session->place = place_from(session, 0);
         session->resting = session->place < manager->map->group_count;
+        session->is_tried = true;
         if (!session->resting) {
             forget(session);
         }
@@ -284,8 +303,9 @@ static struct manager_session *session_take(struct manager *manager) {
     return NULL;
 }
 
-/* A second begin of one life is answered with the first one's session. Predecessors are over where
- * groups know them; storage targets get the list that names them before they know the new one. */
+/* A second begin of one life is answered with the first one's session. Predecessors are over: their
+ * ends have numbers on disk, and a target that has not heard of all up to there attaches nobody new
+ * whose session began behind them. */
 static bool begin_known(struct manager *manager, struct call *call) {
     const struct session_begin_request *request = &call->request.session_begin;
     bool has_predecessors = false;
@@ -299,7 +319,7 @@ static bool begin_known(struct manager *manager, struct call *call) {
         }
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
             evict(session);
-            must_wait = must_wait || !groups_know(session);
+            must_wait = must_wait || session->stage < STAGE_TELLING;
             has_predecessors = true;
         } else if (session->stage == STAGE_LIVE) {
             begin_answer(session, call);
@@ -434,7 +454,10 @@ void manager_sessions_step(struct manager *manager) {
         }
         ending += session->stage > STAGE_LIVE;
     }
-    manager_ended_advance(manager);
+    if (manager_ended_advance(manager)) {
+        manager_ended_tell(manager);
+    }
+    manager_groups_tell(manager);
     ending += manager_ended_behind(manager);
     atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */

@@ -25,6 +25,7 @@ struct telling {
     struct call call;
     bool out;
     uint64_t version; /* of the map, whose slots it has; 0: not known */
+    uint64_t ended;   /* of the list of the ended, that it has on disk */
     uint64_t next_ns; /* when it is told again */
     uint64_t inode_count;
     size_t bulk_bytes;
@@ -272,6 +273,7 @@ static void told(struct call *call) {
         return;
     }
     telling->inode_count = call->reply.group_tell.inode_count;
+    telling->ended = call->request.group_tell.ended;
     if (call->reply.group_tell.more) {
         telling->next_ns = now_ns;
     } else {
@@ -314,15 +316,19 @@ static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
                                MAP_GROUPS_MAX * sizeof(struct wire_load));
     }
     struct telling *telling = *place;
-    if (!telling || telling->out ||
-        (now_ns < telling->next_ns &&
-         (telling->version == 0 || telling->version == manager->map->version))) {
+    if (!telling || telling->out) {
+        return;
+    }
+    uint64_t ended = telling->ended < manager->told_number ? manager_ended_told(manager, group)
+                                                           : telling->ended;
+    bool knows = telling->version == manager->map->version && ended <= telling->ended;
+    if (now_ns < telling->next_ns && (telling->version == 0 || knows)) {
         return;
     }
     telling->manager = manager;
     telling->call = (struct call){
         .header = {.opcode = OP_GROUP_TELL, .log = manager->map->groups[group].log},
-        .request.group_tell.map_version = manager->map->version,
+        .request.group_tell = {.map_version = manager->map->version, .ended = ended},
         .origin = &manager->actor,
         .done = told,
         .context = telling,
@@ -337,17 +343,19 @@ static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
 
 void manager_slots_tick(struct manager *manager) {
     struct manager_slots *slots = manager->slots;
-    uint64_t now_ns = env_now_ns(manager->env);
 
-    /* Of one group there is nothing to hand over, and nothing to compare. */
-    if (manager->map->group_count < 2) {
-        return;
-    }
-    if (slots->stage == HANDOVER_NONE && !manager->next_map) {
+    /* Of one group there is nothing to hand over. */
+    if (slots->stage == HANDOVER_NONE && !manager->next_map && manager->map->group_count > 1) {
         handover_begin(manager);
     } else if (slots->stage == HANDOVER_GIVING) {
         give_ask(manager);
     }
+    manager_groups_tell(manager);
+}
+
+void manager_groups_tell(struct manager *manager) {
+    uint64_t now_ns = env_now_ns(manager->env);
+
     for (uint32_t i = 0; i < manager->map->group_count; i++) {
         tell(manager, (uint16_t)i, now_ns);
     }

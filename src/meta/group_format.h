@@ -26,8 +26,9 @@ struct __attribute__((packed)) counters_row {
     uint64_t inode_count;
     uint64_t generation_next; /* the first that was not used yet */
     uint64_t directory_count; /* of the inodes */
+    uint64_t ended;           /* up to here in the list of the ended it has been told of each */
 };
-static_assert(sizeof(struct counters_row) == 64, "counters_row is on disk");
+static_assert(sizeof(struct counters_row) == 72, "counters_row is on disk");
 
 /* A range of slots, from the key's id on; see slots.h. */
 enum slots_state { SLOTS_MINE = 1, SLOTS_GIVEN = 2 };

@@ -24,6 +24,11 @@ static int attach_new(struct transaction *transaction, const struct session_atta
     if (r != -ERR_NOT_FOUND) {
         return r < 0 ? r : -ERR_FENCED;
     }
+    /* What its predecessors have sent, and nobody has read yet, would come behind what it does: it
+     * waits until the end of each of them is known here. */
+    if (request->ended > group->numbers.ended) {
+        return transaction_stall(transaction);
+    }
     if (!group->sessions.free) {
         return -ERR_BUSY;
     }

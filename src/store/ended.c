@@ -72,7 +72,7 @@ static int drop_stage(struct ost *ost, uint64_t session) {
     struct kv_key fence_key = store_owner_key(STORE_ROW_FENCE, session, 0);
     int r = kv_outcome_drop(ost->kv, (struct session_id){session});
 
-    if (r == 0 && ost_sessions_find(&ost->sessions, session)) {
+    if (r == 0 && ost_sessions_find(&ost->sessions, session) && !BUG(HALF_LIST)) {
         r = kv_delete(ost->kv, &session_key);
     }
     return r < 0 ? r : kv_delete(ost->kv, &fence_key);
@@ -102,7 +102,9 @@ static int end_one(struct ost *ost, struct request *request, uint64_t session, b
         return r;
     }
     (void)kv_commit(ost->kv);
-    sessions_remove(&ost->sessions, session);
+    if (!BUG(HALF_LIST)) {
+        sessions_remove(&ost->sessions, session);
+    }
     ost->ended.position = kv_position(ost->kv) + 1;
     return 0;
 }
@@ -271,6 +273,6 @@ void ended_run(struct ost *ost, struct request *request) {
     int r = step(ost, request);
     if (r != REQUEST_WAITS && !request_stops(ost, request, r)) {
         (void)kv_seal(ost->kv);
-        request_sync(ost, request, BUG(EARLY_LIST) ? 0 : ost->ended.position);
+        request_sync(ost, request, ost->ended.position);
     }
 }

@@ -236,6 +236,19 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
     return 0;
 }
 
+/* What the predecessors of a session have sent, and nobody has read yet, would overwrite what it
+ * writes: the list that names them comes first. Who waits for it leaves requests to the list. */
+static int list_wait(struct ost *ost, struct request *request) {
+    if (ost->stop_stage != STOP_NONE) {
+        return -ERR_CLOSED;
+    }
+    if (list_count(&ost->kv_waiting) >= ost->options.requests_max / 4) {
+        return -ERR_BUSY;
+    }
+    request_wait(request, &ost->kv_waiting);
+    return REQUEST_WAITS;
+}
+
 static int attach(struct ost *ost, struct request *request) {
     const struct session_attach_request *body = &request->call->request.session_attach;
     struct kv_key key = store_owner_key(STORE_ROW_SESSION, body->session, 0);
@@ -257,10 +270,8 @@ static int attach(struct ost *ost, struct request *request) {
     if (r != -ERR_UNKNOWN_SESSION) {
         return r;
     }
-    /* What its predecessors have sent, and nobody has read yet, would overwrite what it writes: the
-     * list that names them comes first. */
     if (ost->ended.number == 0 || ost->ended.number < body->ended) {
-        return -ERR_BUSY;
+        return list_wait(ost, request);
     }
     if (!ost_sessions_find(&ost->sessions, body->session) &&
         ost->sessions.count == ost->sessions.count_max) {

@@ -384,6 +384,25 @@ static int attach_at(struct ost_world *world, uint64_t session, uint64_t ended) 
     return ost_call_run(call);
 }
 
+/* It waits for the list, until it is given up. */
+static void attach_waits(struct ost_world *world, uint64_t session, uint64_t ended) {
+    struct ost_call *call = ost_call_get(world, OP_SESSION_ATTACH);
+
+    call->call.request.session_attach = (struct session_attach_request){
+        .session = session, .incarnation = 1, .node = 1, .ended = ended};
+    ost_call_start(call);
+    for (int i = 0; i < 100; i++) {
+        ost_world_turn(world);
+    }
+    assert_false(call->answered);
+    call_cancel(&call->call);
+    while (!call->answered) {
+        ost_world_turn(world);
+    }
+    assert_int_equal(call->call.result, -ERR_INTERRUPTED);
+    call->busy = false;
+}
+
 static struct bytes names_of(const uint64_t *sessions, size_t count, uint8_t *names) {
     for (size_t i = 0; i < count; i++) {
         store_le64(names + 8 * i, sessions[i]);
@@ -403,13 +422,13 @@ static void test_list_of_the_ended(void **state) {
 
     (void)state;
     assert_int_equal(attach_at(world, 9, 1), 0);
-    assert_int_equal(attach_at(world, 50, 3), -ERR_BUSY);
+    attach_waits(world, 50, 3);
     struct ost_call *call = ost_call_get(world, OP_CHUNK_LENGTH);
     call->call.request.chunk_length = (struct chunk_length_request){
         .ino = {0x300}, .chunk_bytes = CHUNK, .fence_session = 40, .fence_incarnation = 5};
     assert_int_equal(ost_call_run(call), 0);
     assert_int_equal(list_tell(world, (struct sessions_ended_request){.from = 2, .number = 3}), 1);
-    assert_int_equal(attach_at(world, 50, 3), -ERR_BUSY);
+    attach_waits(world, 50, 3);
     assert_int_equal(list_tell(world,
                                (struct sessions_ended_request){
                                    .from = 1, .number = 4, .names = names_of(first, 3, names)}),
@@ -418,7 +437,7 @@ static void test_list_of_the_ended(void **state) {
         assert_int_equal(attach_at(world, 9, 1), -ERR_FENCED);
         assert_int_equal(attach_at(world, 41, 4), -ERR_FENCED);
         assert_int_equal(attach_at(world, 50 + life, 3), 0);
-        assert_int_equal(attach_at(world, 60, 5), -ERR_BUSY);
+        attach_waits(world, 60, 5);
         int r;
         while ((r = kv_get(ost_kv(world->ost), &fence, &value)) == -ERR_PENDING) {
             ost_world_turn(world);
@@ -458,7 +477,7 @@ static void test_list_that_is_none(void **state) {
 
     (void)state;
     assert_int_equal(ost_world_open(world, problem), 0);
-    assert_int_equal(attach_at(world, 5, 0), -ERR_BUSY); /* It has no list at all. */
+    attach_waits(world, 5, 0); /* It has no list at all. */
     const struct sessions_ended_request bad[] = {{.from = 2, .number = 1},
                                                  {.number = 1, .names = {names, 7}},
                                                  {.number = 1, .names = {names, 8}}};
@@ -470,6 +489,16 @@ static void test_list_that_is_none(void **state) {
     }
     assert_int_equal(list_tell(world, (struct sessions_ended_request){.number = 1}), 1);
     assert_int_equal(attach_at(world, 5, 1), 0);
+    /* A stop does not wait for a list. */
+    struct ost_call *late = ost_call_get(world, OP_SESSION_ATTACH);
+    late->call.request.session_attach =
+        (struct session_attach_request){.session = 6, .incarnation = 1, .node = 1, .ended = 2};
+    ost_call_start(late);
+    ost_world_turn(world);
+    assert_false(late->answered);
+    ost_world_stop(world);
+    assert_true(late->answered);
+    assert_int_equal(late->call.result, -ERR_CLOSED);
     ost_world_free(world);
 }
 
