@@ -42,7 +42,7 @@ NODES = '#!/bin/sh\necho "nodes $*" >>"$CALLS"\necho "9 passed, 0 failed"\n'
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
-           "soak_finds": 14, "namespaces": 17, "many": 18}
+           "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -72,7 +72,7 @@ SIMULATOR_COUNT = 12 * 2
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
     TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                                  re.findall(r"(?:torture|release)_bugs='([^']*)'", _dev.read())))
-# The debug build's two are run by three steps, the demo has two, that of several nodes nine, and the
+# The debug build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
 # mounts and with many metadata targets.
 ALL_COUNT = 3 * 2 + 4 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 2 * DRIVERS["posix"] + \
