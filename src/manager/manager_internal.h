@@ -88,7 +88,7 @@ struct manager {
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
-    uint64_t ticked_ns; /* 0: not yet */
+    uint64_t ticked_ns;            /* 0: not yet */
     _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */
     uint64_t next_session;
     uint64_t ended_number; /* of the list of the ended: with what is being flushed, */

@@ -34,6 +34,7 @@ from cluster import Failed
 from place import Place, why_not
 
 NODES = 4
+MDTS = (4, 1)  # by the seed
 LOADS = 3
 THREADS = 4
 ALIVE_S = 60
@@ -309,7 +310,9 @@ def keep(place, chaos, problem):
 
 def run(shoal, program, minutes, seed):
     """How many turns passed, and whether all did."""
-    place = Place(shoal, NODES)
+    mdts = MDTS[seed % len(MDTS)]
+    place = Place(shoal, NODES, mdts)
+    print(f"seed {seed}: {NODES} nodes, {mdts} metadata targets in the first", flush=True)
     chaos = None
     passed = 0
     good = False

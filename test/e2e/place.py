@@ -33,7 +33,8 @@ def why_not():
 class Place:
     """Of one test: where its nodes are, until it ends."""
 
-    def __init__(self, shoal, nodes):
+    def __init__(self, shoal, nodes, mdts=1):
+        self.mdts = mdts
         self.shoal = os.path.abspath(shoal)
         self.nodes = range(1, nodes + 1)
         self.name = f"shoal-e2e-{os.getpid()}"
@@ -43,7 +44,8 @@ class Place:
         self.mount = os.path.join(self.mounts, "1")
 
     def tool(self, *words, check=True):
-        result = subprocess.run([TOOL, "--name", self.name, self.shoal, *words], text=True,
+        result = subprocess.run([TOOL, "--name", self.name, "--mdts", str(self.mdts), self.shoal,
+                                 *words], text=True,
                                 stdin=subprocess.DEVNULL, capture_output=True, check=False)
         if check and result.returncode != 0:
             raise Failed(f"cluster {words[0]}: {result.stderr.strip()}")

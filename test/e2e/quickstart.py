@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick")
+LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick", "./dev demo --nodes 3")
 DEFAULT_FOLDERS = {"/var/lib/shoal": "data", "/mnt/shoal": "mount", "/etc/shoal": "etc"}
 LIMIT_S = 900
 

@@ -38,10 +38,11 @@ esac
 NINJA = '#!/bin/sh\necho "ninja $2" >>"$CALLS"\n[ "${2##*/}" != "${NINJA_FAILS:-}" ]\n'
 
 # Programs that count by their last line.
+NODES = '#!/bin/sh\necho "nodes $*" >>"$CALLS"\necho "9 passed, 0 failed"\n'
 DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"\n'
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
-           "soak_finds": 14, "namespaces": 17, "many": 18}
+           "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -71,10 +72,10 @@ SIMULATOR_COUNT = 14 * 2
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
     TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                                  re.findall(r"(?:torture|release)_bugs='([^']*)'", _dev.read())))
-# The debug build's two are run by three steps, the demo has two and the drivers theirs; power is
-# run twice, with the log's flush and without, and posix, on both kinds of mounts and with
-# many metadata targets.
-ALL_COUNT = 3 * 2 + 4 + 2 + sum(DRIVERS.values()) + DRIVERS["power"] + 2 * DRIVERS["posix"] + \
+# The debug build's two are run by three steps, the demo has two, that of several nodes nine, the
+# drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
+# mounts and with many metadata targets.
+ALL_COUNT = 3 * 2 + 4 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 2 * DRIVERS["posix"] + \
     SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 
@@ -91,6 +92,8 @@ class Dev(unittest.TestCase):
         os.mkdir(self.path("demo"))
         self.write("demo/demo", DEMO)
         os.chmod(self.path("demo/demo"), 0o755)
+        self.write("demo/nodes", NODES)
+        os.chmod(self.path("demo/nodes"), 0o755)
         for folder, counts in (("test/e2e", DRIVERS), ("test/planner", PLANNER)):
             os.makedirs(self.path(folder))
             for name, count in counts.items():
@@ -180,6 +183,9 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.dev("demo", "--quick")[0], 0)
         programs = self.path("build")
         self.assertIn(f"demo --quick {programs}/bin/shoal {programs}/demo\n", self.calls())
+        self.assertEqual(self.dev("demo", "--nodes", "3")[0], 0)
+        self.assertIn(f"nodes --nodes 3 {programs}/bin/shoal {programs}/demo-nodes\n",
+                      self.calls())
 
     def prepare_up(self):
         """Everything is built; answers where data, mount and the note of what runs are."""

@@ -470,8 +470,8 @@ static void test_silence_ends_a_session(void **state) {
     assert_int_equal(manager_session_count(bench->manager), 1);
 }
 
-/* Stopped for longer than a session may be silent, the manager has not listened: whoever is quiet is
- * given the rest of the time once it goes on. */
+/* Stopped for longer than a session may be silent, the manager has not listened: whoever is quiet
+ * is given the rest of the time once it goes on. */
 static void test_a_stopped_manager_evicts_nobody(void **state) {
     struct bench *bench = *state;
     uint64_t quiet = begin(bench, 1, 100, "/mnt");
