@@ -259,6 +259,10 @@ static void start(struct bench *bench, struct asked *asked, uint16_t opcode,
     start_for(bench, asked, 0, opcode, request);
 }
 
+static union request_body end_of(uint64_t session, uint64_t incarnation) {
+    return (union request_body){.session_end = {.session = session, .incarnation = incarnation}};
+}
+
 static union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
     return (union request_body){
         .session_begin = {node, incarnation, {(const uint8_t *)origin, strlen(origin)}}};
@@ -311,12 +315,9 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(renew(bench, first, 100), 0);
     assert_int_equal(renew(bench, first, 99), -ERR_FENCED);
     assert_int_equal(renew(bench, 999, 100), -ERR_UNKNOWN_SESSION);
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 99}}),
-        -ERR_FENCED);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 99)), -ERR_FENCED);
     assert_int_equal(told(bench), 0);
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}), 0);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 100)), 0);
     assert_int_equal(told(bench), TARGETS);
     assert_int_equal(bench->targets[2].session, first);
     assert_int_equal(bench->targets[2].incarnation, 100);
@@ -334,9 +335,7 @@ static void test_end_does_not_wait_for_room(void **state) {
     struct asked asked;
 
     bench->targets[0].result = -ERR_NO_SPACE;
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}),
-        -ERR_NO_SPACE);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 100)), -ERR_NO_SPACE);
     assert_int_equal(renew(bench, first, 100), -ERR_FENCED);
     pass(bench, 2 * NS_PER_S);
     assert_true(bench->targets[0].told > 2);
@@ -361,10 +360,9 @@ static void test_gives_up_what_it_holds(void **state) {
 
     bench->targets[0].hold = true;
     start_for(bench, &successor, 5 * NS_PER_S, OP_SESSION_BEGIN, begin_of(1, 101, "/mnt"));
-    start_for(bench, &end, 7 * NS_PER_S, OP_SESSION_END,
-              (union request_body){.session_end = {first, 100}});
-    start(bench, &cancelled, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
-    start(bench, &patient, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
+    start_for(bench, &end, 7 * NS_PER_S, OP_SESSION_END, end_of(first, 100));
+    start(bench, &cancelled, OP_SESSION_END, end_of(first, 100));
+    start(bench, &patient, OP_SESSION_END, end_of(first, 100));
     pass(bench, 4 * NS_PER_S);
     assert_false(successor.done || end.done || cancelled.done || patient.done);
     call_cancel(&cancelled.call);
@@ -440,7 +438,7 @@ static void test_unreachable_target_is_told_again(void **state) {
     struct asked asked;
 
     bench->targets[1].result = -ERR_IO;
-    start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {session, 100}});
+    start(bench, &asked, OP_SESSION_END, end_of(session, 100));
     pass(bench, 2 * NS_PER_S);
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
@@ -627,7 +625,7 @@ static void test_restarts_forget_nothing(void **state) {
         assert_true(kept > newest && going > kept);
         newest = going;
         bench->targets[2].result = -ERR_IO; /* So that the end does not come to its end. */
-        start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {going, round}});
+        start(bench, &asked, OP_SESSION_END, end_of(going, round));
         pass(bench, 2 * NS_PER_S);
         assert_true(asked.done);
         assert_int_equal(asked.call.result, 0);
