@@ -69,8 +69,9 @@ static void service_run(struct env *env, struct service *service) {
         }
         env_loop_wait(env, -1, more ? 0 : timeout_ns);
     }
-    /* What is in flight may lead to more: each completion is followed by idle as before. */
-    while (env_loop_pending(env) > 0) {
+    /* What is in flight may lead to more: each completion is followed by idle as before. Answers of
+     * others that are expected may never come: who awaits them lets them go in hooks.exit. */
+    while (service->loop->pending_count > 0) {
         env_loop_wait(env, -1, UINT64_MAX);
         while (service->hooks.idle && service->hooks.idle(service->hooks.context)) {
             env_loop_poll(env);

@@ -199,6 +199,13 @@ def umount_ends_the_process(cluster):
     wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end by a signal")
     if os.path.ismount(cluster.mount):
         raise Failed("a signal has not unmounted it")
+    # Of a daemon that is gone: what is still asked of it is let go.
+    cluster.mount_apart(cluster.mount)
+    process = cluster.mount_process(cluster.mount)
+    cluster.kill()
+    wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "a renewal that waits")
+    subprocess.run(["umount", "-l", cluster.mount], check=True)
+    wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end without a daemon")
 
 
 def verbs_find_the_cluster(cluster):

@@ -91,5 +91,7 @@ void seed_cluster_map(const struct fuzz_seeds *seeds) {
         r = cluster_map_grow_pool(&map, more, ARRAY_SIZE(more));
         assert(r == 0);
         map.slot_groups[100] = 1;
+        r = cluster_map_revoke(&map, 0x0123456789abcdef);
+        assert(r == 0);
     }
 }

@@ -16,6 +16,7 @@ enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
 struct target {
     struct actor actor; /* first */
     uint32_t told;
+    uint64_t ended_told; /* a group: of all ends up to here */
     uint64_t number, lowest, everywhere; /* of an OST: of the list of the ended */
     bool ended[IDS];
     uint32_t wholes;  /* messages of bits */
@@ -104,6 +105,11 @@ static void target_step(struct actor *actor, struct message *first) {
         struct call *call = CONTAINER_OF(first, struct call, message);
 
         first = first->next;
+        if (call->header.opcode == OP_GROUP_TELL) {
+            target->ended_told = call->request.group_tell.ended;
+            call_reply(call, target->result);
+            continue;
+        }
         assert_true(call->header.opcode == OP_SESSION_EVICT ||
                     call->header.opcode == OP_SESSIONS_ENDED);
         if (target->hold) {
@@ -292,6 +298,10 @@ static void start(struct bench *bench, struct asked *asked, uint16_t opcode,
     start_for(bench, asked, 0, opcode, request);
 }
 
+static union request_body end_of(uint64_t session, uint64_t incarnation) {
+    return (union request_body){.session_end = {.session = session, .incarnation = incarnation}};
+}
+
 static union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
     return (union request_body){
         .session_begin = {node, incarnation, {(const uint8_t *)origin, strlen(origin)}}};
@@ -344,9 +354,7 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(renew(bench, first, 100), 0);
     assert_int_equal(renew(bench, first, 99), -ERR_FENCED);
     assert_int_equal(renew(bench, 999, 100), -ERR_UNKNOWN_SESSION);
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 99}}),
-        -ERR_FENCED);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 99)), -ERR_FENCED);
     assert_int_equal(told(bench), 0);
     assert_int_equal(
         ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}), 0);
@@ -367,9 +375,7 @@ static void test_end_does_not_wait_for_room(void **state) {
     struct asked asked;
 
     bench->targets[0].result = -ERR_NO_SPACE;
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}),
-        -ERR_NO_SPACE);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 100)), -ERR_NO_SPACE);
     assert_int_equal(renew(bench, first, 100), -ERR_FENCED);
     pass(bench, 2 * NS_PER_S);
     assert_true(bench->targets[0].told > 2);
@@ -393,10 +399,9 @@ static void test_gives_up_what_it_holds(void **state) {
 
     bench->targets[0].hold = true;
     start_for(bench, &successor, 5 * NS_PER_S, OP_SESSION_BEGIN, begin_of(1, 101, "/mnt"));
-    start_for(bench, &end, 7 * NS_PER_S, OP_SESSION_END,
-              (union request_body){.session_end = {first, 100}});
-    start(bench, &cancelled, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
-    start(bench, &patient, OP_SESSION_END, (union request_body){.session_end = {first, 100}});
+    start_for(bench, &end, 7 * NS_PER_S, OP_SESSION_END, end_of(first, 100));
+    start(bench, &cancelled, OP_SESSION_END, end_of(first, 100));
+    start(bench, &patient, OP_SESSION_END, end_of(first, 100));
     pass(bench, 4 * NS_PER_S);
     assert_false(successor.done || end.done || cancelled.done || patient.done);
     call_cancel(&cancelled.call);
@@ -501,7 +506,7 @@ static void test_unreachable_target_is_told_again(void **state) {
     struct asked asked;
 
     bench->targets[1].result = -ERR_IO;
-    start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {session, 100}});
+    start(bench, &asked, OP_SESSION_END, end_of(session, 100));
     pass(bench, 2 * NS_PER_S);
     assert_true(asked.done);
     assert_int_equal(asked.call.result, 0);
