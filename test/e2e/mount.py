@@ -405,6 +405,41 @@ def mount_calls_its_helper(cluster):
     subprocess.run(["umount", place], check=True)
 
 
+def a_mount_at_boot_waits_its_patience(cluster):
+    """As a line of fstab does: with the manager away it fails, with one line; or it comes back."""
+    cluster.start()
+    cluster.kill()
+    helper = os.path.join(cluster.top, "mount.fuse.shoal")
+    os.symlink(cluster.shoal, helper)
+    place = other(cluster, "mount2")
+    options = f"rw,key={cluster.top}/mount.key,log={cluster.path('mount2.log')},patience="
+    start = time.monotonic()
+    result = subprocess.run([helper, cluster.source, place, "-o", options + "2"], text=True,
+                            capture_output=True, check=False)
+    took = time.monotonic() - start
+    if result.returncode == 0 or "nobody answers at" not in result.stderr or \
+            len(result.stderr.splitlines()) != 1:
+        raise Failed(f"with nobody there it says: {result.stderr}")
+    if os.path.ismount(place) or not 2 <= took < 20:
+        raise Failed(f"it took {took:.1f} s, or left a mount")
+    waits = subprocess.Popen([helper, cluster.source, place, "-o", options + "60"],
+                             stdout=subprocess.DEVNULL)
+    cluster.start()
+    if waits.wait(LIMIT_S) != 0 or not os.path.ismount(place):
+        raise Failed("a mount that was asked for before the daemon came is not there")
+    subprocess.run(["umount", place], check=True)
+
+
+def a_missing_directory_is_made(cluster):
+    path = os.path.join(cluster.top, "made")
+    result = cluster.run("up", path, "--osts", "1", "--size", "64M")
+    if result.returncode != 0 or not os.path.exists(os.path.join(path, "shoal.conf")):
+        raise Failed(f"up of a directory that is to be made: {result.stderr.strip()}")
+    result = cluster.run("down", path)
+    if result.returncode != 0:
+        raise Failed(f"down: {result.stderr.strip()}")
+
+
 def strangers_disturb_nobody(cluster):
     """Any bytes at the port, half requests, connections that say nothing: nobody waits for them."""
     cluster.start()
@@ -463,8 +498,10 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
-    [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused)] + \
+    [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
+                                        a_missing_directory_is_made)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
+                                       a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]
 
 
