@@ -23,9 +23,7 @@ struct shoal_file;   /* an open file or directory */
 
 /* Who asks; groups are borrowed until done. NULL where a pointer to it is asked for: root. */
 struct shoal_identity {
-    uint32_t uid;
-    uint32_t gid;
-    uint32_t group_count; /* at most 1,024 */
+    uint32_t uid, gid, group_count; /* of groups at most 1,024 */
     const uint32_t *groups;
 };
 
@@ -71,7 +69,6 @@ enum shoal_set {
     SHOAL_SET_MTIME_NOW = 128,
     SHOAL_SET_KILL_SUID = 256, /* of a regular file: set-user-ID, and set-group-ID beside x */
 };
-
 enum { SHOAL_RENAME_NO_REPLACE = 1, SHOAL_RENAME_EXCHANGE = 2 };
 enum shoal_operation {
     SHOAL_LOOKUP = 1, /* ino, name -> attributes */
@@ -136,7 +133,10 @@ struct shoal_request {
     struct shoal_layout layout;
 
     void (*done)(struct shoal_request *request);
-    void *context;          /* the caller's */
+    void *context; /* the caller's */
+    /* Asked by any thread while a server is away, or NULL. Not 0: it ends with -EINTR, may have
+     * taken effect; but OPEN, CREATE, RELEASE go on. */
+    int (*interrupted)(struct shoal_request *request);
     uint64_t internal[192]; /* the library's */
 };
 

@@ -161,7 +161,9 @@ void op_read_step(struct operation *operation) {
         if (operation->result == 0) {
             file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
         }
-        operation->result = 0;
+        if (operation->result != -ERR_INTERRUPTED) {
+            operation->result = 0;
+        }
         operation->stage = READ_START;
         read_start(operation);
         break;

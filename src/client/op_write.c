@@ -228,7 +228,9 @@ void op_write_step(struct operation *operation) {
         if (operation->result == 0) {
             file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
         }
-        operation->result = 0;
+        if (operation->result != -ERR_INTERRUPTED) {
+            operation->result = 0;
+        }
         operation->stage = WRITE_START;
         write_start(operation);
         break;

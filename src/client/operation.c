@@ -48,10 +48,20 @@ static void operation_errand_done(struct errand *errand) {
     operation->step(operation);
 }
 
+static bool operation_is_unwanted(void *context) {
+    struct shoal_request *request = operation_request(context);
+    bool goes_on = request->operation == SHOAL_OPEN || request->operation == SHOAL_CREATE ||
+                   request->operation == SHOAL_RELEASE;
+
+    return request->interrupted && request->interrupted(request) != 0 && !goes_on;
+}
+
 void operation_errand_init(struct operation *operation, struct errand *errand,
                            void (*done)(struct errand *errand)) {
     errand_init(errand, operation->shard, done, operation->deadline_ns);
     errand->call.header.trace_id = operation->trace_id;
+    errand->call.unwanted = operation_is_unwanted;
+    errand->call.unwanted_context = operation;
 }
 
 struct call *operation_prepare(struct operation *operation) {

@@ -167,7 +167,6 @@ void peers_cancel(struct session *session) {
 
 void peers_expire(struct session *session, int result) {
     const struct router *router = &session->client->router;
-    uint64_t now_ns = env_now_ns(session->client->options.env);
 
     for (uint32_t i = 0; i < router->peer_count; i++) {
         struct list *stalled = &router->peers[i].stalled;
@@ -176,10 +175,12 @@ void peers_expire(struct session *session, int result) {
         while (node) {
             struct errand *errand = CONTAINER_OF(node, struct errand, node);
 
+            int r = session_stalled_over(session, errand, router->peers[i].log, result);
+
             node = list_next(stalled, node);
-            if (result || now_ns >= errand->call.deadline_ns) {
+            if (r) {
                 list_remove(&errand->node);
-                session_give_back(errand, result ? result : -ERR_TIMED_OUT);
+                session_give_back(errand, r);
             }
         }
     }

@@ -1,6 +1,7 @@
 /* The session's step; the picture is in session.h. */
 #include "client/session.h"
 #include "client/client_internal.h"
+#include "rpc/transport.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,16 +317,30 @@ static void session_renew(struct session *session, uint64_t now_ns) {
     session_call(session, &session->renewal, OP_SESSION_RENEW, renewal_answered);
 }
 
-static void map_expire(struct session *session, uint64_t now_ns, int result) {
+int session_stalled_over(const struct session *session, const struct errand *errand,
+                         struct log_id log, int result) {
+    if (result == 0 && session_now_ns(session) >= errand->call.deadline_ns) {
+        return -ERR_TIMED_OUT;
+    }
+    if (result == 0 && rpc_is_away(session->client->options.rpc, log) &&
+        call_is_unwanted(&errand->call)) {
+        return -ERR_INTERRUPTED;
+    }
+    return result;
+}
+
+static void map_expire(struct session *session, int result) {
     struct list_node *node = list_first(&session->map_waiting);
 
     while (node) {
         struct errand *errand = CONTAINER_OF(node, struct errand, node);
 
+        int r = session_stalled_over(session, errand, LOG_MANAGER, result);
+
         node = list_next(&session->map_waiting, node);
-        if (result || now_ns >= errand->call.deadline_ns) {
+        if (r) {
             list_remove(&errand->node);
-            session_give_back(errand, result ? result : -ERR_TIMED_OUT);
+            session_give_back(errand, r);
         }
     }
 }
@@ -348,7 +363,7 @@ static void session_tick(struct session *session) {
     }
     router_reclaim(&session->client->router);
     peers_expire(session, result);
-    map_expire(session, now_ns, result);
+    map_expire(session, result);
     if (!list_is_empty(&session->map_waiting)) {
         map_ask(session);
     }

@@ -88,6 +88,10 @@ void session_stall(struct session *session, struct errand *errand);
 void client_session_fence(struct session *session, struct session_id id);
 /* Asks the manager for one; what came of it goes to the start, or to again.h. */
 void session_begin(struct session *session);
+/* Of an errand that is stalled until the log is reached: result where that is not 0, else why it
+ * waits no more, or 0. */
+MUST_CHECK int session_stalled_over(const struct session *session, const struct errand *errand,
+                                    struct log_id log, int result);
 /* Posts an errand back to its shard: 0 to go on, or the error that ends it. */
 void session_give_back(struct errand *errand, int result);
 /* Nothing of ours is under way at the manager; when nothing is anywhere, the stop is done. */

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Fewer open files are too few: two a thread, and a connection a thread and node. */
+enum { FILES_MIN = 4096 };
 enum { ENTRY_TIMEOUT_NS = 1000000000, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
 #define LOOK_NS (NS_PER_S / 5)
 #define MOUNT_LOG_NAME "mount.log"
@@ -234,6 +236,16 @@ static void serve(struct fuse_mount *mount) {
     }
 }
 
+static void raise_files(void) {
+    uint64_t count = machine_descriptors_raise();
+
+    if (count < FILES_MIN) {
+        log_format("this process may have %" PRIu64 " files open, which large clusters exceed: "
+                   "raise it to %d (ulimit -Hn, or LimitNOFILE= of its unit)",
+                   count, FILES_MIN);
+    }
+}
+
 static int run(const struct mount_words *words, struct background *background) {
     char origin[PATH_MAX + 128];
     char problem[512];
@@ -249,6 +261,7 @@ static int run(const struct mount_words *words, struct background *background) {
     struct fuse_mount *mount;
     int r;
 
+    raise_files();
     memcpy(options.addresses, words->addresses, sizeof options.addresses);
     origin_print(words, origin, sizeof origin);
     if (remote_client_open(&options, &client, problem) < 0) {

@@ -111,11 +111,17 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
     return words->directory ? EXIT_OK : verb_usage(verb, "a directory for the data is missing");
 }
 
-static int resolve(const struct verb *verb, const char *path, char **ret_path) {
+/* It is made where its parent is there. */
+static int resolve(const struct verb *verb, const char *path, bool *ret_made, char **ret_path) {
     int r = plain_file_resolve(path, ret_path);
 
     if (r == -ERR_NOT_FOUND) {
-        return verb_fail(verb, "the directory %s does not exist: create it with `mkdir -p %s`",
+        r = plain_file_mkdir(path);
+        *ret_made = r == 0;
+        r = r < 0 ? r : plain_file_resolve(path, ret_path);
+    }
+    if (r == -ERR_NOT_FOUND) {
+        return verb_fail(verb, "%s cannot be made, as its parent does not exist: `mkdir -p %s`",
                          path, path);
     }
     return r == 0 ? EXIT_OK
@@ -203,10 +209,11 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
     struct up_words words = {0};
     char *directory = NULL;
     char *key_path = NULL;
+    bool made = false;
     int status = parse_up(verb, argc, argv, &words);
 
     if (status == EXIT_OK) {
-        status = resolve(verb, words.directory, &directory);
+        status = resolve(verb, words.directory, &made, &directory);
     }
     if (status == EXIT_OK && words.key_path) {
         int r = plain_file_resolve(words.key_path, &key_path);
@@ -227,6 +234,9 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
                                          .accept_loss = words.accept_loss};
 
         status = run_daemon(verb, &options, words.foreground);
+    }
+    if (status != EXIT_OK && made) {
+        (void)!plain_file_rmdir(words.directory); /* Unless it holds what tells why. */
     }
     free(directory);
     free(key_path);

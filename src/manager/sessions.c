@@ -1,5 +1,6 @@
 /* Sessions: their rows and the way from one stage to the next. */
 #include "manager/manager_internal.h"
+#include "rpc/transport.h"
 #include <assert.h>
 
 enum { TELL_PATIENCE_S = 5 };
@@ -203,6 +204,18 @@ static uint32_t place_from(const struct manager_session *session, uint32_t place
     return place;
 }
 
+/* Likewise; who is known to be away is left to the next round. */
+static uint32_t reached_from(const struct manager_session *session, uint32_t place) {
+    const struct manager *manager = session->manager;
+
+    place = place_from(session, place);
+    while (place < manager->map->group_count &&
+           rpc_is_away(manager->options.rpc, manager->map->groups[place].log)) {
+        place = place_from(session, place + 1);
+    }
+    return place;
+}
+
 /* Groups know what it had open, and see to sizes; storage targets only let go of what they kept,
  * and are told the list. So the end is answered when groups have been told, but for those that do
  * not answer. */
@@ -239,7 +252,7 @@ static void tell(struct manager_session *session) {
     if (!list_is_empty(&session->end_calls) && groups_know(session)) {
         refuse_all(&session->end_calls, 0);
     }
-    session->place = place_from(session, session->place);
+    session->place = reached_from(session, session->place);
     if (session->place >= manager->map->group_count) {
         session->place = place_from(session, 0);
         session->resting = session->place < manager->map->group_count;

@@ -3,6 +3,7 @@
 #include "meta/crossing.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
+#include "rpc/transport.h"
 
 /* WEIGHED_TRIES: from then on all groups are alike, as those that were drawn have not taken it. */
 enum { WEIGHED_TRIES = 2, DIFFERENCE_MIN = 16384 };
@@ -43,10 +44,16 @@ static uint64_t much_of(uint64_t mean) {
     return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
 }
 
+/* It has slots, and is not known to be away. */
+static bool is_there(const struct group *group, uint32_t index) {
+    return group->group_has_slots[index] &&
+           !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
+}
+
 static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {
     uint64_t inodes = group->inode_counts[index];
 
-    return group->group_has_slots[index] && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
+    return is_there(group, index) && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
 }
 
 /* As a function of the call and of how often it has begun anew, and of what the manager has told. */
@@ -70,11 +77,11 @@ static struct log_id draw(const struct group *group, bool weighs, uint64_t rando
     }
     alike = sum == 0;
     for (uint32_t i = 0; alike && i < map->group_count; i++) {
-        sum += group->group_has_slots[i];
+        sum += is_there(group, i);
     }
     random = sum > 0 ? random % sum : 0;
     for (uint32_t i = 0; i < map->group_count && sum > 0; i++) {
-        uint64_t weight = alike ? group->group_has_slots[i] : weight_of(group, i, mean);
+        uint64_t weight = alike ? is_there(group, i) : weight_of(group, i, mean);
 
         if (random < weight) {
             return map->groups[i].log;

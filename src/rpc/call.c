@@ -322,12 +322,30 @@ int call_given_up(const struct call *call, uint64_t now_ns) {
     return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
 }
 
+bool call_is_unwanted(const struct call *call) {
+    return call->unwanted && call->unwanted(call->unwanted_context);
+}
+
+bool rpc_is_away(const struct rpc *rpc, struct log_id log) {
+    const struct transport_ops *transport = rpc->options.transport;
+
+    return transport->is_away && transport->is_away(rpc->options.transport_context, log);
+}
+
+/* Those who have their number may wait for one that is away. */
+static int roomless_over(const struct rpc *rpc, const struct call *call, uint64_t now_ns) {
+    int r = call_given_up(call, now_ns);
+
+    return r == 0 && rpc_is_away(rpc, call->header.log) && call_is_unwanted(call) ? -ERR_INTERRUPTED
+                                                                                  : r;
+}
+
 static void roomless_expire(struct rpc *rpc, uint64_t now_ns) {
     struct list_node *node = list_first(&rpc->roomless);
 
     while (node) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
-        int r = call_given_up(call, now_ns);
+        int r = roomless_over(rpc, call, now_ns);
 
         node = list_next(&rpc->roomless, node);
         if (r < 0) {

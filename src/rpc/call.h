@@ -11,9 +11,8 @@
  * or until their deadline, so that each takes effect at most once (kv outcomes). Sequences are
  * drawn per log; the floor is the lowest that is still awaited. -ERR_BUSY, by which a server
  * says that it has not looked at the request, is retried here, until the deadline.
- * Bulk points to the caller's memory: valid until done.
- *
- * In process, a call's memory is in use by the server that holds it: see call_given_up.
+ * Bulk points to the caller's memory: valid until done. In process, a call's memory is in use by
+ * the server that holds it: see call_given_up.
  *
  * Thread: any with a worker; done within the origin's step; call_reply within the server's step. */
 #pragma once
@@ -23,6 +22,7 @@
 #include "wire/wire.h"
 
 struct rpc;
+struct transport_ops;
 
 enum { CALL_BULK_PARTS_MAX = 4, CALL_DISCARDED = 1 };
 enum { CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
@@ -65,8 +65,10 @@ struct call {
 
     struct actor *origin; /* done runs in its step, through call_done_message */
     void (*done)(struct call *call);
-    void *context;        /* the caller's */
-    uint64_t deadline_ns; /* on the caller's clock; 0 = never give up */
+    void *context;                   /* the caller's */
+    uint64_t deadline_ns;            /* on the caller's clock; 0 = never give up */
+    bool (*unwanted)(void *context); /* transport.h; NULL: never */
+    void *unwanted_context;
 
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
@@ -107,7 +109,6 @@ void call_abandon(struct call *call);
 /* Ends a call early where that is possible, at a tick, with -ERR_INTERRUPTED; its mutation may
  * take effect nevertheless. From the origin's step, before done. */
 void call_cancel(struct call *call);
-
 /* The server's answer; reply fields are filled. Ownership goes back. */
 void call_reply(struct call *call, int result);
 /* 0, or what a server that still holds it answers at a tick; its caller does over a network. */
@@ -120,8 +121,6 @@ void call_discard(struct call *call);
 
 /* An origin's step hands every message of kind CALL_DONE_KIND here; it runs done. */
 void call_done_message(struct message *message);
-
-struct transport_ops;
 
 /* One per client process (or role that calls others, as an MDT calls OSTs). */
 struct rpc_options {

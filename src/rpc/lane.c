@@ -123,7 +123,11 @@ static void lane_rest(struct lane *lane, int reason) {
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
     lane_enter(lane, LANE_RESTING);
-    if (lane_is_used(lane) && (!atomic_exchange(&lane->peer->said, true) || is_news)) {
+    bool first = lane_is_used(lane) && !atomic_exchange(&lane->peer->said, true);
+    if (first) {
+        atomic_fetch_add(&lane->thread->lanes->away_count, 1);
+    }
+    if (first || (lane_is_used(lane) && is_news)) {
         lane_say(lane,
                  is_revoked ? "lets nobody in by this key" : "does not answer, and is tried again",
                  reason);
@@ -192,6 +196,7 @@ static int reply_take(struct lane *lane, const struct connection_message *messag
 
 static void peer_is_back(struct lane *lane) {
     if (atomic_exchange(&lane->peer->said, false)) {
+        atomic_fetch_sub(&lane->thread->lanes->away_count, 1);
         lane_say(lane, "answers again", 0);
     }
     atomic_store_explicit(&lane->peer->away_since_ns, 0, memory_order_relaxed);
@@ -445,6 +450,15 @@ static bool must_replace(const struct lane *lane, const struct call *call) {
            (lane->receiving == call || (awaited_contains(call) && call->header.sequence > 0));
 }
 
+/* Without a connection, and none could be made. */
+static int call_over(const struct lane *lane, const struct call *call, uint64_t now_ns) {
+    bool away =
+        lane->state != LANE_OPEN && atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
+    int r = call_given_up(call, now_ns);
+
+    return r == 0 && away && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
+}
+
 /* Moves calls whose time is up: their callers, once told, may change both lists. True if the
  * connection must be replaced for one. */
 static bool calls_take_over(struct lane *lane, struct list *list, struct list *over,
@@ -453,7 +467,7 @@ static bool calls_take_over(struct lane *lane, struct list *list, struct list *o
 
     for (struct list_node *node = list->head.next; node != &list->head;) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
-        int r = call_given_up(call, now_ns);
+        int r = call_over(lane, call, now_ns);
 
         node = node->next;
         if (r < 0) {
@@ -490,12 +504,31 @@ static void lane_give_up(struct lane *lane, uint64_t now_ns) {
     }
 }
 
+static bool lane_has_unwanted(const struct lane *lane) {
+    for (struct list_node *node = lane->sent.head.next; node != &lane->sent.head;
+         node = node->next) {
+        if (call_is_unwanted(CONTAINER_OF(node, struct call, rpc_node))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who reads answers a PING at once: where a caller would rather go, a fifth is time enough. */
+static bool lane_is_dead(const struct lane *lane, uint64_t now_ns) {
+    uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
+    uint64_t since_ns = now_ns - lane->heard_ns;
+
+    return since_ns >= 2 * silent_ns ||
+           (since_ns >= silent_ns + silent_ns / 5 && lane_has_unwanted(lane));
+}
+
 static void lane_ask(struct lane *lane, uint64_t now_ns) {
     const struct connection_outgoing ping = {.kind = CONNECTION_PING};
     uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
     struct buffer head;
 
-    if (now_ns - lane->heard_ns >= 2 * silent_ns) {
+    if (lane_is_dead(lane, now_ns)) {
         lane_drop(lane, true);
         lane_rest(lane, -ERR_TIMED_OUT);
     } else if (!lane->pinged && now_ns - lane->heard_ns >= silent_ns &&

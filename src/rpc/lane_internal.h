@@ -86,6 +86,7 @@ struct lanes {
     _Atomic(struct lane_thread *) threads[LANE_THREADS_MAX]; /* never removed */
     uint64_t looked_ns;                                      /* at idle lanes */
     _Atomic uint64_t connected_count, broken_count;
+    _Atomic uint32_t away_count; /* peers of which `said` is true */
 };
 
 void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer);

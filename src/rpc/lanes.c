@@ -2,6 +2,7 @@
 #include "env/env.h"
 #include "keys/key_file.h"
 #include "rpc/lane_internal.h"
+#include "rpc/log_table.h"
 #include "rpc/transport_inproc.h"
 #include <assert.h>
 #include <stdio.h>
@@ -148,7 +149,25 @@ void lanes_set_home(struct lanes *lanes, struct lane_thread *thread) {
     atomic_store(&lanes->home_state, HOME_THERE);
 }
 
-const struct transport_ops lanes_ops = {.send = lanes_send, .reliable = true};
+static bool lanes_is_away(void *context, struct log_id log) {
+    struct lanes *lanes = context;
+    uint32_t peer;
+
+    bool anybody = atomic_load_explicit(&lanes->away_count, memory_order_relaxed) > 0;
+
+    if (log.value == 0 || !anybody) {
+        return anybody;
+    }
+    if (lanes->options.logs && log_table_find(lanes->options.logs, log)) {
+        return false;
+    }
+    peer = peer_of(lanes, log);
+    return peer < atomic_load_explicit(&lanes->peer_count, memory_order_acquire) &&
+           atomic_load_explicit(&lanes->peers[peer].said, memory_order_relaxed);
+}
+
+const struct transport_ops lanes_ops = {
+    .send = lanes_send, .is_away = lanes_is_away, .reliable = true};
 
 int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes) {
     struct lanes *lanes = calloc(1, sizeof *lanes);

@@ -12,9 +12,16 @@ struct transport_ops {
     /* The call is over for the client: its memory may not be touched from now on, and rpc_answered
      * not be called. NULL where reliable. */
     void (*forget)(void *transport, struct call *call);
+    /* rpc_is_away; NULL: nobody is known to be. Any thread. */
+    bool (*is_away)(void *transport, struct log_id log);
     /* Every call that is sent gets rpc_answered once. */
     bool reliable;
 };
 
+/* Whether the caller, who is asked now, waits no more. A call whose server is known not to answer
+ * ends with -ERR_INTERRUPTED then; who holds it asks at its ticks, from any thread. */
+bool call_is_unwanted(const struct call *call);
+/* Whether who serves the log is known not to answer; of log 0: whether anybody is. */
+bool rpc_is_away(const struct rpc *rpc, struct log_id log);
 /* By the transport, in any thread with a worker: the reply has been copied into the call. */
 void rpc_answered(struct rpc *rpc, struct call *call, int result);

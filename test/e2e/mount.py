@@ -81,6 +81,118 @@ def patience_has_an_end(cluster):
             raise Failed("the file has other bytes")
 
 
+ENDS_S = 0.1  # what an interrupted call may take
+# Named by what the call is; `file` is open, and has 1 MiB.
+WAITS = {
+    "stat": lambda file, path: os.stat(path("nothing")),
+    "open": lambda file, path: os.open(path("file"), os.O_RDONLY),
+    "write": lambda file, path: os.pwrite(file, b"x" * 65536, 0),
+    "read": lambda file, path: os.pread(file, 65536, 0),
+    "fsync": lambda file, path: os.fsync(file),
+    "truncate": lambda file, path: os.ftruncate(file, 5),
+    "mkdir": lambda file, path: os.mkdir(path("folder")),
+    "list": lambda file, path: os.listdir(path("")),
+}
+
+
+class Alarm(Exception):
+    """A signal that a program handles."""
+
+
+def waiting(file, path, call, kills):
+    """A process that waits in the call. Where it isn't to be killed, it is to end with EINTR."""
+    def alarm(*_):
+        raise Alarm()
+
+    process = os.fork()
+    if process == 0:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL if kills else alarm)
+        try:
+            WAITS[call](file, path)
+            os._exit(1)
+        except Alarm:
+            os._exit(0)
+        except OSError:
+            os._exit(2)
+        except BaseException:  # pylint: disable=broad-except
+            os._exit(3)
+    return process
+
+
+def is_in_a_call(process):
+    with open(f"/proc/{process}/wchan", encoding="ascii") as file:
+        return file.read() == "request_wait_answer"
+
+
+def ends_soon(processes, number, what):
+    """All of them, after the signal; the longest."""
+    start = time.monotonic()
+    for process in processes:
+        os.kill(process, number)
+    for process in processes:
+        _, status = os.waitpid(process, 0)
+        if status not in (0, number):
+            raise Failed(f"{what}: a process that got signal {number} ended with {status}")
+    return time.monotonic() - start
+
+
+def who_is_interrupted_does_not_wait(cluster):
+    """While the daemon is away; also more than the mount has buffers, and with what follows."""
+    cluster.start()
+    name = lambda one: os.path.join(cluster.mount, one)
+    file = os.open(name("file"), os.O_RDWR | os.O_CREAT)
+    os.pwrite(file, b"b" * (1 << 20), 0)
+    os.fsync(file)
+    cluster.kill()
+    longest = 0
+    for kills in (True, False):
+        number = signal.SIGKILL if kills else signal.SIGUSR1
+        for call in WAITS:
+            process = waiting(file, name, call, kills)
+            wait_until(lambda: is_in_a_call(process), f"the wait of {call}")
+            wait_until(lambda: "does not answer" in cluster.log_end("mount.log"), "its line")
+            took = ends_soon([process], number, call)
+            longest = max(longest, took)
+            if took > ENDS_S:
+                raise Failed(f"{call}: signal {number} took {took:.3f} s")
+    many = [waiting(file, name, "stat", True) for _ in range(80)]
+    for process in many:
+        wait_until(lambda: is_in_a_call(process), "80 waits")
+    all_took = ends_soon(many, signal.SIGKILL, "80 at once")
+    cluster.start()
+    wait_until(lambda: os.stat(name("file")).st_size in (5, 1 << 20), "the daemon")
+    if os.pwrite(file, b"after", 0) != 5:
+        raise Failed("the file that was open is not written")
+    os.fsync(file)
+    os.close(file)
+    with open(name("file"), "rb") as again:
+        if again.read(5) != b"after":
+            raise Failed("the file has other bytes")
+    wait_until(lambda: counted(cluster, "opens") == 0, "the end of what nobody has open")
+    print(f"one alone took {longest:.3f} s at most, 80 at once {all_took:.3f} s")
+
+
+def who_is_interrupted_leaves_a_daemon_that_stands_still(cluster):
+    """It is taken for away when it has not answered for 6 s, and before its connection is."""
+    cluster.start()
+    file = os.open(os.path.join(cluster.mount, "file"), os.O_RDWR | os.O_CREAT)
+    os.pwrite(file, b"b" * 65536, 0)
+    daemon = cluster.process()
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        process = waiting(file, lambda one: os.path.join(cluster.mount, one), "write", True)
+        wait_until(lambda: is_in_a_call(process), "the wait of the write")
+        took = ends_soon([process], signal.SIGKILL, "write")
+        if took > 9:
+            raise Failed(f"it took {took:.3f} s")
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    if os.pwrite(file, b"after", 0) != 5:
+        raise Failed("the file is not written")
+    os.close(file)
+    print(f"it took {took:.1f} s")
+
+
 def a_mount_that_dies_is_made_anew(cluster):
     cluster.start()
     work = Load(cluster)
@@ -127,9 +239,13 @@ def ask(cluster, *words):
     return text
 
 
-def evictions(cluster):
+def counted(cluster, name):
     rows = json.loads(ask(cluster, "stats", "--json"))["counters"]
-    return sum(row["value"] for row in rows if row["name"] == "evictions")
+    return sum(row["value"] for row in rows if row["name"] == name)
+
+
+def evictions(cluster):
+    return counted(cluster, "evictions")
 
 
 def fails_with(number, call):
@@ -296,6 +412,41 @@ def mount_calls_its_helper(cluster):
     subprocess.run(["umount", place], check=True)
 
 
+def a_mount_at_boot_waits_its_patience(cluster):
+    """As a line of fstab does: with the manager away it fails, with one line; or it comes back."""
+    cluster.start()
+    cluster.kill()
+    helper = os.path.join(cluster.top, "mount.fuse.shoal")
+    os.symlink(cluster.shoal, helper)
+    place = other(cluster, "mount2")
+    options = f"rw,key={cluster.top}/mount.key,log={cluster.path('mount2.log')},patience="
+    start = time.monotonic()
+    result = subprocess.run([helper, cluster.source, place, "-o", options + "2"], text=True,
+                            capture_output=True, check=False)
+    took = time.monotonic() - start
+    if result.returncode == 0 or "nobody answers at" not in result.stderr or \
+            len(result.stderr.splitlines()) != 1:
+        raise Failed(f"with nobody there it says: {result.stderr}")
+    if os.path.ismount(place) or not 2 <= took < 20:
+        raise Failed(f"it took {took:.1f} s, or left a mount")
+    waits = subprocess.Popen([helper, cluster.source, place, "-o", options + "60"],
+                             stdout=subprocess.DEVNULL)
+    cluster.start()
+    if waits.wait(LIMIT_S) != 0 or not os.path.ismount(place):
+        raise Failed("a mount that was asked for before the daemon came is not there")
+    subprocess.run(["umount", place], check=True)
+
+
+def a_missing_directory_is_made(cluster):
+    path = os.path.join(cluster.top, "made")
+    result = cluster.run("up", path, "--osts", "1", "--size", "64M")
+    if result.returncode != 0 or not os.path.exists(os.path.join(path, "shoal.conf")):
+        raise Failed(f"up of a directory that is to be made: {result.stderr.strip()}")
+    result = cluster.run("down", path)
+    if result.returncode != 0:
+        raise Failed(f"down: {result.stderr.strip()}")
+
+
 def strangers_disturb_nobody(cluster):
     """Any bytes at the port, half requests, connections that say nothing: nobody waits for them."""
     cluster.start()
@@ -350,11 +501,14 @@ def what_cannot_be_is_refused(cluster):
 
 
 BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
+        who_is_interrupted_does_not_wait, who_is_interrupted_leaves_a_daemon_that_stands_still,
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
-    [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused)] + \
+    [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
+                                        a_missing_directory_is_made)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
+                                       a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]
 
 

@@ -260,9 +260,14 @@ def _(scene):
 
 @row("directory-missing", 1, "mkdir")
 def _(scene):
-    path = os.path.join(scene.top, "absent")
+    path = os.path.join(scene.top, "absent", "data")
     scene.must_name = path
     return ["up", path]
+
+
+@row("directory-made-in-vain", 1, "--key")
+def _(scene):
+    return ["up", os.path.join(scene.top, "absent"), "--listen", "127.0.0.1:7999"]
 
 
 @row("directory-not-ours-to-read", 1, "permission")

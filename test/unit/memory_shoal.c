@@ -12,6 +12,8 @@ struct shoal_client {
     _Atomic uint64_t counts[TREE_OPERATION_MAX + 1];
     _Atomic uint32_t fail_counts[TREE_OPERATION_MAX + 1];
     _Atomic int fail_errors[TREE_OPERATION_MAX + 1];
+    void (*waits)(void *context);
+    void *waits_context;
     /* MEMORY_SHOAL_THREAD */
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -36,6 +38,12 @@ static int64_t run(struct shoal_client *client, struct shoal_request *request) {
         atomic_fetch_add_explicit(&client->counts[operation], 1, memory_order_relaxed);
         if (fails(client, operation))
             return atomic_load(&client->fail_errors[operation]);
+    }
+    if (client->waits) {
+        client->waits(client->waits_context);
+        if (request->interrupted && request->interrupted(request) && operation != SHOAL_OPEN &&
+            operation != SHOAL_CREATE && operation != SHOAL_RELEASE)
+            return -EINTR;
     }
     return tree_run(client->tree, request);
 }
@@ -164,6 +172,11 @@ void memory_shoal_fail(struct shoal_client *client, enum shoal_operation operati
                        unsigned count) {
     atomic_store(&client->fail_errors[operation], error);
     atomic_store(&client->fail_counts[operation], count);
+}
+
+void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context), void *context) {
+    client->waits = waits;
+    client->waits_context = context;
 }
 
 size_t memory_shoal_write_misalignment(struct shoal_client *client) {

@@ -33,5 +33,8 @@ uint64_t memory_shoal_inode_count(struct shoal_client *client);
 /* The next `count` requests of the operation answer `error`, a negative errno, and do nothing. */
 void memory_shoal_fail(struct shoal_client *client, enum shoal_operation operation, int error,
                        unsigned count);
+/* From now on each request waits for a server that is away: this is called, then it is asked
+ * whether it was interrupted. NULL: no more. */
+void memory_shoal_wait(struct shoal_client *client, void (*waits)(void *context), void *context);
 /* Of the last WRITE: how far its data lay behind a page boundary. */
 size_t memory_shoal_write_misalignment(struct shoal_client *client);

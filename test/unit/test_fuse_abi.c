@@ -86,6 +86,8 @@ static void test_attributes(void **state) {
 
 static void test_names_and_opens(void **state) {
     (void)state;
+    SAME_SIZE(abi_interrupt_in, fuse_interrupt_in);
+    SAME_PLACE(abi_interrupt_in, unique, fuse_interrupt_in, unique);
     SAME_SIZE(abi_open_out, fuse_open_out);
     SAME_PLACE(abi_open_out, handle, fuse_open_out, fh);
     SAME_PLACE(abi_open_out, flags, fuse_open_out, open_flags);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORGET = 2, BATCH_FORGET = 42, NOTIFY_REPLY = 41 };
+enum { FORGET = 2, INTERRUPT = 36, BATCH_FORGET = 42, NOTIFY_REPLY = 41 };
 
 static int desk_set_up(void **state) {
     *state = desk_new();
@@ -69,7 +69,6 @@ static const struct sample samples[] = {
     {23, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},        /* LISTXATTR */
     {24, 0, "user.x", NULL, HANDLE_NONE, -ENOSYS, 0},    /* REMOVEXATTR */
     {31, 48, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* GETLK */
-    {36, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},        /* INTERRUPT */
     {37, 16, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* BMAP */
     {40, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* POLL */
     {46, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* LSEEK */
@@ -304,7 +303,10 @@ static void test_garbage(void **state) {
                  header->opcode == NOTIFY_REPLY;
         desk->reply_count = 0;
         desk_run_bytes(desk, bytes);
-        assert_int_equal(desk->reply_count, silent ? 0 : 1);
+        if (header->opcode == INTERRUPT) /* Silent where it is one. */
+            assert_in_range(desk->reply_count, 0, 1);
+        else
+            assert_int_equal(desk->reply_count, silent ? 0 : 1);
         assert_in_range(-desk->reply.error + 1, 0, 512);
         if (header->opcode == sample->opcode)
             handles_learn(desk, sample, &handles);

@@ -3,9 +3,12 @@
 #include "fuse_desk.h"
 #include <errno.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { READ_ONLY = 0, WRITE_ONLY = 1, READ_WRITE = 2 };
@@ -454,6 +457,139 @@ static void test_listing_in_pieces(void **state) {
     }
 }
 
+enum { LAID_NUMBER = 4242 };
+
+/* The kernel's INTERRUPT of a request, as another thread of the mount reads it. */
+static void interrupt_comes(void *context) {
+    struct desk *desk = context;
+    const struct abi_interrupt_in in = {.unique = LAID_NUMBER};
+    struct fuse_request *waiting = desk->request;
+    const struct desk_request interrupt = {.opcode = 36, .body = &in, .body_bytes = sizeof(in)};
+    unsigned replies = desk->reply_count;
+    struct fuse_request *other = request_pool_take(&desk->front.requests);
+
+    assert_non_null(other);
+    memory_shoal_wait(desk->client, NULL, NULL);
+    desk->request = other;
+    assert_true(fuse_request_run(other, desk_lay(desk, &interrupt)));
+    desk->request = waiting;
+    request_pool_put(&desk->front.requests, other);
+    assert_int_equal(desk->reply_count, replies);
+}
+
+static void nothing_comes(void *context) {
+    struct desk *desk = context;
+
+    memory_shoal_wait(desk->client, NULL, NULL);
+}
+
+static int getattr_root(struct desk *desk) {
+    const struct abi_getattr_in in = {0};
+
+    return desk_run(desk,
+                    &(struct desk_request){.opcode = 3, .body = &in, .body_bytes = sizeof(in)});
+}
+
+/* Who is interrupted while a server is away gets EINTR; a number that is noted stays of its
+ * request, and one that comes ahead of it counts. */
+static void test_interrupted_request_ends(void **state) {
+    struct desk *desk = *state;
+
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0);
+    memory_shoal_wait(desk->client, interrupt_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+
+    memset(&desk->front.interrupts, 0, sizeof(desk->front.interrupts));
+    atomic_store(&desk->request->interrupted, LAID_NUMBER - 2);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0);
+    interrupts_note(&desk->front, LAID_NUMBER);
+    atomic_store(&desk->request->interrupted, 0);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+}
+
+/* Without a wait nobody asks. */
+static void test_interrupt_of_what_is_answered(void **state) {
+    struct desk *desk = *state;
+
+    interrupts_note(&desk->front, LAID_NUMBER);
+    assert_int_equal(getattr_root(desk), 0);
+}
+
+/* EINTR at once, and what comes later is closed again, once and without a second answer. */
+static void test_interrupted_open_is_closed(void **state) {
+    struct desk *desk = *state;
+    struct abi_open_out open;
+    uint64_t handle;
+    unsigned replies;
+    uint64_t ino;
+
+    assert_int_equal(desk_create(desk, "file", 0644, &handle), 0);
+    assert_int_equal(desk_release(desk, handle), 0);
+    ino = desk_ino(desk, "file");
+    assert_int_equal(memory_shoal_open_count(desk->client), 0);
+    for (int creates = 0; creates < 2; creates++) {
+        memset(&desk->front.interrupts, 0, sizeof(desk->front.interrupts));
+        atomic_store(&desk->request->interrupted, 0);
+        replies = desk->reply_count;
+        memory_shoal_wait(desk->client, interrupt_comes, desk);
+        assert_int_equal(creates ? desk_create(desk, "fresh", 0644, &handle)
+                                 : desk_open(desk, ino, READ_WRITE, &open),
+                         -EINTR);
+        assert_int_equal(desk->reply_count, replies + 1);
+        assert_int_equal(memory_shoal_open_count(desk->client), 0);
+        assert_int_equal(count(desk, SHOAL_RELEASE), 2 + creates);
+    }
+    memset(&desk->front.interrupts, 0, sizeof(desk->front.interrupts));
+    atomic_store(&desk->request->interrupted, 0);
+    for (int i = 0; i < DESK_HANDLES_MAX; i++)
+        assert_int_equal(desk_open(desk, ino, READ_ONLY, &open), 0);
+}
+
+/* While all requests are in flight nobody reads an INTERRUPT: the process itself is looked at. */
+static void test_process_is_looked_at_without_a_reader(void **state) {
+    struct desk *desk = *state;
+    sigset_t usual;
+    sigset_t blocked;
+    int status;
+    int child = fork();
+
+    if (child == 0) {
+        for (;;)
+            (void)pause();
+    }
+    assert_true(child > 0);
+    desk->pid = (uint32_t)child;
+    atomic_store(&desk->front.requests.waiting_count, 1);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0);
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGUSR1);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &blocked, &usual), 0);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    desk->pid = (uint32_t)getpid();
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0); /* It waits, but is blocked. */
+    assert_int_equal(signal(SIGUSR1, SIG_IGN) == SIG_ERR, 0);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &usual, NULL), 0);
+
+    /* Traced and stopped, it can't take what comes. */
+    assert_int_equal(ptrace(PTRACE_SEIZE, child, NULL, NULL), 0);
+    assert_int_equal(ptrace(PTRACE_INTERRUPT, child, NULL, NULL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(kill(child, SIGTERM), 0);
+    desk->pid = (uint32_t)child;
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0); /* It has gone: nobody is known to wait. */
+    atomic_store(&desk->front.requests.waiting_count, 0);
+}
+
 #define DESK_TEST(test) cmocka_unit_test_setup_teardown(test, desk_set_up, desk_tear_down)
 
 int main(void) {
@@ -473,6 +609,10 @@ int main(void) {
         DESK_TEST(test_strange_errors_become_eio),
         DESK_TEST(test_rename_flags),
         DESK_TEST(test_listing_in_pieces),
+        DESK_TEST(test_interrupted_request_ends),
+        DESK_TEST(test_interrupt_of_what_is_answered),
+        DESK_TEST(test_interrupted_open_is_closed),
+        DESK_TEST(test_process_is_looked_at_without_a_reader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

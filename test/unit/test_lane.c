@@ -6,6 +6,7 @@
 #include "keys/tls.h"
 #include "rpc/connection.h"
 #include "rpc/gate.h"
+#include "rpc/transport.h"
 #include "rpc/worker.h"
 #include "unit.h"
 #include <stdio.h>
@@ -955,6 +956,77 @@ static void a_thread_may_follow_another(void **state) {
     assert_null(strstr(it.said, "does not answer"));
 }
 
+static bool is_unwanted(void *context) {
+    return *(const bool *)context;
+}
+
+static struct call *ask_until(uint32_t number, uint16_t opcode, bool *unwanted) {
+    it.calls[number].unwanted = is_unwanted;
+    it.calls[number].unwanted_context = unwanted;
+    return ask(number, opcode, 0);
+}
+
+static void server_goes(void) {
+    answer_held();
+    while (!gate_is_idle(it.gate)) {
+        gate_close(it.gate);
+        gate_turn(it.gate);
+    }
+    gate_end();
+}
+
+static bool is_away(void *context) {
+    (void)context;
+    return rpc_is_away(it.rpc, log_served);
+}
+
+/* Who is not wanted any more ends once its server is known to be away, and nobody else does. */
+static void what_nobody_wants_ends_when_the_server_is_away(void **state) {
+    bool wanted = false;
+    bool unwanted = true;
+    uint32_t count = 2;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    ask_until(0, OP_MKDIR, &unwanted);
+    ask_until(1, OP_GETATTR, &unwanted);
+    run_until(is_held, &count);
+    for (int i = 0; i < 50; i++) {
+        turn(); /* It lives, if slowly. */
+    }
+    assert_int_equal(it.done_count, 0);
+    assert_false(rpc_is_away(it.rpc, log_served));
+    it.holds = false;
+    server_goes();
+    wait_done(2);
+    assert_int_equal(it.calls[0].result, 0);
+    assert_int_equal(it.calls[1].result, 0);
+
+    ask_until(2, OP_MKDIR, &wanted);
+    ask_until(3, OP_MKDIR, &unwanted);
+    ask_until(4, OP_GETATTR, &unwanted);
+    wait_done(4);
+    assert_int_equal(it.calls[3].result, -ERR_INTERRUPTED);
+    assert_int_equal(it.calls[4].result, -ERR_INTERRUPTED);
+    assert_true(rpc_is_away(it.rpc, log_served));
+    assert_true(rpc_is_away(it.rpc, (struct log_id){0}));
+    it.ran_count = 0;
+    gate_begin(9);
+    wait_done(5);
+    assert_int_equal(it.calls[2].result, 0);
+    assert_int_equal(it.ran_count, 1);
+    assert_false(rpc_is_away(it.rpc, log_served));
+
+    server_goes();
+    ask_until(5, OP_MKDIR, &wanted);
+    run_until(is_away, NULL);
+    wanted = true;
+    wait_done(6);
+    assert_int_equal(it.calls[5].result, -ERR_INTERRUPTED);
+}
+
 int main(void) {
     static struct way without_ring = {.without_ring = true};
     static struct way plain = {.by_tcp = true};
@@ -982,6 +1054,7 @@ int main(void) {
         BOTH(only_who_is_meant_is_asked),
         BOTH(nobody_s_call_is_lost_with_its_thread),
         BOTH(a_thread_may_follow_another),
+        BOTH(what_nobody_wants_ends_when_the_server_is_away),
         WAY(a_log_that_is_here_needs_no_lane, "", plain),
 #undef BOTH
         WAY(a_key_is_for_what_it_says, "", by_reader),

@@ -5,6 +5,7 @@
 #pragma once
 #include "env/env.h"
 #include "front/fuse/handle.h"
+#include "front/fuse/interrupts.h"
 #include "front/fuse/negotiate.h"
 #include "front/fuse/request_pool.h"
 #include "front/fuse/statistics.h"
@@ -35,6 +36,7 @@ struct front {
     struct request_pool requests;
     struct handle_table handles;
     struct told_table told;
+    struct interrupts interrupts;
     /* Rises after each SETATTR that may have set a set-id bit. A handle that carries the present
      * value was seen without such bits since, so a write by it needn't ask (ops_set_id.c). */
     _Atomic uint32_t set_id_change;

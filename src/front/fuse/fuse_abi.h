@@ -33,6 +33,10 @@ struct abi_out_header {
     uint64_t unique;
 };
 
+struct abi_interrupt_in {
+    uint64_t unique; /* of the request whose program waits */
+};
+
 /* Older kernels send 16 bytes, newer ones up to 64. */
 struct abi_init_in {
     uint32_t major, minor, readahead_bytes_max, flags;

@@ -12,8 +12,14 @@ int fuse_op_nothing(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
-/* The kernel asks once and then does without: xattrs, SEEK_DATA and poll have its own defaults, and
- * INTERRUPT is sent no more: nothing here waits for long. */
+int fuse_op_interrupt(struct fuse_request *request) {
+    const struct abi_interrupt_in *in = request_body(request);
+
+    interrupts_note(request->front, in->unique);
+    return VERDICT_SILENT;
+}
+
+/* The kernel asks once and then does without: xattrs, SEEK_DATA and poll have its own defaults. */
 int fuse_op_unknown(struct fuse_request *request) {
     (void)request;
     return -ENOSYS;

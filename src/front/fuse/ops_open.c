@@ -95,6 +95,13 @@ static uint32_t reply_flags_of(const struct fuse_request *request, uint32_t linu
     return flags;
 }
 
+static int close_again(struct fuse_request *request, int error) {
+    request->stage = STAGE_RELEASE;
+    request->error = error;
+    request_prepare(request, SHOAL_RELEASE)->file = request->handle->file;
+    return VERDICT_SUBMIT;
+}
+
 /* attributes are those of the open itself, also when set-id bits were cleared since. */
 static int reply_open(struct fuse_request *request) {
     uint32_t linux_flags = 0;
@@ -102,6 +109,8 @@ static int reply_open(struct fuse_request *request) {
     uint32_t flags = 0;
     struct abi_open_out *out;
 
+    if (request->answered) /* Its program waits no more, and has no use for it. */
+        return close_again(request, -EINTR);
     if (request->op->start != fuse_op_opendir) {
         linux_flags = linux_flags_of(request, &open_flags);
         flags = reply_flags_of(request, linux_flags);
@@ -165,10 +174,7 @@ int fuse_op_open_finish(struct fuse_request *request) {
         r = set_id_next(request);
         if (r == VERDICT_REPLY)
             return reply_open(request);
-        request->stage = STAGE_RELEASE;
-        request->error = r;
-        request_prepare(request, SHOAL_RELEASE)->file = request->handle->file;
-        return VERDICT_SUBMIT;
+        return close_again(request, r);
     default:
         return request->error;
     }

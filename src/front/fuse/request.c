@@ -54,6 +54,7 @@ struct shoal_request *request_prepare(struct fuse_request *request,
                                              GROUPS_BYTES);
     }
     shoal->done = request_done;
+    shoal->interrupted = interrupts_asked;
     shoal->context = request;
     return shoal;
 }
@@ -157,6 +158,12 @@ static void request_reply_send(struct fuse_request *request, int result) {
     front->channel->reply(front->channel, request);
 }
 
+void fuse_request_answer_early(struct fuse_request *request, int error) {
+    if (!request->answered)
+        request_reply_send(request, error);
+    request->answered = true;
+}
+
 /* Whoever comes second disposes of it: the thread that read it, or the one that ends it. */
 static void request_end(struct fuse_request *request) {
     struct front *front = request->front;
@@ -180,7 +187,7 @@ static void request_proceed(struct fuse_request *request, int verdict) {
     if (verdict < 0 && request->handle && !handle_is_open(request->handle))
         handle_put(&request->front->handles, request->handle);
     request_account(request, verdict < 0);
-    if (verdict != VERDICT_SILENT)
+    if (verdict != VERDICT_SILENT && !request->answered)
         request_reply_send(request, verdict);
     request_end(request);
 }
@@ -211,9 +218,11 @@ static void request_reset(struct fuse_request *request, size_t in_bytes) {
     request->handle = NULL;
     request->with_groups = false;
     request->stage = STAGE_START;
+    request->answered = false;
     request->body_bytes = 0;
     request->data_bytes = 0;
     atomic_store_explicit(&request->state, REQUEST_RUNNING, memory_order_relaxed);
+    interrupts_meet(request, request_header(request)->unique);
 }
 
 bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {

@@ -48,6 +48,9 @@ struct fuse_request {
     uint32_t thread_index;
     int descriptor; /* the channel's: where it was read */
     _Atomic int state;
+    _Atomic uint64_t number;      /* the kernel's, which it has used for nothing else */
+    _Atomic uint64_t interrupted; /* the number, if its program was; interrupts.h */
+    bool answered;                /* the program has got its answer already */
     const struct op *op;
     size_t in_bytes;
     uint64_t started_ns;
@@ -83,6 +86,9 @@ void *request_reply_body(struct fuse_request *request, size_t body_bytes);
 /* Handles the in_bytes bytes at request_header. True: it has ended and can be used again; false: it
  * is on its way and no longer the caller's. */
 MUST_CHECK bool fuse_request_run(struct fuse_request *request, size_t in_bytes);
+
+/* While it goes on: the program gets this error now, and nothing when it ends. Once. */
+void fuse_request_answer_early(struct fuse_request *request, int error);
 
 /* Whether the in_bytes bytes at request_header are a READ of more than 32 KiB or a WRITE of more
  * than 64 KiB. */

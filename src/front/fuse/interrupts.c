@@ -1,0 +1,48 @@
+/* Programs that don't wait any more; the picture is in interrupts.h. */
+#include "front/fuse/interrupts.h"
+#include "env/env_signals.h"
+#include "front/fuse/request.h"
+#include <errno.h>
+
+void interrupts_note(struct front *front, uint64_t number) {
+    struct interrupts *interrupts = &front->interrupts;
+    uint32_t place = atomic_fetch_add(&interrupts->next, 1) % INTERRUPTS_KEPT;
+
+    atomic_store(&interrupts->numbers[place], number);
+    for (uint32_t i = 0; i < front->requests.free.capacity; i++) {
+        struct fuse_request *request = &front->requests.requests[i];
+
+        if (atomic_load(&request->number) == number)
+            atomic_store(&request->interrupted, number);
+    }
+}
+
+/* Numbers are not used again, so one that is noted for a request that has ended says nothing of
+ * the next one there. */
+void interrupts_meet(struct fuse_request *request, uint64_t number) {
+    const struct interrupts *interrupts = &request->front->interrupts;
+
+    atomic_store(&request->number, number);
+    for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++)
+        if (atomic_load_explicit(&interrupts->numbers[i], memory_order_seq_cst) == number)
+            atomic_store(&request->interrupted, number);
+}
+
+static bool is_interrupted(const struct fuse_request *request) {
+    struct front *front = request->front;
+
+    if (atomic_load(&request->interrupted) == atomic_load(&request->number))
+        return true;
+    return atomic_load(&front->requests.waiting_count) > 0 &&
+           env_signal_is_pending((int)request_header(request)->pid);
+}
+
+int interrupts_asked(struct shoal_request *shoal) {
+    struct fuse_request *request = shoal->context;
+
+    if (!is_interrupted(request))
+        return 0;
+    if (shoal->operation == SHOAL_OPEN || shoal->operation == SHOAL_CREATE)
+        fuse_request_answer_early(request, -EINTR);
+    return 1;
+}

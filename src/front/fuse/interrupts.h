@@ -1,0 +1,33 @@
+/* What the kernel says of programs that were killed or interrupted while they wait for a reply.
+ *
+ *     INTERRUPT names a request by its number -----> that is noted in the request
+ *     libshoal asks, while a server is away -------> then the request ends with EINTR
+ *                                     an open goes on: EINTR to the program now; closed at last
+ *
+ * An INTERRUPT may be read before its request is, by another thread; so the last few are kept, and
+ * each request looks for itself among them. Who comes second of the two sees the other.
+ *
+ * While all requests are in flight nobody reads. Then the processes that wait are looked at.
+ *
+ * Thread: any. Memory: front's, and two numbers a request. */
+#pragma once
+#include "base/types.h"
+#include <stdatomic.h>
+
+enum { INTERRUPTS_KEPT = 8 };
+
+struct front;
+struct fuse_request;
+struct shoal_request;
+
+struct interrupts {
+    _Atomic uint64_t numbers[INTERRUPTS_KEPT]; /* 0: none */
+    _Atomic uint32_t next;
+};
+
+/* The program that waits for the request of this number was interrupted. */
+void interrupts_note(struct front *front, uint64_t number);
+/* A request was read: it has its number, and may have been interrupted. */
+void interrupts_meet(struct fuse_request *request, uint64_t number);
+/* libshoal's question. */
+int interrupts_asked(struct shoal_request *shoal);
