@@ -75,32 +75,32 @@ void session_give_back(struct errand *errand, int result) {
 }
 
 void client_session_attached(struct session *session, int result) {
-    const struct router *router = &session->client->router;
+    struct peer *root;
 
     if (session->stage != SESSION_ATTACHING) {
         return;
     }
-    for (uint32_t i = 0; result == 0 && i < router->peer_count; i++) {
-        if (router->peers[i].kind == TARGET_MDT && router->peers[i].stage != PEER_ATTACHED) {
-            return;
-        }
+    if (result == 0) {
+        result = router_slot(&session->client->router, ino_slot(INO_ROOT), &root);
+    }
+    if (result == 0 && root->stage != PEER_ATTACHED) {
+        return;
     }
     session->renewed_ns = session_now_ns(session);
     session_begun(session, result);
 }
 
-/* To the groups; to a storage target when something is asked there for the first time, as it may be
- * away, and there may be many. */
-static void session_attach_all(struct session *session) {
-    struct router *router = &session->client->router;
+/* To the root's group; to another target when something is asked there for the first time, as it
+ * may be away, and there may be many. */
+static void session_attach_root(struct session *session) {
+    struct peer *root;
+    int r = router_slot(&session->client->router, ino_slot(INO_ROOT), &root);
 
     session->stage = SESSION_ATTACHING;
-    for (uint32_t i = 0; i < router->peer_count; i++) {
-        if (router->peers[i].kind == TARGET_MDT) {
-            peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
-        }
+    if (r == 0) {
+        peer_mend(session, root, -ERR_UNKNOWN_SESSION);
     }
-    client_session_attached(session, 0);
+    client_session_attached(session, r);
 }
 
 static int map_take(struct session *session) {
@@ -157,7 +157,7 @@ static void map_answered(struct call *call) {
     } else if (finds) {
         session_begin(session);
     } else if (session->stage == SESSION_MAPPING) {
-        session_attach_all(session);
+        session_attach_root(session);
     } else if (r == 0) {
         map_resume_waiting(session);
     }

@@ -5,8 +5,9 @@
  *       ^                          |                           |                 | on disk
  *       '------- anew, later <-----+---- CHANGED, a stake -----'              commits, until known
  *
- * An operation that fails on what it has looked at looks at all of it once more: if nothing has
- * changed, everything was so at one moment, and that is the answer.
+ * An operation that fails on what it has looked at, or that finds nothing to be changed, looks at
+ * all of it once more: if nothing has changed, everything was so at one moment, and that is the
+ * answer.
  *
  * A crossing belongs to the call until it is decided or given up; what it has promised elsewhere is
  * then committed or aborted without it. See docs/internals/halves.md.

@@ -81,7 +81,9 @@ static bool is_alike(const struct look_answer *a, const struct look_answer *b) {
 
 void crossing_confirm(struct crossing *crossing) {
     if (crossing->confirmed == crossing->seen_count) {
-        crossing->failure = crossing->verdict;
+        crossing->failure = MIN(crossing->verdict, 0);
+        crossing->sure = crossing->verdict > 0;
+        crossing->verdict = 0;
         return;
     }
     crossing->looked = crossing->seen[crossing->confirmed];
@@ -111,7 +113,7 @@ static void look_answered(struct call *call) {
     }
     int r = call->result;
     r = r < 0 ? r : answer_check(&crossing->looked.answer, call->bulk_in.size);
-    if (r == 0 && crossing->verdict < 0) {
+    if (r == 0 && crossing->verdict != 0) {
         look_confirmed(crossing);
         return;
     }

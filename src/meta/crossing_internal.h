@@ -60,7 +60,8 @@ struct crossing {
     bool has_way; /* it has looked at one, when there had been so many moves: */
     uint64_t moves;
     int failure; /* that the call is to end with */
-    int verdict; /* likewise, once all that was seen is seen again */
+    int verdict; /* likewise, once all that was seen is seen again; 1: with success */
+    bool sure;   /* it was: a run that changes nothing may succeed */
     uint32_t confirmed;
     bool looking;
     struct call look_call;

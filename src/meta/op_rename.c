@@ -249,7 +249,6 @@ int op_rename(struct transaction *transaction, struct call *call) {
         r = request->flags & RENAME_FLAG_NO_REPLACE ? -ERR_EXISTS : -ERR_IN_USE;
     }
     r = r < 0 ? r : find_both(&rename);
-    r = r < 0 ? r : loops_check(&rename);
     if (r < 0) {
         return r;
     }
@@ -257,7 +256,8 @@ int op_rename(struct transaction *transaction, struct call *call) {
     if (rename.to.row && rename.to.place.dentry.ino.value == rename.from.place.dentry.ino.value) {
         return 0; /* two names of one inode: POSIX wants nothing done */
     }
-    r = permissions_check(&rename);
+    r = loops_check(&rename);
+    r = r < 0 ? r : permissions_check(&rename);
     r = r < 0 ? r : empty_check(&rename);
     if (r < 0) {
         return r;
