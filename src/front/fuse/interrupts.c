@@ -4,16 +4,20 @@
 #include "front/fuse/request.h"
 #include <errno.h>
 
+/* Kept only while its request was not met: of a flood of them none pushes out another that is. */
 void interrupts_note(struct front *front, uint64_t number) {
     struct interrupts *interrupts = &front->interrupts;
     uint32_t place = atomic_fetch_add(&interrupts->next, 1) % INTERRUPTS_KEPT;
+    uint64_t kept = number;
 
     atomic_store(&interrupts->numbers[place], number);
     for (uint32_t i = 0; i < front->requests.free.capacity; i++) {
         struct fuse_request *request = &front->requests.requests[i];
 
-        if (atomic_load(&request->number) == number)
+        if (atomic_load(&request->number) == number) {
             atomic_store(&request->interrupted, number);
+            (void)atomic_compare_exchange_strong(&interrupts->numbers[place], &kept, 0);
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 #include "base/types.h"
 #include <stdatomic.h>
 
-enum { INTERRUPTS_KEPT = 8 };
+enum { INTERRUPTS_KEPT = 32 };
 
 struct front;
 struct fuse_request;
