@@ -98,9 +98,9 @@ static int parse_up(const struct verb *verb, int argc, char **argv, struct up_wo
             }
         } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
                    strcmp(argv[i], "--mdts") == 0 || strcmp(argv[i], "--size") == 0 ||
-                   strcmp(argv[i], "--roles") == 0 ||
-                   strcmp(argv[i], "--listen") == 0 || strcmp(argv[i], "--key") == 0 ||
-                   strcmp(argv[i], "--advertise") == 0 || strcmp(argv[i], "--join") == 0) {
+                   strcmp(argv[i], "--roles") == 0 || strcmp(argv[i], "--listen") == 0 ||
+                   strcmp(argv[i], "--key") == 0 || strcmp(argv[i], "--advertise") == 0 ||
+                   strcmp(argv[i], "--join") == 0) {
             return verb_usage(verb, "the value of %s is missing", argv[i]);
         } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
             return verb_usage(verb, "\"%s\" is not understood", argv[i]);
@@ -159,7 +159,8 @@ static int mount_running(const struct verb *verb, const struct daemon_options *o
 
 static bool is_asked_to_mount(const struct daemon_options *options) {
     return options->mount_point && options->roles == 0 && options->ost_count == 0 &&
-           options->mdt_count == 0 && options->data_bytes_max == 0 && find_is_unmounted(options->directory);
+           options->mdt_count == 0 && options->data_bytes_max == 0 &&
+           find_is_unmounted(options->directory);
 }
 
 static int run_daemon(const struct verb *verb, struct daemon_options *options, bool foreground) {

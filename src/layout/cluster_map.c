@@ -7,7 +7,7 @@
  * of a kind that is not known here is passed over.
  *
  *     1 revoked     u64 each serial */
-#include "layout/cluster_map.h"
+#include "layout/map_slots.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
 #include <assert.h>
@@ -94,8 +94,8 @@ uint32_t cluster_map_slot_count(const struct cluster_map *map, uint16_t group) {
 uint32_t cluster_map_group_of(const struct cluster_map *map, struct target_id target) {
     uint32_t i = 0;
 
-    while (i < map->group_count && (map->groups[i].member_count == 0 ||
-                                    map->groups[i].members[0].value != target.value)) {
+    while (i < map->group_count &&
+           (map->groups[i].member_count == 0 || map->groups[i].members[0].value != target.value)) {
         i++;
     }
     return i;
@@ -107,9 +107,8 @@ uint32_t cluster_map_log_places(const struct cluster_map *map) {
 
 struct map_log cluster_map_log_at(const struct cluster_map *map, uint32_t place) {
     if (place < MAP_GROUPS_MAX) {
-        return (struct map_log){place < map->group_count ? map->groups[place].log
-                                                         : (struct log_id){0},
-                                TARGET_MDT};
+        return (struct map_log){
+            place < map->group_count ? map->groups[place].log : (struct log_id){0}, TARGET_MDT};
     }
     const struct map_target *target = &map->targets[place - MAP_GROUPS_MAX];
     return (struct map_log){target->log, target->kind};

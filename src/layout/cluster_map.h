@@ -16,7 +16,7 @@ enum {
     MAP_POOL_VERSIONS_MAX = 4096,
     MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that only add chains counted once */
     MAP_PLACES_MAX = MAP_GROUPS_MAX + MAP_TARGETS_MAX,
-    MAP_REVOKED_MAX = 1024,      /* serials of mounts' keys */
+    MAP_REVOKED_MAX = 1024, /* serials of mounts' keys */
     SLOT_COUNT = 65536
 };
 
@@ -31,7 +31,7 @@ struct map_node {
     uint64_t key[2];
     uint32_t first_target;
     uint32_t target_count;
-    uint32_t mdt_count; /* of these */
+    uint32_t mdt_count;               /* of these */
     char address[ADDRESS_TEXT_BYTES]; /* canonical; empty: none that others could reach */
 };
 
@@ -97,20 +97,6 @@ const struct map_node *cluster_map_node(const struct cluster_map *map, struct no
 bool cluster_map_pool(const struct cluster_map *map, uint32_t version,
                       struct pool_version *ret_pool);
 const struct map_group *cluster_map_group(const struct cluster_map *map, struct slot slot);
-
-/* A run of slots of one group, by one hand-over, that begins at `from` or is the next one behind;
- * false: there is none any more. */
-struct map_slots {
-    uint32_t first;
-    uint32_t count;
-    uint32_t handover;
-};
-bool cluster_map_slots_next(const struct cluster_map *map, uint16_t group, uint32_t from,
-                            struct map_slots *ret_slots);
-/* How many a group has. */
-uint32_t cluster_map_slot_count(const struct cluster_map *map, uint16_t group);
-/* Index of the group whose first member it is; map->group_count: none. */
-uint32_t cluster_map_group_of(const struct cluster_map *map, struct target_id target);
 
 /* The logs of the map in places 0 to count - 1, those of groups first; id 0: none in that place. A
  * log keeps its place in all versions. */

@@ -11,6 +11,7 @@
  *
  * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
 #include "manager/manager_internal.h"
+#include "manager/ended.h"
 #include <assert.h>
 
 enum {

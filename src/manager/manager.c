@@ -1,5 +1,8 @@
 /* The manager's actor: opening, dispatch, ticks, the end. */
 #include "manager/manager_internal.h"
+#include "manager/ended.h"
+#include "manager/revoke.h"
+#include "manager/slots.h"
 #include <assert.h>
 #include <stdlib.h>
 

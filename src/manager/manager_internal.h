@@ -124,20 +124,6 @@ bool manager_is_telling(const struct manager *manager);
 /* Both: -ERR_PENDING when a row is on its way; call again. */
 MUST_CHECK int manager_sessions_load(struct manager *manager);
 
-/* ended.c. In a transaction: the number of one more end; which is added when that is committed. */
-MUST_CHECK int manager_ended_put(struct manager *manager);
-void manager_ended_add(struct manager *manager, struct session_id session, uint64_t position);
-/* told_number is what is on disk. True: it has risen. */
-bool manager_ended_advance(struct manager *manager);
-/* Each tick, and when told_number has risen. */
-void manager_ended_tell(struct manager *manager);
-/* A stop does not wait for targets that are away. */
-void manager_ended_cancel(struct manager *manager);
-bool manager_ended_is_telling(const struct manager *manager);
-/* How many storage targets do not have the newest number. */
-uint32_t manager_ended_behind(struct manager *manager);
-MUST_CHECK int manager_ended_load(struct manager *manager);
-
 /* give_up.c, each tick */
 void manager_give_up(struct manager *manager);
 
@@ -148,34 +134,6 @@ void manager_map_get(struct manager *manager, struct call *call);
  * be durable: -ERR_NO_SPACE: larger than the ring takes. */
 MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
                                  struct kv_waiter *waiter);
-
-/* Up to this number of the list of the ended a group was told of each. */
-uint64_t manager_ended_told(const struct manager *manager, uint32_t group);
-/* slots.c: hands slots over to groups that have few, and tells each what it has. */
-MUST_CHECK int manager_slots_new(struct manager *manager);
-void manager_slots_free(struct manager *manager);
-MUST_CHECK int manager_slots_load(struct manager *manager);
-void manager_slots_tick(struct manager *manager);
-/* Tells at once who waits for what: the list of the ended goes on. */
-void manager_groups_tell(struct manager *manager);
-/* A hand-over waits for the map that has it; puts it there; and that map is on disk. */
-bool manager_slots_are_given(const struct manager *manager);
-void manager_slots_apply(struct manager *manager, struct cluster_map *map);
-void manager_slots_recorded(struct manager *manager);
-/* The hand-over's row, as it is with a map that has it. */
-MUST_CHECK int manager_slots_row_put(struct manager *manager);
-/* Ends what is under way; false: a group still holds a call of ours. */
-bool manager_slots_stop(struct manager *manager);
-/* revoke.c */
-void manager_revoke(struct manager *manager, struct call *call);
-/* What was asked until now, into the map that is to be; true: some of it is there. */
-bool manager_revokes_apply(struct manager *manager, struct cluster_map *map);
-/* That map could not be written, with this result. */
-void manager_revokes_put_back(struct manager *manager, int result);
-/* That map is the manager's. */
-void manager_revokes_end(struct manager *manager);
-/* Which sessions are by keys that the map says are revoked. */
-void manager_revoked_mark(struct manager *manager);
 
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);

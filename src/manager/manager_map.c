@@ -1,5 +1,6 @@
 /* The map in the manager's store: pieces of its bytes. */
 #include "manager/manager_internal.h"
+#include "manager/slots.h"
 #include <stdlib.h>
 
 enum { MAP_BYTES_MAX = 1024 * 1024 };

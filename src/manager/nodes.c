@@ -7,6 +7,8 @@
  * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
  * no version. Revocations (revoke.c) are of the same versions. */
 #include "manager/manager_internal.h"
+#include "manager/revoke.h"
+#include "manager/slots.h"
 #include <assert.h>
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
  * A session that is marked is evicted as soon as the log has room for that, also behind a restart,
  * as its row has the serial. */
 #include "manager/manager_internal.h"
+#include "manager/revoke.h"
 
 static bool session_is_of(const struct manager_session *session, uint64_t serial) {
     return session->stage != STAGE_FREE && session->serial == serial;

@@ -1,5 +1,8 @@
 /* Sessions: their rows and the way from one stage to the next. */
 #include "manager/manager_internal.h"
+#include "manager/ended.h"
+#include "manager/revoke.h"
+#include "manager/slots.h"
 #include "rpc/transport.h"
 #include <assert.h>
 

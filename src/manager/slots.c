@@ -8,6 +8,9 @@
  * Each group is told what the map gives it, until it says that it has it, and from time to time how
  * many files all have, of which each says its own. */
 #include "manager/manager_internal.h"
+#include "layout/map_slots.h"
+#include "manager/ended.h"
+#include "manager/slots.h"
 #include "rpc/call.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +47,7 @@ struct manager_slots {
     struct wire_slots given[GIVEN_MAX];
     uint32_t given_count;
     bool exhausted[MAP_GROUPS_MAX]; /* it has nothing more to give */
-    uint64_t even_version; /* of a map by which nobody gets more */
+    uint64_t even_version;          /* of a map by which nobody gets more */
     struct telling *tellings[MAP_GROUPS_MAX];
 };
 
@@ -177,8 +180,7 @@ static bool is_sound(const struct manager *manager, uint32_t from, const struct 
     const struct cluster_map *map = manager->map;
 
     if (given->count == 0 || given->count > SLOT_COUNT ||
-        given->first > SLOT_COUNT - given->count ||
-        given->handover != manager->slots->row.number) {
+        given->first > SLOT_COUNT - given->count || given->handover != manager->slots->row.number) {
         return false;
     }
     for (uint32_t i = 0; i < given->count; i++) {
@@ -319,8 +321,8 @@ static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
     if (!telling || telling->out) {
         return;
     }
-    uint64_t ended = telling->ended < manager->told_number ? manager_ended_told(manager, group)
-                                                           : telling->ended;
+    uint64_t ended =
+        telling->ended < manager->told_number ? manager_ended_told(manager, group) : telling->ended;
     bool knows = telling->version == manager->map->version && ended <= telling->ended;
     if (now_ns < telling->next_ns && (telling->version == 0 || knows)) {
         return;

@@ -56,7 +56,7 @@ static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t me
     return is_there(group, index) && inodes < much_of(mean) ? much_of(mean) - inodes : 0;
 }
 
-/* As a function of the call and of how often it has begun anew, and of what the manager has told. */
+/* By the call and how often it has begun anew. */
 static uint64_t random_of(const struct transaction *transaction, const struct call *call) {
     uint64_t random = (call->header.session.value << 32) + call->header.sequence +
                       ((uint64_t)crossing_tries(transaction) << 48);
@@ -109,8 +109,8 @@ int draw_log(struct transaction *transaction, const struct call *call, struct lo
     }
     int r = away ? 0 : is_near(transaction, call->request.mkdir.parent, &away);
     if (r == 0 && away) {
-        *ret_log = draw(group, crossing_tries(transaction) < WEIGHED_TRIES,
-                        random_of(transaction, call));
+        *ret_log =
+            draw(group, crossing_tries(transaction) < WEIGHED_TRIES, random_of(transaction, call));
     }
     return r;
 }

@@ -1,5 +1,6 @@
 /* The group's actor: its step, its sync points, its beginning and end. */
 #include "meta/eviction.h"
+#include "layout/map_slots.h"
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/run.h"

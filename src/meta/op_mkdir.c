@@ -1,4 +1,4 @@
-/* mkdir: the group of the new directory is drawn (draw.h); there it gets one of the opened slots. */
+/* mkdir: the group of the new directory is drawn (draw.h); it gives it one of its opened slots. */
 #include "meta/crossing.h"
 #include "meta/draw.h"
 #include "meta/group_internal.h"

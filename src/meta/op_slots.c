@@ -44,8 +44,7 @@ int op_slots_give(struct transaction *transaction, struct call *call) {
         call->bulk_in.capacity < sizeof given) {
         return -ERR_INVALID;
     }
-    uint32_t count =
-        slots_choose(&group->slots, request->handover, request->count, &again, ranges);
+    uint32_t count = slots_choose(&group->slots, request->handover, request->count, &again, ranges);
     for (uint32_t i = 0; i < count; i++) {
         ranges[i].given_to.value = request->to;
         given[i] = (struct wire_slots){ranges[i].first, ranges[i].count, request->handover};
@@ -142,8 +141,8 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
     if (r < 0) {
         return r;
     }
-    uint32_t count = slots_missing(&group->slots, group->slots.told,
-                                   call->request.group_tell.slots, &more, missing);
+    uint32_t count = slots_missing(&group->slots, group->slots.told, call->request.group_tell.slots,
+                                   &more, missing);
     if (count == 0 && more) {
         return -ERR_NO_SPACE; /* There is no place for more ranges. */
     }

@@ -235,7 +235,7 @@ uint32_t slots_missing(const struct slots *slots, const struct slot_range *wante
             const struct slot_range *range =
                 place < slots->range_count ? &slots->ranges[place] : NULL;
             bool inside = range && range->first <= at;
-            uint32_t next = inside ? range->first + range->count
+            uint32_t next = inside  ? range->first + range->count
                             : range ? range->first
                                     : (uint32_t)SLOT_COUNT;
 

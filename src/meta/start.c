@@ -1,6 +1,7 @@
 /* A start: format or check the state, then read into memory what the group must know before it
  * serves: sessions, and who had what open for writing. Reading may have to wait for the disk. */
 #include "meta/group_internal.h"
+#include "layout/map_slots.h"
 #include "meta/inode.h"
 #include <assert.h>
 #include <stdio.h>
@@ -129,8 +130,7 @@ static int identity_check(struct group *group, const struct group_row *row, char
     if (memcmp(row->cluster_id, map->cluster_id, sizeof row->cluster_id) != 0) {
         return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another cluster");
     }
-    if (row->target != group->options.target.value ||
-        row->group != group->options.target.value) {
+    if (row->target != group->options.target.value || row->group != group->options.target.value) {
         return problem_say(problem, -ERR_NOT_OURS, "the metadata belongs to another target");
     }
     group->hash = (struct name_hash){{{row->hash_key[0], row->hash_key[1]}}, row->hash_bits};

@@ -213,8 +213,9 @@ static int roles_plan(const struct local_cluster_options *options, struct config
         if (roles == 0 || roles == (CONFIG_ROLE_MANAGER | CONFIG_ROLE_META | CONFIG_ROLE_STORE)) {
             return 0;
         }
-        snprintf(problem, 512, "the first node of a cluster has all roles: leave --roles out, or "
-                               "name a cluster with --join");
+        snprintf(problem, 512,
+                 "the first node of a cluster has all roles: leave --roles out, or "
+                 "name a cluster with --join");
         return -ERR_INVALID;
     }
     config->node = 0; /* The manager will tell. */

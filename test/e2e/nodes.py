@@ -576,10 +576,25 @@ def files_of(directory):
     return found
 
 
+def slots_are_dealt(nodes):
+    """Each hand-over of slots makes a version, and the next one begins with the manager's next tick:
+    when none came for many ticks there is nothing to hand over any more."""
+    seen = [None, 0]
+
+    def is_quiet():
+        version = status(nodes.first)["node"]["map_version"]
+        if version != seen[0]:
+            seen[:] = [version, time.monotonic()]
+        return time.monotonic() - seen[1] > 3
+
+    wait_until(is_quiet, "the end of all hand-overs")
+
+
 def a_copy_of_a_node_is_refused(nodes):
     """Of the first node, and of one that has joined, each of which runs: one line, and neither the
     copy nor the cluster is changed."""
     nodes.start()
+    slots_are_dealt(nodes)
     for number, node in enumerate(nodes.all()):
         content = put(os.path.join(nodes.first.mount, f"before-{number}"), 300000)
         twin = Node(nodes.first, 8 + number, conf=False)

@@ -109,8 +109,7 @@ static bool is_ready(const struct newcomer *node) {
     const struct node *serves = node->serves;
 
     return node->node != 0 &&
-           (serves ? node->is_formatted || node_is_open(node->serves)
-                   : node->target_count == 0);
+           (serves ? node->is_formatted || node_is_open(node->serves) : node->target_count == 0);
 }
 
 static void ask(struct newcomer *node) {

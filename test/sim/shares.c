@@ -1,5 +1,6 @@
 /* Rows of ranges of slots, of all metadata targets, beside the newest map. */
 #include "shares.h"
+#include "layout/map_slots.h"
 #include "meta/rows.h"
 #include "walk.h"
 #include <inttypes.h>

@@ -40,8 +40,7 @@ struct world_options {
     uint64_t seed;
     uint32_t mdt_count;
     uint32_t ost_count;
-    bool late_ost; /* the last one is no part of the cluster yet: it joins */
-    bool late_mdt; /* likewise, if there are two: it has no slots before some are handed over */
+    bool late_ost, late_mdt; /* the last one, if there are two, is to join yet */
     uint32_t client_count;
     bool smallest;           /* pools, rings, logs, caches */
     uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */

@@ -1,0 +1,314 @@
+/* See manager_bench.h. */
+#include "manager_bench.h"
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        call_done_message(message);
+    }
+}
+
+static void names_take(struct target *target, const struct sessions_ended_request *body) {
+    const uint8_t *names = body->names.data;
+
+    for (size_t i = 0; i < 8 * body->names.size; i++) {
+        uint64_t session = body->first != 0 ? body->first + i : load_le64(names + i / 64 * 8);
+
+        assert_true(session < IDS);
+        target->ended[session] |= body->first == 0 || (names[i / 8] >> i % 8 & 1);
+    }
+    target->wholes += body->first != 0;
+    target->everywhere = body->everywhere;
+    if (body->from == target->number) {
+        assert_true(body->lowest >= target->lowest || body->lowest == 0);
+        target->lowest = MAX(target->lowest, body->lowest);
+        target->number = body->number;
+    }
+}
+
+bool is_ended(const struct target *target, uint64_t session) {
+    return session < target->lowest || target->ended[session];
+}
+
+static void target_answer(struct target *target, struct call *call) {
+    if (call->header.opcode == OP_SESSIONS_ENDED) {
+        target->result == 0 ? names_take(target, &call->request.sessions_ended) : (void)0;
+        call->reply.sessions_ended.number = target->number;
+        call_reply(call, target->result);
+        return;
+    }
+    target->told++;
+    target->session = call->request.session_evict.session;
+    target->incarnation = call->request.session_evict.incarnation;
+    call_reply(call, target->result);
+}
+
+static void target_step(struct actor *actor, struct message *first) {
+    struct target *target = CONTAINER_OF(actor, struct target, actor);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        if (call->header.opcode == OP_GROUP_TELL) {
+            target->ended_told = call->request.group_tell.ended;
+            call_reply(call, target->result);
+            continue;
+        }
+        assert_true(call->header.opcode == OP_SESSION_EVICT ||
+                    call->header.opcode == OP_SESSIONS_ENDED);
+        if (target->hold) {
+            assert_true(target->held_count < HELD);
+            target->held[target->held_count++] = call;
+        } else {
+            target_answer(target, call);
+        }
+    }
+}
+
+void target_release(struct target *target) {
+    target->hold = false;
+    while (target->held_count > 0) {
+        target_answer(target, target->held[--target->held_count]);
+    }
+}
+
+static struct rpc *rpc_make(struct bench *bench) {
+    struct rpc_options options = {
+        .transport = &transport_inproc_ops,
+        .transport_context = bench->logs,
+        .env = bench->env,
+        .resend_ns = 10 * NS_PER_MS,
+        .logs_max = 16,
+    };
+    struct rpc *rpc;
+
+    assert_int_equal(rpc_new(&options, &rpc), 0);
+    return rpc;
+}
+
+void manager_begins(struct bench *bench) {
+    struct manager_options options = {
+        .env = bench->env,
+        .kv = {.env = bench->env,
+               .directory = "manager",
+               .shared_name = "manager",
+               .base = &kv_mem_ops,
+               .base_store = bench->store,
+               .owner_id = {1},
+               .ring_bytes = 128 * KIB,
+               .disk_log_bytes = 2 * MIB,
+               .changes_bytes_max = 16 * MIB,
+               .base_memory_bytes = MIB,
+               .sync_interval_ns = NS_PER_S},
+        .rpc = bench->rpc,
+        .map = &bench->map,
+        .target = {MANAGER},
+        .keys = bench->keys,
+        .sessions_max = 8,
+    };
+    char problem[256];
+
+    if (manager_open(&options, &bench->manager, problem)) {
+        fail_msg("%s", problem);
+    }
+    assert_int_equal(log_table_add(bench->logs, LOG_MANAGER, manager_actor(bench->manager)), 0);
+}
+
+static int setup_with(void **state, struct key_ring *keys) {
+    struct bench *bench = calloc(1, sizeof *bench);
+    static const uint32_t ids[TARGETS] = {MDT, OST, OST + 1};
+    struct target_id osts[2] = {{OST}, {OST + 1}};
+    struct kv_mem_options store = {&bench->prng, 30, 100};
+
+    prng_init(&bench->prng, 1);
+    bench->sim = sim_new(1);
+    bench->process = sim_process_new(bench->sim, "manager");
+    bench->env = sim_process_env(bench->process);
+    worker_init(&bench->worker);
+    worker_bind(&bench->worker);
+    actor_init(&bench->origin, "origin", origin_step);
+    assert_int_equal(log_table_new(16, &bench->logs), 0);
+    bench->rpc = rpc_make(bench);
+    bench->client_rpc = rpc_make(bench);
+    assert_int_equal(kv_mem_store_new(&store, &bench->store), 0);
+    assert_int_equal(bench->env->ops->directory_make(bench->env, "manager"), 0);
+    for (int i = 0; i < TARGETS; i++) {
+        actor_init(&bench->targets[i].actor, "target", target_step);
+        assert_int_equal(
+            log_table_add(bench->logs,
+                          cluster_map_first_log(&bench->map, (struct target_id){ids[i]}),
+                          &bench->targets[i].actor),
+            0);
+    }
+    cluster_map_single(&bench->map, (struct target_id){MDT}, osts, 2);
+    bench->map.version = 5;
+    bench->keys = keys;
+    manager_begins(bench);
+    *state = bench;
+    return 0;
+}
+
+int setup(void **state) {
+    return setup_with(state, NULL);
+}
+
+int setup_with_keys(void **state) {
+    const struct secret secret = {{4, 5, 6}};
+    struct key_ring *keys;
+    struct key_file file;
+
+    key_file_make(&secret, &file);
+    assert_int_equal(key_ring_new(&file, &keys), 0);
+    return setup_with(state, keys);
+}
+
+void note_flag(void *context) {
+    *(bool *)context = true;
+}
+
+bool is_set(void *context) {
+    return *(bool *)context;
+}
+
+/* Lets time pass, with ticks. */
+void pass(struct bench *bench, uint64_t ns) {
+    for (uint64_t done = 0; done < ns; done += 100 * NS_PER_MS) {
+        bool flag = false;
+
+        sim_schedule(bench->sim, NULL, 100 * NS_PER_MS, note_flag, &flag);
+        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+        if (bench->manager) {
+            manager_tick(bench->manager);
+        }
+        while (worker_run_one(&bench->worker)) {
+        }
+    }
+}
+
+static void note_stopped(void *context, int result) {
+    *(int *)context = result;
+}
+
+int manager_ends(struct bench *bench) {
+    int result = 1;
+
+    manager_stop_start(bench->manager, note_stopped, &result);
+    pass(bench, 5 * NS_PER_S);
+    log_table_remove(bench->logs, LOG_MANAGER);
+    manager_abandon(bench->manager);
+    bench->manager = NULL;
+    return result;
+}
+
+int teardown(void **state) {
+    struct bench *bench = *state;
+
+    if (bench->manager) {
+        assert_int_equal(manager_ends(bench), 0);
+    }
+    rpc_free(bench->rpc);
+    rpc_free(bench->client_rpc);
+    log_table_free(bench->logs);
+    worker_bind(NULL);
+    sim_free(bench->sim);
+    kv_mem_store_free(bench->store);
+    key_ring_free(bench->keys);
+    free(bench);
+    return 0;
+}
+
+void asked_done(struct call *call) {
+    ((struct asked *)call)->done = true;
+}
+
+/* Its caller waits for so long; 0: without end. */
+void start_for(struct bench *bench, struct asked *asked, uint64_t patience_ns, uint16_t opcode,
+               union request_body request) {
+    uint64_t now_ns = env_now_ns(bench->env);
+
+    *asked = (struct asked){.call = {.header = {.opcode = opcode, .log = LOG_MANAGER},
+                                     .request = request,
+                                     .origin = &bench->origin,
+                                     .done = asked_done,
+                                     .deadline_ns = patience_ns ? now_ns + patience_ns : 0}};
+    if (opcode == OP_SESSION_BEGIN) {
+        asked->call.bulk_in = (struct buffer){asked->ticket, 0, sizeof asked->ticket};
+    }
+    call_start(bench->client_rpc, &asked->call);
+}
+
+void start(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request) {
+    start_for(bench, asked, 0, opcode, request);
+}
+
+union request_body end_of(uint64_t session, uint64_t incarnation) {
+    return (union request_body){.session_end = {.session = session, .incarnation = incarnation}};
+}
+
+union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin) {
+    return (union request_body){
+        .session_begin = {node, incarnation, {(const uint8_t *)origin, strlen(origin)}}};
+}
+
+int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request) {
+    start(bench, asked, opcode, request);
+    for (int i = 0; i < 100 && !asked->done; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_true(asked->done);
+    return asked->call.result;
+}
+
+uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(node, incarnation, origin)), 0);
+    assert_int_equal(asked.call.reply.session_begin.map_version, 5);
+    return asked.call.reply.session_begin.session;
+}
+
+int renew(struct bench *bench, uint64_t session, uint64_t incarnation) {
+    struct asked asked;
+
+    return ask(
+        bench, &asked, OP_SESSION_RENEW,
+        (union request_body){.session_renew = {.session = session, .incarnation = incarnation}});
+}
+
+uint32_t told(const struct bench *bench) {
+    uint32_t sum = 0;
+
+    for (int i = 0; i < TARGETS; i++) {
+        sum += bench->targets[i].told;
+    }
+    return sum;
+}
+
+void manager_dies(struct bench *bench, bool power) {
+    log_table_remove(bench->logs, LOG_MANAGER);
+    if (power) {
+        sim_power(bench->process);
+    } else {
+        sim_kill(bench->process);
+    }
+    manager_abandon(bench->manager);
+    bench->manager = NULL;
+    bench->env = sim_restart(bench->process);
+}
+
+/* In steps so small that nothing gets done beside what is waited for. */
+void finish(struct bench *bench, const struct asked *asked) {
+    for (int i = 0; i < 100000 && !asked->done; i++) {
+        bool flag = false;
+
+        while (worker_run_one(&bench->worker)) {
+        }
+        sim_schedule(bench->sim, NULL, NS_PER_US, note_flag, &flag);
+        sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+    }
+    assert_true(asked->done);
+}

@@ -1,0 +1,81 @@
+/* A manager against targets that only count what they are told, and clients that ask it. */
+#pragma once
+#include "unit.h"
+#include "env/env_sim.h"
+#include "kv/kv_mem.h"
+#include "keys/ticket.h"
+#include "manager/manager.h"
+#include "rpc/transport_inproc.h"
+#include "rpc/worker.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
+
+struct target {
+    struct actor actor; /* first */
+    uint32_t told;
+    uint64_t ended_told;                 /* a group: of all ends up to here */
+    uint64_t number, lowest, everywhere; /* of an OST: of the list of the ended */
+    bool ended[IDS];
+    uint32_t wholes;  /* messages of bits */
+    uint64_t session; /* of the last one */
+    uint64_t incarnation;
+    int result;
+    bool hold;
+    struct call *held[HELD];
+    uint32_t held_count;
+};
+
+struct bench {
+    struct sim *sim;
+    struct sim_process *process;
+    struct env *env;
+    struct worker worker;
+    struct log_table *logs;
+    struct rpc *rpc; /* the manager's */
+    struct rpc *client_rpc;
+    struct actor origin;
+    struct kv_mem_store *store;
+    struct prng prng;
+    struct cluster_map map;
+    struct manager *manager;
+    struct key_ring *keys;
+    struct target targets[TARGETS];
+    bool has_no_room; /* for tickets, in what ask_as asks */
+};
+
+/* A call of a client. */
+struct asked {
+    struct call call; /* first */
+    uint8_t ticket[TICKET_BYTES_MAX];
+    bool done;
+};
+
+bool is_ended(const struct target *target, uint64_t session);
+void target_release(struct target *target);
+void manager_begins(struct bench *bench);
+int setup(void **state);
+int setup_with_keys(void **state);
+void note_flag(void *context);
+bool is_set(void *context);
+/* Lets time pass, with ticks. */
+void pass(struct bench *bench, uint64_t ns);
+int manager_ends(struct bench *bench);
+int teardown(void **state);
+void asked_done(struct call *call);
+/* Its caller waits for so long; 0: without end. */
+void start_for(struct bench *bench, struct asked *asked, uint64_t patience_ns, uint16_t opcode,
+               union request_body request);
+void start(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
+union request_body end_of(uint64_t session, uint64_t incarnation);
+union request_body begin_of(uint32_t node, uint64_t incarnation, const char *origin);
+int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
+uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin);
+int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
+uint32_t told(const struct bench *bench);
+void manager_dies(struct bench *bench, bool power);
+/* In steps so small that nothing gets done beside what is waited for. */
+void finish(struct bench *bench, const struct asked *asked);
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)

@@ -1,0 +1,376 @@
+/* The manager as to maps, keys and nodes: what is handed out, who is let in, who joins. */
+#include "manager_bench.h"
+
+/* Alike in all that is encoded; between the fields lies anything. */
+static void map_check(const struct cluster_map *got, const struct cluster_map *wanted) {
+    size_t size = cluster_map_size(wanted);
+    struct buffer pair[2] = {{malloc(size), 0, size}, {malloc(size), 0, size}};
+
+    assert_int_equal(cluster_map_size(got), size);
+    assert_true(pair[0].data && pair[1].data);
+    cluster_map_encode(got, &pair[0]);
+    cluster_map_encode(wanted, &pair[1]);
+    assert_int_equal(pair[0].size, size);
+    assert_memory_equal(pair[0].data, pair[1].data, size);
+    free(pair[0].data);
+    free(pair[1].data);
+}
+
+static void test_map_is_handed_out(void **state) {
+    struct bench *bench = *state;
+    size_t size = cluster_map_size(&bench->map);
+    struct cluster_map *map = calloc(1, sizeof *map);
+    uint8_t *bytes = malloc(size);
+    struct asked asked;
+
+    for (uint64_t known = 4; known <= 5; known++) {
+        asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                                        .request.map_get.known_version = known,
+                                        .bulk_in = {bytes, 0, size},
+                                        .origin = &bench->origin,
+                                        .done = asked_done}};
+        call_start(bench->client_rpc, &asked.call);
+        pass(bench, NS_PER_S);
+        assert_true(asked.done);
+        assert_int_equal(asked.call.result, 0);
+        assert_int_equal(asked.call.reply.map_get.version, 5);
+        assert_int_equal(asked.call.bulk_in.size, known < 5 ? size : 0);
+    }
+    assert_int_equal(cluster_map_decode((struct bytes){bytes, size}, map), 0);
+    map_check(map, &bench->map);
+    asked = (struct asked){.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                                    .bulk_in = {bytes, 0, size - 1},
+                                    .origin = &bench->origin,
+                                    .done = asked_done}};
+    call_start(bench->client_rpc, &asked.call);
+    pass(bench, NS_PER_S);
+    assert_int_equal(asked.call.result, -ERR_TOO_SMALL);
+    free(bytes);
+    free(map);
+}
+
+/* Asks with room for a ticket, over a connection of this identity; NULL: a member's. */
+static int ask_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+                  struct call call) {
+    *asked = (struct asked){.call = call};
+    asked->call.header.log = LOG_MANAGER;
+    asked->call.identity = identity;
+    asked->call.bulk_in =
+        (struct buffer){asked->ticket, 0, bench->has_no_room ? 0 : sizeof asked->ticket};
+    asked->call.origin = &bench->origin;
+    asked->call.done = asked_done;
+    call_start(bench->client_rpc, &asked->call);
+    for (int i = 0; i < 100 && !asked->done; i++) {
+        pass(bench, 100 * NS_PER_MS);
+    }
+    assert_true(asked->done);
+    return asked->call.result;
+}
+
+static int begin_as(struct bench *bench, struct asked *asked, const struct identity *identity) {
+    return ask_as(
+        bench, asked, identity,
+        (struct call){.header.opcode = OP_SESSION_BEGIN, .request = begin_of(1, 100, "/mnt")});
+}
+
+static int renew_as(struct bench *bench, struct asked *asked, const struct identity *identity,
+                    struct bytes ticket) {
+    union request_body request = {
+        .session_renew = {.session = 1, .incarnation = 100, .ticket = ticket}};
+
+    return ask_as(bench, asked, identity,
+                  (struct call){.header.opcode = OP_SESSION_RENEW, .request = request});
+}
+
+static struct bytes ticket_of(const struct asked *asked) {
+    return (struct bytes){asked->ticket, asked->call.bulk_in.size};
+}
+
+/* What a target of the same members' key makes of a ticket. */
+static int admit(struct bench *bench, const struct asked *asked, const struct identity *identity) {
+    struct signer signer;
+
+    ticket_signer_init(&signer, bench->keys);
+    int r = ticket_admit(&signer, (struct ticket_session){1, 100}, ticket_of(asked), identity);
+    signer_deinit(&signer);
+    return r;
+}
+
+static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 17};
+static const struct identity phone = {.kind = IDENTITY_MOUNT, .serial = 18};
+
+static void test_a_session_gets_its_ticket(void **state) {
+    struct bench *bench = *state;
+    struct asked first;
+    struct asked again;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(first.call.reply.session_begin.session, 1);
+    assert_int_equal(admit(bench, &first, &laptop), 0);
+    assert_int_equal(admit(bench, &first, NULL), -ERR_BAD_TICKET);
+    /* A second copy of the same begin gets as good a one. */
+    assert_int_equal(begin_as(bench, &again, &laptop), 0);
+    assert_int_equal(admit(bench, &again, &laptop), 0);
+    bench->has_no_room = true;
+    assert_int_equal(begin_as(bench, &again, &laptop), -ERR_TOO_SMALL);
+}
+
+/* A renewal needs the ticket, and answers with another when this one is of an older key. */
+static void test_a_ticket_is_renewed(void **state) {
+    struct bench *bench = *state;
+    struct asked first;
+    struct asked renewed;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(renew_as(bench, &renewed, &laptop, (struct bytes){NULL, 0}), -ERR_BAD_TICKET);
+    first.ticket[20] ^= 1;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), -ERR_BAD_TICKET);
+    first.ticket[20] ^= 1;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), 0);
+    assert_int_equal(renewed.call.bulk_in.size, 0);
+    key_ring_number_set(bench->keys, 2);
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&first)), 0);
+    assert_int_equal(admit(bench, &renewed, &laptop), 0);
+    struct asked newest = renewed;
+    assert_int_equal(renew_as(bench, &renewed, &laptop, ticket_of(&newest)), 0);
+    assert_int_equal(renewed.call.bulk_in.size, 0);
+    /* The mount comes with another key: it has shown that the session is its own. */
+    assert_int_equal(renew_as(bench, &renewed, NULL, ticket_of(&newest)), 0);
+    assert_int_equal(admit(bench, &renewed, NULL), 0);
+    assert_int_equal(admit(bench, &renewed, &laptop), -ERR_BAD_TICKET);
+}
+
+/* Renewals that show nothing do not keep a session alive that its client has left. */
+static void test_renewals_without_ticket_keep_nothing_alive(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    assert_int_equal(begin_as(bench, &asked, &laptop), 0);
+    for (int i = 0; i < 40 && manager_session_count(bench->manager) > 0; i++) {
+        int r = renew_as(bench, &asked, &laptop, (struct bytes){NULL, 0});
+
+        assert_true(r == -ERR_BAD_TICKET || r == -ERR_FENCED || r == -ERR_UNKNOWN_SESSION);
+        pass(bench, NS_PER_S);
+    }
+    assert_int_equal(manager_session_count(bench->manager), 0);
+}
+
+static int revoke(struct bench *bench, uint64_t serial, struct key_revoke_reply *ret_reply) {
+    struct asked asked;
+    int r = ask(bench, &asked, OP_KEY_REVOKE, (union request_body){.key_revoke = {serial}});
+
+    *ret_reply = asked.call.reply.key_revoke;
+    return r;
+}
+
+/* Its sessions end, also one that is known from its row only; it begins none; and all that is still
+ * so behind a restart that lost whatever was not flushed. */
+static void test_a_key_is_revoked(void **state) {
+    struct bench *bench = *state;
+    struct key_revoke_reply reply;
+    struct asked first;
+    struct asked other;
+    struct asked asked;
+
+    assert_int_equal(begin_as(bench, &first, &laptop), 0);
+    assert_int_equal(begin_as(bench, &other, &phone), 0);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    assert_int_equal(revoke(bench, 0, &reply), -ERR_INVALID);
+    assert_int_equal(revoke(bench, 17, &reply), 0);
+    assert_int_equal(reply.map_version, 6);
+    assert_int_equal(reply.sessions, 1);
+    for (int i = 0; i < 2; i++) {
+        pass(bench, NS_PER_S);
+        int r = renew_as(bench, &asked, &laptop, ticket_of(&first));
+
+        assert_true(r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED);
+        assert_int_equal(begin_as(bench, &asked, &laptop), -ERR_REVOKED);
+        assert_int_equal(manager_session_count(bench->manager), 1);
+        assert_true(cluster_map_is_revoked(manager_map(bench->manager), 17));
+        /* Known already: no version more. */
+        assert_int_equal(revoke(bench, 17, &reply), 0);
+        assert_int_equal(reply.map_version, 6);
+        assert_int_equal(reply.sessions, 0);
+        manager_dies(bench, true);
+        manager_begins(bench);
+    }
+}
+
+static void test_as_many_keys_as_a_map_names(void **state) {
+    struct bench *bench = *state;
+    struct key_revoke_reply reply;
+    struct asked *asked = calloc(MAP_REVOKED_MAX, sizeof *asked);
+
+    for (uint64_t i = 0; i < MAP_REVOKED_MAX; i++) {
+        start(bench, &asked[i], OP_KEY_REVOKE, (union request_body){.key_revoke = {100 + i}});
+    }
+    pass(bench, 5 * NS_PER_S);
+    assert_int_equal(manager_map(bench->manager)->revoked_count, MAP_REVOKED_MAX);
+    uint64_t version = manager_map(bench->manager)->version;
+    assert_int_equal(revoke(bench, 17, &reply), -ERR_TOO_MANY_REVOKED);
+    assert_int_equal(reply.map_version, version);
+    free(asked);
+}
+
+/* Who names the node and origin of another one's session begins one beside it; who knows its
+ * number ends it not without its ticket. */
+static void test_nobody_ends_anothers_session(void **state) {
+    struct bench *bench = *state;
+    struct asked nodes_own;
+    struct asked laptops;
+    struct asked asked;
+    union request_body end = {.session_end = {.session = 1, .incarnation = 100}};
+    const struct identity *not_ours[] = {&laptop, &phone};
+
+    assert_int_equal(begin_as(bench, &nodes_own, NULL), 0);
+    assert_int_equal(begin_as(bench, &laptops, &laptop), 0);
+    assert_int_equal(laptops.call.reply.session_begin.session, 2);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(renew_as(bench, &asked, NULL, ticket_of(&nodes_own)), 0);
+    const struct bytes tickets[] = {{NULL, 0}, ticket_of(&laptops), ticket_of(&nodes_own)};
+    for (size_t i = 0; i < ARRAY_SIZE(not_ours); i++) {
+        for (size_t with = 0; with < ARRAY_SIZE(tickets); with++) {
+            end.session_end.ticket = tickets[with];
+            assert_int_equal(ask_as(bench, &asked, not_ours[i],
+                                    (struct call){.header.opcode = OP_SESSION_END, .request = end}),
+                             -ERR_BAD_TICKET);
+        }
+    }
+    assert_int_equal(manager_session_count(bench->manager), 2);
+    end.session_end.ticket = ticket_of(&nodes_own);
+    assert_int_equal(
+        ask_as(bench, &asked, NULL, (struct call){.header.opcode = OP_SESSION_END, .request = end}),
+        0);
+}
+
+static union request_body join_of(uint64_t key, uint32_t target_count, const char *address) {
+    return (union request_body){
+        .node_join = {.key_high = key,
+                      .key_low = 1,
+                      .target_count = target_count,
+                      .ready = address != NULL,
+                      .address = {(const uint8_t *)address, address ? strlen(address) : 0}}};
+}
+
+static struct node_join_reply join(struct bench *bench, uint64_t key, uint32_t target_count,
+                                   const char *address) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(key, target_count, address)), 0);
+    return asked.call.reply.node_join;
+}
+
+static struct cluster_map *map_of(struct bench *bench) {
+    struct cluster_map *map = malloc(sizeof *map);
+    uint8_t *bytes = malloc(MIB);
+    struct asked asked = {.call = {.header = {.opcode = OP_MAP_GET, .log = LOG_MANAGER},
+                                   .bulk_in = {.data = bytes, .capacity = MIB},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
+
+    call_start(bench->client_rpc, &asked.call);
+    pass(bench, NS_PER_S);
+    assert_true(map && asked.done);
+    assert_int_equal(cluster_map_decode((struct bytes){bytes, asked.call.bulk_in.size}, map), 0);
+    free(bytes);
+    return map;
+}
+
+/* Numbers first, then its targets, in a pool version of their own; asked again, nothing changes. */
+static void test_nodes_join(void **state) {
+    struct bench *bench = *state;
+    struct node_join_reply first = join(bench, 70, 2, NULL);
+    struct node_join_reply second = join(bench, 71, 1, NULL);
+    struct pool_version pool;
+    struct cluster_map *map;
+
+    assert_int_equal(first.node, 2);
+    assert_int_equal(second.node, 3);
+    assert_true(first.first_target > OST + 1 && second.first_target == first.first_target + 2);
+    assert_int_equal(join(bench, 70, 2, NULL).first_target, first.first_target);
+    map = map_of(bench);
+    assert_int_equal(map->pool_count, 1);
+    assert_int_equal(map->target_count, TARGETS);
+    free(map);
+    assert_int_equal(join(bench, 71, 1, "10.0.0.3:7400").map_version, 8);
+    assert_int_equal(join(bench, 71, 1, "10.0.0.3:7400").map_version, 8);
+    for (int i = 0; i < 2; i++) {
+        map = map_of(bench);
+        assert_int_equal(map->version, 8);
+        assert_string_equal(cluster_map_node(map, (struct node_id){3})->address, "10.0.0.3:7400");
+        assert_null(cluster_map_target(map, (struct target_id){first.first_target}));
+        assert_true(cluster_map_pool(map, 0, &pool));
+        assert_int_equal(pool.version, 2);
+        assert_int_equal(pool.chain_count, 3);
+        assert_int_equal(pool.chains[2], second.first_target);
+        free(map);
+        manager_dies(bench, i == 0);
+        manager_begins(bench);
+    }
+    assert_int_equal(join(bench, 71, 1, "10.0.0.9:7400").map_version, 9);
+    assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
+}
+
+static void test_who_may_not_join(void **state) {
+    struct bench *bench = *state;
+    const struct {
+        union request_body request;
+        int result;
+    } rows[] = {
+        {join_of(0, 1, NULL), 0}, /* key_low is 1: a key */
+        {{.node_join = {.target_count = 1}}, -ERR_INVALID},
+        {join_of(70, 65, NULL), -ERR_INVALID},
+        {join_of(70, 1, "10.0.0.2"), -ERR_INVALID},
+        {join_of(70, 1, "10.0.0.2:7400"), -ERR_OTHER_CLUSTER},
+        {join_of(0, 2, NULL), 0}, /* as before */
+        {join_of(0, 2, "10.0.0.2:7400"), -ERR_INVALID},
+    };
+    struct asked asked;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, rows[i].request), rows[i].result);
+    }
+    assert_int_equal(asked.call.reply.node_join.map_version, 6);
+}
+
+/* Many at once make few versions. */
+static void test_joins_share_a_version(void **state) {
+    enum { NODES = 60 };
+    struct bench *bench = *state;
+    struct asked *asked = calloc(NODES, sizeof *asked);
+    struct cluster_map *map;
+
+    for (uint64_t i = 0; i < NODES; i++) {
+        start(bench, &asked[i], OP_NODE_JOIN, join_of(100 + i, 1, NULL));
+    }
+    pass(bench, 5 * NS_PER_S);
+    map = map_of(bench);
+    assert_int_equal(map->node_count, 1 + NODES);
+    assert_true(map->version <= 8);
+    for (uint64_t i = 0; i < NODES; i++) {
+        assert_true(asked[i].done && asked[i].call.result == 0);
+    }
+    free(map);
+    free(asked);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(nodes_join),
+        TEST(who_may_not_join),
+        TEST(joins_share_a_version),
+        TEST(map_is_handed_out),
+        cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_a_key_is_revoked, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_as_many_keys_as_a_map_names, setup_with_keys,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_ends_anothers_session, setup_with_keys,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_renewals_without_ticket_keep_nothing_alive,
+                                        setup_with_keys, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
