@@ -577,8 +577,8 @@ def files_of(directory):
 
 
 def slots_are_dealt(nodes):
-    """Each hand-over of slots makes a version, and the next one begins with the manager's next tick:
-    when none came for many ticks there is nothing to hand over any more."""
+    """Each hand-over of slots makes a version, and the next one begins with the next tick of the
+    manager: when none came for many ticks there is nothing to hand over any more."""
     seen = [None, 0]
 
     def is_quiet():
