@@ -9,8 +9,7 @@
  * Proved: the slot is opened by one log at most; what is opened is never given; when crashes have
  * ended, the log that the map names has it, and the other one has not.
  *
- * Mutants, each of which must fail: EARLY_GIVE, GIVE_OPENED, OLD_NUMBER, OLD_TELL, BY_MAP,
- * NO_INTENT. */
+ * Mutants, each of which must fail: EARLY_GIVE, GIVE_OPENED, OLD_TELL, BY_MAP, NO_INTENT. */
 
 #define NUMBERS 2
 #define CRASHES 3
@@ -48,11 +47,7 @@ byte crashes = 0;
 #define MAY_GIVE(i) (row[i] == MINE && !opened[i])
 #endif
 
-#ifdef OLD_NUMBER
-#define IS_NEW(i, h) (true)
-#else
 #define IS_NEW(i, h) (number[i] < (h))
-#endif
 
 #ifdef EARLY_GIVE
 #define IS_ON_DISK(i, h) (true)
@@ -116,20 +111,10 @@ active proctype world() {
     /* The manager. */
     :: atomic { !drawn_disk && drawn < NUMBERS && owner == FROM(drawn + 1) ->
         drawn++;
-#ifdef NO_INTENT
-        give_sent[drawn] = true
-#else
         drawn_disk = true
-#endif
        }
     :: atomic { drawn_disk && !give_sent[drawn] -> give_sent[drawn] = true }
-    :: atomic { drawn > 0 && given_sent[drawn] && owner_number < drawn && !given ->
-#ifdef NO_INTENT
-        given = true
-#else
-        given = drawn_disk
-#endif
-       }
+    :: atomic { drawn_disk && given_sent[drawn] && !given -> given = true }
     :: atomic { given ->
         owner = TO(drawn);
         owner_number = drawn;
@@ -138,10 +123,10 @@ active proctype world() {
        }
     :: atomic { drawn_disk && nothing_sent[drawn] -> drawn_disk = false }
     :: atomic { owner_number > 0 && !tell_sent[owner_number] -> tell_sent[owner_number] = true }
-    :: atomic { crashes < CRASHES && (given || drawn > 0) ->
+    :: atomic { crashes < CRASHES && drawn_disk ->
         given = false;
 #ifdef NO_INTENT
-        drawn = owner_number;
+        drawn_disk = false;
 #endif
         crashes++
        }
