@@ -14,7 +14,8 @@
 
 /* Of a node. One that leaves it to the manager has a metadata target while the cluster has fewer
  * than MDTS_ENOUGH. */
-enum { MDTS_MAX = 8, OSTS_MAX = 64, MDTS_ENOUGH = 8, MDTS_BY_MANAGER = UINT32_MAX };
+enum { MDTS_MAX = 8, OSTS_MAX = 64, MDTS_ENOUGH = 8 };
+#define MDTS_BY_MANAGER UINT32_MAX
 
 static struct map_node *node_of(struct cluster_map *map, const struct node_join_request *request) {
     for (uint32_t i = 0; i < map->node_count; i++) {

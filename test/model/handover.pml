@@ -90,7 +90,8 @@ inline give(h) {
        number[FROM(h)] = h
     :: row[FROM(h)] == GIVEN && number[FROM(h)] == h && IS_ON_DISK(FROM(h), h) ->
        given_sent[h] = true
-    :: row[FROM(h)] == MINE && opened[FROM(h)] && number[FROM(h)] < h -> nothing_sent[h] = true
+    :: row[FROM(h)] == MINE && opened_disk[FROM(h)] && number[FROM(h)] < h ->
+       nothing_sent[h] = true
     fi
 }
 
@@ -100,7 +101,8 @@ inline give(h) {
      ((MAY_GIVE(FROM(h)) && IS_NEW(FROM(h), h)) ||                                                 \
       (row[FROM(h)] == GIVEN && number[FROM(h)] == h && IS_ON_DISK(FROM(h), h) &&                  \
        !given_sent[h]) ||                                                                          \
-      (row[FROM(h)] == MINE && opened[FROM(h)] && number[FROM(h)] < h && !nothing_sent[h])))
+      (row[FROM(h)] == MINE && opened_disk[FROM(h)] && number[FROM(h)] < h &&                      \
+       !nothing_sent[h])))
 
 #define TELLS(h) (tell_sent[h] && TAKES(TO(h), h))
 
