@@ -16,8 +16,7 @@ static void test_sessions_begin_renew_and_end(void **state) {
     assert_int_equal(renew(bench, 999, 100), -ERR_UNKNOWN_SESSION);
     assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 99)), -ERR_FENCED);
     assert_int_equal(told(bench), 0);
-    assert_int_equal(
-        ask(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {first, 100}}), 0);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(first, 100)), 0);
     assert_int_equal(told(bench), 1);
     assert_int_equal(bench->targets[0].session, first);
     assert_int_equal(bench->targets[0].incarnation, 100);
@@ -238,9 +237,7 @@ static void test_a_begin_that_the_ring_kept(void **state) {
 static void end(struct bench *bench, uint64_t session, uint64_t incarnation) {
     struct asked asked;
 
-    assert_int_equal(ask(bench, &asked, OP_SESSION_END,
-                         (union request_body){.session_end = {session, incarnation}}),
-                     0);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(session, incarnation)), 0);
 }
 
 /* Who is away for many ends gets them in messages of many; who is away for more than are
@@ -356,7 +353,7 @@ static void test_restarts_forget_nothing(void **state) {
         assert_true(kept > newest && going > kept);
         newest = going;
         bench->targets[0].result = -ERR_IO; /* So that the end does not come to its end. */
-        start(bench, &asked, OP_SESSION_END, (union request_body){.session_end = {going, round}});
+        start(bench, &asked, OP_SESSION_END, end_of(going, round));
         pass(bench, 2 * NS_PER_S);
         assert_true(asked.done); /* Who does not answer holds up nobody. */
         assert_int_equal(asked.call.result, 0);
