@@ -46,6 +46,23 @@ static void target_answer(struct target *target, struct call *call) {
     call_reply(call, target->result);
 }
 
+static void group_answer(struct target *target, struct call *call) {
+    if (call->header.opcode == OP_SLOTS_GIVE) {
+        target->asked_count++;
+        target->asked_under = call->request.slots_give.handover;
+        target->gives.handover = target->asked_under;
+        call->bulk_in.size = target->gives.count > 0 ? sizeof target->gives : 0;
+        memcpy(call->bulk_in.data, &target->gives, call->bulk_in.size);
+    } else {
+        target->ended_told = call->request.group_tell.ended;
+        target->had_count = call->request.group_tell.slots;
+        if (target->had_count > 0) {
+            memcpy(&target->had, call->bulk_out[0].data, sizeof target->had);
+        }
+    }
+    call_reply(call, target->result);
+}
+
 static void target_step(struct actor *actor, struct message *first) {
     struct target *target = CONTAINER_OF(actor, struct target, actor);
 
@@ -53,9 +70,8 @@ static void target_step(struct actor *actor, struct message *first) {
         struct call *call = CONTAINER_OF(first, struct call, message);
 
         first = first->next;
-        if (call->header.opcode == OP_GROUP_TELL) {
-            target->ended_told = call->request.group_tell.ended;
-            call_reply(call, target->result);
+        if (call->header.opcode == OP_GROUP_TELL || call->header.opcode == OP_SLOTS_GIVE) {
+            group_answer(target, call);
             continue;
         }
         assert_true(call->header.opcode == OP_SESSION_EVICT ||
@@ -286,6 +302,13 @@ uint32_t told(const struct bench *bench) {
         sum += bench->targets[i].told;
     }
     return sum;
+}
+
+void joiner_begins(struct bench *bench, uint32_t target) {
+    struct log_id log = cluster_map_first_log(&bench->map, (struct target_id){target});
+
+    actor_init(&bench->joiner.actor, "joiner", target_step);
+    assert_int_equal(log_table_add(bench->logs, log, &bench->joiner.actor), 0);
 }
 
 void manager_dies(struct bench *bench, bool power) {

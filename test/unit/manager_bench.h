@@ -25,6 +25,11 @@ struct target {
     bool hold;
     struct call *held[HELD];
     uint32_t held_count;
+    /* A group: what it gives when it is asked for slots, under which number it was asked last, how
+     * often; what it was told to have last, and how much. */
+    struct wire_slots gives, had;
+    uint64_t asked_under;
+    uint32_t asked_count, had_count;
 };
 
 struct bench {
@@ -42,7 +47,8 @@ struct bench {
     struct manager *manager;
     struct key_ring *keys;
     struct target targets[TARGETS];
-    bool has_no_room; /* for tickets, in what ask_as asks */
+    struct target joiner; /* a group that comes later */
+    bool has_no_room;     /* for tickets, in what ask_as asks */
 };
 
 /* A call of a client. */
@@ -74,6 +80,8 @@ int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request
 uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin);
 int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
 uint32_t told(const struct bench *bench);
+/* The group of a target that has joined answers from now on. */
+void joiner_begins(struct bench *bench, uint32_t target);
 void manager_dies(struct bench *bench, bool power);
 /* In steps so small that nothing gets done beside what is waited for. */
 void finish(struct bench *bench, const struct asked *asked);

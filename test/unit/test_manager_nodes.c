@@ -1,4 +1,5 @@
 /* The manager as to maps, keys and nodes: what is handed out, who is let in, who joins. */
+#include "layout/map_slots.h"
 #include "manager_bench.h"
 
 /* Alike in all that is encoded; between the fields lies anything. */
@@ -355,11 +356,97 @@ static void test_joins_share_a_version(void **state) {
     free(asked);
 }
 
+/* A node that joins with a metadata target: in the map once it is formatted, without slots. */
+static uint32_t mdt_joins(struct bench *bench) {
+    union request_body request = join_of(90, 1, NULL);
+    struct asked asked;
+
+    request.node_join.mdt_count = UINT32_MAX;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.mdt_count, 1);
+    uint32_t target = asked.call.reply.node_join.first_target;
+    joiner_begins(bench, target);
+    request = join_of(90, 2, "10.0.0.9:7400");
+    request.node_join.mdt_count = 1;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    return target;
+}
+
+static uint32_t slots_of(struct bench *bench, uint16_t group, uint32_t *ret_handover) {
+    struct cluster_map *map = map_of(bench);
+    struct map_slots slots = {0};
+
+    (void)cluster_map_slots_next(map, group, 0, &slots);
+    *ret_handover = slots.handover;
+    uint32_t count = cluster_map_slot_count(map, group);
+    free(map);
+    return count;
+}
+
+/* It gets its share of the slots of the other one, under one number whoever dies; it is told of
+ * them when the map has them. */
+static void test_slots_are_handed_over(void **state) {
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    uint32_t handover;
+
+    giver->result = -ERR_IO;
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench);
+    pass(bench, 3 * NS_PER_S);
+    assert_true(giver->asked_count >= 2 && giver->asked_under == 1);
+    assert_int_equal(slots_of(bench, 1, &handover), 0);
+    assert_int_equal(bench->joiner.had_count, 0);
+    for (int power = 0; power < 2; power++) {
+        manager_dies(bench, power);
+        manager_begins(bench);
+        giver->asked_under = 0;
+        pass(bench, 3 * NS_PER_S);
+        assert_int_equal(giver->asked_under, 1);
+    }
+    giver->result = 0;
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    assert_int_equal(handover, 1);
+    assert_true(bench->joiner.had.first == SLOT_COUNT / 2 && bench->joiner.had.handover == 1);
+    assert_int_equal(giver->had.count, SLOT_COUNT / 2);
+    uint32_t asked = giver->asked_count;
+    manager_dies(bench, true);
+    manager_begins(bench);
+    bench->joiner.had_count = 0;
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(bench->joiner.had_count, 1);
+    assert_int_equal(giver->asked_count, asked);
+    assert_true(target > OST + 1);
+}
+
+/* Who has nothing to give is asked once; who gives what is not its own, or gives by another number,
+ * is not believed. */
+static void test_slots_that_are_not_given(void **state) {
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT - 5, .count = 6};
+    (void)mdt_joins(bench);
+    pass(bench, 3 * NS_PER_S);
+    assert_true(giver->asked_count >= 2 && giver->asked_under == 1);
+    assert_int_equal(slots_of(bench, 1, &handover), 0);
+    giver->gives.count = 0;
+    pass(bench, 3 * NS_PER_S);
+    uint32_t asked = giver->asked_count;
+    pass(bench, 5 * NS_PER_S);
+    assert_int_equal(giver->asked_count, asked);
+    assert_int_equal(slots_of(bench, 1, &handover), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nodes_join),
         TEST(who_may_not_join),
         TEST(joins_share_a_version),
+        TEST(slots_are_handed_over),
+        TEST(slots_that_are_not_given),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
