@@ -618,7 +618,57 @@ def a_copy_of_a_node_is_refused(nodes):
         put(os.path.join(nodes.first.mount, f"behind-{number}"), 300000)
 
 
-TESTS = [new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
+def targets(node, kind):
+    return sum(target["kind"] == kind and target["node"] == status(node)["node"]["id"]
+               for target in status(node)["targets"])
+
+
+def directories(place, count):
+    for number in range(count):
+        os.makedirs(os.path.join(place, f"d{number}", "deep"), exist_ok=True)
+        put(os.path.join(place, f"d{number}", "deep", "file"), 5000)
+
+
+def nodes_have_roles(nodes):
+    """One with metadata only, one with data only: directories go to the former, and are there after
+    its death; while it is away what is made elsewhere is made."""
+    first = nodes.first
+    first.start()
+    meta, store = Node(first, 4, conf=False), Node(first, 5, conf=False)
+    try:
+        for node, role in ((meta, "meta"), (store, "store")):
+            node.start("--listen", node.source, "--key", node.key_file, "--join", first.source,
+                       "--roles", role, "--size", "256M")
+            known_to_manager(node)
+        if (targets(meta, "mdt"), targets(meta, "ost")) != (1, 0) or \
+                (targets(store, "mdt"), targets(store, "ost")) != (0, 4):
+            raise Failed(f"roles: {status(meta)['targets']} {status(store)['targets']}")
+        code, _, error = told(meta, "up", meta.directory, "--roles", "store")
+        if code != 1 or error.count("\n") != 1:
+            raise Failed(f"other roles: {code}, {error}")
+        slots_are_dealt(nodes)
+        work = os.path.join(first.mount, "work")
+        os.mkdir(work)
+        directories(work, 60)
+        counts = first.run("stats", "--join", first.source, "--key",
+                           os.path.join(first.top, "members.key"))
+        if counts.returncode != 0:
+            raise Failed(f"stats: {counts.stderr.strip()}")
+        meta.kill()
+        wait_until(lambda: "does not answer" in first.log_end(), "word of the node that is away")
+        for number in range(20):
+            os.mkdir(os.path.join(first.mount, f"meanwhile-{number}"))
+        meta.start()
+        directories(work, 80)
+        if len(os.listdir(work)) != 80 or len(os.listdir(first.mount)) < 21:
+            raise Failed("directories are missing")
+        clean(first)
+    finally:
+        meta.close()
+        store.close()
+
+
+TESTS = [nodes_have_roles, new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
          any_address_leads_there, verbs_speak_of_all_nodes, what_cannot_join_is_refused,
          clocks_are_compared, a_revoked_key_lets_nobody_in, a_copy_of_a_node_is_refused]

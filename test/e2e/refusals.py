@@ -558,6 +558,27 @@ def _(scene):
     return up_mounted(scene)
 
 
+@row("unknown-role", 2, "--roles takes manager,meta,store", "not meta,data")
+def _(scene):
+    return up(scene, "--roles", "meta,data")
+
+
+@row("role-twice", 2, "--roles takes manager,meta,store")
+def _(scene):
+    return up(scene, "--roles", "meta,meta")
+
+
+@row("first-node-without-all-roles", 1, "the first node of a cluster has all roles", "--join")
+def _(scene):
+    return ["up", scene.new_directory(), "--roles", "store"]
+
+
+@row("other-roles", 1, "has other roles, and keeps them", "leave --roles out")
+def _(scene):
+    scene.run_once()
+    return up(scene, "--roles", "store")
+
+
 @row("other-number-of-targets", 1, "osts = 3", "the numbers it was made with")
 def _(scene):
     scene.run_once()
