@@ -466,6 +466,7 @@ def clocks_are_compared(nodes):
     """At a first joining two minutes are too much, and nothing has changed; less is told."""
     first = nodes.first
     first.start()
+    slots_are_dealt(nodes)
     before = status(first)["node"]["map_version"]
     new = Node(first, 9, conf=False)
     library = os.path.join(first.top, "clock.so")
