@@ -82,7 +82,7 @@ def patience_has_an_end(cluster):
 
 
 ENDS_S = 0.1  # what an interrupted call may take
-AT_ONCE = 40  # below the buffers that a mount has for requests
+AT_ONCE = 80  # more than a mount has buffers for requests
 # Named by what the call is; `file` is open, and has 1 MiB.
 WAITS = {
     "stat": lambda file, path: os.stat(path("nothing")),

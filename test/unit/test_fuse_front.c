@@ -512,6 +512,25 @@ static void test_interrupted_request_ends(void **state) {
     assert_int_equal(getattr_root(desk), -EINTR);
 }
 
+/* Of many whose requests wait none makes one forgotten whose request another thread has read, and
+ * not met yet. */
+static void test_a_flood_of_interrupts(void **state) {
+    struct desk *desk = *state;
+    struct fuse_request *requests = desk->front.requests.requests;
+    uint32_t other = desk->request == &requests[0];
+
+    for (uint32_t i = 0; i < desk->front.requests.free.capacity; i++)
+        atomic_store(&requests[i].number, 0);
+    interrupts_note(&desk->front, LAID_NUMBER);
+    for (uint64_t i = 1; i <= 4 * INTERRUPTS_KEPT; i++) {
+        atomic_store(&requests[other].number, 2 * i);
+        interrupts_note(&desk->front, 2 * i);
+        assert_int_equal(atomic_load(&requests[other].interrupted), 2 * i);
+    }
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+}
+
 /* Without a wait nobody asks. */
 static void test_interrupt_of_what_is_answered(void **state) {
     struct desk *desk = *state;
@@ -612,6 +631,7 @@ int main(void) {
         DESK_TEST(test_rename_flags),
         DESK_TEST(test_listing_in_pieces),
         DESK_TEST(test_interrupted_request_ends),
+        DESK_TEST(test_a_flood_of_interrupts),
         DESK_TEST(test_interrupt_of_what_is_answered),
         DESK_TEST(test_interrupted_open_is_closed),
         DESK_TEST(test_process_is_looked_at_without_a_reader),

@@ -4,19 +4,30 @@
 #include "front/fuse/request.h"
 #include <errno.h>
 
-/* Kept only while its request was not met: of a flood of them none pushes out another that is. */
-void interrupts_note(struct front *front, uint64_t number) {
-    struct interrupts *interrupts = &front->interrupts;
-    uint32_t place = atomic_fetch_add(&interrupts->next, 1) % INTERRUPTS_KEPT;
-    uint64_t kept = number;
+/* A free place; where none is, the next one's number goes. */
+static _Atomic uint64_t *keep(struct interrupts *interrupts, uint64_t number) {
+    for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++) {
+        uint64_t none = 0;
 
+        if (atomic_compare_exchange_strong(&interrupts->numbers[i], &none, number))
+            return &interrupts->numbers[i];
+    }
+    uint32_t place = atomic_fetch_add(&interrupts->next, 1) % INTERRUPTS_KEPT;
     atomic_store(&interrupts->numbers[place], number);
+    return &interrupts->numbers[place];
+}
+
+/* Kept only until its request is met: of a flood of them none pushes out another that is. */
+void interrupts_note(struct front *front, uint64_t number) {
+    _Atomic uint64_t *kept = keep(&front->interrupts, number);
+    uint64_t noted = number;
+
     for (uint32_t i = 0; i < front->requests.free.capacity; i++) {
         struct fuse_request *request = &front->requests.requests[i];
 
         if (atomic_load(&request->number) == number) {
             atomic_store(&request->interrupted, number);
-            (void)atomic_compare_exchange_strong(&interrupts->numbers[place], &kept, 0);
+            (void)atomic_compare_exchange_strong(kept, &noted, 0);
         }
     }
 }
@@ -24,12 +35,17 @@ void interrupts_note(struct front *front, uint64_t number) {
 /* Numbers are not used again, so one that is noted for a request that has ended says nothing of
  * the next one there. */
 void interrupts_meet(struct fuse_request *request, uint64_t number) {
-    const struct interrupts *interrupts = &request->front->interrupts;
+    struct interrupts *interrupts = &request->front->interrupts;
 
     atomic_store(&request->number, number);
-    for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++)
-        if (atomic_load_explicit(&interrupts->numbers[i], memory_order_seq_cst) == number)
+    for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++) {
+        uint64_t noted = number;
+
+        if (atomic_load(&interrupts->numbers[i]) == number) {
             atomic_store(&request->interrupted, number);
+            (void)atomic_compare_exchange_strong(&interrupts->numbers[i], &noted, 0);
+        }
+    }
 }
 
 static bool is_interrupted(const struct fuse_request *request) {

@@ -4,8 +4,9 @@
  *     libshoal asks, while a server is away -------> then the request ends with EINTR
  *                                     an open goes on: EINTR to the program now; closed at last
  *
- * An INTERRUPT may be read before its request is, by another thread; so the last few are kept, and
- * each request looks for itself among them. Who comes second of the two sees the other.
+ * An INTERRUPT may be met before its request is, which another thread has read; so those without a
+ * request are kept, and each request looks for itself among them. Who comes second of the two sees
+ * the other.
  *
  * While all requests are in flight nobody reads. Then the processes that wait are looked at.
  *
