@@ -8,7 +8,8 @@
  * request are kept, and each request looks for itself among them. Who comes second of the two sees
  * the other.
  *
- * While all requests are in flight nobody reads. Then the processes that wait are looked at.
+ * While all requests are in flight nobody reads. So where half of them are, the processes that wait
+ * are looked at.
  *
  * Thread: any. Memory: front's, and two numbers a request. */
 #pragma once
