@@ -583,7 +583,7 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
     }
     assert_true(child > 0);
     desk->pid = (uint32_t)child;
-    atomic_store(&desk->front.requests.waiting_count, 1);
+    atomic_fetch_add(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
     memory_shoal_wait(desk->client, nothing_comes, desk);
     assert_int_equal(getattr_root(desk), 0);
     (void)sigemptyset(&blocked);
@@ -608,7 +608,7 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     memory_shoal_wait(desk->client, nothing_comes, desk);
     assert_int_equal(getattr_root(desk), 0); /* It has gone: nobody is known to wait. */
-    atomic_store(&desk->front.requests.waiting_count, 0);
+    atomic_fetch_sub(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
 }
 
 #define DESK_TEST(test) cmocka_unit_test_setup_teardown(test, desk_set_up, desk_tear_down)
