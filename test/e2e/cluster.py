@@ -10,6 +10,7 @@ It prepares shoal.conf before the first start, so that logs and rings are small 
 Needs root and /dev/fuse; missing() says what there isn't.
 """
 
+import contextlib
 import glob
 import os
 import select
@@ -243,6 +244,21 @@ class Cluster:
             if os.path.exists(path):
                 os.unlink(path)
         shutil.rmtree(self.top, ignore_errors=True)
+
+
+def stop_process(process):
+    """SIGSTOP, and waits until all of its threads stand still: until then others go on serving."""
+    os.kill(process, signal.SIGSTOP)
+    states = set()
+    while states != {"T"}:
+        states = set()
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with contextlib.suppress(FileNotFoundError), \
+                 open(f"/proc/{process}/task/{thread}/stat", encoding="ascii",
+                      errors="replace") as file:
+                states.add(file.read().rpartition(")")[2].split()[0])
+        if states & {"Z", "X"}:
+            raise ProcessLookupError(process)
 
 
 def end_process(process):

@@ -121,6 +121,8 @@ def waiting(file, path, call, kills):
 
 
 def is_in_a_call(process):
+    if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        raise Failed("what was to wait for the daemon has ended")
     with open(f"/proc/{process}/wchan", encoding="ascii") as file:
         return file.read() == "request_wait_answer"
 
@@ -181,7 +183,7 @@ def who_is_interrupted_leaves_a_daemon_that_stands_still(cluster):
     file = os.open(os.path.join(cluster.mount, "file"), os.O_RDWR | os.O_CREAT)
     os.pwrite(file, b"b" * 65536, 0)
     daemon = cluster.process()
-    os.kill(daemon, signal.SIGSTOP)
+    clusters.stop_process(daemon)
     try:
         process = waiting(file, lambda one: os.path.join(cluster.mount, one), "write", True)
         wait_until(lambda: is_in_a_call(process), "the wait of the write")
@@ -270,7 +272,7 @@ def an_evicted_mount_begins_again(cluster):
     old = os.open(path, os.O_RDWR)
     process = cluster.mount_process(cluster.mount)
     before = evictions(cluster)
-    os.kill(process, signal.SIGSTOP)
+    clusters.stop_process(process)
     try:
         wait_until(lambda: evictions(cluster) > before, "the mount's eviction")
     finally:

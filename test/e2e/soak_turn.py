@@ -133,15 +133,8 @@ def save_stacks(process, folder):
 
 
 def stop(process):
-    """SIGSTOP, and waits until it stands still."""
     try:
-        os.kill(process, signal.SIGSTOP)
-        state = ""
-        while state != "T":
-            with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
-                state = file.read().rpartition(")")[2].split()[0]
-            if state in "ZX":
-                raise ProcessLookupError
+        clusters.stop_process(process)
     except (ProcessLookupError, FileNotFoundError):
         raise Failed("the daemon died") from None
 
