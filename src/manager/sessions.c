@@ -238,7 +238,8 @@ uint64_t manager_ended_told(const struct manager *manager, uint32_t group) {
         bool ends = session->stage == STAGE_MARKING || session->stage == STAGE_TELLING;
 
         if (ends && !is_told(session, group) && session->ended_number <= number) {
-            number = session->ended_number - 1;
+            /* An end that a start has found has a number that nobody knows any more. */
+            number = MAX(session->ended_number, UINT64_C(1)) - 1;
         }
     }
     return number;

@@ -364,8 +364,14 @@ static void test_restarts_forget_nothing(void **state) {
         }
         bench->targets[0].result = 0;
         uint32_t before = bench->targets[0].told;
+        bench->targets[0].hold = true;
         manager_begins(bench);
         pass(bench, 3 * NS_PER_S);
+        /* It has not heard of the end, and is not told that it has. */
+        uint64_t meanwhile = bench->targets[0].ended_told;
+        target_release(&bench->targets[0]);
+        pass(bench, 3 * NS_PER_S);
+        assert_true(bench->targets[0].ended_told > meanwhile);
         assert_int_equal(bench->targets[0].told, before + 1);
         assert_int_equal(bench->targets[0].session, going);
         assert_true(is_ended(&bench->targets[2], going));
