@@ -1,6 +1,6 @@
 /* mount: a cluster's file system, served by a process of its own, so that the daemon's death leaves
  * the mount: programs see a pause until it is back. */
-#include "cmd/verb.h"
+#include "cmd/own_mount.h"
 #include "front/fuse/fuse.h"
 #include "host/background.h"
 #include "host/machine.h"
@@ -30,11 +30,13 @@ enum { ENTRY_TIMEOUT_NS = 1000000000, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, 
 struct mount_words {
     const char *from;
     const char *mount_point;
-    char key_path[PATH_MAX]; /* empty: none */
-    char log_path[PATH_MAX]; /* empty: the default */
+    char key_path[PATH_MAX];         /* empty: none */
+    char log_path[PATH_MAX];         /* empty: the default */
+    char listen[ADDRESS_TEXT_BYTES]; /* where the daemon of the directory is; empty: as it says */
     unsigned long long patience_s;
     bool read_only, no_set_id, no_devices, no_programs;
     bool foreground;
+    bool own; /* the node's own mount, which its daemon has started */
     enum link_encryption encryption;
 
     /* What check has found: the directory, resolved, or the addresses; and the mount point. */
@@ -42,6 +44,7 @@ struct mount_words {
     bool by_address;
     struct address addresses[REMOTE_ADDRESSES_MAX];
     uint32_t address_count;
+    uint32_t requests_max, handles_max; /* of shoal.conf; 0: the default */
     struct key_file key;
 };
 
@@ -89,6 +92,16 @@ static int parse_encryption(const struct verb *verb, const char *value, struct m
     return verb_usage(verb, "link_encryption takes on, off or always, not %s", value);
 }
 
+static int parse_listen(const struct verb *verb, const char *value, struct mount_words *words) {
+    struct address address;
+
+    if (config_addresses(value, &address, 1) != 1) {
+        return verb_usage(verb, "address takes ADDRESS:PORT, as 10.0.0.1:7400, not %s", value);
+    }
+    address_format(&address, words->listen);
+    return EXIT_OK;
+}
+
 /* One word of -o; as mount(8) passes them. */
 static int parse_option(const struct verb *verb, const char *option, struct mount_words *words) {
     static const char *const known[] = {"rw",   "defaults", "auto", "noauto",   "_netdev", "nofail",
@@ -99,7 +112,8 @@ static int parse_option(const struct verb *verb, const char *option, struct moun
     } flags[] = {{"ro", offsetof(struct mount_words, read_only)},
                  {"nosuid", offsetof(struct mount_words, no_set_id)},
                  {"nodev", offsetof(struct mount_words, no_devices)},
-                 {"noexec", offsetof(struct mount_words, no_programs)}};
+                 {"noexec", offsetof(struct mount_words, no_programs)},
+                 {"own", offsetof(struct mount_words, own)}};
     const char *value = strchr(option, '=');
 
     value = value ? value + 1 : "";
@@ -111,6 +125,9 @@ static int parse_option(const struct verb *verb, const char *option, struct moun
     }
     if (strncmp(option, "log=", 4) == 0) {
         return parse_path(verb, value, words->log_path);
+    }
+    if (strncmp(option, "address=", 8) == 0) {
+        return parse_listen(verb, value, words);
     }
     if (strncmp(option, "link_encryption=", 16) == 0) {
         return parse_encryption(verb, value, words);
@@ -205,6 +222,8 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .env = remote_client_env(client),
         .mount_point = words->place,
         .source = words->source,
+        .requests_max = words->requests_max,
+        .handles_max = words->handles_max,
         .read_only = words->read_only,
         .no_set_id = words->no_set_id,
         .no_devices = words->no_devices,
@@ -257,21 +276,28 @@ static int run(const struct mount_words *words, struct background *background) {
                                             .origin = origin,
                                             .patience_ns = words->patience_s * NS_PER_S,
                                             .log = log_line};
+    struct own_mount_holder *holder = NULL;
     struct remote_client *client;
     struct fuse_mount *mount;
     int r;
 
     raise_files();
+    if (words->own && own_mount_take(words->source, words->place, &holder, problem) < 0) {
+        return report(background, EXIT_FAILED, problem);
+    }
     memcpy(options.addresses, words->addresses, sizeof options.addresses);
     origin_print(words, origin, sizeof origin);
     if (remote_client_open(&options, &client, problem) < 0) {
+        own_mount_leave(holder);
         return report(background, EXIT_FAILED, problem);
     }
     if (mount_start(client, words, &mount, problem) < 0) {
         (void)!remote_client_stop(client, STOP_S * NS_PER_S);
         remote_client_close(client);
+        own_mount_leave(holder);
         return report(background, EXIT_FAILED, problem);
     }
+    process_end_with_parent(false);
     snprintf(problem, sizeof problem, "%s: mounted at %s", words->source, words->place);
     log_line(problem);
     (void)report(background, EXIT_OK, problem);
@@ -281,6 +307,7 @@ static int run(const struct mount_words *words, struct background *background) {
     log_format("unmounted from %s%s", words->place,
                r < 0 ? "; the daemon does not answer, so it will end the session itself" : "");
     remote_client_close(client);
+    own_mount_leave(holder);
     return EXIT_OK;
 }
 
@@ -326,16 +353,21 @@ static int check_network(const struct verb *verb, struct mount_words *words) {
     if (local_directory_config(words->source, &config, problem) < 0) {
         return verb_fail(verb, "%s", problem);
     }
-    if (!config.listen[0]) {
+    words->requests_max = (uint32_t)config.mount_requests_max;
+    words->handles_max = (uint32_t)config.open_files_max;
+    if (!config.listen[0] && !words->listen[0]) {
         return EXIT_OK;
     }
-    int count = config_addresses(config_address(&config), words->addresses, 1);
+    int count = config_addresses(words->listen[0] ? words->listen : config_address(&config),
+                                 words->addresses, 1);
     if (count == 1 && config.join[0]) {
         int more = config_addresses(config.join, words->addresses + 1, REMOTE_ADDRESSES_MAX - 1);
 
         count = more < 0 ? more : 1 + more;
     }
-    int r = count < 0 ? count : key_path_read(config.key_path, &words->key, problem);
+    int r = count < 0 ? count
+                      : key_path_read(words->key_path[0] ? words->key_path : config.key_path,
+                                      &words->key, problem);
     if (r < 0) {
         return verb_fail(verb, "%s", count < 0 ? err_text(count) : problem);
     }
@@ -367,6 +399,10 @@ static int check(const struct verb *verb, struct mount_words *words) {
     int r;
 
     words->by_address = parse_addresses(words->from, words);
+    if (words->by_address && (words->own || words->listen[0])) {
+        return verb_usage(verb, "the options own and address are of a mount of a directory, not %s",
+                          words->from);
+    }
     status = words->by_address ? check_key(verb, words) : check_directory(verb, words);
     if (status != EXIT_OK) {
         return status;
@@ -403,6 +439,7 @@ static int in_background(const struct verb *verb, const struct mount_words *word
                          log_path, err_text(r));
     }
     if (!background.is_parent) {
+        process_end_with_parent(words->own);
         process_signals_block();
         exit(run(words, &background));
     }
@@ -422,6 +459,7 @@ static int run_mount(const struct verb *verb, int argc, char **argv) {
     if (status == EXIT_OK) {
         status = check(verb, &words);
     }
+    process_end_with_parent(words.own && !words.foreground);
     if (status == EXIT_OK && words.foreground) {
         process_signals_block();
         status = run(&words, NULL);
@@ -445,6 +483,8 @@ const struct verb verb_mount = {
     "  -o nosuid,nodev,noexec  as mount(8) has them\n"
     "  -o log=FILE    where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)\n"
     "  -o link_encryption=on|off|always  as in the cluster's shoal.conf (on)\n"
+    "  -o own         DIR's own mount, as `shoal up` starts it: `shoal down DIR` takes it away\n"
+    "  -o address=ADDR:PORT  where DIR's daemon is, if shoal.conf says otherwise\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal mount /var/lib/shoal /mnt/shoal",
     run_mount,

@@ -1,6 +1,7 @@
 /* up, down, umount, version: a cluster's life on this machine. */
 #include "cmd/daemon.h"
 #include "cmd/find.h"
+#include "cmd/own_mount.h"
 #include "env/env_linux.h"
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
@@ -206,8 +207,25 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     exit(daemon_run(options));
 }
 
+/* Where it is mounted when nobody says: where a mount of it has died, or as its shoal.conf says. Of
+ * one that is mounted it stays so: NULL. */
+static const char *mount_point_default(const char *directory, struct own_mount *own,
+                                       struct config *config) {
+    char problem[512];
+
+    own_mount_look(directory, own);
+    if (own->state != OWN_MOUNT_NONE) {
+        return own->state == OWN_MOUNT_LEFT ? own->place : NULL;
+    }
+    return local_directory_config(directory, config, problem) == 0 && config->mount_point[0]
+               ? config->mount_point
+               : NULL;
+}
+
 static int run_up(const struct verb *verb, int argc, char **argv) {
     struct up_words words = {0};
+    struct own_mount own;
+    struct config config;
     char *directory = NULL;
     char *key_path = NULL;
     bool made = false;
@@ -220,6 +238,9 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
         int r = plain_file_resolve(words.key_path, &key_path);
 
         status = r == 0 ? EXIT_OK : verb_fail(verb, "%s: %s", words.key_path, err_text(r));
+    }
+    if (status == EXIT_OK && !words.mount_point) {
+        words.mount_point = mount_point_default(directory, &own, &config);
     }
     if (status == EXIT_OK) {
         struct daemon_options options = {.directory = directory,
@@ -267,6 +288,38 @@ static int wait_for_end(const struct verb *verb, const char *directory) {
                                            holder, DOWN_WAIT_S, directory, LOCAL_LOG_NAME);
 }
 
+/* What its daemon, which has died, has left; a process that serves it ends its session first. */
+static int down_without_daemon(const struct verb *verb, const char *directory) {
+    char problem[512];
+    int signal_number;
+
+    if (own_mount_detach(directory, problem) < 0) {
+        return verb_fail(verb, "%s", problem);
+    }
+    for (int i = 0; own_mount_runs(directory); i++) {
+        if (i >= DOWN_WAIT_S * 100) {
+            return verb_fail(verb,
+                             "the process of its mount still runs after %d s: see %s/mount.log",
+                             DOWN_WAIT_S, directory);
+        }
+        (void)!process_signal_wait(10 * NS_PER_MS, &signal_number);
+    }
+    return EXIT_OK;
+}
+
+static bool daemon_runs(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    int holder;
+    bool runs = true;
+
+    if (env_linux_new(&options, &env) == 0) {
+        runs = folder_lock_holder(env, "lock", &holder) != -ERR_NOT_FOUND;
+        env_linux_free(env);
+    }
+    return runs;
+}
+
 static int run_down(const struct verb *verb, int argc, char **argv) {
     const char *const arguments[] = {"down"};
     char directory[FIND_PATH_BYTES];
@@ -275,6 +328,14 @@ static int run_down(const struct verb *verb, int argc, char **argv) {
         return verb_usage(verb, "%s is not understood", argv[argc - 1]);
     }
     int status = find_cluster(verb, argc == 2 ? argv[1] : NULL, directory);
+    struct own_mount own;
+
+    if (status == EXIT_OK) {
+        own_mount_look(directory, &own);
+        if (own.state != OWN_MOUNT_NONE && !daemon_runs(directory)) {
+            return down_without_daemon(verb, directory);
+        }
+    }
     status = status != EXIT_OK ? status : call_daemon(verb, directory, 1, arguments);
     return status != EXIT_OK ? status : wait_for_end(verb, directory);
 }

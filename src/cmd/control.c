@@ -1,6 +1,7 @@
 /* Dispatch of control requests. */
 #include "cmd/control.h"
 #include "cmd/daemon.h"
+#include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
 #include "node/local_directory.h"
 #include <stdarg.h>
@@ -71,65 +72,37 @@ struct fuse_mount *control_mount_take(struct control *control) {
     return mount;
 }
 
-bool control_is_mounted(struct control *control) {
-    struct fuse_mount *mount = control_mount_get(control);
-    bool is_there = mount && fuse_mount_is_there(mount);
-
-    if (mount) {
-        control_mount_put(control);
-    }
-    return is_there;
-}
-
-/* The mount is taken away first, so that what uses it is refused and nothing has changed. */
-static int detach(struct control *control, struct control_socket_connection *connection) {
-    struct fuse_mount *mount = control_mount_get(control);
-    int r = 0;
-
-    if (mount) {
-        r = fuse_mount_detach(mount);
-        control_mount_put(control);
-    }
-    if (r < 0 && r != -ERR_IN_USE) {
-        control_print(connection, "%s cannot be unmounted: %s\n", control->mount_point,
-                      err_text(r));
-        return EXIT_FAILED;
-    }
-    if (r < 0) {
-        control_print(connection, "%s is in use: end what uses it (fuser -m %s), then try again\n",
-                      control->mount_point, control->mount_point);
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
-}
-
 /* umount PATH */
 static int control_umount(struct control *control, struct control_socket_connection *connection,
                           size_t argument_count, char **arguments) {
-    if (!control_is_mounted(control)) {
+    struct own_mount mount;
+
+    daemon_mounted_at(control, &mount);
+    if (mount.state == OWN_MOUNT_NONE) {
         control_print(connection, "%s is not mounted\n", control->directory);
         return EXIT_FAILED;
     }
-    if (argument_count < 2 || strcmp(arguments[1], control->mount_point) != 0) {
+    if (argument_count < 2 || strcmp(arguments[1], mount.place) != 0) {
         control_print(connection, "%s is not the mount point, %s is\n",
-                      argument_count < 2 ? "that" : arguments[1], control->mount_point);
+                      argument_count < 2 ? "that" : arguments[1], mount.place);
         return EXIT_FAILED;
     }
-    return detach(control, connection);
+    return daemon_unmount(control, connection);
 }
 
 /* mount PATH: where a cluster that runs is mounted from now on. */
 static int control_mount(struct control *control, struct control_socket_connection *connection,
                          size_t argument_count, char **arguments) {
     unsigned wanted = MOUNT_WANTED;
+    struct own_mount mount;
 
     if (argument_count != 2) {
         control_print(connection, "a mount point is missing\n");
         return EXIT_USAGE;
     }
-    if (control_is_mounted(control)) {
-        control_print(connection, "%s is mounted at %s\n", control->directory,
-                      control->mount_point);
+    daemon_mounted_at(control, &mount);
+    if (mount.state == OWN_MOUNT_LIVES) {
+        control_print(connection, "%s is mounted at %s\n", control->directory, mount.place);
         return EXIT_FAILED;
     }
     control->mount_wanted = arguments[1];
@@ -147,7 +120,7 @@ static int control_mount(struct control *control, struct control_socket_connecti
         control_print(connection, "%s\n", control->mount_problem);
         return EXIT_FAILED;
     }
-    control_print(connection, "%s: mounted at %s\n", control->directory, control->mount_point);
+    control_print(connection, "%s: mounted at %s\n", control->directory, arguments[1]);
     return EXIT_OK;
 }
 
@@ -159,7 +132,7 @@ static int control_down(struct control *control, struct control_socket_connectio
                         size_t argument_count, char **arguments) {
     (void)argument_count;
     (void)arguments;
-    if (detach(control, connection) != EXIT_OK) {
+    if (daemon_unmount(control, connection) != EXIT_OK) {
         return EXIT_FAILED;
     }
     atomic_store(&control->stop_wanted, true);
@@ -190,9 +163,12 @@ int control_here(struct control *control, struct control_socket_connection *conn
 static int control_mount_point(struct control *control,
                                struct control_socket_connection *connection, size_t argument_count,
                                char **arguments) {
+    struct own_mount mount;
+
     (void)argument_count;
     (void)arguments;
-    control_print(connection, "%s", control_is_mounted(control) ? control->mount_point : "");
+    daemon_mounted_at(control, &mount);
+    control_print(connection, "%s", mount.state == OWN_MOUNT_LIVES ? mount.place : "");
     return EXIT_OK;
 }
 

@@ -33,7 +33,6 @@ struct fuse_mount *control_mount_get(struct control *control);
 void control_mount_put(struct control *control);
 /* For the first thread, to stop it: nobody gets it any more, and who had has put it. */
 struct fuse_mount *control_mount_take(struct control *control);
-bool control_is_mounted(struct control *control);
 MUST_CHECK int control_start(struct control *control, char problem[512]);
 void control_stop(struct control *control);
 /* What went wrong with a stop, and what to do. */

@@ -1,7 +1,7 @@
 /* status and df: what runs, and how much room there is. */
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
-#include "cmd/daemon.h"
+#include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "host/process.h"
@@ -112,10 +112,12 @@ static json_t *node_json(struct control *control) {
 
 static json_t *status_json(struct control *control) {
     json_t *mounts = json_array();
+    struct own_mount mount;
 
-    if (control_is_mounted(control)) {
-        json_array_append_new(
-            mounts, json_pack("{s:s, s:s}", "path", control->mount_point, "channel", "/dev/fuse"));
+    daemon_mounted_at(control, &mount);
+    if (mount.state == OWN_MOUNT_LIVES) {
+        json_array_append_new(mounts, json_pack("{s:s, s:s, s:i}", "path", mount.place, "channel",
+                                                "/dev/fuse", "process", mount.process));
     }
     return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o}", "directory", control->directory,
                      "process", process_own_id(), "node", node_json(control), "managers",
@@ -159,11 +161,29 @@ static void print_node(struct control *control, struct control_socket_connection
     }
 }
 
+/* That it is the daemon's own, as it mostly is, need not be said. */
+static void print_mount(struct control *control, struct control_socket_connection *connection) {
+    struct own_mount mount;
+
+    daemon_mounted_at(control, &mount);
+    control_print(connection, "mounted    %s\n",
+                  mount.state == OWN_MOUNT_LIVES ? mount.place : "-");
+    if (mount.state == OWN_MOUNT_LEFT) {
+        control_print(connection,
+                      "           the process of the mount at %s has died: `shoal up %s` mounts "
+                      "again\n",
+                      mount.place, control->directory);
+    } else if (mount.state == OWN_MOUNT_LIVES && mount.process != process_own_id()) {
+        control_print(connection, "           by process %d, which outlives the daemon\n",
+                      mount.process);
+    }
+}
+
 static void print_table(struct control *control, struct control_socket_connection *connection) {
     const struct config *config = local_cluster_config(control->cluster);
 
-    control_print(connection, "directory  %s\nmounted    %s\n", control->directory,
-                  control_is_mounted(control) ? control->mount_point : "-");
+    control_print(connection, "directory  %s\n", control->directory);
+    print_mount(control, connection);
     print_node(control, connection);
     control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",

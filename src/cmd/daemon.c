@@ -3,6 +3,7 @@
 #include "check/scrub.h"
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
+#include "cmd/daemon_mount.h"
 #include "cmd/fsck_report.h"
 #include "cmd/verb.h"
 #include "front/fuse/fuse.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRY_TIMEOUT_NS = 1000000000 };
 #define STOP_POLL_NS (NS_PER_S / 5)
 
 static void log_line(const char *line) {
@@ -29,7 +29,7 @@ static void log_line(const char *line) {
     fflush(stderr);
 }
 
-PRINTF_LIKE(1, 2) static void log_format(const char *format, ...) {
+void daemon_log(const char *format, ...) {
     char line[1024];
     va_list arguments;
 
@@ -84,9 +84,37 @@ static int check_apart(const struct daemon_options *options, const char *mount_p
     return 0;
 }
 
+/* One of its own process that the daemon before has left: *ret_mount_point, where it is wanted
+ * there, else it is refused. */
+static int check_own(const struct daemon_options *options, const struct own_mount *own,
+                     char **ret_mount_point, char problem[512]) {
+    bool is_mount_point = false;
+    char *text = NULL;
+    bool same = fuse_path_in_mount(options->mount_point, &text, &is_mount_point) &&
+                is_mount_point && strcmp(text, own->place) == 0;
+
+    if (!same) {
+        free(text);
+        snprintf(problem, 512,
+                 "%.200s is mounted at %.150s, by process %d: `shoal umount` that first",
+                 options->directory, own->place, own->process);
+        return -ERR_EXISTS;
+    }
+    *ret_mount_point = text;
+    return 0;
+}
+
 int daemon_check(const struct daemon_options *options, char **ret_mount_point, char problem[512]) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
+    struct own_mount own;
     char *mount_point;
+
+    own_mount_look(options->directory, &own);
+    if (own.state == OWN_MOUNT_LIVES && options->mount_point) {
+        int r = local_directory_check(&cluster_options, problem);
+
+        return r < 0 ? r : check_own(options, &own, ret_mount_point, problem);
+    }
 
     /* Before the rest, as a mount point in a new directory would make that somebody else's. One
      * that is dead, or missing, is told later. */
@@ -141,89 +169,25 @@ static bool is_empty(const char *directory) {
     return !found;
 }
 
+/* What is in it then is no matter of ours, and may wait for the daemon. */
+static bool is_mounted(const struct daemon_options *options) {
+    struct own_mount own;
+
+    own_mount_look(options->directory, &own);
+    return own.state == OWN_MOUNT_LIVES && strcmp(own.place, options->mount_point) == 0;
+}
+
 void daemon_notes(const struct daemon_options *options, char *text, size_t size) {
     const struct local_cluster_options cluster_options = cluster_options_of(options);
 
     local_directory_notes(&cluster_options, text, size);
-    if (options->mount_point && !is_empty(options->mount_point)) {
+    if (options->mount_point && !is_mounted(options) && !is_empty(options->mount_point)) {
         size_t used = strlen(text);
 
         snprintf(text + used, size - used,
                  "%s is not empty: what is in it is hidden while Shoal is mounted there\n",
                  options->mount_point);
     }
-}
-
-static int begin_session(struct control *control, char problem[512]) {
-    const struct config *config = local_cluster_config(control->cluster);
-    uint64_t patience_ns = config->request_timeout_ms * NS_PER_MS;
-    int r = local_cluster_client_begin(control->cluster, patience_ns);
-
-    if (r == -ERR_TIMED_OUT) {
-        snprintf(
-            problem, 512,
-            "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
-            control->directory);
-    } else if (r < 0) {
-        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, err_text(r));
-    }
-    return r;
-}
-
-static int start_mount(struct control *control, const char *mount_point, char problem[512]) {
-    const struct config *config = local_cluster_config(control->cluster);
-    int r = begin_session(control, problem);
-
-    if (r < 0) {
-        return r;
-    }
-    const struct fuse_options fuse_options = {
-        .client = local_cluster_client(control->cluster),
-        .env = local_cluster_env(control->cluster),
-        .mount_point = mount_point,
-        .requests_max = (uint32_t)config->mount_requests_max,
-        .handles_max = (uint32_t)config->open_files_max,
-        .entry_timeout_ns = ENTRY_TIMEOUT_NS,
-        .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
-        .thread_enter = local_cluster_mount_thread_enter,
-        .thread_leave = local_cluster_thread_leave,
-        .thread_idle = local_cluster_thread_idle,
-        .context = control->cluster,
-    };
-    struct fuse_problem fuse_problem = {""};
-    struct fuse_mount *mount;
-    r = fuse_mount_start(&fuse_options, &mount, &fuse_problem);
-
-    if (r < 0) {
-        snprintf(problem, 512, "%s", fuse_problem.text[0] ? fuse_problem.text : err_text(r));
-        return r;
-    }
-    control->mount_point = mount_point;
-    atomic_store(&control->mount, mount);
-    return 0;
-}
-
-/* In place of the one before, of which nothing is left but its structure. */
-static void mount_again(struct control *control) {
-    unsigned wanted = MOUNT_WANTED;
-    char *mount_point;
-    int r = -ERR_NO_MEMORY;
-
-    if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
-        return;
-    }
-    fuse_mount_stop(control_mount_take(control));
-    mount_point = strdup(control->mount_wanted);
-    if (mount_point) {
-        r = start_mount(control, mount_point, control->mount_problem);
-    }
-    if (r < 0) {
-        free(mount_point);
-    }
-    if (r == 0) {
-        log_format("%s: mounted at %s", control->directory, mount_point);
-    }
-    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
 }
 
 /* Its env, or NULL: without a registry (not root), verbs need to be told the directory. */
@@ -257,14 +221,15 @@ static void registry_leave(void) {
     }
 }
 
-static void report_ready(const struct daemon_options *options, const struct control *control) {
+static void report_ready(const struct daemon_options *options, struct control *control) {
     char message[BACKGROUND_MESSAGE_BYTES];
     char roles[256];
+    struct own_mount mount;
     const struct config *config = local_cluster_config(control->cluster);
     struct local_recovery recovery = local_cluster_recovery(control->cluster);
 
     if (recovery.died) {
-        log_format("%s: the daemon before was not stopped but died: %" PRIu64
+        daemon_log("%s: the daemon before was not stopped but died: %" PRIu64
                    " records are played again, %" PRIu64 " of them from memory",
                    options->directory, recovery.records, recovery.ring_records);
     }
@@ -274,12 +239,14 @@ static void report_ready(const struct daemon_options *options, const struct cont
         snprintf(roles, sizeof roles, "node %u of the cluster at %.160s", config->node,
                  config->join);
     }
-    snprintf(message, sizeof message, "%s: %s, %u metadata target%s, %u storage target%s%s%s",
-             options->directory, roles, config->mdt_count, config->mdt_count == 1 ? "" : "s",
-             config->ost_count, config->ost_count == 1 ? "" : "s",
-             options->mount_point ? ", mounted at " : "",
-             options->mount_point ? options->mount_point : "");
-    log_format("%s, process %d", message, process_own_id());
+    daemon_mounted_at(control, &mount);
+    bool is_mounted_now = mount.state == OWN_MOUNT_LIVES;
+    snprintf(message, sizeof message,
+             "%.330s: %s, %u metadata target%s, %u storage target%s%s%.330s", options->directory,
+             roles, config->mdt_count, config->mdt_count == 1 ? "" : "s", config->ost_count,
+             config->ost_count == 1 ? "" : "s", is_mounted_now ? ", mounted at " : "",
+             is_mounted_now ? mount.place : "");
+    daemon_log("%s, process %d", message, process_own_id());
     if (options->background) {
         background_report(options->background, EXIT_OK, message);
     }
@@ -291,11 +258,11 @@ static bool stop_came(struct control *control, uint64_t timeout_ns) {
     int signal_number;
 
     if (process_signal_wait(timeout_ns, &signal_number) == 0) {
-        log_format("%s: signal %d says stop", control->directory, signal_number);
+        daemon_log("%s: signal %d says stop", control->directory, signal_number);
         atomic_store(&control->stop_wanted, true);
     }
     if (!atomic_load(&control->stop_wanted)) {
-        mount_again(control);
+        daemon_mount_wanted(control);
     }
     return atomic_load(&control->stop_wanted);
 }
@@ -313,7 +280,7 @@ static bool scrub_stopped(void *context) {
 
 static void scrub_kept(void *context, uint64_t ino, uint32_t ost) {
     (void)context;
-    log_format("ost%" PRIu32 " has chunks of inode %" PRIu64
+    daemon_log("ost%" PRIu32 " has chunks of inode %" PRIu64
                ", whose row is gone, and not by power loss: they stay; see what `shoal fsck` says",
                ost, ino);
 }
@@ -328,14 +295,14 @@ static bool scrub(struct control *control, struct cluster_map *map) {
     atomic_store(&control->checking, false);
     atomic_store(&control->scrubbing, false);
     if (scrub.removed > 0) {
-        log_format("%" PRIu64 " sets of chunks that belonged to no file are removed",
+        daemon_log("%" PRIu64 " sets of chunks that belonged to no file are removed",
                    scrub.removed);
     }
     if (scrub.kept_count > SCRUB_NAMED_MAX) {
-        log_format("chunks of lost inodes that stay, in all: %" PRIu64, scrub.kept_count);
+        daemon_log("chunks of lost inodes that stay, in all: %" PRIu64, scrub.kept_count);
     }
     if (r < 0 && r != -ERR_CLOSED) {
-        log_format("looking for chunks that belong to no file: %s", err_text(r));
+        daemon_log("looking for chunks that belong to no file: %s", err_text(r));
     }
     return r == 0;
 }
@@ -364,14 +331,23 @@ static void serve(struct control *control) {
 }
 
 static int stop(const struct daemon_options *options, struct control *control) {
+    struct own_mount own;
+
     fuse_mount_stop(control_mount_take(control));
+    own_mount_look(options->directory, &own);
+    if (own.state == OWN_MOUNT_LIVES) {
+        daemon_log(
+            "the mount at %s, by process %d, stays and waits for the next start: `shoal down "
+            "%s` takes it away",
+            own.place, own.process, options->directory);
+    }
     control_nodes_refuse(control);
     control_socket_wait_long(control->server);
     int r = local_cluster_stop(control->cluster);
     if (r < 0) {
-        log_format("%s stopped with an error: %s", options->directory, control_stop_text(r));
+        daemon_log("%s stopped with an error: %s", options->directory, control_stop_text(r));
     } else {
-        log_format("%s stopped, all of it is on disk", options->directory);
+        daemon_log("%s stopped, all of it is on disk", options->directory);
     }
     control->stop_result = r;
     atomic_store(&control->stopped, true);
@@ -390,7 +366,7 @@ int daemon_run(const struct daemon_options *options) {
         return give_up(options, problem);
     }
     if (options->mount_point) {
-        r = start_mount(&control, options->mount_point, problem);
+        r = daemon_mount_start(&control, options->mount_point, problem);
     }
     /* Before anybody can ask for a check. */
     atomic_init(&control.checking, local_cluster_is_unclean(control.cluster));

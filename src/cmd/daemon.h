@@ -22,6 +22,8 @@ struct daemon_options {
     struct background *background; /* reported to once it serves; NULL: in the foreground */
 };
 
+/* A line of its log. */
+__attribute__((format(printf, 1, 2))) void daemon_log(const char *format, ...);
 /* Whether a start would be refused; changes nothing. problem gets one line. *ret_mount_point, for
  * the caller to free, is where the mount will be: NULL when there is none. */
 MUST_CHECK int daemon_check(const struct daemon_options *options, char **ret_mount_point,

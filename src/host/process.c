@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,10 @@ int process_own_id(void) {
 
 uint32_t process_own_user(void) {
     return geteuid();
+}
+
+void process_end_with_parent(bool ends) {
+    (void)prctl(PR_SET_PDEATHSIG, ends ? SIGKILL : 0, 0, 0, 0);
 }
 
 int process_signal(int process_id, int signal_number) {

@@ -14,5 +14,7 @@ MUST_CHECK int process_signal_wait(uint64_t timeout_ns, int *ret_signal);
 const char *process_variable(const char *name);
 int process_own_id(void);
 uint32_t process_own_user(void); /* the effective one */
+/* Whether this process is killed when the thread that started it ends. */
+void process_end_with_parent(bool ends);
 /* -ERR_NOT_FOUND when there is no such process. */
 MUST_CHECK int process_signal(int process_id, int signal_number);

@@ -134,6 +134,35 @@ static int parse_encryption(struct parse *parse, const char *value) {
     return 0;
 }
 
+static const char *const mount_words[] = {
+    [CONFIG_MOUNT_INSIDE] = "inside", [CONFIG_MOUNT_APART] = "apart"};
+
+static int parse_mount(struct parse *parse, const char *name, const char *value) {
+    struct config *config = parse->config;
+
+    if (strcmp(name, "mount") == 0) {
+        for (uint32_t i = CONFIG_MOUNT_INSIDE; i < ARRAY_SIZE(mount_words); i++) {
+            if (strcmp(value, mount_words[i]) == 0) {
+                config->mount = i;
+                return 1;
+            }
+        }
+        snprintf(parse->problem, 256, "%s: mount takes inside or apart, not %.80s", CONFIG_NAME,
+                 value);
+        return 0;
+    }
+    if (strcmp(name, "mount_point") != 0) {
+        return line_complain(parse, name, value);
+    }
+    if (value[0] != '/' || strlen(value) >= sizeof config->mount_point) {
+        snprintf(parse->problem, 256, "%s: mount_point takes the absolute path of a directory",
+                 CONFIG_NAME);
+        return 0;
+    }
+    snprintf(config->mount_point, sizeof config->mount_point, "%s", value);
+    return 1;
+}
+
 int config_addresses(const char *text, struct address *ret_addresses, uint32_t address_max) {
     uint32_t count = 0;
 
@@ -217,6 +246,9 @@ static int parse_line(void *context, const char *section, const char *name, cons
 
     if (strcmp(section, "network") == 0) {
         return parse_network(parse, name, value);
+    }
+    if (strcmp(section, "mount") == 0) {
+        return parse_mount(parse, name, value);
     }
     if (strcmp(section, "cluster") != 0) {
         return parse_row(parse, section, name, value);
@@ -378,6 +410,20 @@ static size_t print_network(const struct config *config, char *text, size_t size
     return bytes < 0 ? 0 : (size_t)bytes;
 }
 
+static size_t print_mount(const struct config *config, char *text, size_t size) {
+    bool chosen = config->mount != CONFIG_MOUNT_DEFAULT;
+    int bytes = snprintf(
+        text, size,
+        "\n[mount]\n; inside: by the daemon, faster, gone when it dies; apart: by a process\n"
+        "; of its own, which waits for the daemon; not set: apart where the node listens\n"
+        "%smount = %s\n; where `shoal up` mounts without --mount\n%smount_point = %s\n",
+        chosen ? "" : ";", mount_words[chosen ? config->mount : CONFIG_MOUNT_INSIDE],
+        config->mount_point[0] ? "" : ";",
+        config->mount_point[0] ? config->mount_point : "/mnt/shoal");
+
+    return bytes < 0 ? 0 : (size_t)bytes;
+}
+
 /* Of one that has joined. */
 static size_t print_node(const struct config *config, char *text, size_t size) {
     size_t at = 0;
@@ -406,6 +452,7 @@ void config_print(const struct config *config, char *text, size_t size) {
     at += (size_t)snprintf(text + at, size - at, "\n");
     at += print_node(config, text + MIN(at, size), size - MIN(at, size));
     at += print_network(config, text + MIN(at, size), size - MIN(at, size));
+    at += print_mount(config, text + MIN(at, size), size - MIN(at, size));
     const char *section = "";
 
     for (size_t i = 0; i < ARRAY_SIZE(number_rows) && at < size; i++) {

@@ -18,6 +18,8 @@ enum {
 enum config_role { CONFIG_ROLE_MANAGER = 1, CONFIG_ROLE_META = 2, CONFIG_ROLE_STORE = 4 };
 /* As link_encryption of rpc/lane.h. */
 enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS };
+/* Who serves the node's mount: by default a process of its own where there may be other nodes. */
+enum config_mount { CONFIG_MOUNT_DEFAULT, CONFIG_MOUNT_INSIDE, CONFIG_MOUNT_APART };
 #define CONFIG_NAME "shoal.conf"
 #define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
@@ -44,12 +46,14 @@ struct config {
     uint64_t mount_requests_max; /* 0: the mount's own default */
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
-    uint64_t slow_request_ms;           /* 0: none is */
-    char listen[ADDRESS_TEXT_BYTES];    /* canonical; empty: only this machine is served */
-    char advertise[ADDRESS_TEXT_BYTES]; /* where others reach that; empty: there */
-    char join[CONFIG_JOIN_BYTES];       /* addresses of the cluster, commas between; or empty */
-    char key_path[CONFIG_PATH_BYTES];   /* of the members' key, absolute; empty: none */
-    uint32_t link_encryption;           /* enum config_encryption */
+    uint64_t slow_request_ms;            /* 0: none is */
+    char listen[ADDRESS_TEXT_BYTES];     /* canonical; empty: only this machine is served */
+    char advertise[ADDRESS_TEXT_BYTES];  /* where others reach that; empty: there */
+    char join[CONFIG_JOIN_BYTES];        /* addresses of the cluster, commas between; or empty */
+    char key_path[CONFIG_PATH_BYTES];    /* of the members' key, absolute; empty: none */
+    uint32_t link_encryption;            /* enum config_encryption */
+    uint32_t mount;                      /* enum config_mount */
+    char mount_point[CONFIG_PATH_BYTES]; /* where it is mounted when not told; absolute, or empty */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
 
@@ -60,6 +64,11 @@ static inline uint32_t config_roles(const struct config *config) {
     return (config_is_first(config) ? CONFIG_ROLE_MANAGER : 0) |
            (config->mdt_count > 0 ? CONFIG_ROLE_META : 0) |
            (config->ost_count > 0 ? CONFIG_ROLE_STORE : 0);
+}
+/* Whether a process of its own serves the mount, and not the daemon. */
+static inline bool config_mounts_apart(const struct config *config) {
+    return config->mount == CONFIG_MOUNT_APART ||
+           (config->mount == CONFIG_MOUNT_DEFAULT && config->listen[0]);
 }
 /* Where others reach this node: empty: nowhere. */
 static inline const char *config_address(const struct config *config) {

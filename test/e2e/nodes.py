@@ -302,6 +302,67 @@ def any_node_mounts(nodes):
         raise Failed(f"down of a mounted node: {result.stderr.strip()}")
 
 
+def own_process(node):
+    """Of the process that serves the mount of a node's directory."""
+    found = [mount["process"] for mount in status(node)["mounts"] if mount["path"] == node.mount]
+    if len(found) != 1:
+        raise Failed(f"status tells {status(node)['mounts']} of a mount at {node.mount}")
+    return found[0]
+
+
+def up_again(node, *words):
+    code, _, error = told(node, "up", node.directory, *words)
+    if code != 0:
+        raise Failed(f"up {' '.join(words)}: {error}")
+
+
+def is_down(node):
+    if os.path.ismount(node.mount) or os.path.exists(node.path("mount.place")) or node.process():
+        raise Failed("down has left a mount or a daemon")
+
+
+def a_mount_outlives_its_daemon(nodes):
+    """That of a node beside others, and `down` takes both away, also without a daemon; a killed
+    mount is made anew; and one that is `inside` dies with its daemon."""
+    nodes.start()
+    node = nodes.others[0]
+    up_again(node, "--mount", node.mount)
+    serves = own_process(node)
+    if serves == node.process():
+        raise Failed("the daemon serves the mount itself")
+    work = Load(node.first, node.mount, "load-of-2")
+    for words in ([], ["--mount", node.mount]):
+        work.goes_on()
+        node.kill()
+        up_again(node, *words)
+        if own_process(node) != serves:
+            raise Failed("the mount was made anew")
+    work.goes_on()
+    code, _, error = told(node, "down", node.directory)
+    if code != 1 or "is in use" not in error or node.process() is None:
+        raise Failed(f"down of a mount in use: {code}, {error}")
+    count, longest = work.check()
+    print(f"2 kills of the daemon under {count} files, the longest took {longest} s")
+    clusters.end_process(serves)
+    wait_until(lambda: not status(node)["mounts"], "word of the dead mount")
+    up_again(node)
+    if own_process(node) == serves or not os.listdir(node.mount):
+        raise Failed("a killed mount is not made anew")
+    node.stop()
+    is_down(node)
+    up_again(node, "--mount", node.mount)
+    node.kill()
+    node.stop()
+    is_down(node)
+    with open(node.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"\n[mount]\nmount = inside\nmount_point = {node.mount}\n")
+    up_again(node)
+    if own_process(node) != node.process():
+        raise Failed("a mount inside has a process of its own")
+    node.kill()
+    wait_until(lambda: errno_of(lambda: os.listdir(node.mount)) == errno.ENOTCONN, "its death")
+
+
 def any_address_leads_there(nodes):
     """Of a mount, and of a node that joins: those of any nodes, in turn, one of them away."""
     first = nodes.first
@@ -671,8 +732,9 @@ def nodes_have_roles(nodes):
 
 TESTS = [nodes_have_roles, new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
-         any_address_leads_there, verbs_speak_of_all_nodes, what_cannot_join_is_refused,
-         clocks_are_compared, a_revoked_key_lets_nobody_in, a_copy_of_a_node_is_refused]
+         a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
+         what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
+         a_copy_of_a_node_is_refused]
 
 
 def main():

@@ -330,6 +330,12 @@ static int stale_clear(const char *path, struct fuse_problem *problem) {
     return 0;
 }
 
+int fuse_path_clear(const char *path) {
+    struct fuse_problem problem;
+
+    return stale_clear(path, &problem);
+}
+
 static unsigned long flags_of(const struct mount_place *place) {
     return MS_NOATIME | (place->read_only ? MS_RDONLY : 0UL) |
            (place->no_set_id ? MS_NOSUID : 0UL) | (place->no_devices ? MS_NODEV : 0UL) |

@@ -66,6 +66,9 @@ char *fuse_path_source(const char *path);
 /* Takes away the mount of Shoal at the path, which another process serves: -ERR_IN_USE or -ERR_BUSY
  * when programs use it, -ERR_NOT_FOUND when there is none, -ERR_NOT_PERMITTED. */
 MUST_CHECK int fuse_path_unmount(const char *path);
+/* Takes away mounts of Shoal at the path whose servers are dead, also from who uses them:
+ * -ERR_IN_USE when one lives. */
+MUST_CHECK int fuse_path_clear(const char *path);
 /* Whether path lies on a file system whose server is dead. Waits for one that lives and doesn't
  * answer. */
 bool fuse_path_is_dead(const char *path);

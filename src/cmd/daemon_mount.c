@@ -1,0 +1,228 @@
+/* The contract is in daemon_mount.h. */
+#include "cmd/daemon_mount.h"
+#include "cmd/daemon.h"
+#include "cmd/verb.h"
+#include "host/process.h"
+#include "host/program.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENTRY_TIMEOUT_NS = 1000000000, OPTIONS_BYTES = 512 };
+/* How long its process may take to end its session. */
+#define LEAVE_NS (30 * NS_PER_S)
+
+/* In this process. */
+
+static int begin_session(struct control *control, char problem[512]) {
+    const struct config *config = local_cluster_config(control->cluster);
+    uint64_t patience_ns = config->request_timeout_ms * NS_PER_MS;
+    int r = local_cluster_client_begin(control->cluster, patience_ns);
+
+    if (r == -ERR_TIMED_OUT) {
+        snprintf(
+            problem, 512,
+            "%s cannot be mounted: the cluster's manager does not answer: is the first node up?",
+            control->directory);
+    } else if (r < 0) {
+        snprintf(problem, 512, "%s cannot be mounted: %s", control->directory, err_text(r));
+    }
+    return r;
+}
+
+static int start_inside(struct control *control, const char *mount_point, char problem[512]) {
+    const struct config *config = local_cluster_config(control->cluster);
+    int r = begin_session(control, problem);
+
+    if (r < 0) {
+        return r;
+    }
+    const struct fuse_options fuse_options = {
+        .client = local_cluster_client(control->cluster),
+        .env = local_cluster_env(control->cluster),
+        .mount_point = mount_point,
+        .requests_max = (uint32_t)config->mount_requests_max,
+        .handles_max = (uint32_t)config->open_files_max,
+        .entry_timeout_ns = ENTRY_TIMEOUT_NS,
+        .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
+        .thread_enter = local_cluster_mount_thread_enter,
+        .thread_leave = local_cluster_thread_leave,
+        .thread_idle = local_cluster_thread_idle,
+        .context = control->cluster,
+    };
+    struct fuse_problem fuse_problem = {""};
+    struct fuse_mount *mount;
+    r = fuse_mount_start(&fuse_options, &mount, &fuse_problem);
+
+    if (r < 0) {
+        snprintf(problem, 512, "%s", fuse_problem.text[0] ? fuse_problem.text : err_text(r));
+        return r;
+    }
+    control->mount_point = mount_point;
+    atomic_store(&control->mount, mount);
+    return 0;
+}
+
+/* By a process of its own. */
+
+/* Its patience is that of requests here, and where the daemon listens is told, as words of `shoal
+ * up` go before what stands in shoal.conf. */
+static void options_print(const struct config *config, char options[OPTIONS_BYTES]) {
+    uint64_t patience_s = MAX(config->request_timeout_ms / 1000, (uint64_t)1);
+    int size = snprintf(options, OPTIONS_BYTES, "own,patience=%" PRIu64, patience_s);
+
+    if (config->listen[0]) {
+        snprintf(options + size, OPTIONS_BYTES - (size_t)size, ",address=%s",
+                 config_address(config));
+    }
+}
+
+/* One line, without the name of the verb that said it. */
+static void problem_take(const char *text, char problem[512]) {
+    static const char name[] = "shoal mount: ";
+    size_t skip = strncmp(text, name, sizeof name - 1) == 0 ? sizeof name - 1 : 0;
+    int size = (int)strcspn(text + skip, "\n");
+
+    snprintf(problem, 512, "%.*s", size, text + skip);
+    if (size == 0) {
+        snprintf(problem, 512, "the process of the mount died at its start");
+    }
+}
+
+static int program_wait(struct control *control, struct program *program, char problem[512]) {
+    int signal_number;
+    int status = EXIT_OK;
+
+    while (!program_has_ended(program, &status)) {
+        if (process_signal_wait(0, &signal_number) == 0) {
+            atomic_store(&control->stop_wanted, true);
+        }
+        if (atomic_load(&control->stop_wanted)) {
+            snprintf(problem, 512, "%s is stopping", control->directory);
+            return -ERR_CLOSED;
+        }
+        local_cluster_rest(control->cluster);
+    }
+    if (status != EXIT_OK) {
+        problem_take(program_text(program), problem);
+        return -ERR_CLOSED;
+    }
+    return 0;
+}
+
+static int start_apart(struct control *control, const char *mount_point, char problem[512]) {
+    const struct config *config = local_cluster_config(control->cluster);
+    char options[OPTIONS_BYTES];
+    const char *words[] = {"shoal",
+                           "mount",
+                           control->directory,
+                           mount_point,
+                           "-o",
+                           options,
+                           config->key_path[0] ? "--key" : NULL,
+                           config->key_path,
+                           NULL};
+    struct own_mount own;
+    struct program *program;
+
+    own_mount_look(control->directory, &own);
+    if (own.state == OWN_MOUNT_LIVES && strcmp(own.place, mount_point) == 0) {
+        return 0;
+    }
+    options_print(config, options);
+    int r = program_start("shoal", words, &program);
+    if (r < 0) {
+        snprintf(problem, 512, "the process of the mount cannot be started: %s", err_text(r));
+        return r;
+    }
+    r = program_wait(control, program, problem);
+    program_close(program);
+    if (r == 0 && atomic_load(&control->stop_wanted)) {
+        (void)!own_mount_detach(control->directory, problem); /* `down` may have come before it. */
+    }
+    return r;
+}
+
+int daemon_mount_start(struct control *control, const char *mount_point, char problem[512]) {
+    return config_mounts_apart(local_cluster_config(control->cluster))
+               ? start_apart(control, mount_point, problem)
+               : start_inside(control, mount_point, problem);
+}
+
+/* What `shoal up` asks of one that runs, in place of the one before, of which nothing is left but
+ * its structure. */
+void daemon_mount_wanted(struct control *control) {
+    unsigned wanted = MOUNT_WANTED;
+    char *mount_point;
+    int r = -ERR_NO_MEMORY;
+
+    if (!atomic_compare_exchange_strong(&control->mount_stage, &wanted, MOUNT_BEGUN)) {
+        return;
+    }
+    fuse_mount_stop(control_mount_take(control));
+    mount_point = strdup(control->mount_wanted);
+    if (mount_point) {
+        r = daemon_mount_start(control, mount_point, control->mount_problem);
+    }
+    if (r == 0) {
+        daemon_log("%s: mounted at %s", control->directory, mount_point);
+    }
+    if (control->mount_point != mount_point) {
+        free(mount_point);
+    }
+    atomic_store(&control->mount_stage, r < 0 ? MOUNT_FAILED : MOUNT_MADE);
+}
+
+void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
+    struct fuse_mount *mount = control_mount_get(control);
+    bool is_inside = mount && fuse_mount_is_there(mount);
+
+    if (mount) {
+        control_mount_put(control);
+    }
+    if (!is_inside) {
+        own_mount_look(control->directory, ret_mount);
+        return;
+    }
+    ret_mount->state = OWN_MOUNT_LIVES;
+    ret_mount->process = process_own_id();
+    snprintf(ret_mount->place, sizeof ret_mount->place, "%s", control->mount_point);
+}
+
+/* The mount is taken away first, so that what uses it is refused and nothing has changed. */
+static int detach_inside(struct control *control, char problem[512]) {
+    struct fuse_mount *mount = control_mount_get(control);
+    const char *place = control->mount_point;
+    int r = 0;
+
+    if (mount) {
+        r = fuse_mount_detach(mount);
+        control_mount_put(control);
+    }
+    if (r == -ERR_IN_USE) {
+        own_mount_say_used(place, problem);
+    } else if (r < 0) {
+        snprintf(problem, 512, "%s cannot be unmounted: %s", place, err_text(r));
+    }
+    return r;
+}
+
+int daemon_unmount(struct control *control, struct control_socket_connection *connection) {
+    struct env *env = local_cluster_env(control->cluster);
+    char problem[512];
+    int r = detach_inside(control, problem);
+
+    if (r == 0) {
+        r = own_mount_detach(control->directory, problem);
+    }
+    if (r < 0) {
+        control_print(connection, "%s\n", problem);
+        return EXIT_FAILED;
+    }
+    uint64_t end_ns = env_now_ns(env) + LEAVE_NS;
+    while (own_mount_runs(control->directory) && env_now_ns(env) < end_ns) {
+        local_cluster_rest(control->cluster);
+    }
+    return EXIT_OK;
+}

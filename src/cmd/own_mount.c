@@ -1,0 +1,195 @@
+/* The contract is in own_mount.h. */
+#include "cmd/own_mount.h"
+#include "env/env_linux.h"
+#include "front/fuse/fuse.h"
+#include "host/folder.h"
+#include "host/plain_file.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOCK_NAME "mount.lock"
+#define PLACE_NAME "mount.place"
+/* Who only looks at a lock has it for a moment. */
+enum { TAKE_TRIES = 1000 };
+
+static int place_read(struct env *env, char place[FIND_PATH_BYTES]) {
+    char *text;
+    size_t size;
+    int r = folder_file_read(env, PLACE_NAME, FIND_PATH_BYTES - 1, &text, &size);
+
+    if (r == 0) {
+        memcpy(place, text, size + 1);
+        free(text);
+    }
+    return r;
+}
+
+/* Shoal is mounted there, and this directory is what the table of mounts names. */
+static bool is_mount_of(const char *directory, const char *place) {
+    bool is_mount_point = false;
+    char *source = NULL;
+    char *text = NULL;
+
+    if (fuse_path_in_mount(place, &text, &is_mount_point)) {
+        source = is_mount_point ? fuse_path_source(place) : NULL;
+        free(text);
+    }
+    bool is = source && strcmp(source, directory) == 0;
+    free(source);
+    return is;
+}
+
+/* -ERR_NOT_FOUND: nobody. Its number may be on the way. */
+static int holder_get(struct env *env, int *ret_process) {
+    int r = folder_lock_holder(env, LOCK_NAME, ret_process);
+
+    if (r == -ERR_MALFORMED) {
+        *ret_process = 0;
+        r = 0;
+    }
+    return r;
+}
+
+void own_mount_look(const char *directory, struct own_mount *ret_mount) {
+    const struct env_linux_options options = {.root = directory};
+    struct own_mount mount = {.state = OWN_MOUNT_NONE};
+    char path[FIND_PATH_BYTES + sizeof PLACE_NAME + 1];
+    struct env *env;
+
+    snprintf(path, sizeof path, "%s/" PLACE_NAME, directory);
+    if (plain_file_stat(path) == 0 && env_linux_new(&options, &env) == 0) {
+        if (place_read(env, mount.place) == 0 && is_mount_of(directory, mount.place)) {
+            int r = holder_get(env, &mount.process);
+
+            mount.state = r == 0                ? OWN_MOUNT_LIVES
+                          : r == -ERR_NOT_FOUND ? OWN_MOUNT_LEFT
+                                                : OWN_MOUNT_NONE;
+        }
+        env_linux_free(env);
+    }
+    *ret_mount = mount;
+}
+
+bool own_mount_runs(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+    int process;
+    bool runs = false;
+
+    if (env_linux_new(&options, &env) == 0) {
+        runs = holder_get(env, &process) == 0;
+        env_linux_free(env);
+    }
+    return runs;
+}
+
+static void place_forget(const char *directory) {
+    const struct env_linux_options options = {.root = directory};
+    struct env *env;
+
+    if (env_linux_new(&options, &env) == 0) {
+        (void)!env->ops->file_remove(env, PLACE_NAME);
+        env_linux_free(env);
+    }
+}
+
+void own_mount_say_used(const char *place, char problem[512]) {
+    snprintf(problem, 512, "%.200s is in use: end what uses it (fuser -m %.200s), then try again",
+             place, place);
+}
+
+int own_mount_detach(const char *directory, char problem[512]) {
+    struct own_mount mount;
+    int r = 0;
+
+    own_mount_look(directory, &mount);
+    if (mount.state == OWN_MOUNT_LEFT) {
+        r = fuse_path_clear(mount.place);
+        if (r == 0) {
+            place_forget(directory);
+        }
+    } else if (mount.state == OWN_MOUNT_LIVES) {
+        r = fuse_path_unmount(mount.place);
+    }
+    if (r == -ERR_IN_USE || r == -ERR_BUSY) {
+        own_mount_say_used(mount.place, problem);
+    } else if (r < 0 && r != -ERR_NOT_FOUND) {
+        snprintf(problem, 512, "%.300s cannot be unmounted: %s", mount.place, err_text(r));
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+struct own_mount_holder {
+    struct env *env;
+    struct folder_lock *lock;
+    bool has_place;
+    char directory[FIND_PATH_BYTES];
+    char place[FIND_PATH_BYTES];
+};
+
+static int lock_take(struct own_mount_holder *holder, char problem[512]) {
+    char place[FIND_PATH_BYTES] = "another place";
+    int process = 0;
+    int r = -ERR_IN_USE;
+
+    for (int i = 0; i < TAKE_TRIES && r == -ERR_IN_USE; i++) {
+        r = folder_lock_open(holder->env, LOCK_NAME, &holder->lock);
+        if (r == -ERR_IN_USE && holder_get(holder->env, &process) == 0) {
+            break;
+        }
+    }
+    if (r == -ERR_IN_USE) {
+        (void)!place_read(holder->env, place);
+        snprintf(
+            problem, 512,
+            "process %d mounts %.150s at %.150s: `shoal umount` that first, or end the process",
+            process, holder->directory, place);
+    }
+    return r;
+}
+
+int own_mount_take(const char *directory, const char *place, struct own_mount_holder **ret_holder,
+                   char problem[512]) {
+    const struct env_linux_options options = {.root = directory};
+    struct own_mount_holder *holder = calloc(1, sizeof *holder);
+    int r = holder ? env_linux_new(&options, &holder->env) : -ERR_NO_MEMORY;
+
+    problem[0] = '\0';
+    if (r == 0) {
+        snprintf(holder->directory, sizeof holder->directory, "%s", directory);
+        snprintf(holder->place, sizeof holder->place, "%s", place);
+        r = lock_take(holder, problem);
+    }
+    if (r == 0) {
+        r = folder_file_write(holder->env, PLACE_NAME, place, strlen(place));
+        holder->has_place = r == 0;
+    }
+    if (r < 0) {
+        if (!problem[0]) {
+            snprintf(problem, 512, "%.300s/" PLACE_NAME " cannot be written: %s", directory,
+                     err_text(r));
+        }
+        own_mount_leave(holder);
+        return r;
+    }
+    *ret_holder = holder;
+    return 0;
+}
+
+/* A dead mount that was there before is there still if no other came in its place. */
+void own_mount_leave(struct own_mount_holder *holder) {
+    if (!holder) {
+        return;
+    }
+    if (holder->has_place && !is_mount_of(holder->directory, holder->place)) {
+        (void)!holder->env->ops->file_remove(holder->env, PLACE_NAME);
+    }
+    if (holder->lock) {
+        folder_lock_close(holder->lock);
+    }
+    if (holder->env) {
+        env_linux_free(holder->env);
+    }
+    free(holder);
+}

@@ -1,0 +1,36 @@
+/* A node's own mount where a process of its own serves it: `shoal mount DIR MNT -o own`, as the
+ * daemon starts it, one for each directory. What tells of it, whichever of both has died:
+ *
+ *     DIR/mount.lock    held by that process
+ *     DIR/mount.place   where it mounts: from before until it has taken the mount away
+ *
+ * Nothing here waits for a mount that does not answer. Threads: any. */
+#pragma once
+#include "base/err.h"
+#include "base/types.h"
+#include "cmd/find.h"
+
+/* LEFT: its process has been killed, and the dead mount is still there. */
+enum own_mount_state { OWN_MOUNT_NONE, OWN_MOUNT_LIVES, OWN_MOUNT_LEFT };
+
+struct own_mount {
+    enum own_mount_state state;
+    int process;                 /* of one that lives */
+    char place[FIND_PATH_BYTES]; /* unless there is none */
+};
+
+/* Of a directory that can't be looked at, as of one that has none: NONE. */
+void own_mount_look(const char *directory, struct own_mount *ret_mount);
+/* Takes the mount away, unless programs use it; one line in problem. Its process ends behind it. */
+MUST_CHECK int own_mount_detach(const char *directory, char problem[512]);
+/* That line, where programs use it. */
+void own_mount_say_used(const char *place, char problem[512]);
+/* Whether a process has the lock: one that mounts, serves, or ends its session. */
+bool own_mount_runs(const char *directory);
+
+/* For that process: before it mounts, and when its mount is gone. A line in problem. */
+struct own_mount_holder;
+MUST_CHECK int own_mount_take(const char *directory, const char *place,
+                              struct own_mount_holder **ret_holder, char problem[512]);
+/* Takes NULL. */
+void own_mount_leave(struct own_mount_holder *holder);
