@@ -91,9 +91,13 @@ static void inode_free(struct model_fs *fs, struct model_inode *inode) {
     free(inode);
 }
 
+bool model_is_open_by(const struct model_inode *inode, uint32_t session) {
+    return inode->named[session] || inode->read_opens[session] + inode->write_opens[session] > 0;
+}
+
 static bool is_open(const struct model_inode *inode) {
     for (int i = 0; i < MODEL_SESSIONS; i++) {
-        if (inode->read_opens[i] + inode->write_opens[i] > 0) {
+        if (model_is_open_by(inode, (uint32_t)i)) {
             return true;
         }
     }
@@ -329,7 +333,9 @@ static void truncate(struct model_inode *inode, const struct model_who *who, uin
 }
 
 static void open_count(struct model_inode *inode, const struct model_open *open) {
-    if (open->flags & MODEL_WRITE) {
+    if (open->by_name && !(open->flags & (MODEL_WRITE | MODEL_TRUNCATE))) {
+        inode->named[open->session] = true;
+    } else if (open->flags & MODEL_WRITE) {
         inode->write_opens[open->session]++;
     } else {
         inode->read_opens[open->session]++;
@@ -392,6 +398,11 @@ int model_create(struct model_fs *fs, const struct model_place *place,
     return 0;
 }
 
+void model_close_by_name(struct model_fs *fs, struct model_inode *inode, uint32_t session) {
+    inode->named[session] = false;
+    inode_look(fs, inode);
+}
+
 int model_close(struct model_fs *fs, struct model_inode *inode, uint32_t session, uint32_t flags) {
     uint32_t *opens = !inode                ? NULL
                       : flags & MODEL_WRITE ? &inode->write_opens[session]
@@ -411,6 +422,7 @@ void model_session_end(struct model_fs *fs, uint32_t session) {
     while (inode) {
         struct model_inode *next = inode->next;
 
+        inode->named[session] = false;
         inode->read_opens[session] = 0;
         inode->write_opens[session] = 0;
         inode_look(fs, inode);

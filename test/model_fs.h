@@ -54,6 +54,8 @@ struct model_inode {
     uint64_t ctime_changes;
     uint32_t read_opens[MODEL_SESSIONS]; /* opens that may not write */
     uint32_t write_opens[MODEL_SESSIONS];
+    bool named
+        [MODEL_SESSIONS]; /* opened for reading by name: any number of times, ended by one close */
     struct model_inode *parent;  /* of a directory; NULL once removed */
     struct model_entry *entries; /* of a directory */
     size_t entry_count;
@@ -109,11 +111,15 @@ struct model_open {
     uint32_t flags;
     uint32_t mode; /* of a file that is made */
     bool exclusive;
+    bool by_name; /* if it only reads */
 };
 int model_create(struct model_fs *fs, const struct model_place *place,
                  const struct model_open *open, struct model_inode **ret_inode, bool *ret_created);
 int model_open(struct model_fs *fs, const struct model_who *who, struct model_inode *inode,
                const struct model_open *open);
+bool model_is_open_by(const struct model_inode *inode, uint32_t session);
+/* What the session has open by name ends, if there is any. */
+void model_close_by_name(struct model_fs *fs, struct model_inode *inode, uint32_t session);
 /* One open that had the flags ends; -ERR_BAD_HANDLE when there is none. */
 int model_close(struct model_fs *fs, struct model_inode *inode, uint32_t session, uint32_t flags);
 /* All opens of a session end. */

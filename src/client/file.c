@@ -96,9 +96,11 @@ void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq) {
     }
 }
 
-void file_handle_added(struct open_file *file, uint32_t flags) {
-    file->reader_count += flags & SHOAL_OPEN_WRITE ? 0 : 1;
-    file->writer_count += flags & SHOAL_OPEN_WRITE ? 1 : 0;
+void file_handle_added(struct open_file *file, const struct shoal_file *handle) {
+    file->reader_count += handle->flags & SHOAL_OPEN_WRITE ? 0 : 1;
+    file->writer_count += handle->flags & SHOAL_OPEN_WRITE ? 1 : 0;
+    file->named_count += handle->named ? 1 : 0;
+    file->name = MAX(file->name, handle->name);
     if (file->writer_count > 0 && !file->overlaid) {
         file->overlaid = true;
         shard_overlay_begin(file->shard);
@@ -107,13 +109,15 @@ void file_handle_added(struct open_file *file, uint32_t flags) {
     assert(file->reader_count + file->writer_count <= file->pin_count);
 }
 
-void file_handle_removed(struct open_file *file, uint32_t flags) {
+void file_handle_removed(struct open_file *file, const struct shoal_file *handle) {
     struct attributes attributes = file->attributes;
 
-    assert((flags & SHOAL_OPEN_WRITE ? file->writer_count : file->reader_count) > 0);
+    assert((handle->flags & SHOAL_OPEN_WRITE ? file->writer_count : file->reader_count) > 0);
     assert(file->overlaid == (file->writer_count > 0));
-    file->reader_count -= flags & SHOAL_OPEN_WRITE ? 0 : 1;
-    file->writer_count -= flags & SHOAL_OPEN_WRITE ? 1 : 0;
+    assert(!handle->named || file->named_count > 0);
+    file->reader_count -= handle->flags & SHOAL_OPEN_WRITE ? 0 : 1;
+    file->writer_count -= handle->flags & SHOAL_OPEN_WRITE ? 1 : 0;
+    file->named_count -= handle->named ? 1 : 0;
     if (file->writer_count == 0 && file->overlaid) {
         file_overlay(file, &attributes);
         file->overlaid = false;
@@ -123,13 +127,47 @@ void file_handle_removed(struct open_file *file, uint32_t flags) {
     }
 }
 
+void file_opening(struct open_file *file) {
+    file->opening_count++;
+}
+
+void file_opened(struct open_file *file) {
+    struct list closing;
+    struct list_node *node;
+
+    assert(file->opening_count > 0);
+    if (--file->opening_count > 0) {
+        return;
+    }
+    list_init(&closing);
+    while ((node = list_pop_front(&file->closing)) != NULL) {
+        list_push_back(&closing, node);
+    }
+    file_pin(file);
+    while ((node = list_pop_front(&closing)) != NULL) {
+        struct operation *operation = CONTAINER_OF(node, struct operation, node);
+
+        operation->step(operation);
+    }
+    file_unpin(file);
+}
+
+bool file_close_waits(struct open_file *file, struct operation *operation) {
+    if (file->opening_count == 0) {
+        return false;
+    }
+    list_push_back(&file->closing, &operation->node);
+    return true;
+}
+
 void file_reopen_fill(const struct open_file *file, struct reopen_request *request) {
     *request = (struct reopen_request){
         .ino = file->ino,
         .open_flags = (file->reader_count ? (uint32_t)OPEN_READ : 0) |
                       (file->writer_count ? (uint32_t)OPEN_READ | OPEN_WRITE : 0),
-        .read_count = file->reader_count,
+        .read_count = file->reader_count - file->named_count,
         .write_count = file->writer_count,
+        .name = file->named_count ? file->name : 0,
     };
 }
 
@@ -145,6 +183,7 @@ void file_unpin(struct open_file *file) {
     assert(file->pin_count > 0);
     if (--file->pin_count == 0) {
         assert(file->reader_count + file->writer_count == 0 && !file->overlaid);
+        assert(file->opening_count == 0 && list_is_empty(&file->closing));
         assert(file_is_quiet(file) && !file->renewing && file->fsyncs == 0);
         shard_forget(file->shard, file);
     }

@@ -19,10 +19,14 @@ struct open_file {
     uint32_t pin_count;    /* handles, and operations at work on it */
     uint32_t writer_count; /* handles that may write; those that may not */
     uint32_t reader_count;
-    bool seen;     /* attributes and layout are known */
-    bool overlaid; /* counted in the shard's overlay_count */
-    bool gone;     /* the server that has started anew does not know it any more */
-    bool evicted;  /* gone, as its session is; in no bucket */
+    uint32_t named_count;   /* of these, that the server has open by name: all as one */
+    uint32_t opening_count; /* opens by name that have not been answered */
+    uint64_t name;          /* the newest; 0: nobody has to close it */
+    struct list closing;    /* releases that wait for those opens */
+    bool seen;              /* attributes and layout are known */
+    bool overlaid;          /* counted in the shard's overlay_count */
+    bool gone;              /* the server that has started anew does not know it any more */
+    bool evicted;           /* gone, as its session is; in no bucket */
 
     struct attributes attributes; /* the newest of the server's */
     struct layout layout;
@@ -50,6 +54,8 @@ struct shoal_file {
     struct open_file *file;
     struct list_node node; /* in its shard's late closes */
     uint32_t flags;        /* enum shoal_open_flag */
+    bool named;            /* opened by name */
+    uint64_t name;         /* that its close ends */
     bool synced;           /* by an fsync of this handle, or made through it */
     uint64_t opened;       /* the client's count of losses when it was opened */
     uint64_t seen;         /* up to which it was told of losses */
@@ -79,9 +85,15 @@ void file_overlay(const struct open_file *file, struct attributes *attributes);
 void file_wrote(struct open_file *file, uint64_t end, uint32_t truncate_seq);
 bool file_is_owed(const struct open_file *file);
 
-/* A handle of these flags exists from now on; no longer does. */
-void file_handle_added(struct open_file *file, uint32_t flags);
-void file_handle_removed(struct open_file *file, uint32_t flags);
+/* A handle exists from now on; no longer does. */
+void file_handle_added(struct open_file *file, const struct shoal_file *handle);
+void file_handle_removed(struct open_file *file, const struct shoal_file *handle);
+/* An open by name is sent; is over, and its handle, if it got one, is added. A close may not pass
+ * an open that was sent before it: it would end what that is about to open. */
+void file_opening(struct open_file *file);
+void file_opened(struct open_file *file);
+/* The operation, which releases a handle that was removed, waits for opens: step runs again. */
+bool file_close_waits(struct open_file *file, struct operation *operation);
 /* Presents all handles. */
 void file_reopen_fill(const struct open_file *file, struct reopen_request *request);
 

@@ -21,7 +21,9 @@ void late_keep(struct shard *shard, struct shoal_file *handle) {
 static void late_over(struct shard *shard, struct shoal_file *handle) {
     struct open_file *file = handle->file;
 
-    file_handle_removed(file, handle->flags);
+    if (!handle->named) {
+        file_handle_removed(file, handle);
+    }
     client_handle_put(shard->client, handle);
     file_unpin(file);
     atomic_fetch_sub_explicit(&shard->late.count, 1, memory_order_release);
@@ -76,7 +78,7 @@ static void late_send(struct shard *shard) {
     }
     struct open_file *file = late->sent->file;
     errand_init(&late->errand, shard, late_answered, UINT64_MAX);
-    late->write_count = settle_fill(file, &late->errand.call, late->sent->flags);
+    late->write_count = settle_fill_close(file, &late->errand.call, late->sent);
     late->parity = router_enter(&shard->client->router, &shard->readers);
     errand_start_slot(&late->errand, OP_SETTLE, ino_slot(file->ino));
 }

@@ -30,6 +30,16 @@ uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t h
     return file->write_count;
 }
 
+uint64_t settle_fill_close(const struct open_file *file, struct call *call,
+                           const struct shoal_file *handle) {
+    if (!handle->named) {
+        return settle_fill(file, call, handle->flags);
+    }
+    call->request.settle =
+        (struct settle_request){.ino = file->ino, .close = 1, .name = handle->name};
+    return file->write_count;
+}
+
 void settle_done(struct open_file *file, const struct call *call, uint64_t write_count) {
     const struct settle_request *told = &call->request.settle;
 
@@ -66,12 +76,34 @@ static void open_handle(struct operation *operation, struct shoal_file *handle,
     file_see_capability(file, capability);
     handle->file = file;
     handle->flags = asked->flags;
+    handle->named = operation->name != 0;
+    handle->name = operation->name;
     handle->synced = false;
     handle->seen = 0;
     handle->opened = atomic_load(&operation->client->router.losses);
     file_pin(file);
-    file_handle_added(file, asked->flags);
+    file_handle_added(file, handle);
     asked->file = handle;
+}
+
+/* Of the operation's file, which is pinned. */
+static void open_send_by(struct operation *operation, struct ino ino, bool again) {
+    struct call *call = operation_prepare(operation);
+    uint32_t flags = operation_request(operation)->flags & OPEN_FLAGS_OF_SERVERS;
+
+    call->request.open =
+        (struct open_request){.ino = ino, .who = operation_who(operation), .open_flags = flags};
+    if (wire_opens_by_name(flags) && !again) {
+        file_opening(operation->file);
+    }
+    operation_call(operation, OP_OPEN, ino);
+}
+
+/* Its answer is looked at, and there is a handle if there is to be one. */
+static void open_is_over(struct operation *operation) {
+    if (wire_opens_by_name(operation->errand.call.request.open.open_flags)) {
+        file_opened(operation->file);
+    }
 }
 
 static void open_finish(struct operation *operation) {
@@ -101,6 +133,18 @@ static void create_send(struct operation *operation) {
 
 /* The server has a file open for which there is no room here. */
 static void create_undo(struct operation *operation, struct ino ino, int why) {
+    struct open_file *file = operation->file;
+
+    if (operation->name) {
+        file->name = MAX(file->name, operation->name);
+        file_opened(file);
+        if (file->named_count + file->opening_count > 0 || file->name == 0) {
+            operation_finish(operation, why); /* another handle's close ends it as well */
+            return;
+        }
+        operation->name = file->name;
+        file->name = 0;
+    }
     struct call *call = operation_prepare(operation);
 
     operation->stage = CREATE_CLOSED;
@@ -109,6 +153,7 @@ static void create_undo(struct operation *operation, struct ino ino, int why) {
         .ino = ino,
         .close = 1,
         .open_flags = operation_request(operation)->flags & OPEN_FLAGS_THAT_STAY,
+        .name = operation->name,
     };
     operation_call(operation, OP_SETTLE, ino);
 }
@@ -117,31 +162,35 @@ static void create_enter(struct operation *operation);
 
 /* Made, but not open any more for the server that has started anew since; or there, but another
  * server's: so it is opened. */
-static void create_open(struct operation *operation, struct ino ino) {
-    struct call *call = operation_prepare(operation);
+static void create_open(struct operation *operation, struct ino ino, bool again) {
+    int r = again ? 0 : shard_pin(operation->shard, ino, &operation->file);
 
+    if (r) {
+        operation_finish(operation, r);
+        return;
+    }
     operation->stage = CREATE_OPENED;
-    call->request.open = (struct open_request){
-        .ino = ino,
-        .who = operation_who(operation),
-        .open_flags = operation_request(operation)->flags & OPEN_FLAGS_OF_SERVERS,
-    };
-    operation_call(operation, OP_OPEN, ino);
+    open_send_by(operation, ino, again);
 }
 
 static void create_opened(struct operation *operation) {
     const struct open_reply opened = operation->errand.call.reply.open;
 
     if (errand_is_over(&operation->errand)) {
-        create_open(operation, operation->errand.call.request.open.ino);
+        create_open(operation, operation->errand.call.request.open.ino, true);
     } else if (operation->result == -ERR_STALE) {
         /* The server has lost what it made, and nobody was told of it yet: it is made anew. Or the
          * name has lost its inode since. */
+        open_is_over(operation);
+        file_unpin(operation->file);
+        operation->file = NULL;
         operation->stage = CREATE_SEND;
         operation_post(operation, operation->home);
     } else if (operation->result) {
+        open_is_over(operation);
         operation_finish(operation, operation->result);
     } else {
+        operation->name = opened.name;
         operation->errand.call.reply.create =
             (struct create_reply){opened.attributes, opened.layout, opened.capability, 0, 0};
         operation->stage = CREATE_ENTER;
@@ -153,15 +202,15 @@ static void create_opened(struct operation *operation) {
 static void create_enter(struct operation *operation) {
     struct create_reply *reply = &operation->errand.call.reply.create;
     struct shoal_file *handle;
-    struct open_file *file = NULL;
+    struct open_file *file = operation->file;
 
-    if (errand_is_over(&operation->errand) || reply->elsewhere) {
-        create_open(operation, reply->attributes.ino);
+    if (!file && (errand_is_over(&operation->errand) || reply->elsewhere)) {
+        create_open(operation, reply->attributes.ino, false);
         return;
     }
     int r = layout_is_usable(&reply->attributes, &reply->layout) ? 0 : -ERR_MALFORMED;
 
-    r = r ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
+    r = r || file ? r : shard_pin(operation->shard, reply->attributes.ino, &file);
     operation->file = file;
     r = r ? r : client_handle_get(operation->shard->client, &handle);
     if (r) {
@@ -174,6 +223,9 @@ static void create_enter(struct operation *operation) {
         file_see(file, &reply->attributes);
     }
     open_handle(operation, handle, &reply->layout, &reply->capability);
+    if (operation->name) {
+        file_opened(file);
+    }
     handle->synced = reply->created != 0;
     operation_request(operation)->flags &= ~(uint32_t)SHOAL_OPEN_MADE;
     operation_request(operation)->flags |= reply->created ? (uint32_t)SHOAL_OPEN_MADE : 0;
@@ -239,16 +291,9 @@ static void open_enter(struct operation *operation) {
     }
 }
 
-static void open_send(struct operation *operation) {
-    struct call *call = operation_prepare(operation);
-
+static void open_send(struct operation *operation, bool again) {
     operation->stage = OPEN_ANSWERED;
-    call->request.open = (struct open_request){
-        .ino = operation->ino,
-        .who = operation_who(operation),
-        .open_flags = operation_request(operation)->flags & OPEN_FLAGS_OF_SERVERS,
-    };
-    operation_call(operation, OP_OPEN, operation->ino);
+    open_send_by(operation, operation->ino, again);
 }
 
 static void open_answered(struct operation *operation) {
@@ -257,7 +302,7 @@ static void open_answered(struct operation *operation) {
     int r = operation->result;
 
     if (errand_is_over(&operation->errand)) {
-        open_send(operation);
+        open_send(operation, true);
         return;
     }
     if (r == 0 && !layout_is_usable(&reply->attributes, &reply->layout)) {
@@ -265,11 +310,13 @@ static void open_answered(struct operation *operation) {
     }
     if (r == 0) {
         file_see(operation->file, &reply->attributes);
+        operation->name = reply->name;
         open_handle(operation, asked->file, &reply->layout, &reply->capability);
     } else {
         client_handle_put(operation->shard->client, asked->file);
         asked->file = NULL;
     }
+    open_is_over(operation);
     if (asked->flags & SHOAL_OPEN_TRUNCATE) {
         file_leave(operation->file, operation);
     }
@@ -286,7 +333,7 @@ void op_open_step(struct operation *operation) {
         open_enter(operation);
         break;
     case OPEN_SEND:
-        open_send(operation);
+        open_send(operation, false);
         break;
     case OPEN_ANSWERED:
         open_answered(operation);
@@ -294,14 +341,16 @@ void op_open_step(struct operation *operation) {
     }
 }
 
-enum { RELEASE_SEND, RELEASE_ANSWERED };
+enum { RELEASE_BEGIN, RELEASE_SEND, RELEASE_ANSWERED };
 
 /* The handle goes whatever the server says, but that it has no room. */
 static void release_finish(struct operation *operation, int result) {
     struct shoal_file *handle = operation_request(operation)->file;
     struct open_file *file = operation->file;
 
-    file_handle_removed(file, handle->flags);
+    if (!handle->named) {
+        file_handle_removed(file, handle);
+    }
     client_handle_put(operation->shard->client, handle);
     file_unpin(file);
     operation_finish(operation, result);
@@ -309,21 +358,48 @@ static void release_finish(struct operation *operation, int result) {
 
 static void release_send(struct operation *operation) {
     const struct shoal_file *handle = operation_request(operation)->file;
+    struct call *call = operation_prepare(operation);
 
     operation->stage = RELEASE_ANSWERED;
-    operation_settle(operation, handle->flags);
+    operation->write_count = settle_fill_close(operation->file, call, handle);
+    operation_call(operation, OP_SETTLE, operation->file->ino);
+}
+
+/* The last of those that are open by name says so, when no open is under way: it names the newest,
+ * which is all of them. */
+static void release_named(struct operation *operation, struct shoal_file *handle) {
+    struct open_file *file = operation->file;
+
+    if (file_close_waits(file, operation)) {
+        return;
+    }
+    if (file->named_count > 0 || file->name == 0) {
+        release_finish(operation, 0);
+        return;
+    }
+    handle->name = file->name;
+    file->name = 0;
+    release_send(operation);
 }
 
 void op_release_step(struct operation *operation) {
     struct shoal_file *handle = operation_request(operation)->file;
 
-    if (operation->stage == RELEASE_SEND) {
+    if (operation->stage == RELEASE_BEGIN) {
+        operation->stage = RELEASE_SEND;
         operation->file = handle->file;
         file_pin(operation->file);
+        if (handle->named) {
+            file_handle_removed(operation->file, handle);
+        }
+    }
+    if (operation->stage == RELEASE_SEND) {
         if (client_is_fenced(operation->client)) {
             release_finish(operation, -ERR_FENCED);
         } else if (operation->file->gone) {
             release_finish(operation, -ERR_STALE);
+        } else if (handle->named) {
+            release_named(operation, handle);
         } else {
             release_send(operation);
         }

@@ -5,6 +5,9 @@
 /* Fills a settle of the file; handle_flags are those of a handle that goes, 0: none. Answers the
  * file's count of writes, for settle_done. */
 uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags);
+/* Likewise, of a handle that goes; of one that was opened by name the close alone. */
+uint64_t settle_fill_close(const struct open_file *file, struct call *call,
+                           const struct shoal_file *handle);
 /* Takes the answer of the call. */
 void settle_done(struct open_file *file, const struct call *call, uint64_t write_count);
 /* The same of an operation's own file and call. */

@@ -128,6 +128,7 @@ int shard_pin(struct shard *shard, struct ino ino, struct open_file **ret_file) 
         *file = (struct open_file){.next = *bucket, .shard = shard, .ino = ino};
         list_init(&file->waiting);
         list_init(&file->stale);
+        list_init(&file->closing);
         *bucket = file;
     }
     file->pin_count++;

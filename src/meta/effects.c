@@ -3,11 +3,25 @@
 #include "meta/group_internal.h"
 #include <assert.h>
 
+/* A copy of what was heard of before changes nothing. */
+static void open_by_name(struct open_entry *entry, uint64_t name) {
+    if (name <= entry->name) {
+        return;
+    }
+    if (list_contains(&entry->shut)) {
+        list_remove(&entry->shut);
+    }
+    entry->name = name;
+    entry->named = true;
+}
+
 static void apply_open(struct group *group, struct session *session, const struct effect *effect) {
     assert(session->state == SESSION_LIVE);
     struct open_entry *entry = opens_get(&group->opens, effect->ino, session);
 
-    if (effect->flags & OPEN_WRITE) {
+    if (effect->name != 0) {
+        open_by_name(entry, effect->name);
+    } else if (effect->flags & OPEN_WRITE) {
         entry->write_count++;
         entry->has_row = true;
     } else {
@@ -21,7 +35,10 @@ static void apply_close(struct group *group, struct session *session, const stru
     if (!entry) {
         return;
     }
-    if (effect->flags & OPEN_WRITE) {
+    if (effect->name != 0) {
+        entry->named = entry->named && entry->name > effect->name;
+        entry->name = MAX(entry->name, effect->name);
+    } else if (effect->flags & OPEN_WRITE) {
         entry->write_count -= entry->write_count > 0;
         entry->has_row = entry->write_count > 0;
         entry->move_count = entry->has_row ? entry->move_count : 0;
@@ -38,6 +55,8 @@ static void apply_reopen(struct group *group, struct session *session,
 
     entry->read_count = effect->counts[0];
     entry->write_count = effect->counts[1];
+    entry->named = effect->name != 0;
+    entry->name = MAX(entry->name, effect->name);
     entry->has_row = entry->has_row || entry->write_count > 0;
     opens_trim(&group->opens, entry);
 }

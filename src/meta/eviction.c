@@ -53,6 +53,8 @@ void eviction_close_apply(struct group *group, struct session *session, struct i
 
     assert(session->state == SESSION_EVICTING);
     if (entry) {
+        entry->name = 0;
+        entry->named = false;
         entry->read_count = 0;
         entry->write_count = 0;
         entry->has_row = false;

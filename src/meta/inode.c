@@ -105,7 +105,7 @@ uint32_t rights_of(const struct transaction *transaction, struct ino ino, uint32
     const struct open_entry *entry =
         opens_find(&transaction->group->opens, ino, transaction->session);
     bool write = (open_flags & OPEN_WRITE) || (entry && entry->write_count > 0);
-    bool read = (open_flags & (OPEN_READ | OPEN_EXECUTE)) || (entry && entry->read_count > 0);
+    bool read = (open_flags & (OPEN_READ | OPEN_EXECUTE)) || (entry && open_entry_reads(entry));
 
     return (write ? RIGHT_WRITE | RIGHT_READ : 0) | (read ? RIGHT_READ : 0);
 }
@@ -147,7 +147,7 @@ int inode_is_open(const struct transaction *transaction, struct ino ino, uint32_
     const struct open_entry *entry =
         opens_find(&transaction->group->opens, ino, transaction->session);
     bool is_open =
-        entry && (entry->write_count > 0 || (open_flag != OPEN_WRITE && entry->read_count > 0));
+        entry && (entry->write_count > 0 || (open_flag != OPEN_WRITE && open_entry_reads(entry)));
 
     return is_open ? 0 : -ERR_BAD_HANDLE;
 }

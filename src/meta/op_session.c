@@ -162,8 +162,7 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     const struct reopen_request *request = &call->request.reopen;
     struct opens *opens = &transaction->group->opens;
     uint32_t write_count = MAX(request->write_count, request->open_flags & OPEN_WRITE ? 1U : 0U);
-    uint32_t read_count =
-        MAX(request->read_count, request->open_flags & OPEN_READ && write_count == 0 ? 1U : 0U);
+    uint32_t read_count = request->read_count;
     const struct inode_row *row;
 
     if (request->read_count > OPEN_COUNT_MAX || request->write_count > OPEN_COUNT_MAX ||
@@ -182,7 +181,8 @@ int op_reopen(struct transaction *transaction, struct call *call) {
         }
         transaction_effect(transaction, (struct effect){.kind = EFFECT_REOPEN,
                                                         .ino = request->ino,
-                                                        .counts = {read_count, write_count}});
+                                                        .counts = {read_count, write_count},
+                                                        .name = request->name});
         r = write_count > 0 ? open_writer_stage(transaction, request->ino) : 0;
         r = r < 0 || write_count == 0 ? r : unsure_end_ask(transaction, request->ino, row);
     } else {
@@ -190,7 +190,8 @@ int op_reopen(struct transaction *transaction, struct call *call) {
     }
     call->reply.reopen.term = transaction->group->term;
     if (r == 0 && mode_is_regular(row->mode)) {
-        uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) | (read_count > 0 ? OPEN_READ : 0);
+        uint32_t flags = (write_count > 0 ? OPEN_WRITE : 0) |
+                         (read_count > 0 || request->name != 0 ? OPEN_READ : 0);
 
         capability_fill(transaction, request->ino, row, rights_of(transaction, request->ino, flags),
                         &call->reply.reopen.capability);

@@ -34,6 +34,17 @@ static int size_settle(struct transaction *transaction, const struct settle_requ
     return 0;
 }
 
+/* Of an inode that nobody names it may be the end. */
+static int close_by_name(struct transaction *transaction, const struct settle_request *request) {
+    const struct effect close = {.kind = EFFECT_CLOSE, .ino = request->ino, .name = request->name};
+    const struct inode_row *row;
+    bool freed = false;
+
+    transaction->repeatable = true;
+    int r = inode_get(transaction, request->ino, &row);
+    return r == -ERR_STALE ? 0 : r < 0 ? r : close_stage(transaction, row, &close, &freed);
+}
+
 int op_settle(struct transaction *transaction, struct call *call) {
     const struct settle_request *request = &call->request.settle;
     const struct open_entry *entry =
@@ -45,6 +56,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
 
     if (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN) {
         return -ERR_INVALID;
+    }
+    if (request->name != 0) {
+        return close_by_name(transaction, request);
     }
     if (!entry || (closes_writer && entry->write_count == 0) ||
         (closes_reader && entry->read_count == 0)) {

@@ -45,14 +45,26 @@ int open_writer_stage(struct transaction *transaction, struct ino ino) {
     return entry && entry->has_row ? 0 : transaction_put(transaction, &key, &mark, sizeof mark);
 }
 
+bool open_is_by_name(const struct call *call) {
+    return call->header.opcode == OP_OPEN     ? wire_opens_by_name(call->request.open.open_flags)
+           : call->header.opcode == OP_SETTLE ? call->request.settle.name != 0
+                                              : false;
+}
+
 int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags) {
     const struct opens *opens = &transaction->group->opens;
 
     if (opens_is_full(opens) && !opens_find(opens, ino, transaction->session)) {
         return -ERR_TOO_MANY_OPEN;
     }
-    transaction_effect(transaction,
-                       (struct effect){.kind = EFFECT_OPEN, .ino = ino, .flags = open_flags});
+    const struct call *call = transaction->call;
+
+    transaction->repeatable = open_is_by_name(call);
+    transaction_effect(
+        transaction, (struct effect){.kind = EFFECT_OPEN,
+                                     .ino = ino,
+                                     .flags = open_flags,
+                                     .name = transaction->repeatable ? call->header.sequence : 0});
     return open_flags & OPEN_WRITE ? open_writer_stage(transaction, ino) : 0;
 }
 
@@ -64,17 +76,17 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     int r = 0;
 
     *ret_freed = false;
-    if (!entry) {
+    if (!entry || (effect->name != 0 && (!entry->named || entry->name > effect->name))) {
         return 0;
     }
     assert(entry->write_count == 0 || entry->has_row);
     transaction_effect(transaction, *effect);
-    if ((effect->flags & OPEN_WRITE) && entry->write_count == 1) {
+    if (effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->write_count == 1) {
         struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
         r = transaction_delete(transaction, &key);
         r = r < 0 ? r : moves_lose(transaction, entry);
     }
-    bool last = entry->read_count + entry->write_count == 1 &&
+    bool last = entry->named + entry->read_count + entry->write_count == 1 &&
                 !opens_any_other(&group->opens, ino, entry) &&
                 group->sessions.unattached_count == 0;
     if (r == 0 && row->nlink == 0 && last) {

@@ -14,6 +14,8 @@ MUST_CHECK int open_check(const struct inode_row *row, const struct credentials 
  * on those of files that are there go to chunks on disk only (op_inline.c). */
 void open_is_shared(const struct transaction *transaction, const struct inode_row *row,
                     uint32_t open_flags);
+/* An open or close by name (opens.h): it has no outcome, and the open has no record. */
+bool open_is_by_name(const struct call *call);
 /* Stages the open of the call's session: the W row and the effect. -ERR_TOO_MANY_OPEN. */
 MUST_CHECK int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_flags);
 /* Stages the end of one open (effect: EFFECT_CLOSE, its ino and flags): the W row with the last one

@@ -83,7 +83,7 @@ struct open_entry *opens_find(const struct opens *opens, struct ino ino,
 
 bool opens_any_other(const struct opens *opens, struct ino ino, const struct open_entry *except) {
     for (struct open_entry *entry = *bucket_of(opens, ino); entry; entry = entry->next) {
-        if (entry->ino.value == ino.value && entry != except) {
+        if (entry->ino.value == ino.value && entry != except && open_entry_is_open(entry)) {
             return true;
         }
     }
@@ -129,8 +129,17 @@ struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session
 void opens_trim(struct opens *opens, struct open_entry *entry) {
     assert(opens->count > 0 && list_contains(&entry->by_session));
     assert(entry->has_row || (entry->write_count == 0 && entry->move_count == 0));
-    if (entry->read_count > 0 || entry->write_count > 0 || entry->has_row) {
+    if (open_entry_is_open(entry)) {
         return;
+    }
+    if (entry->name != 0 && entry->name >= entry->session->floor) {
+        if (!list_contains(&entry->shut)) {
+            list_push_back(&entry->session->shut, &entry->shut);
+        }
+        return;
+    }
+    if (list_contains(&entry->shut)) {
+        list_remove(&entry->shut);
     }
     struct open_entry **link = bucket_of(opens, entry->ino);
     while (*link != entry) {
@@ -141,4 +150,19 @@ void opens_trim(struct opens *opens, struct open_entry *entry) {
     entry->next = opens->free;
     opens->free = entry;
     opens->count--;
+}
+
+/* In the order in which they were shut: who is behind one that the floor has not passed waits. */
+void opens_pass(struct opens *opens, struct session *session) {
+    struct list_node *node;
+
+    while ((node = list_first(&session->shut)) != NULL) {
+        struct open_entry *entry = CONTAINER_OF(node, struct open_entry, shut);
+
+        if (entry->name >= session->floor) {
+            break;
+        }
+        list_remove(&entry->shut);
+        opens_trim(opens, entry);
+    }
 }

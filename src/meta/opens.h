@@ -5,6 +5,14 @@
  * The limit is for new opens. Those that were there before a restart are taken in also when they
  * are more than the limit allows by now; until enough of them have gone the table counts as full.
  *
+ * What only reads is open by name: the session's sequence of its newest such open, of which the
+ * client counts how many it stands for. No record tells of it. A close names the newest that it is
+ * about; an older one changes nothing, and an entry stays, shut, as long as a copy of an open that
+ * is older than its close may still come: until the session's floor has passed the name.
+ *
+ *     none -- open n --> named n -- open m, m > n --> named m -- close m or above --> shut
+ *     shut m -- open above m --> named;  shut m -- floor above m --> none
+ *
  * Thread: the group's.  Memory: opens_max entries, taken by opens_init, and more when what was open
  * before a restart does not fit. */
 #pragma once
@@ -13,13 +21,17 @@
 
 struct session;
 
-/* There is one as long as a count is above 0 or there is a W row. */
+/* There is one as long as a count is above 0, it is named or shut, or there is a W row. */
 struct open_entry {
     struct open_entry *next; /* of the bucket, or of the free ones */
     struct list_node by_session;
+    struct list_node shut; /* in the session's, until its floor has passed the name */
     struct session *session;
     struct ino ino;
-    uint32_t read_count; /* opens that may not write; those of directories too */
+    uint64_t name; /* the newest that was heard of; 0: none */
+    bool named;    /* open by it */
+    uint32_t
+        read_count; /* opens that may not write, but those by name: they made the file or cut it */
     uint32_t write_count;
     uint32_t move_count; /* M rows (move.h): none without the W row */
     bool has_row;
@@ -43,7 +55,15 @@ enum { OPENS_MOST = 2 * 1024 * 1024 };
 MUST_CHECK int opens_init(struct opens *opens, uint32_t opens_max);
 void opens_deinit(struct opens *opens);
 
-/* NULL when there is none. */
+static inline bool open_entry_is_open(const struct open_entry *entry) {
+    return entry->named || entry->read_count > 0 || entry->write_count > 0 || entry->has_row;
+}
+
+static inline bool open_entry_reads(const struct open_entry *entry) {
+    return entry->named || entry->read_count > 0;
+}
+
+/* NULL when there is none; it may be shut. */
 struct open_entry *opens_find(const struct opens *opens, struct ino ino,
                               const struct session *session);
 bool opens_any(const struct opens *opens, struct ino ino);
@@ -60,3 +80,5 @@ MUST_CHECK int opens_reserve(struct opens *opens);
 struct open_entry *opens_get(struct opens *opens, struct ino ino, struct session *session);
 /* Drops the entry if nothing is left in it. */
 void opens_trim(struct opens *opens, struct open_entry *entry);
+/* The session's floor has risen: drops what it has passed. */
+void opens_pass(struct opens *opens, struct session *session);

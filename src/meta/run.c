@@ -181,6 +181,8 @@ static enum run_result commit(struct transaction *transaction, struct call *call
 
     if (transaction->staging) {
         crossing_is_decided(transaction, transaction_commit(transaction));
+    } else {
+        transaction_end_read(transaction);
     }
     if (transaction->held) {
         return RUN_OVER;
@@ -259,14 +261,17 @@ static int operation_begin(struct transaction *transaction, struct group *group,
                            struct call *call) {
     struct kv_need need = {.rows = operation->rows, .record_bytes = operation->record_bytes};
 
-    if (!(operation->flags & OPERATION_CHANGES)) {
+    /* To open for reading takes no room of anything that may be full. */
+    if (!(operation->flags & OPERATION_CHANGES) ||
+        (call->header.opcode == OP_OPEN && open_is_by_name(call))) {
         transaction_begin_read(transaction, group);
         return 0;
     }
     if (call->header.opcode == OP_SETATTR || call->header.opcode == OP_INLINE_WRITE) {
         need.value_bytes = INLINE_PIECES_MAX * INLINE_PIECE_BYTES;
     }
-    if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode)) {
+    if (session && call->header.sequence != 0 && wire_is_mutation(call->header.opcode) &&
+        !open_is_by_name(call)) {
         need.session = session->id;
         need.floor = session->floor;
         need.window = session->window;
@@ -353,7 +358,10 @@ static int session_part(struct group *group, const struct operation *operation, 
     if (call->header.origin.value != 0 && call->header.origin.value != kv_log_id(group->kv).value) {
         return -ERR_STALE_MAP;
     }
-    session->floor = MAX(session->floor, call->header.floor);
+    if (call->header.floor > session->floor) {
+        session->floor = call->header.floor;
+        opens_pass(&group->opens, session);
+    }
     *ret_session = session;
     /* Before its outcome is looked for: an answer is of the term that it was asked in. */
     if (call->header.term != 0 && call->header.term != group->term && !reopening) {

@@ -64,6 +64,7 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
         .counters = {.session = id, .incarnation = row->incarnation, .node = row->node}};
     *bucket = session;
     list_init(&session->opens);
+    list_init(&session->shut);
     list_init(&session->evict_calls);
     list_push_back(&sessions->known, &session->node);
     windows_take(&sessions->windows, row->window);

@@ -37,7 +37,8 @@ struct session {
     bool attached;   /* in this term, by the sender */
     struct call_sender sender;
     struct list opens;
-    uint64_t floor; /* lowest sequence still awaited, as last heard */
+    struct list shut; /* of these, opens.h */
+    uint64_t floor;   /* lowest sequence still awaited, as last heard */
     struct session_failure failures[SESSION_FAILURES];
     struct list evict_calls; /* those who wait for the end of the eviction */
     uint64_t evict_position; /* of the row that says EVICTING; 0: not written yet */

@@ -41,6 +41,17 @@ int transaction_begin(struct transaction *transaction, struct group *group,
     return r;
 }
 
+static void effects_apply(struct transaction *transaction, uint64_t position) {
+    for (uint32_t i = 0; i < transaction->effect_count; i++) {
+        effect_apply(transaction, &transaction->effects[i], position);
+    }
+}
+
+void transaction_end_read(struct transaction *transaction) {
+    assert(!transaction->staging);
+    effects_apply(transaction, 0);
+}
+
 uint64_t transaction_commit(struct transaction *transaction) {
     struct group *group = transaction->group;
 
@@ -59,9 +70,7 @@ uint64_t transaction_commit(struct transaction *transaction) {
         group->numbers.directory_count += (uint64_t)transaction->directory_delta;
         group->numbers.changed = true;
     }
-    for (uint32_t i = 0; i < transaction->effect_count; i++) {
-        effect_apply(transaction, &transaction->effects[i], position);
-    }
+    effects_apply(transaction, position);
     return position;
 }
 
@@ -131,7 +140,8 @@ int transaction_outcome(struct transaction *transaction, const struct kv_outcome
 }
 
 void transaction_effect(struct transaction *transaction, struct effect effect) {
-    assert(transaction->staging); /* It takes effect at a commit, or is lost. */
+    /* It takes effect at a commit, or is lost. */
+    assert(transaction->staging || (effect.kind == EFFECT_OPEN && effect.name != 0));
     assert(transaction->effect_count < EFFECTS_MAX);
     transaction->effects[transaction->effect_count++] = effect;
 }

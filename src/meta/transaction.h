@@ -41,6 +41,7 @@ struct effect {
     struct ino ino;
     uint32_t flags;
     uint32_t counts[2];
+    uint64_t name; /* of an open or close by name; 0: it is counted */
 };
 
 /* Orders and orphans of a transaction's halves among them; stakes of one operation. */
@@ -84,6 +85,8 @@ void transaction_begin_read(struct transaction *transaction, struct group *group
  * nothing has begun. */
 MUST_CHECK int transaction_begin(struct transaction *transaction, struct group *group,
                                  enum kv_class message_class, const struct kv_need *need);
+/* The end of a run that has staged nothing: its effects. */
+void transaction_end_read(struct transaction *transaction);
 /* Answers the position of the record. */
 uint64_t transaction_commit(struct transaction *transaction);
 void transaction_abort(struct transaction *transaction);

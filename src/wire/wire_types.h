@@ -93,6 +93,12 @@ enum open_flag {
     OPEN_EXECUTE = 16,
 };
 
+/* An open that only reads: the session has the inode open by the request's sequence, which names
+ * it; any number of such opens of a session are one, which one close ends (meta/opens.h). */
+static inline bool wire_opens_by_name(uint32_t open_flags) {
+    return !(open_flags & (OPEN_WRITE | OPEN_TRUNCATE));
+}
+
 enum rename_flag { RENAME_FLAG_NO_REPLACE = 1, RENAME_FLAG_EXCHANGE = 2 };
 
 enum inline_convert_stage { INLINE_CONVERT_BEGIN = 1, INLINE_CONVERT_COMMIT = 2 };

@@ -261,7 +261,7 @@ void play_present(struct play *play, uint32_t session, const struct model_inode 
     for (struct model_inode *inode = model_first(play->fs); inode; inode = inode->next) {
         struct call call;
 
-        if (inode->read_opens[session] + inode->write_opens[session] == 0) {
+        if (!model_is_open_by(inode, session)) {
             continue;
         }
         for (uint64_t copies = 1 + play_below(play, 2); copies > 0; copies--) {
@@ -271,6 +271,7 @@ void play_present(struct play *play, uint32_t session, const struct model_inode 
                 .open_flags = inode->write_opens[session] ? OPEN_WRITE : OPEN_READ,
                 .read_count = inode->read_opens[session],
                 .write_count = inode->write_opens[session],
+                .name = inode->named[session] ? shadow_of(inode)->names[session] : 0,
             };
             int r = bench_run(play->bench, &call);
             assert_true(r == 0 || (r == -ERR_STALE && inode == closing));

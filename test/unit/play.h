@@ -13,6 +13,7 @@ struct shadow {
     int64_t mtime_ns;
     int64_t ctime_ns;
     bool chunked;
+    uint64_t names[MODEL_SESSIONS]; /* of the newest open by name of each session */
     uint8_t bytes[INLINE_BYTES];
 };
 

@@ -8,7 +8,8 @@ void do_open(struct play *play) {
     struct model_inode *inode = play_inode_any(play);
 
     play_begin(play, OP_OPEN);
-    struct model_open open = {.session = play->session, .flags = (uint32_t)play_below(play, 32)};
+    struct model_open open = {
+        .session = play->session, .flags = (uint32_t)play_below(play, 32), .by_name = true};
     play->call.request.open = (struct open_request){play_ino_of(inode), *play->who, open.flags};
     int r = play_run(play);
     play_expect(play, r, model_open(play->fs, &play->model_who, inode, &open));
@@ -17,6 +18,9 @@ void do_open(struct play *play) {
             memset(shadow_of(inode)->bytes, 0, INLINE_BYTES);
         }
         play_attributes_check(play, &play->call.reply.open.attributes, inode);
+        if (play->call.reply.open.name) {
+            shadow_of(inode)->names[play->session] = play->call.reply.open.name;
+        }
     }
     play_again(play, r);
 }
@@ -26,13 +30,29 @@ static struct model_inode *open_any(struct play *play, uint32_t session, bool *r
     for (int i = 0; i < 40; i++) {
         struct model_inode *inode = play_inode_any(play);
 
-        if (inode && inode->read_opens[session] + inode->write_opens[session] > 0) {
+        if (inode && model_is_open_by(inode, session)) {
             *ret_writes = inode->write_opens[session] > 0 &&
                           (play_below(play, 2) || !inode->read_opens[session]);
             return inode;
         }
     }
     return NULL;
+}
+
+/* By a name that is older now and then, which changes nothing. */
+static void close_by_name(struct play *play, struct model_inode *inode) {
+    bool older = play_below(play, 4) == 0;
+    uint64_t name = shadow_of(inode)->names[play->session] - older;
+
+    bench_prepare(play->bench, play->session, OP_SETTLE, &play->call);
+    play->call.request.settle =
+        (struct settle_request){.ino = play_ino_of(inode), .close = 1, .name = name};
+    int r = play_run(play);
+    play_expect(play, r, 0);
+    if (!older) {
+        model_close_by_name(play->fs, inode, play->session);
+    }
+    play_again(play, r);
 }
 
 static void close_one(struct play *play, struct model_inode *inode, bool writes) {
@@ -51,6 +71,10 @@ void do_close(struct play *play) {
 
     play_begin(play, OP_SETTLE);
     struct model_inode *inode = open_any(play, play->session, &writes);
+    if (inode && inode->named[play->session] && !writes && play_below(play, 2)) {
+        close_by_name(play, inode);
+        return;
+    }
     close_one(play, inode, inode ? writes : play_below(play, 2));
 }
 
@@ -200,7 +224,7 @@ static void convert(struct play *play, struct model_inode *inode) {
     bool promised = (reply.capability.rights & RIGHT_SYNC_FIRST) != 0;
     bool synced = play_below(play, 4) != 0;
     for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
-        bool open = inode->read_opens[i] + inode->write_opens[i] > 0;
+        bool open = model_is_open_by(inode, i);
         assert_true(promised || !open || i == play->session || size == 0);
     }
     bench_chunk_write(play->bench, &reply.capability, size);

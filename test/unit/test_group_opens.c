@@ -62,6 +62,77 @@ static uint32_t open_count(struct files *files) {
     return stats.open_count;
 }
 
+static int named_open(struct files *files, struct ino ino, struct call *call) {
+    bench_prepare(files->bench, SESSION, OP_OPEN, call);
+    call->request.open = (struct open_request){.ino = ino, .open_flags = OPEN_READ};
+    int r = bench_run(files->bench, call);
+    assert_true(r < 0 || call->reply.open.name == call->header.sequence);
+    return r;
+}
+
+static int named_close(struct files *files, struct ino ino, uint64_t name) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){.ino = ino, .close = 1, .name = name};
+    return bench_run(files->bench, &call);
+}
+
+static int name_remove(struct files *files, uint32_t number) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_UNLINK, &call);
+    call.request.unlink.parent = INO_ROOT;
+    call.request.unlink.name = (struct bytes){&files->names[number], 1};
+    return bench_run(files->bench, &call);
+}
+
+static int look(struct files *files, struct ino ino) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_GETATTR, &call);
+    call.request.getattr.ino = ino;
+    return bench_run(files->bench, &call);
+}
+
+static uint64_t record_count(struct files *files) {
+    struct group_stats stats;
+
+    bench_stats(files->bench, &stats);
+    return stats.kv.records;
+}
+
+/* Any number of opens for reading are one, without a record, which a close of the newest ends; one
+ * of an older name, and a copy of any of them, changes nothing. */
+static void test_opens_by_name(void **state) {
+    const struct bench_options options = {.seed = 31, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct call first, second;
+
+    (void)state;
+    files_make(&files);
+    assert_int_equal(file_close(&files, 0), 0);
+    assert_int_equal(file_close(&files, 1), 0);
+    uint64_t before = record_count(&files);
+    assert_int_equal(named_open(&files, files.inos[0], &first), 0);
+    assert_int_equal(named_open(&files, files.inos[0], &second), 0);
+    assert_int_equal(bench_run(files.bench, &first), 0);
+    assert_int_equal(record_count(&files), before);
+    assert_int_equal(name_remove(&files, 0), 0);
+    assert_int_equal(named_close(&files, files.inos[0], second.header.sequence - 1), 0);
+    assert_int_equal(look(&files, files.inos[0]), 0);
+    assert_int_equal(named_close(&files, files.inos[0], second.header.sequence), 0);
+    assert_int_equal(look(&files, files.inos[0]), -ERR_STALE);
+    assert_int_equal(named_close(&files, files.inos[0], second.header.sequence), 0);
+    /* A late copy opens nothing: the file goes with its name. */
+    assert_int_equal(named_open(&files, files.inos[1], &first), 0);
+    assert_int_equal(named_close(&files, files.inos[1], first.header.sequence), 0);
+    assert_int_equal(bench_run(files.bench, &first), 0);
+    assert_int_equal(name_remove(&files, 1), 0);
+    assert_int_equal(look(&files, files.inos[1]), -ERR_STALE);
+    bench_free(files.bench);
+}
+
 /* The client has had no answer to its last open and asks again; all else it presents. */
 static void test_limit_made_smaller(void **state) {
     (void)state;
@@ -178,6 +249,7 @@ static void test_many_opens_of_the_dead(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limit_made_smaller),
+        cmocka_unit_test(test_opens_by_name),
         cmocka_unit_test(test_opens_of_the_dead),
         cmocka_unit_test(test_many_opens_of_the_dead),
     };
