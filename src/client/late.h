@@ -4,7 +4,8 @@
  *        '-- 0 to the caller
  *
  * The handle stays one of its file: it is counted, presented to a server that starts anew, and what
- * is owed of size and times is overlaid. It goes when the server has taken the close, when that
+ * is owed of size and times is overlaid. One that was opened by name is neither: a server that
+ * starts anew has nothing to close. It goes when the server has taken the close, when that
  * fails for another reason, with the file, or with the session. A round of a shard ends with the
  * first that is refused, which is the last of the next one.
  *
