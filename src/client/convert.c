@@ -116,9 +116,19 @@ static bool convert_learn(struct operation *operation) {
     return true;
 }
 
+void convert_start(struct operation *operation) {
+    operation->stage = CONVERT_BEGIN;
+    convert_begin(operation);
+}
+
+/* A term that is over may have lost what it has said: the next one says how far the file is. */
 static void convert_begun(struct operation *operation) {
     const struct call *call = &operation->errand.call;
 
+    if (errand_is_over(&operation->errand)) {
+        convert_start(operation);
+        return;
+    }
     if (convert_learn(operation)) {
         convert_finish(operation, 0);
         return;
@@ -138,11 +148,6 @@ static void convert_again(struct operation *operation, int why) {
         operation->stage = CONVERT_BEGIN;
         convert_begin(operation);
     }
-}
-
-void convert_start(struct operation *operation) {
-    operation->stage = CONVERT_BEGIN;
-    convert_begin(operation);
 }
 
 void convert_step(struct operation *operation) {
@@ -179,6 +184,10 @@ void convert_step(struct operation *operation) {
         }
         break;
     case CONVERT_COMMITTED:
+        if (errand_is_over(&operation->errand)) {
+            convert_start(operation);
+            break;
+        }
         (void)convert_learn(operation);
         convert_finish(operation, 0);
         break;

@@ -201,6 +201,10 @@ bool data_advance(struct operation *operation) {
     while (operation->result == 0 && operation->next < operation->end) {
         struct part part;
 
+        if (operation->file->capability.generation == 0) {
+            operation->result = -ERR_BAD_CAPABILITY; /* A new start has taken its chunks back. */
+            break;
+        }
         data_part(operation, &part);
         if (data_fits_own(operation, &part)) {
             struct call *call = operation_prepare(operation);

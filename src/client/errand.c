@@ -105,7 +105,8 @@ static bool errand_is_overtaken(const struct errand *errand) {
     uint64_t term = atomic_load_explicit(&errand->peer->term, memory_order_acquire);
 
     return call->result == 0 && !errand->plain && errand->peer->kind == TARGET_MDT &&
-           call->header.term != term && !wire_is_mutation(call->header.opcode);
+           (call->header.term != term || errand_is_over(errand)) &&
+           !wire_is_mutation(call->header.opcode);
 }
 
 /* What is worth another try at once, as -ERR_BUSY, the call has tried again by itself. */

@@ -40,8 +40,9 @@ void errand_start_slot(struct errand *errand, uint16_t opcode, struct slot slot)
 void errand_start_chunk(struct errand *errand, uint16_t opcode, struct slot slot,
                         const struct layout *layout, uint64_t chunk);
 void errand_start_peer(struct errand *errand, uint16_t opcode, struct peer *peer);
-/* An answer about opening or closing is of a term that is over: what was presented since has not
- * counted it, so it must be asked for anew. */
+/* The answer is of a term that is over: our opens are presented to a later one, or are on their way
+ * there. What it says of a file may be lost, and looks newer than what is so now; what it opened or
+ * closed has not been counted, and must be asked for anew. */
 bool errand_is_over(const struct errand *errand);
 /* In the shard's step, when the session has posted it back: goes on when call.result is 0, ends
  * with it otherwise. */

@@ -55,7 +55,7 @@ static void setattr_enter(struct operation *operation) {
         operation->file = file;
         operation->need = FILE_NEEDS_QUIET;
         operation->stage = SETATTR_SETTLED;
-        operation_settle(operation, 0);
+        operation_settle(operation);
     } else {
         op_setattr_step(operation);
     }
@@ -66,9 +66,10 @@ static void setattr_settled(struct operation *operation) {
         operation_finish(operation, operation->result);
         return;
     }
-    operation_settled(operation);
-    operation->stage = SETATTR_SEND;
-    op_setattr_step(operation);
+    if (operation_settled(operation)) {
+        operation->stage = SETATTR_SEND;
+        op_setattr_step(operation);
+    }
 }
 
 static void setattr_send(struct operation *operation) {
@@ -98,7 +99,7 @@ static void setattr_answered(struct operation *operation) {
     const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
     struct open_file *file = shard_find(operation->shard, operation->ino);
 
-    if (file && file->seen && operation->result == 0) {
+    if (file && file->seen && operation->result == 0 && !errand_is_over(&operation->errand)) {
         if (asked->set & SHOAL_SET_SIZE) {
             file_see_truncated(file, &reply->attributes, &reply->capability);
         }
@@ -195,7 +196,7 @@ void op_allocate_step(struct operation *operation) {
         allocate_start(operation);
         break;
     case ALLOCATE_ANSWERED:
-        if (operation->result == 0) {
+        if (operation->result == 0 && !errand_is_over(&operation->errand)) {
             file_see_truncated(operation->file, &reply->attributes, &reply->capability);
         }
         allocate_finish(operation, operation->result);

@@ -50,15 +50,20 @@ void settle_done(struct open_file *file, const struct call *call, uint64_t write
     file_see(file, &call->reply.settle.attributes);
 }
 
-void operation_settle(struct operation *operation, uint32_t handle_flags) {
+void operation_settle(struct operation *operation) {
     struct call *call = operation_prepare(operation);
 
-    operation->write_count = settle_fill(operation->file, call, handle_flags);
+    operation->write_count = settle_fill(operation->file, call, 0);
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
 
-void operation_settled(struct operation *operation) {
+bool operation_settled(struct operation *operation) {
+    if (errand_is_over(&operation->errand)) {
+        operation_settle(operation);
+        return false;
+    }
     settle_done(operation->file, &operation->errand.call, operation->write_count);
+    return true;
 }
 
 /* Whether a regular file's chunks can be found by it. */
@@ -416,7 +421,7 @@ void op_release_step(struct operation *operation) {
         operation_finish(operation, 0);
     } else {
         if (operation->result == 0) {
-            operation_settled(operation);
+            settle_done(operation->file, &operation->errand.call, operation->write_count);
         }
         release_finish(operation, operation->result);
     }
@@ -433,11 +438,13 @@ void op_flush_step(struct operation *operation) {
             return;
         }
         operation->stage = 1;
-        operation_settle(operation, 0);
+        operation_settle(operation);
         return;
     }
     if (operation->result == 0) {
-        operation_settled(operation);
+        if (!operation_settled(operation)) {
+            return;
+        }
         operation->result = loss_check(handle, false);
     }
     operation_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);

@@ -86,7 +86,7 @@ static void fsync_start(struct operation *operation) {
         return;
     }
     operation->stage = FSYNC_SETTLED;
-    operation_settle(operation, 0);
+    operation_settle(operation);
 }
 
 static void fsync_enter(struct operation *operation) {
@@ -112,8 +112,7 @@ void op_fsync_step(struct operation *operation) {
     case FSYNC_SETTLED:
         if (operation->result) {
             fsync_finish(operation, operation->result);
-        } else {
-            operation_settled(operation);
+        } else if (operation_settled(operation)) {
             fsync_fan(operation);
         }
         break;

@@ -98,10 +98,14 @@ static void write_inline_answered(struct operation *operation) {
         write_finish(operation, operation->result);
         return;
     }
-    file_see(file, &reply->attributes);
-    file_see_capability(file, &reply->capability);
+    if (!errand_is_over(&operation->errand)) {
+        file_see(file, &reply->attributes);
+        file_see_capability(file, &reply->capability);
+        if (reply->attributes.data_state == DATA_CHUNKED) {
+            file->attributes.data_state = DATA_CHUNKED;
+        }
+    }
     if (reply->attributes.data_state == DATA_CHUNKED) {
-        file->attributes.data_state = DATA_CHUNKED;
         write_start(operation);
     } else {
         write_finish(operation, (int64_t)operation_request(operation)->size);
@@ -147,7 +151,7 @@ static void write_trimmed(struct operation *operation) {
     const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
     struct open_file *file = operation->file;
 
-    if (operation->result == 0) {
+    if (operation->result == 0 && !errand_is_over(&operation->errand)) {
         if (reply->attributes.truncate_seq != file->attributes.truncate_seq) {
             file_see_truncated(file, &reply->attributes, &reply->capability);
         } else {
@@ -235,7 +239,7 @@ void op_write_step(struct operation *operation) {
         write_start(operation);
         break;
     case WRITE_KILLED:
-        if (operation->result == 0) {
+        if (operation->result == 0 && !errand_is_over(&operation->errand)) {
             file_see(operation->file, &operation->errand.call.reply.setattr.attributes);
         }
         operation->stage = WRITE_START;

@@ -194,7 +194,11 @@ static void peer_present(struct session *session, struct peer *peer) {
     }
     assert(peer->shards_left == 0 && peer->stage == PEER_REOPENING);
     session->presenting = peer;
-    atomic_store_explicit(&peer->over_term, peer->mended_term, memory_order_release);
+    /* Not the one that we are attached to: it is the same where the server alone forgot us. */
+    uint64_t over = peer->mended_term;
+
+    over -= peer->attached && over > 0 && over == atomic_load(&peer->term) ? 1 : 0;
+    atomic_store_explicit(&peer->over_term, over, memory_order_release);
     peer->present_term = 0;
     peer->shards_left = CLIENT_SHARDS;
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {

@@ -11,5 +11,6 @@ uint64_t settle_fill_close(const struct open_file *file, struct call *call,
 /* Takes the answer of the call. */
 void settle_done(struct open_file *file, const struct call *call, uint64_t write_count);
 /* The same of an operation's own file and call. */
-void operation_settle(struct operation *operation, uint32_t handle_flags);
-void operation_settled(struct operation *operation);
+void operation_settle(struct operation *operation);
+/* False: the answer was of a term that is over, so it is told anew; comes back likewise. */
+bool operation_settled(struct operation *operation);

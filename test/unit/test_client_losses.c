@@ -360,6 +360,122 @@ static void test_answer_given_again_is_no_news(void **state) {
     free(data);
 }
 
+/* The file goes back to what it was, and another client has put these bytes into its inode. */
+static void take_back(struct bench *bench, struct toy_file *toy, const struct attributes *was,
+                      const void *bytes, size_t size) {
+    struct toy_cluster *cluster = &bench->cluster;
+
+    toy->attributes = *was;
+    memcpy(toy->data, bytes, size);
+    toy->attributes.data_state = DATA_INLINE;
+    toy->attributes.size = size;
+    toy->attributes.epoch = was->epoch + 1; /* below what the lost answers say */
+    restart(&cluster->mdt, 0);
+}
+
+/* The way out of the inode was answered, and lost, before the answer came; the bytes that another
+ * one has put there since go along when it is gone once more. */
+static void test_late_answers_of_conversions(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "late", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct attributes was = toy->attributes;
+    uint8_t *data = pattern(9000, 5);
+    uint8_t back[9000];
+    struct asked wrote;
+
+    mdt->hold_answers = true;
+    start(bench, &wrote, write_of(file, 4000, data + 4000, 5000));
+    assert_int_equal(toy->attributes.data_state, DATA_CHUNKED);
+    mdt->hold_answers = false;
+    take_back(bench, toy, &was, data, 1877);
+    (void)size_by_lookup(bench, "late");
+    toy_release(mdt, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(wrote.done);
+    assert_int_equal(wrote.request.result, 5000);
+    assert_int_equal(toy->attributes.data_state, DATA_CHUNKED);
+    memset(data + 1877, 0, 4000 - 1877);
+    assert_int_equal(get(bench, file, 0, back, 9000), 9000);
+    assert_memory_equal(back, data, 9000);
+    toy_chunks_read(&bench->cluster, toy->attributes.ino.value, 0, back, 9000);
+    assert_memory_equal(back, data, 9000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->attributes.size, 9000);
+    free(data);
+}
+
+/* A size that was told to a term that is over is told anew. */
+static void test_late_answers_of_sizes(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "size", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(10000, 6);
+    struct attributes was;
+    struct asked synced;
+
+    assert_int_equal(put(bench, file, 0, data, 10000), 10000);
+    was = toy->attributes;
+    mdt->hold_answers = true;
+    start(bench, &synced, (struct shoal_request){.operation = SHOAL_FSYNC, .file = file});
+    assert_int_equal(toy->attributes.size, 10000);
+    mdt->hold_answers = false;
+    toy->attributes = was;
+    assert_int_equal(was.size, 0);
+    restart(mdt, 0);
+    (void)size_by_lookup(bench, "size");
+    toy_release(mdt, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(synced.done);
+    assert_int_equal(toy->attributes.size, 10000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* A start that takes a file back to its inode while a write is half sent: what follows has no
+ * chunks to go to before the file has new ones. */
+static void test_a_write_whose_chunks_are_taken_back(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "half", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct attributes was = toy->attributes;
+    size_t size = (size_t)200 * TOY_CHUNK_BYTES;
+    uint8_t *data = pattern(size, 7);
+    uint8_t *back = calloc(1, size);
+    struct asked wrote;
+
+    assert_non_null(back);
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].hold = true;
+    }
+    start(bench, &wrote, write_of(file, 0, data, size));
+    assert_false(wrote.done);
+    assert_int_equal(toy->attributes.data_state, DATA_CHUNKED);
+    take_back(bench, toy, &was, "other", 5);
+    (void)size_by_lookup(bench, "half");
+    uint32_t begun = mdt->seen[OP_INLINE_CONVERT];
+    for (int i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].hold = false;
+        toy_release(&bench->cluster.osts[i], UINT32_MAX);
+    }
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(wrote.done);
+    assert_int_equal(wrote.request.result, (int64_t)size);
+    assert_true(mdt->seen[OP_INLINE_CONVERT] > begun);
+    assert_int_equal(toy->attributes.data_state, DATA_CHUNKED);
+    assert_int_equal(get(bench, file, 0, back, size), (int64_t)size);
+    assert_memory_equal(back, data, size);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
 /* Answers that come after their term was judged. */
 static void test_ledger_judges_late_answers(void **state) {
     _Atomic uint64_t losses = 0;
@@ -412,6 +528,9 @@ int main(void) {
         TEST(sync_asks_metadata_first),
         TEST(a_lost_file_is_stale),
         TEST(late_answers_of_opens),
+        TEST(late_answers_of_conversions),
+        TEST(late_answers_of_sizes),
+        TEST(a_write_whose_chunks_are_taken_back),
         TEST(creation_that_was_lost_is_made_anew),
         TEST(answer_given_again_is_no_news),
         cmocka_unit_test(test_ledger_judges_late_answers),
