@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""What each operation of a program costs in messages, records and flushes, held against the table
+in docs/internals/costs.md.
+
+Usage: counts.py SHOAL [--write]
+
+SHOAL is the command. --write puts what was counted into the table instead. The last line counts.
+
+The operations are made one by one through a mount by TCP with a key, on two metadata and two
+storage targets, and the counters of all targets are read before and after each. A row gives the
+median of its operations, so that what the targets do beside them is in none.
+"""
+
+import json
+import os
+import re
+import statistics
+import sys
+
+import cluster as clusters
+from cluster import Failed
+
+TIMES = 15
+LOOKS = 100
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                     "../../docs/internals/costs.md")
+HEAD = ["| operation | client asks metadata | client asks storage | between targets | records "
+        "| flushes |", "|---|---|---|---|---|---|"]
+BESIDE = {"session_attach", "session_renew", "session_begin", "session_floor", "sessions_ended",
+          "map_get", "node_tell", "group_tell"}
+# What the kernel asks for when it has kept it for as long as it may.
+KEPT = {"lookup", "getattr"}
+NAME = re.compile(r"\| ([^|]*) \|")
+
+
+class Counters:
+    """Of all targets, at one moment at which nothing is under way."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.values = {}
+
+    def read(self):
+        result = self.cluster.run("stats", self.cluster.directory, "--json")
+        if result.returncode != 0:
+            raise Failed(f"stats: {result.stderr.strip()}")
+        answer = json.loads(result.stdout)
+        values = {(one["target"], one["operation"]): one["count"] for one in answer["operations"]
+                  if one["operation"] not in BESIDE | KEPT}
+        values.update({(one["target"], one["name"]): one["value"] for one in answer["counters"]
+                       if one["name"] in ("records", "sync_points")})
+        return values
+
+    def settled(self):
+        """What they are when they stand still: closes and ends of transactions come behind the
+        answer."""
+        before = self.read()
+        for _ in range(LOOKS):
+            now = self.read()
+            if now == before:
+                return now
+            before = now
+        raise Failed(f"counters did not stand still in {LOOKS} looks")
+
+    def begin(self):
+        self.values = self.settled()
+
+    def end(self):
+        now = self.settled()
+        return {key: value - self.values.get(key, 0) for key, value in now.items()
+                if value != self.values.get(key, 0)}
+
+
+class Costs:
+    """Of some operations of one kind, each counted alone."""
+
+    def __init__(self):
+        self.seen = []
+
+    def add(self, counted):
+        self.seen.append({})
+        for (target, name), count in counted.items():
+            column = self.column(target, name)
+            self.seen[-1][column, name] = self.seen[-1].get((column, name), 0) + count
+
+    @staticmethod
+    def column(target, name):
+        if name in ("records", "sync_points"):
+            return name
+        if name.startswith("cross_"):
+            return "between"
+        return "metadata" if target.startswith("mdt") else "storage"
+
+    def row(self, operation):
+        names = sorted({key for one in self.seen for key in one})
+        middle = {key: round(statistics.median(one.get(key, 0) for one in self.seen))
+                  for key in names}
+        cells = [operation]
+        for column in ("metadata", "storage", "between"):
+            cells.append(", ".join(name if count == 1 else f"{count} {name}"
+                                   for (of, name), count in middle.items()
+                                   if of == column and count))
+        cells += [str(middle.get((name, name), 0)) for name in ("records", "sync_points")]
+        return "| " + " | ".join(cells) + " |"
+
+
+class Table:
+    """Rows as they are counted."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.counters = Counters(cluster)
+        self.rows = []
+
+    def path(self, *names):
+        return os.path.join(self.cluster.mount, *names)
+
+    def count(self, operation, run, elsewhere=None):
+        """run(i) for each i. With elsewhere: the name of those that other targets were asked about,
+        of which there must be some."""
+        here, there = Costs(), Costs()
+        for number in range(TIMES):
+            self.counters.begin()
+            run(number)
+            counted = self.counters.end()
+            crossed = any(name == "cross_prepare" for _, name in counted)
+            (there if elsewhere and crossed else here).add(counted)
+        for name, costs in ((operation, here), (elsewhere, there)):
+            if name and not costs.seen:
+                raise Failed(f"{name}: none of {TIMES} was one")
+            if name:
+                self.rows.append(costs.row(name))
+
+    def files(self):
+        def write(number, size, flags=0, sync=False):
+            file = os.open(self.path("d", f"f{number}"), os.O_WRONLY | flags, 0o644)
+            os.write(file, b"x" * size)
+            if sync:
+                os.fsync(file)
+            os.close(file)
+
+        def read(number):
+            file = os.open(self.path("d", f"f{number}"), os.O_RDONLY)
+            os.read(file, 50000)
+            os.close(file)
+
+        new = os.O_CREAT | os.O_EXCL
+        self.count("create, close", lambda number: os.close(
+            os.open(self.path("d", f"f{number}"), os.O_WRONLY | new, 0o644)))
+        self.count("open, write 2,000 bytes, close", lambda number: write(number, 2000))
+        self.count("open, write 2,000 bytes, fsync, close",
+                   lambda number: write(number, 2000, sync=True))
+        self.count("open, read 2,000 bytes, close", read)
+        self.remove_files("unlink, 2,000 bytes")
+        self.count("create, write 50,000 bytes, close",
+                   lambda number: write(number, 50000, new))
+        self.count("open, read 50,000 bytes, close", read)
+        self.count("open, write 50,000 bytes, fsync, close",
+                   lambda number: write(number, 50000, sync=True))
+
+    def remove_files(self, operation):
+        self.count(operation, lambda number: os.unlink(self.path("d", f"f{number}")))
+
+    def directories(self):
+        deep = ("d", "e", "g")
+        os.makedirs(self.path(*deep))
+        self.count("mkdir", lambda number: os.mkdir(self.path(*deep, f"s{number}")))
+        self.count("rmdir", lambda number: os.rmdir(self.path(*deep, f"s{number}")))
+        self.count("mkdir here", lambda number: os.mkdir(self.path("d", f"s{number}")),
+                   "mkdir elsewhere")
+
+    def names(self):
+        """Of files of d, whose directories lie here and elsewhere."""
+        self.count("rename", lambda number: os.rename(self.path("d", f"f{number}"),
+                                                      self.path("d", f"r{number}")))
+        self.count("rename into another directory",
+                   lambda number: os.rename(self.path("d", f"r{number}"),
+                                            self.path("d", f"s{number}", "x")),
+                   "rename into a directory elsewhere")
+        for number in range(TIMES):
+            os.close(os.open(self.path("d", f"f{number}"), os.O_WRONLY | os.O_CREAT, 0o644))
+        self.count("link", lambda number: os.link(self.path("d", f"f{number}"),
+                                                  self.path("d", f"s{number}", "y")),
+                   "link into a directory elsewhere")
+        for number in range(TIMES):
+            os.unlink(self.path("d", f"s{number}", "x"))
+        self.count("unlink of one name of two",
+                   lambda number: os.unlink(self.path("d", f"s{number}", "y")),
+                   "unlink of one name of two, its inode elsewhere")
+        self.count("rmdir here", lambda number: os.rmdir(self.path("d", f"s{number}")),
+                   "rmdir, its inode elsewhere")
+
+
+def counted(shoal):
+    with clusters.Cluster(shoal, afar=True, mdts=2) as cluster:
+        cluster.start()
+        table = Table(cluster)
+        os.mkdir(table.path("d"))
+        table.files()
+        table.directories()
+        table.names()
+        return table.rows
+
+
+def compare(rows):
+    with open(TABLE, encoding="utf-8") as file:
+        said = {NAME.match(line).group(1): line for line in file.read().split("\n")
+                if NAME.match(line)}
+    failed = 0
+    for row in rows:
+        name = NAME.match(row).group(1)
+        if said.get(name) != row:
+            failed += 1
+            print(f"FAILED {name}\n  said:    {said.get(name)}\n  counted: {row}")
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def write(rows):
+    with open(TABLE, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    first = lines.index(HEAD[0])
+    after = next(at for at in range(first, len(lines) + 1)
+                 if at == len(lines) or not lines[at].startswith("|"))
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines[:first] + HEAD + rows + lines[after:]))
+    return 0
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--write"]):
+        sys.exit(__doc__)
+    lacks = clusters.missing()
+    if lacks:
+        print(f"skipped: {lacks}\n0 passed, 0 failed, 1 skipped")
+        return 0
+    rows = counted(sys.argv[1])
+    return write(rows) if sys.argv[2:] else compare(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
