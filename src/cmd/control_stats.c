@@ -114,6 +114,9 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     add_operations(answer, target, operations);
 #define GROUP_COUNTER(name, value) counter_add(answer, target, name, stats->value)
     GROUP_COUNTER("inodes", inode_count);
+    GROUP_COUNTER("directories", directory_count);
+    GROUP_COUNTER("slots", slot_count);
+    GROUP_COUNTER("slots_opened", slots_opened);
     GROUP_COUNTER("position", position);
     GROUP_COUNTER("synced_position", synced_position);
     GROUP_COUNTER("term", term);

@@ -20,6 +20,10 @@ struct target_row {
     const char *kind;
     const char *state;
     struct kv_levels levels;
+    uint64_t inode_count; /* of an MDT, as the next three */
+    uint64_t directory_count;
+    uint32_t slot_count;
+    uint32_t slots_opened;
     uint64_t waiting_count; /* requests that wait for a row, for room, or for another target */
     uint64_t bytes_limit;   /* it may grow so far, or has already */
     uint64_t bytes_total;   /* of its file, as it is now */
@@ -40,6 +44,16 @@ static json_t *target_json(const struct target_row *row, uint32_t node) {
                      (json_int_t)(levels->full_ns / NS_PER_S));
 }
 
+static json_t *mdt_json(const struct target_row *row, uint32_t node) {
+    json_t *target = target_json(row, node);
+
+    json_object_set_new(target, "inodes", json_integer((json_int_t)row->inode_count));
+    json_object_set_new(target, "directories", json_integer((json_int_t)row->directory_count));
+    json_object_set_new(target, "slots", json_integer(row->slot_count));
+    json_object_set_new(target, "slots_opened", json_integer(row->slots_opened));
+    return target;
+}
+
 static struct target_row mdt_row(struct control *control, uint32_t index) {
     struct group_stats stats = {.operations = NULL};
     struct target_row row = {.kind = "mdt", .state = state_of(control, TARGET_GROUP_FIRST + index)};
@@ -47,6 +61,10 @@ static struct target_row mdt_row(struct control *control, uint32_t index) {
     local_cluster_group_stats(control->cluster, index, &stats);
     local_target_name(TARGET_GROUP_FIRST + index, row.name);
     row.levels = stats.kv.levels;
+    row.inode_count = stats.inode_count;
+    row.directory_count = stats.directory_count;
+    row.slot_count = stats.slot_count;
+    row.slots_opened = stats.slots_opened;
     row.waiting_count = stats.waiting_count;
     return row;
 }
@@ -72,7 +90,7 @@ static json_t *targets_json(struct control *control) {
 
     for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
         row = mdt_row(control, i);
-        json_array_append_new(targets, target_json(&row, config->node));
+        json_array_append_new(targets, mdt_json(&row, config->node));
     }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         row = ost_row(control, i);
@@ -239,6 +257,23 @@ static void print_fill(struct control *control, struct control_socket_connection
     }
 }
 
+/* What of the namespace each metadata target has. */
+static void print_namespace(struct control *control, struct control_socket_connection *connection) {
+    uint32_t count = local_cluster_mdts(control->cluster);
+
+    if (count > 0) {
+        control_print(connection, "\n%-10s %12s %12s %6s %12s\n", "target", "inodes", "directories",
+                      "slots", "slots opened");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct target_row row = mdt_row(control, i);
+
+        control_print(connection, "%-10s %12" PRIu64 " %12" PRIu64 " %6" PRIu32 " %12" PRIu32 "\n",
+                      row.name, row.inode_count, row.directory_count, row.slot_count,
+                      row.slots_opened);
+    }
+}
+
 int control_status(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     static const char *const words[] = {"status", "--own", "--json"};
@@ -247,6 +282,7 @@ int control_status(struct control *control, struct control_socket_connection *co
     if (!control_has_word(argument_count, arguments, "--json")) {
         print_table(control, connection);
         print_fill(control, connection);
+        print_namespace(control, connection);
         return own ? EXIT_OK : control_nodes_print(control, connection, "status", NULL);
     }
     if (own) {

@@ -200,6 +200,9 @@ static void replies_await_sync(struct group *group) {
 static void stats_fill(struct group *group, struct group_stats *stats) {
     kv_counters_get(group->kv, &stats->kv);
     stats->inode_count = group->numbers.inode_count;
+    stats->directory_count = group->numbers.directory_count;
+    stats->slot_count = slots_mine(&group->slots);
+    stats->slots_opened = group->slots.opened;
     stats->position = kv_position(group->kv);
     stats->synced_position = kv_synced_position(group->kv);
     stats->term = group->term;

@@ -71,6 +71,9 @@ struct group_stats {
     void *context;
     struct kv_counters kv;
     uint64_t inode_count;
+    uint64_t directory_count; /* of these */
+    uint32_t slot_count;
+    uint32_t slots_opened; /* of these */
     uint64_t position;
     uint64_t synced_position;
     uint64_t term;

@@ -145,6 +145,15 @@ uint32_t slots_opening(const struct slots *slots) {
     return count;
 }
 
+uint32_t slots_mine(const struct slots *slots) {
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < slots->range_count; i++) {
+        count += slots->ranges[i].mine ? slots->ranges[i].count : 0;
+    }
+    return count;
+}
+
 uint32_t slots_unopened(const struct slots *slots) {
     uint32_t count = 0;
 

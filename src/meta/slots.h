@@ -70,6 +70,8 @@ void slots_synced(struct slots *slots, uint64_t synced);
 
 /* How many are opened, or in some record. */
 uint32_t slots_opening(const struct slots *slots);
+/* How many are this group's. */
+uint32_t slots_mine(const struct slots *slots);
 /* How many it could give. */
 uint32_t slots_unopened(const struct slots *slots);
 /* What was given by this hand-over; else up to `count` of those that were never opened, the last

@@ -21,6 +21,8 @@ from cluster import Failed
 from files_load import Load, wait_until
 
 ROUNDS = 3
+SLOTS = 65536
+SLOTS_OPEN_MIN = 16
 
 
 def free_port(host):
@@ -712,6 +714,12 @@ def nodes_have_roles(nodes):
         work = os.path.join(first.mount, "work")
         os.mkdir(work)
         directories(work, 60)
+        mdts = [target for node in (first, meta) for target in status(node)["targets"]
+                if target["kind"] == "mdt"]
+        if [target["slots"] for target in mdts] != [SLOTS // 2] * 2 or \
+                any(not SLOTS_OPEN_MIN <= target["slots_opened"] < SLOTS // 2 for target in mdts) \
+                or sum(target["directories"] for target in mdts) != 2 + 2 * 60:
+            raise Failed(f"slots: {mdts}")
         counts = first.run("stats", "--join", first.source, "--key",
                            os.path.join(first.top, "members.key"))
         if counts.returncode != 0:
