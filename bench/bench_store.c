@@ -117,7 +117,7 @@ static void row_start(const struct row *row, struct slot_call *mine, uint64_t in
     mine->call = (struct call){.checksums = mine->checksums, .checksum_count = block_count};
     if (row->opcode == OP_CHUNK_READ) {
         mine->call.request.chunk_read = (struct chunk_read_request){
-            capability, offset / CHUNK, CHUNK, (uint32_t)(offset % CHUNK), row->size};
+            capability, offset / CHUNK, CHUNK, (uint32_t)(offset % CHUNK), row->size, 0};
         mine->call.bulk_in = (struct buffer){memory, 0, row->size};
     } else {
         mine->call.request.chunk_write = (struct chunk_write_request){

@@ -21,6 +21,7 @@ import data
 import figures
 import mounts
 import names
+import nodes
 import planner
 from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_s, up
 
@@ -136,7 +137,8 @@ def starts(bench):
 
 PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
          "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
-         "listing": names.listing, "planner": planner.prediction}
+         "listing": names.listing, "links": nodes.links, "nodes": nodes.spread,
+         "joining": nodes.joining, "planner": planner.prediction}
 
 
 def main():

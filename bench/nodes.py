@@ -1,0 +1,201 @@
+"""Parts of ./dev bench about many daemons: what calls between processes cost beside bare sockets,
+metadata over four metadata targets in processes of their own beside one, and a fifth that joins.
+
+All lie on this machine and share its processors: what is compared is work, not how fast machines
+of their own would be."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+from mounts import Failed, command, cpu_s
+
+MDTS = 4
+PHASES = ("create", "stat", "open", "list", "unlink")
+KINDS = {"unix": "Unix socket", "tcp": "TCP", "tls": "TCP in TLS"}
+SLOTS = 65536
+WAIT_S = 120
+WAIT_STEP_S = 0.05
+
+
+def links(bench):
+    """bench_lane compares with bare sockets itself; each run is a line of JSON a kind."""
+    trips = 2000 if bench.quick else 20000
+    runs = []
+    for _ in range(bench.runs):
+        folder = bench.folder("links")
+        os.makedirs(folder)
+        lines = command([bench.program("bench_lane"), folder, str(trips)]).splitlines()
+        runs.append([json.loads(line) for line in lines])
+        shutil.rmtree(folder)
+    for index, first in enumerate(runs[0]):
+        name, of_kind = KINDS[first["socket"]], [run[index] for run in runs]
+        plain = first["socket"] != "tls"
+        bench.row(f"round trip of a call, {name}", "us",
+                  [(row["round_trip_us"], row["bare_us"]) for row in of_kind],
+                  "bare epoll, send and recv", "<= 1.25" if plain else "")
+        bench.row(f"reads of 1 MiB by calls, {name}", "GB/s",
+                  [(row["stream_gb_s"], row["bare_gb_s"]) for row in of_kind],
+                  "bare send and recv", ">= 0.9" if plain else "")
+
+
+def free_port(host):
+    with socket.socket() as free:
+        free.bind((host, 0))
+        return free.getsockname()[1]
+
+
+class Nodes:
+    """Daemons with one metadata target each, the first with the manager and the storage target;
+    .root is a mount by a process of its own, by TCP with a key."""
+
+    def __init__(self, bench, count):
+        self.shoal = bench.shoal
+        self.top = bench.folder("nodes")
+        self.root = bench.folder("mount")
+        self.key = os.path.join(self.top, "members.key")
+        self.addresses = []
+        os.makedirs(self.top)
+        os.makedirs(self.root)
+        command([self.shoal, "key", "new", self.key])
+        for _ in range(count):
+            self.add()
+        self.until(lambda: all(self.share(number) == SLOTS // count for number in range(count)),
+                   "slots")
+        mount_key = os.path.join(self.top, "mount.key")
+        command([self.shoal, "key", "mount", self.key, mount_key])
+        command([self.shoal, "mount", self.addresses[0], self.root, "--key", mount_key, "-o",
+                 "log=" + os.path.join(self.top, "mount.log")])
+
+    def directory(self, number):
+        return os.path.join(self.top, f"node{number}")
+
+    def add(self):
+        number = len(self.addresses)
+        host = f"127.0.0.{number + 1}"
+        self.addresses.append(f"{host}:{free_port(host)}")
+        words = ["--roles", "meta", "--join", self.addresses[0]] if number else ["--osts", "1"]
+        command([self.shoal, "up", self.directory(number), "--listen", self.addresses[-1],
+                 "--key", self.key, *words])
+
+    def until(self, is_so, what):
+        until_s = time.monotonic() + WAIT_S
+        while not is_so():
+            if time.monotonic() > until_s:
+                raise Failed(f"no {what} within {WAIT_S} s")
+            time.sleep(WAIT_STEP_S)
+
+    def of_target(self, number):
+        text = command([self.shoal, "status", self.directory(number), "--json"])
+        return next(row for row in json.loads(text)["targets"] if row["kind"] == "mdt")
+
+    def share(self, number):
+        return self.of_target(number)["slots"]
+
+    def requests(self, number):
+        """Operations that the metadata target has answered so far."""
+        text = command([self.shoal, "stats", self.directory(number), "--json"])
+        return sum(row["count"] for row in json.loads(text)["operations"]
+                   if row["target"] == "mdt0")
+
+    def cpu_s(self, number):
+        with open(os.path.join(self.directory(number), "lock"), encoding="ascii") as file:
+            return cpu_s(int(file.read()))
+
+    def work(self):
+        """Of each node: requests and processor time so far."""
+        return [(self.requests(number), self.cpu_s(number))
+                for number in range(len(self.addresses))]
+
+    def stop(self):
+        subprocess.run(["umount", "--lazy", self.root], capture_output=True, check=False)
+        for number in reversed(range(len(self.addresses))):
+            subprocess.run([self.shoal, "down", self.directory(number)], capture_output=True,
+                           check=False)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def started(bench, count):
+    nodes = Nodes(bench, count)
+    try:
+        yield nodes
+    finally:
+        nodes.stop()
+
+
+def spread_once(bench, count):
+    """Processor time of all daemons a metadata request, by phase; and how far the requests of the
+    target that is the farthest from the mean are from it, in percent."""
+    dirs, files = (200, 2000) if bench.quick else (10000, 40000)
+    found = {}
+    with started(bench, count) as nodes:
+        first = before = nodes.work()
+        for phase in PHASES:
+            command([bench.shoal, "bench", "meta", nodes.root, "--dirs", str(dirs), "--files",
+                     str(files), "--threads", "8", "--phases", phase])
+            after = nodes.work()
+            found[phase] = (sum(b[1] - a[1] for a, b in zip(before, after)) * 1e6
+                            / sum(b[0] - a[0] for a, b in zip(before, after)))
+            before = after
+        done = [b[0] - a[0] for a, b in zip(first, before)]
+    mean = sum(done) / len(done)
+    found["uneven"] = max(abs(one - mean) for one in done) / mean * 100
+    return found
+
+
+def spread(bench):
+    runs = [(spread_once(bench, MDTS), spread_once(bench, 1)) for _ in range(bench.runs)]
+    for phase in PHASES:
+        bench.row(f"{phase} over {MDTS} metadata targets in processes", "us CPU",
+                  [(many[phase], one[phase]) for many, one in runs],
+                  "one metadata target, a metadata request", "<= 1.15")
+    bench.row(f"requests of {MDTS} metadata targets, from even", "%",
+              [(many["uneven"], None) for many, _ in runs], "the farthest from the mean", "<= 10")
+
+
+def joining(bench):
+    """How soon a metadata target that joins gets new directories, and which part of them."""
+    dirs, new = (2000, 1000) if bench.quick else (200000, 10000)
+    runs = [joining_once(bench, dirs, new) for _ in range(bench.runs)]
+    bench.row(f"mkdir of {dirs} over {MDTS} metadata targets", "ops/s",
+              [(run[0], None) for run in runs], "one thread", "")
+    bench.row("a metadata target that joins, first directory", "s",
+              [(run[1], None) for run in runs], "from the end of shoal up", "<= 10")
+    bench.row("a metadata target that joins, part of new directories", "%",
+              [(run[2], None) for run in runs], "a fifth is even", ">= 15")
+
+
+def joining_once(bench, dirs, new):
+    with started(bench, MDTS) as nodes:
+        began_s = time.monotonic()
+        for number in range(dirs):
+            make(nodes.root, "before", number)
+        rate = dirs / (time.monotonic() - began_s)
+        nodes.add()
+        began_s = time.monotonic()
+        number = 0
+        while nodes.of_target(MDTS)["directories"] == 0:
+            if time.monotonic() - began_s > WAIT_S:
+                raise Failed(f"no directory of the fifth metadata target within {WAIT_S} s")
+            make(nodes.root, "meanwhile", number)
+            number += 1
+        first_s = time.monotonic() - began_s
+        had = nodes.of_target(MDTS)["directories"]
+        for number in range(new):
+            make(nodes.root, "behind", number)
+        part = (nodes.of_target(MDTS)["directories"] - had) / new * 100
+    return rate, first_s, part
+
+
+def make(root, name, number):
+    """Directories in folders of 1,000, which lie beside each other."""
+    folder = os.path.join(root, f"{name}-{number // 1000}")
+    if number % 1000 == 0:
+        os.mkdir(folder)
+    else:
+        os.mkdir(os.path.join(folder, str(number)))
