@@ -21,7 +21,7 @@
 
 /* Fewer open files are too few: two a thread, and a connection a thread and node. */
 enum { FILES_MIN = 4096 };
-enum { ENTRY_TIMEOUT_NS = 1000000000, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
+enum { TTL_S = 1, TTL_S_MAX = 3600, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
 #define LOOK_NS (NS_PER_S / 5)
 #define MOUNT_LOG_NAME "mount.log"
 #define LOG_FOLDER "/var/log"
@@ -34,6 +34,7 @@ struct mount_words {
     char log_path[PATH_MAX];         /* empty: the default */
     char listen[ADDRESS_TEXT_BYTES]; /* where the daemon of the directory is; empty: as it says */
     unsigned long long patience_s;
+    unsigned long long ttl_s; /* that the kernel may keep names and attributes */
     bool read_only, no_set_id, no_devices, no_programs;
     bool foreground;
     bool own; /* the node's own mount, which its daemon has started */
@@ -71,6 +72,12 @@ static int parse_patience(const struct verb *verb, const char *value, struct mou
                    words->patience_s <= PATIENCE_S_MAX
                ? EXIT_OK
                : verb_usage(verb, "patience takes 1 to %d seconds, not %s", PATIENCE_S_MAX, value);
+}
+
+static int parse_ttl(const struct verb *verb, const char *value, struct mount_words *words) {
+    return verb_parse_count(value, &words->ttl_s) && words->ttl_s <= TTL_S_MAX
+               ? EXIT_OK
+               : verb_usage(verb, "ttl takes 0 to %d seconds, not %s", TTL_S_MAX, value);
 }
 
 static int parse_path(const struct verb *verb, const char *value, char path[PATH_MAX]) {
@@ -120,6 +127,9 @@ static int parse_option(const struct verb *verb, const char *option, struct moun
     if (strncmp(option, "patience=", 9) == 0) {
         return parse_patience(verb, value, words);
     }
+    if (strncmp(option, "ttl=", 4) == 0) {
+        return parse_ttl(verb, value, words);
+    }
     if (strncmp(option, "key=", 4) == 0) {
         return parse_path(verb, value, words->key_path);
     }
@@ -163,6 +173,7 @@ static int parse(const struct verb *verb, int argc, char **argv, struct mount_wo
     int status = EXIT_OK;
 
     words->patience_s = PATIENCE_S;
+    words->ttl_s = TTL_S;
     for (int i = 1; i < argc && status == EXIT_OK; i++) {
         if (strcmp(argv[i], "--foreground") == 0) {
             words->foreground = true;
@@ -228,8 +239,8 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .no_set_id = words->no_set_id,
         .no_devices = words->no_devices,
         .no_programs = words->no_programs,
-        .entry_timeout_ns = ENTRY_TIMEOUT_NS,
-        .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
+        .entry_timeout_ns = words->ttl_s * NS_PER_S,
+        .attributes_timeout_ns = words->ttl_s * NS_PER_S,
         .thread_enter = remote_client_thread_enter,
         .thread_leave = remote_client_thread_leave,
         .thread_idle = remote_client_thread_idle,
@@ -479,6 +490,7 @@ const struct verb verb_mount = {
     "  DIR            of this machine; or its addresses, which takes a key\n"
     "  --key FILE     that `shoal key mount` made; -o key=FILE is the same\n"
     "  -o patience=S  seconds that a call waits for a daemon that is away, then it fails (120)\n"
+    "  -o ttl=S       seconds that names and attributes of other mounts may be old (1)\n"
     "  -o ro          for reading only, as a mount with such a key is\n"
     "  -o nosuid,nodev,noexec  as mount(8) has them\n"
     "  -o log=FILE    where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)\n"

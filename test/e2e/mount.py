@@ -58,6 +58,36 @@ def a_daemon_that_stops_is_a_pause(cluster):
     work.check()
 
 
+def names_are_as_old_as_ttl_says(cluster):
+    """What another mount has changed is seen after that time at the latest, and what is opened is
+    what it has closed, whatever that time is."""
+    cluster.start()
+    old, new = other(cluster, "mount2"), other(cluster, "mount3")
+    cluster.mount_apart(old, "-o", "ttl=3600")
+    cluster.mount_apart(new, "-o", "ttl=0")
+    for size in (10, 5000, 3 << 20):
+        name = f"file-{size}"
+        here = os.path.join(cluster.mount, name)
+        with open(here, "wb") as file:
+            file.write(b"a" * size)
+        modes = {place: os.stat(os.path.join(place, name)).st_mode for place in (old, new)}
+        with open(here, "ab") as file:
+            file.write(b"b" * 777)
+        os.chmod(here, 0o601)
+        if os.stat(os.path.join(old, name)).st_mode != modes[old]:
+            raise Failed("attributes were asked for again before an hour was over")
+        if os.stat(os.path.join(new, name)).st_mode == modes[new]:
+            raise Failed("with ttl=0 attributes were old")
+        for place in (old, new):
+            with open(os.path.join(place, name), "rb") as file:
+                if os.fstat(file.fileno()).st_size != size + 777 or \
+                        file.read() != b"a" * size + b"b" * 777:
+                    raise Failed(f"{place} has another {name} than what was closed")
+    os.unlink(os.path.join(cluster.mount, "file-10"))
+    if os.path.exists(os.path.join(new, "file-10")):
+        raise Failed("with ttl=0 a name was old")
+
+
 def patience_has_an_end(cluster):
     cluster.start()
     impatient = other(cluster, "mount2")
@@ -488,6 +518,8 @@ def what_cannot_be_is_refused(cluster):
         ([cluster.top + "/none", lonely], 1, "cannot be used"),
         ([cluster.directory], 2, "a mount point"),
         ([cluster.directory, lonely, "-o", "patience=0"], 2, "patience takes"),
+        ([cluster.directory, lonely, "-o", "ttl=3601"], 2, "ttl takes"),
+        ([cluster.directory, lonely, "-o", "ttl=-1"], 2, "ttl takes"),
         ([cluster.directory, lonely, "-o", "quick"], 2, "is not understood"),
         ([cluster.directory, lonely, "-o"], 2, "is missing"),
         ([cluster.directory, lonely, "more"], 2, "is not understood"),
@@ -506,7 +538,8 @@ def what_cannot_be_is_refused(cluster):
 
 
 BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
-        who_is_interrupted_does_not_wait, who_is_interrupted_leaves_a_daemon_that_stands_still,
+        names_are_as_old_as_ttl_says, who_is_interrupted_does_not_wait,
+        who_is_interrupted_leaves_a_daemon_that_stands_still,
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \

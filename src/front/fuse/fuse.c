@@ -22,6 +22,8 @@ enum {
     BACKGROUND_MAX = 64, /* that the kernel keeps in flight of reading ahead and writing back */
 };
 
+#define TIMEOUT_MAX_NS (3600 * NS_PER_S)
+
 struct fuse_mount {
     struct fuse_options options; /* defaults filled in */
     struct mount_place place;
@@ -70,8 +72,9 @@ static int options_check(const struct fuse_options *options, struct fuse_problem
     if (options->handles_max > HANDLES_MAX)
         return problem_set(problem, -ERR_INVALID, "FUSE handles: %u, at most %u",
                            options->handles_max, (unsigned)HANDLES_MAX);
-    if (options->entry_timeout_ns > NS_PER_S || options->attributes_timeout_ns > NS_PER_S)
-        return problem_set(problem, -ERR_INVALID, "FUSE timeouts: at most 1 s");
+    if (options->entry_timeout_ns > TIMEOUT_MAX_NS ||
+        options->attributes_timeout_ns > TIMEOUT_MAX_NS)
+        return problem_set(problem, -ERR_INVALID, "FUSE timeouts: at most an hour");
     return 0;
 }
 

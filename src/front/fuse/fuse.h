@@ -27,7 +27,7 @@ struct fuse_options {
     uint32_t write_bytes_max;
     uint32_t requests_max;          /* [64, or twice the threads] in flight; more than threads */
     uint32_t handles_max;           /* [1,048,576] open files and directories */
-    uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 s */
+    uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 h */
     uint64_t attributes_timeout_ns; /* likewise attributes */
     bool refuse_direct;             /* act as kernels before 6.6, which can't map direct files */
 
