@@ -3,6 +3,7 @@
 #include "env/sim_internal.h"
 #include <assert.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct sim {
     uint64_t scheduled_count;
     uint64_t trace_hash;
     FILE *trace_file;
+    struct sim_watch *watch;     /* NULL: none */
     struct sim_process *running; /* whose event runs */
     struct sim_process *processes;
     struct counter counters[SIM_COUNTERS_MAX];
@@ -236,6 +238,24 @@ struct sim_streams *sim_streams_of(const struct sim *sim) {
     return sim->streams;
 }
 
+void sim_watch(struct sim *sim, struct sim_watch *watch) {
+    sim->watch = watch;
+}
+
+static void watch_step(struct sim *sim) {
+    struct sim_watch *watch = sim->watch;
+
+    if (watch->now_ns) {
+        atomic_store_explicit(watch->now_ns, sim->now_ns, memory_order_relaxed);
+    }
+    if (watch->redraw && sim->now_ns >= watch->redraw_ns) {
+        void (*redraw)(void *context) = watch->redraw;
+
+        watch->redraw = NULL;
+        redraw(watch->context);
+    }
+}
+
 bool sim_step(struct sim *sim) {
     assert(!sim->running);
     if (sim->heap_count == 0) {
@@ -243,6 +263,9 @@ bool sim_step(struct sim *sim) {
     }
     struct scheduled scheduled = heap_pop(sim);
     sim->now_ns = scheduled.at_ns;
+    if (sim->watch) {
+        watch_step(sim);
+    }
     if (!is_alive(&scheduled)) {
         sim_count(sim, "events dropped", 1);
         event_drop(&scheduled);

@@ -42,6 +42,19 @@ static inline void sim_schedule(struct sim *sim, struct sim_process *process, ui
     sim_schedule_event(sim, &event);
 }
 
+/* now_ns, if not NULL, follows the world's clock, also for another process when it lies in memory
+ * shared with that. redraw runs once, before the first event at or behind redraw_ns, and may
+ * begin generators anew: so a world goes another way from there on. */
+struct sim_watch {
+    _Atomic uint64_t *now_ns;
+    uint64_t redraw_ns;
+    void (*redraw)(void *context); /* NULL: nothing is drawn anew */
+    void *context;
+};
+
+/* The watch stays the caller's, for as long as the world; NULL ends it. */
+void sim_watch(struct sim *sim, struct sim_watch *watch);
+
 /* Runs the next event; false when there is none. */
 bool sim_step(struct sim *sim);
 

@@ -1,5 +1,6 @@
 /* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]: plays seeds, each twice, and says what broke
  * and how to see it. sim stories [--write]: see stories.h.
+ * sim why SEED [--jobs N] [--bug NAME]: see why.h.
  *
  * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
  * the first seed that breaks, and fails when none does. */
@@ -7,6 +8,7 @@
 #include "jobs.h"
 #include "run.h"
 #include "stories.h"
+#include "why.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ struct words {
     uint64_t jobs;
     const char *bug; /* NULL: none was named */
     bool trace;
+    bool why; /* first is the seed that is asked about */
 };
 
 static bool number_parse(const char *text, uint64_t *ret_number) {
@@ -32,9 +35,12 @@ static bool number_parse(const char *text, uint64_t *ret_number) {
 
 static bool parse(int argc, char **argv, struct words *words) {
     uint64_t *numbers[] = {&words->count, &words->first};
-    size_t taken = 0;
+    size_t taken;
 
-    for (int i = 1; i < argc; i++) {
+    words->why = argc > 2 && strcmp(argv[1], "why") == 0;
+    taken = words->why ? 1 : 0; /* Its one number is the seed, which must be named. */
+    words->first = words->why ? 0 : words->first;
+    for (int i = words->why ? 2 : 1; i < argc; i++) {
         bool more = i + 1 < argc;
 
         if (strcmp(argv[i], "--trace") == 0) {
@@ -49,7 +55,8 @@ static bool parse(int argc, char **argv, struct words *words) {
             return false;
         }
     }
-    return words->count > 0 && words->count <= SEEDS_MAX;
+    return words->count > 0 && words->count <= SEEDS_MAX && !(words->why && words->trace) &&
+           !(words->why && words->first == 0);
 }
 
 /* Both runs of a seed must go the same way to the last event. */
@@ -190,6 +197,7 @@ int main(int argc, char **argv) {
     }
     if (!parse(argc, argv, &words)) {
         fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n"
+                        "       sim why SEED [--jobs N] [--bug NAME]\n"
                         "       sim stories [--write]\n");
         return 2;
     }
@@ -201,6 +209,9 @@ int main(int argc, char **argv) {
     /* Worlds come and go: what one gave back serves the next, without asking the kernel. */
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    if (words.why) {
+        return why(words.first, words.jobs, words.bug);
+    }
     bool bug = words.bug && strcmp(words.bug, "none") != 0;
     struct jobs_options options = {.program = "sim",
                                    .report_bytes = sizeof(struct seed_report),

@@ -55,6 +55,8 @@ struct run {
     uint64_t strays;
     struct newcomers *newcomers;
     struct rot_counters rot;
+    uint64_t lot; /* of the turn that the watch makes */
+    struct sim_watch watch;
     char failure[600];
 };
 
@@ -640,7 +642,22 @@ static void shape(struct run *run, struct world_options *options, struct workloa
     }
 }
 
-void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
+static void redraw(void *context) {
+    struct run *run = context;
+
+    prng_init(sim_prng(run->world->sim), run->lot);
+    prng_init(&run->prng, run->lot ^ 12345);
+    prng_init(&run->key_prng, run->lot ^ 54321);
+}
+
+static void turn_at(struct run *run, const struct run_turn *turn) {
+    run->lot = turn->lot;
+    run->watch = (struct sim_watch){turn->now_ns, turn->at_ns, turn->lot ? redraw : NULL, run};
+    sim_watch(run->world->sim, &run->watch);
+}
+
+static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
+                      struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
 
@@ -669,6 +686,9 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     if (trace) {
         sim_trace_to(run.world->sim, trace);
     }
+    if (turn) {
+        turn_at(&run, turn);
+    }
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);
     play(&run);
@@ -678,4 +698,12 @@ void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
     mend(&run);
     clear(&run);
     run_end(&run, ret_report);
+}
+
+void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
+    play_seed(seed, trace, NULL, ret_report);
+}
+
+void run_seed_turned(uint64_t seed, const struct run_turn *turn, struct seed_report *ret_report) {
+    play_seed(seed, NULL, turn, ret_report);
 }

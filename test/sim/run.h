@@ -2,5 +2,14 @@
 #pragma once
 #include "totals.h"
 
+/* A seed goes another way from some moment on: all its generators are drawn anew there. */
+struct run_turn {
+    uint64_t at_ns;           /* of the world's time */
+    uint64_t lot;             /* by this; 0: it goes its own way to the end */
+    _Atomic uint64_t *now_ns; /* follows the world's time, or NULL */
+};
+
 /* Plays the seed once; trace (NULL for none) gets every event. The report tells all. */
 void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report);
+/* Likewise, with a turn. */
+void run_seed_turned(uint64_t seed, const struct run_turn *turn, struct seed_report *ret_report);
