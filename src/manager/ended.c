@@ -1,4 +1,4 @@
-/* The numbered list of the sessions that have ended, and telling it to storage targets.
+/* The numbered list of the sessions that have ended, and telling it to all targets.
  *
  *     a session's end: number n, in one record with it --> on disk: told_number >= n
  *     teller of a target: which number does it have? --> names from there on, up to 128 a message
@@ -12,6 +12,7 @@
  * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
+#include "rpc/transport.h"
 #include <assert.h>
 
 enum {
@@ -64,24 +65,25 @@ void manager_ended_add(struct manager *manager, struct session_id session, uint6
             manager->ended_number - MIN(manager->ended_number, MANAGER_RECENT - UINT64_C(1)));
 }
 
-/* In which the map names storage targets; NULL: the place is no such. */
-static struct manager_teller *teller_at(struct manager *manager, uint32_t index) {
-    const struct map_target *target = &manager->map->targets[index];
-    struct manager_teller *teller = &manager->tellers[index];
+/* By the places of the map's logs; NULL: there is none in this one. */
+static struct manager_teller *teller_at(struct manager *manager, uint32_t place) {
+    struct log_id log = cluster_map_log_at(manager->map, place).id;
+    struct manager_teller *teller = &manager->tellers[place];
 
-    if (target->kind != TARGET_OST || target->log.value == 0) {
+    if (log.value == 0) {
         return NULL;
     }
-    if (teller->log.value != target->log.value && !teller->telling) {
-        *teller = (struct manager_teller){.manager = manager, .log = target->log};
+    if (teller->log.value != log.value && !teller->telling) {
+        *teller = (struct manager_teller){.manager = manager, .log = log};
     }
     return teller;
 }
 
+/* On all OSTs: those of groups come first. */
 static uint64_t everywhere(struct manager *manager) {
     uint64_t least = manager->told_number;
 
-    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+    for (uint32_t i = MAP_GROUPS_MAX; i < cluster_map_log_places(manager->map); i++) {
         const struct manager_teller *teller = teller_at(manager, i);
 
         least = teller ? MIN(least, teller->number) : least;
@@ -90,6 +92,7 @@ static uint64_t everywhere(struct manager *manager) {
 }
 
 static void told(struct call *call);
+static void teller_step(struct manager_teller *teller);
 
 static void message_send(struct manager_teller *teller, struct sessions_ended_request request) {
     struct manager *manager = teller->manager;
@@ -104,6 +107,7 @@ static void message_send(struct manager_teller *teller, struct sessions_ended_re
         .deadline_ns = env_now_ns(manager->env) + TELLER_PATIENCE_S * NS_PER_S,
     };
     teller->telling = true;
+    teller->sent_number = manager->told_number;
     teller->told_ns = env_now_ns(manager->env);
     call_start(manager->options.rpc, &teller->call);
 }
@@ -164,12 +168,20 @@ static void told(struct call *call) {
     teller->telling = false;
     if (call->result < 0) {
         teller->piece = 0;
+        teller->tried_number = teller->sent_number;
         return;
     }
+    bool asked = !teller->is_known;
     teller->is_known = true;
     teller->number = call->reply.sessions_ended.number;
-    if (teller->piece != 0 && !manager->stopping && manager->failure == 0) {
+    if (manager->stopping || manager->failure < 0) {
+        return;
+    }
+    if (teller->piece != 0) {
         bits_send(teller);
+    } else if (asked) {
+        teller->told_ns = 0; /* That was a question only: who attaches may be waiting. */
+        teller_step(teller);
     }
 }
 
@@ -196,7 +208,7 @@ static void teller_step(struct manager_teller *teller) {
 
 void manager_ended_tell(struct manager *manager) {
     (void)manager_ended_advance(manager);
-    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+    for (uint32_t i = 0; i < cluster_map_log_places(manager->map); i++) {
         struct manager_teller *teller = teller_at(manager, i);
 
         if (teller) {
@@ -205,10 +217,22 @@ void manager_ended_tell(struct manager *manager) {
     }
 }
 
+bool manager_ended_groups_know(struct manager *manager, uint64_t number) {
+    for (uint32_t i = 0; i < manager->map->group_count; i++) {
+        const struct manager_teller *teller = teller_at(manager, i);
+
+        if (teller && MAX(teller->number, teller->tried_number) < number &&
+            !rpc_is_away(manager->options.rpc, teller->log)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 uint32_t manager_ended_behind(struct manager *manager) {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < manager->map->target_count; i++) {
+    for (uint32_t i = 0; i < cluster_map_log_places(manager->map); i++) {
         const struct manager_teller *teller = teller_at(manager, i);
 
         count += teller && teller->number < manager->ended_number;
@@ -217,7 +241,7 @@ uint32_t manager_ended_behind(struct manager *manager) {
 }
 
 void manager_ended_cancel(struct manager *manager) {
-    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+    for (uint32_t i = 0; i < MAP_PLACES_MAX; i++) {
         if (manager->tellers[i].telling) {
             call_cancel(&manager->tellers[i].call);
         }
@@ -225,7 +249,7 @@ void manager_ended_cancel(struct manager *manager) {
 }
 
 bool manager_ended_is_telling(const struct manager *manager) {
-    for (uint32_t i = 0; i < MAP_TARGETS_MAX; i++) {
+    for (uint32_t i = 0; i < MAP_PLACES_MAX; i++) {
         if (manager->tellers[i].telling) {
             return true;
         }

@@ -12,8 +12,8 @@ void manager_ended_tell(struct manager *manager);
 /* A stop does not wait for targets that are away. */
 void manager_ended_cancel(struct manager *manager);
 bool manager_ended_is_telling(const struct manager *manager);
-/* How many storage targets do not have the newest number. */
+/* How many targets do not have the newest number. */
 uint32_t manager_ended_behind(struct manager *manager);
 MUST_CHECK int manager_ended_load(struct manager *manager);
-/* Up to this number of the list of the ended a group was told of each. */
-uint64_t manager_ended_told(const struct manager *manager, uint32_t group);
+/* Each group has this number, or was tried: it has answered with an error, or is away. */
+bool manager_ended_groups_know(struct manager *manager, uint64_t number);

@@ -142,7 +142,7 @@ static void stopped(void *context, int result) {
 /* A call that a target holds lies in our memory, so its answer is waited for. */
 static void stop_step(struct manager *manager) {
     if (!manager->stopping || manager->stop_started || !manager_slots_stop(manager) ||
-        manager_is_telling(manager)) {
+        manager_ended_is_telling(manager)) {
         return;
     }
     manager->stop_started = true;
@@ -176,7 +176,7 @@ static void step(struct actor *actor, struct message *first) {
 static int take_memory(struct manager *manager) {
     manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
     manager->map = calloc(1, sizeof *manager->map);
-    manager->tellers = calloc(MAP_TARGETS_MAX, sizeof *manager->tellers);
+    manager->tellers = calloc(MAP_PLACES_MAX, sizeof *manager->tellers);
     return manager->sessions && manager->map && manager->tellers ? manager_slots_new(manager)
                                                                  : -ERR_NO_MEMORY;
 }

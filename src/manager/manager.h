@@ -1,13 +1,11 @@
 /* The manager of one machine: the cluster map and the sessions, in a log of its own.
  *
- *     session_begin --> (predecessor of the same node and origin: evict it, groups know)
- *                   --> LIVE, flushed
- *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> EVICTING --> every group has
- *                               been told: reply of end; gone, flushed
+ *     session_begin --> (predecessor of the same node and origin: end it) --> LIVE, flushed
+ *     LIVE --renew--> LIVE      LIVE --silent, replaced, or ended--> row gone, and the number of
+ *                               its end, flushed --> groups have that number: reply of end
  *
  * A session id is never given twice: its record is flushed before the reply that names it.
- * An eviction is a row, so a restart goes on with it. Storage targets are told of ends by a
- * numbered list (ended.c).
+ * Targets are told of ends by a numbered list (ended.c).
  *
  * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
 #pragma once

@@ -4,7 +4,7 @@
  *                   id 1                 u64 number of the list of the ended
  *     H hand-over   id 0                 struct manager_handover_row, of the last one
  *     M map         index = piece        bytes of the encoded map, MANAGER_PIECE_BYTES a piece
- *     S session     id = session         struct manager_session_row, origin */
+ *     S session     id = session         struct manager_session_row, origin: it lives */
 #pragma once
 #include "base/types.h"
 #include "kv/kv_key.h"
@@ -19,12 +19,9 @@ enum {
     MANAGER_ROW_FORMAT = 2,
 };
 
-enum manager_session_state { MANAGER_SESSION_LIVE = 1, MANAGER_SESSION_EVICTING = 2 };
-
 struct manager_session_row {
     uint8_t format;
-    uint8_t state;
-    uint8_t reserved[2];
+    uint8_t reserved[3];
     uint32_t node;
     uint64_t incarnation;
     uint64_t serial; /* of the mount's key that it was begun by; 0: a member's */

@@ -12,13 +12,11 @@ enum session_stage {
     STAGE_FREE,
     STAGE_BEGINNING, /* its record is being flushed; begin_call waits */
     STAGE_LIVE,
-    STAGE_MARKING,    /* the record that says EVICTING is being flushed */
-    STAGE_TELLING,    /* groups are told, one after another */
-    STAGE_FORGETTING, /* the record that drops it is being flushed */
+    STAGE_MARKING, /* the record that drops it, with the number of its end, is being flushed */
+    STAGE_TELLING, /* who ended it waits for the groups to have that number */
 };
 
 enum { MANAGER_RECENT = 1024 };
-static_assert(MAP_GROUPS_MAX % 64 == 0, "whole words");
 
 /* The newest ends, by their numbers. */
 struct manager_ended {
@@ -26,11 +24,13 @@ struct manager_ended {
     uint64_t position; /* of its record */
 };
 
-/* What a storage target has of the list of the ended; see ended.c. */
+/* What a target has of the list of the ended; see ended.c. */
 struct manager_teller {
     struct manager *manager;
     struct log_id log;
     uint64_t number;       /* that it has, on disk */
+    uint64_t sent_number;  /* that the list had when it was told last, */
+    uint64_t tried_number; /* and when it answered with an error, or not */
     bool is_known;         /* it has said so */
     bool telling;          /* the call is in flight */
     uint64_t told_ns;      /* when it was sent; 0: never */
@@ -49,15 +49,9 @@ struct manager_session {
     bool is_revoked; /* the key is: it is to be evicted */
     enum session_stage stage;
     uint64_t heard_ns;
-    uint64_t ended_number;              /* of the list, from MARKING on */
-    uint32_t place;                     /* of the map's groups: is told, or is next to be */
-    uint64_t told[MAP_GROUPS_MAX / 64]; /* groups that know of the eviction */
-    bool telling;                       /* tell_call is in flight */
-    bool is_tried;                      /* each group was, once at least */
-    bool resting;                       /* the target could not be told: again with the next tick */
-    struct call tell_call;
+    uint64_t ended_number;   /* of the list, from MARKING on */
     struct call *begin_call; /* waits for the flush */
-    struct list end_calls;   /* wait until it is gone */
+    struct list end_calls;   /* wait until groups know */
     struct kv_waiter waiter;
     bool waiting;
     uint16_t origin_bytes;
@@ -95,7 +89,7 @@ struct manager {
     uint64_t told_number;  /* and without */
     uint64_t recent_first; /* from the end after this number on they are in recent */
     struct manager_ended recent[MANAGER_RECENT];
-    struct manager_teller *tellers; /* MAP_TARGETS_MAX, by the map's targets */
+    struct manager_teller *tellers; /* MAP_PLACES_MAX, by the places of the map's logs */
     struct list begin_calls;        /* wait for a predecessor's end, or for room in the log */
     struct list early_calls;        /* came before it was loaded */
     bool rows_loaded;
@@ -115,12 +109,10 @@ void manager_renew(struct manager *manager, struct call *call);
 void manager_end(struct manager *manager, struct call *call);
 /* Moves every session that can move; begins those that wait. */
 void manager_sessions_step(struct manager *manager);
-/* A tick: tells again where that failed, evicts who has been silent for too long. */
+/* A tick: evicts who has been silent for too long. */
 void manager_expire(struct manager *manager);
 /* Answers all that waits, as nothing moves any more. */
 void manager_refuse(struct manager *manager, int result);
-/* A target holds a call of ours. */
-bool manager_is_telling(const struct manager *manager);
 /* Both: -ERR_PENDING when a row is on its way; call again. */
 MUST_CHECK int manager_sessions_load(struct manager *manager);
 

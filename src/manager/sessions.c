@@ -2,11 +2,8 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/revoke.h"
-#include "manager/slots.h"
-#include "rpc/transport.h"
 #include <assert.h>
 
-enum { TELL_PATIENCE_S = 5 };
 #define LISTENING_GAP_NS NS_PER_S
 
 static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit their messages");
@@ -39,10 +36,9 @@ static bool same_origin(const struct manager_session *session, const struct call
            memcmp(session->origin, request->origin.data, request->origin.size) == 0;
 }
 
-static int put_row(struct manager *manager, const struct manager_session *session, uint8_t state) {
+static int put_row(struct manager *manager, const struct manager_session *session) {
     uint8_t value[sizeof(struct manager_session_row) + MANAGER_ORIGIN_BYTES_MAX];
     const struct manager_session_row row = {.format = MANAGER_ROW_FORMAT,
-                                            .state = state,
                                             .node = session->node,
                                             .incarnation = session->incarnation,
                                             .serial = session->serial};
@@ -90,7 +86,7 @@ static int write_begin(struct manager *manager, struct manager_session *session,
     kv_begin(manager->kv, grant);
     store_le64(counter, manager->next_session + 1);
     int r = kv_put(manager->kv, &key, (struct bytes){counter, sizeof counter});
-    r = r < 0 ? r : put_row(manager, session, MANAGER_SESSION_LIVE);
+    r = r < 0 ? r : put_row(manager, session);
     if (r < 0) {
         kv_abort(manager->kv);
         return r;
@@ -130,8 +126,10 @@ static void begin_answer(const struct manager_session *session, struct call *cal
     call_reply(call, r);
 }
 
+/* It goes in one record with the number of its end; targets are told the list (ended.c). */
 static void evict(struct manager_session *session) {
     struct manager *manager = session->manager;
+    struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
     struct kv_grant grant;
 
     if (session->stage != STAGE_LIVE ||
@@ -139,34 +137,14 @@ static void evict(struct manager_session *session) {
         return;
     }
     kv_begin(manager->kv, &grant);
-    if (put_row(manager, session, MANAGER_SESSION_EVICTING) < 0 || manager_ended_put(manager) < 0) {
+    if (kv_delete(manager->kv, &key) < 0 || manager_ended_put(manager) < 0) {
         kv_abort(manager->kv);
         return;
     }
     session->stage = STAGE_MARKING;
-    session->place = 0;
-    memset(session->told, 0, sizeof session->told);
     commit_and_wait(session);
     manager_ended_add(manager, session->id, kv_position(manager->kv));
     session->ended_number = manager->ended_number;
-}
-
-static void forget(struct manager_session *session) {
-    struct manager *manager = session->manager;
-    struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
-
-    struct kv_grant grant;
-
-    if (kv_admit(manager->kv, KV_CLASS_CONTROL, &session_need, &grant) < 0) {
-        return;
-    }
-    kv_begin(manager->kv, &grant);
-    if (kv_delete(manager->kv, &key) < 0) {
-        kv_abort(manager->kv);
-        return;
-    }
-    session->stage = STAGE_FORGETTING;
-    commit_and_wait(session);
 }
 
 static void refuse_all(struct list *calls, int result) {
@@ -177,106 +155,13 @@ static void refuse_all(struct list *calls, int result) {
     }
 }
 
-/* A group that knows nothing of the session has nothing to let go. One that has no room is asked
- * again; who ends a session does not wait for that. */
-static void told(struct call *call) {
-    struct manager_session *session = call->context;
-
-    session->telling = false;
-    if (call->result == 0 || call->result == -ERR_UNKNOWN_SESSION || call->result == -ERR_FENCED ||
-        call->result == -ERR_OUTDATED) {
-        session->told[session->place / 64] |= UINT64_C(1) << session->place % 64;
-    } else if (call->result == -ERR_NO_SPACE) {
-        refuse_all(&session->end_calls, call->result);
-    }
-    session->place++;
-}
-
-static bool is_told(const struct manager_session *session, uint32_t place) {
-    return (session->told[place / 64] >> place % 64 & 1) != 0;
-}
-
-/* The next group that is to be told, from this place on; or the number of groups. */
-static uint32_t place_from(const struct manager_session *session, uint32_t place) {
-    const struct cluster_map *map = session->manager->map;
-
-    while (place < map->group_count &&
-           (is_told(session, place) || map->groups[place].log.value == 0)) {
-        place++;
-    }
-    return place;
-}
-
-/* Likewise; who is known to be away is left to the next round. */
-static uint32_t reached_from(const struct manager_session *session, uint32_t place) {
-    const struct manager *manager = session->manager;
-
-    place = place_from(session, place);
-    while (place < manager->map->group_count &&
-           rpc_is_away(manager->options.rpc, manager->map->groups[place].log)) {
-        place = place_from(session, place + 1);
-    }
-    return place;
-}
-
-/* Groups know what it had open, and see to sizes; storage targets only let go of what they kept,
- * and are told the list. So the end is answered when groups have been told, but for those that do
- * not answer. */
-static bool groups_know(const struct manager_session *session) {
-    const struct cluster_map *map = session->manager->map;
-
-    return session->stage == STAGE_FORGETTING ||
-           (session->stage == STAGE_TELLING &&
-            (session->is_tried || place_from(session, 0) == map->group_count));
-}
-
-uint64_t manager_ended_told(const struct manager *manager, uint32_t group) {
-    uint64_t number = manager->told_number;
-
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        const struct manager_session *session = &manager->sessions[i];
-        bool ends = session->stage == STAGE_MARKING || session->stage == STAGE_TELLING;
-
-        if (ends && !is_told(session, group) && session->ended_number <= number) {
-            /* An end that a start has found has a number that nobody knows any more. */
-            number = MAX(session->ended_number, UINT64_C(1)) - 1;
-        }
-    }
-    return number;
-}
-
-/* They settle sizes, which fences the session where it wrote. Who does not answer is told again in
- * the next round, which begins with a tick. */
+/* Groups see to what it had open, so who ends it waits for them, but not for those that do not
+ * answer; storage targets only let go of what they kept. */
 static void tell(struct manager_session *session) {
-    struct manager *manager = session->manager;
-
-    if (session->telling || session->resting) {
-        return;
+    if (list_is_empty(&session->end_calls) ||
+        manager_ended_groups_know(session->manager, session->ended_number)) {
+        session_free(session);
     }
-    if (!list_is_empty(&session->end_calls) && groups_know(session)) {
-        refuse_all(&session->end_calls, 0);
-    }
-    session->place = reached_from(session, session->place);
-    if (session->place >= manager->map->group_count) {
-        session->place = place_from(session, 0);
-        session->resting = session->place < manager->map->group_count;
-        session->is_tried = true;
-        if (!session->resting) {
-            forget(session);
-        }
-        return;
-    }
-    session->tell_call = (struct call){
-        .header = {.opcode = OP_SESSION_EVICT, .log = manager->map->groups[session->place].log},
-        .request.session_evict = {.session = session->id.value,
-                                  .incarnation = session->incarnation},
-        .origin = &manager->actor,
-        .done = told,
-        .context = session,
-        .deadline_ns = env_now_ns(manager->env) + TELL_PATIENCE_S * NS_PER_S,
-    };
-    session->telling = true;
-    call_start(manager->options.rpc, &session->tell_call);
 }
 
 static void session_step(struct manager_session *session) {
@@ -302,9 +187,6 @@ static void session_step(struct manager_session *session) {
         break;
     case STAGE_TELLING:
         tell(session);
-        break;
-    case STAGE_FORGETTING:
-        session_free(session);
         break;
     default:
         break;
@@ -474,7 +356,6 @@ void manager_sessions_step(struct manager *manager) {
     if (manager_ended_advance(manager)) {
         manager_ended_tell(manager);
     }
-    manager_groups_tell(manager);
     ending += manager_ended_behind(manager);
     atomic_store_explicit(&manager->ending_count, ending, memory_order_relaxed);
     /* Each goes to the end again when it still has to wait. */
@@ -512,7 +393,6 @@ void manager_expire(struct manager *manager) {
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
-        session->resting = false;
         if (session->stage == STAGE_LIVE &&
             now - session->heard_ns > manager->options.session_timeout_ns) {
             evict(session);
@@ -541,15 +421,6 @@ void manager_refuse(struct manager *manager, int result) {
     }
 }
 
-bool manager_is_telling(const struct manager *manager) {
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        if (manager->sessions[i].stage != STAGE_FREE && manager->sessions[i].telling) {
-            return true;
-        }
-    }
-    return manager_ended_is_telling(manager);
-}
-
 static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     struct manager_session_row row;
     struct manager_session *session = session_take(manager);
@@ -575,7 +446,7 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     session_fill(manager, session, &request);
     session->id.value = id;
     session->serial = row.serial;
-    session->stage = row.state == MANAGER_SESSION_EVICTING ? STAGE_TELLING : STAGE_LIVE;
+    session->stage = STAGE_LIVE;
     session->heard_ns = env_now_ns(manager->env);
     return 0;
 }

@@ -9,7 +9,6 @@
  * many files all have, of which each says its own. */
 #include "manager/manager_internal.h"
 #include "layout/map_slots.h"
-#include "manager/ended.h"
 #include "manager/slots.h"
 #include "rpc/call.h"
 #include <stdlib.h>
@@ -28,7 +27,6 @@ struct telling {
     struct call call;
     bool out;
     uint64_t version; /* of the map, whose slots it has; 0: not known */
-    uint64_t ended;   /* of the list of the ended, that it has on disk */
     uint64_t next_ns; /* when it is told again */
     uint64_t inode_count;
     size_t bulk_bytes;
@@ -275,7 +273,6 @@ static void told(struct call *call) {
         return;
     }
     telling->inode_count = call->reply.group_tell.inode_count;
-    telling->ended = call->request.group_tell.ended;
     if (call->reply.group_tell.more) {
         telling->next_ns = now_ns;
     } else {
@@ -321,16 +318,14 @@ static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
     if (!telling || telling->out) {
         return;
     }
-    uint64_t ended =
-        telling->ended < manager->told_number ? manager_ended_told(manager, group) : telling->ended;
-    bool knows = telling->version == manager->map->version && ended <= telling->ended;
+    bool knows = telling->version == manager->map->version;
     if (now_ns < telling->next_ns && (telling->version == 0 || knows)) {
         return;
     }
     telling->manager = manager;
     telling->call = (struct call){
         .header = {.opcode = OP_GROUP_TELL, .log = manager->map->groups[group].log},
-        .request.group_tell = {.map_version = manager->map->version, .ended = ended},
+        .request.group_tell = {.map_version = manager->map->version},
         .origin = &manager->actor,
         .done = told,
         .context = telling,

@@ -87,18 +87,12 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
     session->sender = call_sender_of(transaction->call);
 }
 
-static void apply_evict(struct transaction *transaction, const struct effect *effect,
-                        uint64_t position) {
-    struct sessions *sessions = &transaction->group->sessions;
-    struct session *session = sessions_find(sessions, (struct session_id){effect->ino.value});
+static void apply_ended(struct transaction *transaction) {
+    struct group *group = transaction->group;
 
-    assert(session && transaction->held && !list_contains(&transaction->call->server_node));
-    if (session->state != SESSION_EVICTING) {
-        session->state = SESSION_EVICTING;
-        session->evict_position = position;
-        sessions->evicting_count++;
-    }
-    list_push_back(&session->evict_calls, &transaction->call->server_node);
+    assert(transaction->held && !list_contains(&transaction->call->server_node));
+    list_push_back(&group->ended.calls, &transaction->call->server_node);
+    group->moved = true;
 }
 
 static void apply_slots(struct slots *slots, uint64_t position) {
@@ -130,11 +124,8 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
     case EFFECT_SETTLE:
         settle_begin(group, effect->ino, NULL);
         break;
-    case EFFECT_EVICT:
-        apply_evict(transaction, effect, position);
-        break;
-    case EFFECT_GONE:
-        group->sessions.gone_count++;
+    case EFFECT_ENDED:
+        apply_ended(transaction);
         break;
     case EFFECT_MOVES:
         apply_moves(group, transaction->session, effect);

@@ -104,79 +104,29 @@ static enum close_result close_one(struct group *group, struct session *session,
     return CLOSED;
 }
 
-/* The oldest names of ended sessions make way: a floor refuses them from then on. */
-static int gone_trim(struct transaction *transaction, uint64_t *ret_floor) {
-    struct group *group = transaction->group;
-    struct kv_key from = key_owner(ROW_SESSION, 0, 0, 0);
-    struct kv_key to = key_owner(ROW_SESSION, UINT64_MAX, 0, 0);
-    struct kv_cursor cursor;
-    struct bytes value;
-    int r;
-
-    kv_cursor_init(&cursor, &from, &to);
-    cursor = group->sessions.trim_waits ? group->sessions.trim : cursor;
-    group->sessions.trim_waits = false;
-    while ((r = transaction_next(transaction, &cursor, &value)) == 0) {
-        const struct session_row *row;
-
-        r = session_row_check(value, &row);
-        if (r < 0) {
-            return r;
-        }
-        if (row->state == SESSION_GONE) {
-            *ret_floor = MAX(group->numbers.session_floor, kv_key_split(&cursor.key).id);
-            return transaction_delete(transaction, &cursor.key);
-        }
-    }
-    group->sessions.trim = cursor;
-    group->sessions.trim_waits = r == -ERR_PENDING;
-    return r == -ERR_NOT_FOUND ? 0 : r;
-}
-
-static int end_stage(struct transaction *transaction, const struct session *session,
-                     uint64_t *ret_floor) {
-    struct group *group = transaction->group;
+/* From now on only the list of the ended names it. */
+static int end_stage(struct transaction *transaction, const struct session *session) {
     struct kv_key key = key_owner(ROW_SESSION, session->id.value, 0, 0);
-    struct session_row row = {.format = META_FORMAT,
-                              .state = SESSION_GONE,
-                              .node = session->node_id,
-                              .epoch = transaction->epoch,
-                              .incarnation = session->incarnation};
+    int r = transaction_delete(transaction, &key);
 
-    int r = transaction_put(transaction, &key, &row, sizeof row);
-    r = r < 0 ? r : kv_outcome_drop(group->kv, session->id);
-    if (r == 0 && group->sessions.gone_count >= group->options.gone_sessions_max) {
-        r = gone_trim(transaction, ret_floor);
-    }
-    return r;
+    return r < 0 ? r : kv_outcome_drop(transaction->group->kv, session->id);
 }
 
 static void session_end(struct group *group, struct session *session) {
     struct transaction transaction;
-    struct list_node *node;
-    uint64_t floor = group->numbers.session_floor;
     const struct kv_need need = {
-        .rows = 2, .record_bytes = 300, .session = session->id, .drops = true};
+        .rows = 1, .record_bytes = 300, .session = session->id, .drops = true};
 
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need) < 0) {
         return;
     }
-    int r = end_stage(&transaction, session, &floor);
+    int r = end_stage(&transaction, session);
     if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
     assert(session->evict_position <= kv_synced_position(group->kv));
-    assert(floor >= group->numbers.session_floor);
     (void)transaction_commit(&transaction);
-    group->sessions.gone_count += floor == group->numbers.session_floor;
-    group->numbers.session_floor = floor;
-    while ((node = list_pop_front(&session->evict_calls))) {
-        struct call *call = CONTAINER_OF(node, struct call, server_node);
-
-        call->result = 0;
-        list_push_back(&group->answered_after_sync, node);
-    }
     sessions_drop(&group->sessions, session);
     group->counters.totals.evictions++;
     group->moved = true;
@@ -230,27 +180,6 @@ static void session_step(struct group *group, struct session *session) {
     }
 }
 
-/* Here, or where a storage target is to be asked. */
-static bool has_no_room(struct group *group) {
-    struct transaction transaction;
-    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need);
-
-    if (r == 0) {
-        transaction_abort(&transaction);
-    }
-    return r == -ERR_NO_SPACE || group->settle.no_space;
-}
-
-/* On a full disk the eviction goes on when there is room; who has asked for it is told, and asks
- * again. */
-static void calls_refuse(struct group *group, struct session *session) {
-    struct list_node *node;
-
-    while ((node = list_pop_front(&session->evict_calls))) {
-        group_answer(group, CONTAINER_OF(node, struct call, server_node), -ERR_NO_SPACE);
-    }
-}
-
 void eviction_step(struct group *group) {
     const struct list *known = &group->sessions.known;
     uint32_t left = group->sessions.evicting_count;
@@ -262,9 +191,6 @@ void eviction_step(struct group *group) {
 
         if (session->state == SESSION_EVICTING) {
             left--;
-            if (!list_is_empty(&session->evict_calls) && has_no_room(group)) {
-                calls_refuse(group, session);
-            }
             session_step(group, session);
         }
         node = next;

@@ -1,7 +1,7 @@
 /* The end of a session that will not close its files itself.
  *
  *     S row EVICTING, on disk --> sizes of what it wrote settled (OSTs fence it), opens dropped,
- *     orphans freed --> outcomes dropped, S row GONE, on disk --> the reply
+ *     orphans freed --> outcomes and S row dropped
  *
  * Thread: the group's step. */
 #pragma once

@@ -47,17 +47,12 @@ static void synced_hook(void *context, uint64_t synced) {
     group->synced_moved = true;
 }
 
-/* Evictions under way go no further: who waits for them is told. */
-static void evict_calls_answer(struct group *group, int result) {
-    const struct list *known = &group->sessions.known;
+/* Nothing more is taken of the list of the ended: who tells it is told. */
+static void ended_calls_answer(struct group *group, int result) {
+    struct list_node *node;
 
-    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
-        struct session *session = CONTAINER_OF(node, struct session, node);
-        struct list_node *call;
-
-        while ((call = list_pop_front(&session->evict_calls))) {
-            group_answer(group, CONTAINER_OF(call, struct call, server_node), result);
-        }
+    while ((node = list_pop_front(&group->ended.calls))) {
+        group_answer(group, CONTAINER_OF(node, struct call, server_node), result);
     }
 }
 
@@ -65,7 +60,7 @@ static void group_fail(struct group *group, int result) {
     if (group->stage != GROUP_FAILED) {
         group->stage = GROUP_FAILED;
         group->failure = result;
-        evict_calls_answer(group, result);
+        ended_calls_answer(group, result);
         group->woken = true;
         group->moved = true;
     }
@@ -128,8 +123,8 @@ static void answer_synced(struct group *group) {
     }
 }
 
-/* What ran and waits for its record to be durable, or for the end of an eviction: that goes on, but
- * its caller is told that nobody knows. */
+/* What ran and waits for its record to be durable: that goes on, but its caller is told that nobody
+ * knows. */
 static void list_give_up(struct group *group, struct list *held) {
     for (struct list_node *node = list_first(held), *next; node; node = next) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
@@ -144,11 +139,13 @@ static void list_give_up(struct group *group, struct list *held) {
 }
 
 static void held_give_up(struct group *group) {
-    const struct list *known = &group->sessions.known;
+    struct ended *ended = &group->ended;
+    const struct list_node *first = list_first(&ended->calls);
 
     list_give_up(group, &group->awaiting_sync);
-    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
-        list_give_up(group, &CONTAINER_OF(node, struct session, node)->evict_calls);
+    list_give_up(group, &ended->calls);
+    if (list_first(&ended->calls) != first) {
+        ended->work = (struct ended_work){0};
     }
     run_give_up(group);
 }
@@ -252,7 +249,7 @@ static void stop_begin(struct group *group) {
     group->stop_done = group->stop_asked;
     if (group->stage != GROUP_FAILED) {
         group->stage = GROUP_STOPPING;
-        evict_calls_answer(group, -ERR_CLOSED);
+        ended_calls_answer(group, -ERR_CLOSED);
     }
     queue_cancel(&group->orders);
     settle_cancel(&group->settle);
@@ -342,6 +339,7 @@ static void jobs_step(struct group *group) {
         }
     }
     if (group->stage == GROUP_SERVING) {
+        ended_step(group);
         eviction_step(group);
         sweep_step(group);
         settle_step(group);
@@ -418,8 +416,6 @@ static void group_init(struct group *group, const struct group_options *options)
     group->options = *options;
     group->options.sessions_max = options->sessions_max ? options->sessions_max : SESSIONS_DEFAULT;
     group->options.opens_max = options->opens_max ? options->opens_max : OPENS_DEFAULT;
-    group->options.gone_sessions_max =
-        options->gone_sessions_max ? options->gone_sessions_max : GONE_SESSIONS_DEFAULT;
     group->options.kv.env = options->env;
     group->options.kv.hooks = (struct kv_hooks){.wake = wake_hook, .synced = synced_hook};
     group->options.kv.hook_context = group;
@@ -440,6 +436,7 @@ static void group_init(struct group *group, const struct group_options *options)
         list_init(&group->arrived[i]);
     }
     parking_init(&group->parking);
+    ended_init(&group->ended);
     stakes_init(&group->stakes);
     crossings_init(&group->crossings, group);
     promises_init(&group->promises, group);

@@ -30,14 +30,13 @@ struct group_options {
     uint32_t root_gid;
     uint32_t root_mode;           /* permission bits, 0755 for most */
     struct layout default_layout; /* of the root; pool_version 0 = the newest */
-    uint32_t sessions_max;        /* 0 in these three: the default */
+    uint32_t sessions_max;        /* 0 in these two: the default */
     uint32_t opens_max;
-    uint32_t gone_sessions_max; /* how many ended sessions are remembered by name */
-    uint64_t slow_request_ns;   /* a call that takes longer gets a line in kv.log; 0: none does */
-    uint8_t name_hash_bits;     /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
+    uint64_t slow_request_ns; /* a call that takes longer gets a line in kv.log; 0: none does */
+    uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
 };
 
-enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536, GONE_SESSIONS_DEFAULT = 4096 };
+enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };
 
 /* Opens the state and formats an empty one with its root directory (ino 1). (start)
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_NOT_OURS (another cluster's or group's) with a line in

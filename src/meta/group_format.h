@@ -21,14 +21,12 @@ struct __attribute__((packed)) counters_row {
     uint8_t ino_next[6];          /* the first counter that was not used yet */
     uint64_t ino_reserved;        /* counters below are used only once this is on disk */
     uint64_t generation_reserved; /* of chunks; likewise */
-    uint64_t session_floor;       /* unknown sessions up to this one are gone */
     uint64_t epoch;
     uint64_t inode_count;
     uint64_t generation_next; /* the first that was not used yet */
     uint64_t directory_count; /* of the inodes */
-    uint64_t ended;           /* up to here in the list of the ended it has been told of each */
 };
-static_assert(sizeof(struct counters_row) == 72, "counters_row is on disk");
+static_assert(sizeof(struct counters_row) == 56, "counters_row is on disk");
 
 /* A range of slots, from the key's id on; see slots.h. */
 enum slots_state { SLOTS_MINE = 1, SLOTS_GIVEN = 2 };
@@ -45,8 +43,8 @@ struct __attribute__((packed)) slots_row {
 };
 static_assert(sizeof(struct slots_row) == 32, "slots_row is on disk");
 
-/* A row of state GONE refuses late messages of its session; the oldest of them make way. */
-enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2, SESSION_GONE = 3 };
+/* EVICTING: the list of the ended names it, and something that it had open is not closed yet. */
+enum session_state { SESSION_LIVE = 1, SESSION_EVICTING = 2 };
 
 struct __attribute__((packed)) session_row {
     uint8_t format;

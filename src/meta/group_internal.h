@@ -3,6 +3,7 @@
 #include "keys/ticket.h"
 #include "meta/counters.h"
 #include "meta/crossing.h"
+#include "meta/ended.h"
 #include "meta/group.h"
 #include "meta/names.h"
 #include "meta/numbers.h"
@@ -91,6 +92,7 @@ struct group {
     struct numbers numbers;
     struct slots slots;
     struct sessions sessions;
+    struct ended ended;
     struct opens opens;
     struct order_queue orders;
     struct settle settle;

@@ -1,5 +1,4 @@
-/* Rows of a metadata group: keys, which are those of kv/kv_key.h, and the values of space 1. Those
- * of space 0 are in group_format.h.
+/* Rows of a metadata group: keys, which are those of kv/kv_key.h, and the values of space 1.
  *
  *     space 1, by slot      id        generation  index
  *     P partition           dir ino   partition   0                state, counts, times, access
@@ -20,9 +19,9 @@
  *     T transaction         its log   its term    its number       halves that are promised here
  *     Y decision            number    term        0                who is to hear of it
  *     K count               0         0           0                moves of directories so far
+ *     E ended               see kv/ended_list.h; values of space 0: group_format.h
  *
- * O, W and M are keyed by ino in space 0: those of a slot are a range, and so are those of the
- * group.
+ * O, W and M are keyed by ino in space 0: those of a slot are a range, as are those of the group.
  * Values are packed, little-endian, begin with their format and carry the epoch of their last
  * change. Reserved bytes are zero and checked. */
 #pragma once
@@ -54,6 +53,7 @@ enum row_type {
     ROW_TRANSACTION = 'T',
     ROW_DECISION = 'Y',
     ROW_COUNT = 'K',
+    ROW_ENDED = 'E',
 };
 
 enum partition_state { PARTITION_LIVE = 1, PARTITION_FROZEN = 2, PARTITION_DYING = 3 };

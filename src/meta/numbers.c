@@ -11,8 +11,6 @@ void numbers_load(struct numbers *numbers, const struct counters_row *row) {
         .inos = {row->ino_reserved, row->ino_reserved, row->ino_reserved},
         .generations = {row->generation_reserved, row->generation_reserved,
                         row->generation_reserved},
-        .session_floor = row->session_floor,
-        .ended = row->ended,
         .epoch = row->epoch,
         .inode_count = row->inode_count,
         .directory_count = row->directory_count,
@@ -89,8 +87,6 @@ void numbers_stage(struct numbers *numbers, struct kv *kv) {
             ahead ? MIN(numbers->inos.next + ahead, INO_COUNTER_END) : numbers->inos.reserved,
         .generation_reserved =
             ahead ? numbers->generations.next + ahead : numbers->generations.reserved,
-        .session_floor = numbers->session_floor,
-        .ended = numbers->ended,
         .epoch = numbers->epoch,
         .inode_count = numbers->inode_count,
         .directory_count = numbers->directory_count,

@@ -21,8 +21,6 @@ struct number_range {
 struct numbers {
     struct number_range inos;
     struct number_range generations;
-    uint64_t session_floor;
-    uint64_t ended; /* number of the list of the ended, of which it knows all up to there */
     uint64_t epoch;
     uint64_t inode_count;
     uint64_t directory_count;  /* of these */

@@ -1,4 +1,4 @@
-/* session_attach, session_floor, session_evict, reopen. */
+/* session_attach, session_floor, reopen. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/open.h"
@@ -15,18 +15,16 @@ static int attach_new(struct transaction *transaction, const struct session_atta
                               .node = request->node,
                               .epoch = transaction->epoch,
                               .incarnation = request->incarnation};
-    struct bytes value;
+    const struct ended_list *list = &group->ended.list;
+    bool ended = false;
 
-    if (request->session <= group->numbers.session_floor) {
-        return -ERR_FENCED;
-    }
-    int r = transaction_get(transaction, &key, &value);
-    if (r != -ERR_NOT_FOUND) {
+    int r = ended_list_has(list, request->session, &ended);
+    if (r < 0 || ended) {
         return r < 0 ? r : -ERR_FENCED;
     }
     /* What its predecessors have sent, and nobody has read yet, would come behind what it does: it
-     * waits until the end of each of them is known here. */
-    if (request->ended > group->numbers.ended) {
+     * waits for a list that names each of them. */
+    if (list->number == 0 || request->ended > list->number) {
         return transaction_stall(transaction);
     }
     if (!group->sessions.free) {
@@ -85,59 +83,6 @@ int op_session_floor(struct transaction *transaction, struct call *call) {
     return kv_floor_is_due(transaction->group->kv, floor.session, floor.floor)
                ? transaction_outcome(transaction, &floor)
                : 0;
-}
-
-/* Of a session that was never here a row remains, so that a late attach is refused. */
-static int evict_unknown(struct transaction *transaction,
-                         const struct session_evict_request *request) {
-    struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
-    struct session_row row = {.format = META_FORMAT,
-                              .state = SESSION_GONE,
-                              .epoch = transaction->epoch,
-                              .incarnation = request->incarnation};
-    struct bytes value;
-
-    transaction->after_sync = true;
-    if (request->session <= transaction->group->numbers.session_floor) {
-        return 0;
-    }
-    int r = transaction_get(transaction, &key, &value);
-    if (r != -ERR_NOT_FOUND) {
-        return r;
-    }
-    transaction_effect(transaction,
-                       (struct effect){.kind = EFFECT_GONE, .ino = {request->session}});
-    return transaction_put(transaction, &key, &row, sizeof row);
-}
-
-int op_session_evict(struct transaction *transaction, struct call *call) {
-    const struct session_evict_request *request = &call->request.session_evict;
-    const struct session *session =
-        sessions_find(&transaction->group->sessions, (struct session_id){request->session});
-
-    if (request->session == 0) {
-        return -ERR_INVALID;
-    }
-    if (!session) {
-        return evict_unknown(transaction, request);
-    }
-    if (request->incarnation < session->incarnation) {
-        return -ERR_OUTDATED;
-    }
-    transaction->held = true;
-    transaction_effect(transaction,
-                       (struct effect){.kind = EFFECT_EVICT, .ino = {request->session}});
-    if (session->state == SESSION_EVICTING) {
-        return 0;
-    }
-    struct kv_key key = key_owner(ROW_SESSION, request->session, 0, 0);
-    struct session_row row = {.format = META_FORMAT,
-                              .state = SESSION_EVICTING,
-                              .window = session->window,
-                              .node = session->node_id,
-                              .epoch = transaction->epoch,
-                              .incarnation = session->incarnation};
-    return transaction_put(transaction, &key, &row, sizeof row);
 }
 
 /* Whoever had the file open for writing when the log's end was lost may have written behind the end

@@ -118,18 +118,6 @@ static uint32_t unopened_of(const struct slots *slots, const struct slot_range *
     return sum;
 }
 
-/* The number stands in the row that goes with the record. Who attaches may have waited for it. */
-static bool ended_take(struct group *group, uint64_t ended) {
-    bool newer = ended > group->numbers.ended;
-
-    if (newer) {
-        group->numbers.ended = ended;
-        group->numbers.changed = true;
-        group->moved = true;
-    }
-    return newer;
-}
-
 int op_group_tell(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
     struct group_tell_reply *reply = &call->reply.group_tell;
@@ -152,7 +140,7 @@ int op_group_tell(struct transaction *transaction, struct call *call) {
         return r;
     }
     loads_take(group, loads);
-    transaction->after_sync = ended_take(group, call->request.group_tell.ended) || count > 0;
+    transaction->after_sync = count > 0;
     transaction->sync_position = group->slots.open_position;
     reply->inode_count = group->numbers.inode_count;
     reply->unopened = slots_unopened(&group->slots) + unopened_of(&group->slots, missing, count);

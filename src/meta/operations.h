@@ -28,7 +28,7 @@ const struct operation *operation_of(uint16_t opcode);
 #define OPERATIONS(O)                                                                              \
     O(session_attach, SESSION_ATTACH, 6, 600, OPERATION_CHANGES | OPERATION_NO_SESSION)            \
     O(session_floor, SESSION_FLOOR, 0, 0, OPERATION_CHANGES)                                       \
-    O(session_evict, SESSION_EVICT, 6, 600, OPERATION_CHANGES | OPERATION_NO_SESSION)              \
+    O(sessions_ended, SESSIONS_ENDED, 0, 0, OPERATION_CHANGES | OPERATION_NO_SESSION)              \
     O(lookup, LOOKUP, 0, 0, 0)                                                                     \
     O(getattr, GETATTR, 0, 0, 0)                                                                   \
     O(setattr, SETATTR, 20, 7000, OPERATION_CHANGES)                                               \

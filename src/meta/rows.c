@@ -146,7 +146,7 @@ int session_row_check(struct bytes value, const struct session_row **ret_row) {
         return r;
     }
     const struct session_row *row = (const void *)value.data;
-    if (row->state < SESSION_LIVE || row->state > SESSION_GONE) {
+    if (row->state < SESSION_LIVE || row->state > SESSION_EVICTING) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;

@@ -289,11 +289,12 @@ static int operation_begin(struct transaction *transaction, struct group *group,
 }
 
 /* On a full disk clients are told at once: a close is sent again later, and stands in nobody's way.
- * So is who evicts, as a client may wait for that. What attaches, and the group's own, waits. */
+ * So is who tells of ends, as a client may wait for that. What attaches waits, and the group's own.
+ */
 static bool is_told_of_space(const struct call *call) {
     uint8_t message_class = call->header.message_class;
 
-    return message_class == MESSAGE_REQUEST || call->header.opcode == OP_SESSION_EVICT ||
+    return message_class == MESSAGE_REQUEST || call->header.opcode == OP_SESSIONS_ENDED ||
            (message_class == MESSAGE_RELEASE && wire_is_mutation(call->header.opcode));
 }
 

@@ -65,7 +65,6 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
     *bucket = session;
     list_init(&session->opens);
     list_init(&session->shut);
-    list_init(&session->evict_calls);
     list_push_back(&sessions->known, &session->node);
     windows_take(&sessions->windows, row->window);
     sessions->count++;
@@ -79,7 +78,7 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
 void sessions_drop(struct sessions *sessions, struct session *session) {
     struct session **link = bucket_of(sessions, session->id);
 
-    assert(list_is_empty(&session->opens) && list_is_empty(&session->evict_calls));
+    assert(list_is_empty(&session->opens));
     assert(session->attached || sessions->unattached_count > 0);
     assert(session->state != SESSION_EVICTING || sessions->evicting_count > 0);
     while (*link != session) {

@@ -1,7 +1,7 @@
 /* Sessions of a group: who may call, what they have open, and the answers to mutations that failed
  * (those that succeeded are outcomes in the log).
  *
- *     attach --> LIVE --evict--> EVICTING --sizes settled, opens dropped, orphans freed--> GONE
+ *     attach --> LIVE --named as ended--> EVICTING --sizes settled, opens dropped, orphans freed-->
  *
  * After a restart a session is known from its row but not attached: until it has presented its
  * opens (reopen) and attached again, all else is refused with -ERR_STALE_TERM.
@@ -40,8 +40,7 @@ struct session {
     struct list shut; /* of these, opens.h */
     uint64_t floor;   /* lowest sequence still awaited, as last heard */
     struct session_failure failures[SESSION_FAILURES];
-    struct list evict_calls; /* those who wait for the end of the eviction */
-    uint64_t evict_position; /* of the row that says EVICTING; 0: not written yet */
+    uint64_t evict_position; /* of the row that says EVICTING; 0: a start has found it */
     bool evict_began;        /* to close opens, */
     size_t evict_unseen;     /* of which it has not looked at so many yet */
     struct session_counters counters;
@@ -57,9 +56,6 @@ struct sessions {
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */
     uint32_t evicting_count;
-    uint32_t gone_count;   /* rows of state GONE */
-    struct kv_cursor trim; /* where the walk to the oldest of them waits, */
-    bool trim_waits;       /* if it does */
 };
 
 MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);

@@ -201,7 +201,7 @@ static int identity_read(struct group *group, char problem[256]) {
     if (r == 0 && group->numbers.inos.reserved == 0) {
         numbers_load(&group->numbers, &copy);
     }
-    return r;
+    return r < 0 ? r : ended_load(group);
 }
 
 static void load_range(struct group *group, enum row_type type) {
@@ -241,10 +241,6 @@ static int load_session(struct group *group, const struct kv_key *key, struct by
     int r = session_row_check(value, &row);
     if (r < 0) {
         return r;
-    }
-    if (row->state == SESSION_GONE) {
-        group->sessions.gone_count++;
-        return 0;
     }
     return sessions_add(&group->sessions, id, row) ? 0 : -ERR_NO_MEMORY;
 }

@@ -27,8 +27,7 @@ enum effect_kind {
     EFFECT_ORDER,    /* an order row was made */
     EFFECT_SETTLE,   /* the size of ino must be asked of the OSTs */
     EFFECT_ATTACH,   /* the session of ino's value (not an ino) is attached */
-    EFFECT_EVICT,    /* likewise; it is to be evicted, which the call waits for */
-    EFFECT_GONE,     /* likewise; a row says that it is gone */
+    EFFECT_ENDED,    /* the call tells of sessions that have ended */
     EFFECT_MOVES,    /* the session has counts[0] moves of ino to chunks under way */
     EFFECT_PROMISED, /* the halves of the call are promised */
     EFFECT_KEPT,     /* transaction->promise is done */

@@ -130,7 +130,6 @@ MUST_CHECK int cut_mark_drop(struct ost *ost, struct request *request, const str
 
 /* ended.c */
 MUST_CHECK int ost_ended_load(struct ost *ost);
-MUST_CHECK int ost_session_is_ended(struct ost *ost, uint64_t session, bool *ret_ended);
 
 /* session.c */
 MUST_CHECK int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation);

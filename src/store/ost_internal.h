@@ -1,6 +1,7 @@
 /* Inside of the OST, shared by the files of store/ only. */
 #pragma once
 #include "keys/ticket.h"
+#include "kv/ended_list.h"
 #include "rpc/slow_log.h"
 #include "store/block_cache.h"
 #include "store/capability_check.h"
@@ -50,14 +51,6 @@ struct data_sync {
     int result;
 };
 
-/* The list of the ended sessions, see ended.c. */
-struct ended {
-    uint64_t number; /* 0: it has none */
-    uint64_t lowest; /* all below it have ended */
-    uint64_t first_row;
-    uint64_t position; /* of the newest record that changed it in this life; 0: none */
-};
-
 struct ost {
     struct actor actor;
     struct ost_options options;
@@ -104,7 +97,7 @@ struct ost {
     struct block_cache cache;
     struct small small;
     struct sessions sessions;
-    struct ended ended;
+    struct ended_list ended;
     struct capability_check capability_check;
     struct signer ticket_signer;
     struct change change;

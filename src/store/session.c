@@ -174,7 +174,7 @@ int ost_session_check(struct ost *ost, uint64_t session, uint64_t incarnation) {
         return 0;
     }
     int r = fence_get(ost, session, &fenced);
-    r = r < 0 ? r : ost_session_is_ended(ost, session, &ended);
+    r = r < 0 ? r : ended_list_has(&ost->ended, session, &ended);
     if (r < 0) {
         return r;
     }
@@ -202,7 +202,7 @@ int ost_session_fence(struct ost *ost, struct request *request, struct session_e
     bool ended = false;
     int r = fence_get(ost, fence.session, &fenced);
 
-    r = r < 0 ? r : ost_session_is_ended(ost, fence.session, &ended);
+    r = r < 0 ? r : ended_list_has(&ost->ended, fence.session, &ended);
     if (r < 0) {
         return r;
     }

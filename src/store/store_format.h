@@ -6,7 +6,7 @@
  *     space 0, slot 0
  *         B  index = row        struct store_bitmap: 8,192 blocks, bit 1 = in use
  *         S  id = session       struct store_session
- *         F, E                  struct store_fence, id = session; ended_format.h
+ *         F, E                  struct store_fence, id = session; kv/ended_list.h
  *         G                     struct store_state
  *         M  ino, generation    struct store_mark: of a truncated file, see cut_mark.c
  *

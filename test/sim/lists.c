@@ -1,7 +1,8 @@
-/* The manager's sessions, compared with each OST's list. */
+/* The manager's sessions, compared with the list of each OST and of each metadata target. */
 #include "lists.h"
+#include "kv/ended_list.h"
 #include "manager/manager_format.h"
-#include "store/ended_format.h"
+#include "meta/group_format.h"
 #include "store/store_format.h"
 #include "walk.h"
 #include <inttypes.h>
@@ -36,27 +37,27 @@ static void truth_find(struct world *world, struct truth *truth) {
     walk_begin(&walk, world->manager, manager_key(MANAGER_ROW_SESSION, 0, 0),
                manager_key(MANAGER_ROW_SESSION, UINT64_MAX, 0));
     while (walk_next(&walk) == 0) {
-        const struct manager_session_row *row = (const void *)walk.value;
         uint64_t session = kv_key_split(&walk.cursor.key).id;
 
         if (session < truth->next) {
-            truth->lives[session] = row->state == MANAGER_SESSION_LIVE;
+            truth->lives[session] = true;
         }
     }
 }
 
-/* The bits, as the rows of an OST have them; by session, up to `next`. */
-static bool *list_read(struct world *world, struct node *ost, uint64_t next,
-                       struct store_ended *ret_head) {
+static_assert((int)STORE_ROW_ENDED == (int)ROW_ENDED, "one list for both");
+static_assert((int)STORE_ROW_SESSION == (int)ROW_SESSION, "and one type of sessions");
+
+/* The bits, as the rows of a target have them; by session, up to `next`. */
+static bool *list_read(struct node *target, uint64_t next, struct ended_row *ret_head) {
     bool *ended = calloc(next + 1, sizeof *ended);
     struct walk walk;
 
     if (!ended) {
         abort();
     }
-    *ret_head = (struct store_ended){0};
-    (void)world;
-    walk_begin(&walk, ost, store_owner_key(STORE_ROW_ENDED, 0, 0),
+    *ret_head = (struct ended_row){0};
+    walk_begin(&walk, target, store_owner_key(STORE_ROW_ENDED, 0, 0),
                store_owner_key(STORE_ROW_ENDED, UINT64_MAX, 0));
     while (walk_next(&walk) == 0) {
         uint64_t id = kv_key_split(&walk.cursor.key).id;
@@ -65,7 +66,7 @@ static bool *list_read(struct world *world, struct node *ost, uint64_t next,
             memcpy(ret_head, walk.value, MIN(walk.size, sizeof *ret_head));
         }
         for (uint64_t i = 0; id > 0 && i < 8 * walk.size; i++) {
-            uint64_t session = (id - 1) * STORE_ENDED_BITS + i;
+            uint64_t session = (id - 1) * ENDED_BITS + i;
 
             if (session < next) {
                 ended[session] = walk.value[i / 8] >> i % 8 & 1;
@@ -78,13 +79,13 @@ static bool *list_read(struct world *world, struct node *ost, uint64_t next,
     return ended;
 }
 
-/* Sessions and fences of whom the list names. */
-static uint64_t kept_find(struct node *ost, const bool *ended, uint64_t next) {
+/* Sessions and fences of whom the list names; a metadata target has no fences. */
+static uint64_t kept_find(struct node *target, const bool *ended, uint64_t next) {
     static const enum store_row types[] = {STORE_ROW_SESSION, STORE_ROW_FENCE};
     struct walk walk;
 
     for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        walk_begin(&walk, ost, store_owner_key(types[i], 0, 0),
+        walk_begin(&walk, target, store_owner_key(types[i], 0, 0),
                    store_owner_key(types[i], UINT64_MAX, 0));
         while (walk_next(&walk) == 0) {
             uint64_t session = kv_key_split(&walk.cursor.key).id;
@@ -97,12 +98,11 @@ static uint64_t kept_find(struct node *ost, const bool *ended, uint64_t next) {
     return 0;
 }
 
-static bool list_check(struct world *world, struct node *ost, const struct truth *truth,
-                       char failure[600]) {
-    const char *name = sim_process_name(ost->process);
-    struct store_ended head;
-    bool *ended = list_read(world, ost, truth->next, &head);
-    uint64_t kept = kept_find(ost, ended, truth->next);
+static bool list_check(struct node *target, const struct truth *truth, char failure[600]) {
+    const char *name = sim_process_name(target->process);
+    struct ended_row head;
+    bool *ended = list_read(target, truth->next, &head);
+    uint64_t kept = kept_find(target, ended, truth->next);
 
     if (head.number != truth->number) {
         snprintf(failure, 600,
@@ -122,10 +122,35 @@ static bool list_check(struct world *world, struct node *ost, const struct truth
     return !failure[0];
 }
 
+/* A session that has ended, and has something open that is not settled yet. */
+static bool is_settling(struct node *mdt) {
+    struct walk walk;
+
+    walk_begin(&walk, mdt, store_owner_key(STORE_ROW_SESSION, 0, 0),
+               store_owner_key(STORE_ROW_SESSION, UINT64_MAX, 0));
+    while (walk_next(&walk) == 0) {
+        const struct session_row *row = (const void *)walk.value;
+
+        if (row->state != SESSION_LIVE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool lists_are_told(struct world *world) {
     struct manager *manager = node_manager(world->manager);
 
     return manager && manager_ending_count(manager) == 0;
+}
+
+bool lists_are_settled(struct world *world) {
+    bool settled = true;
+
+    for (uint32_t i = 0; settled && i < world->options.mdt_count; i++) {
+        settled = node_is_absent(&world->mdts[i]) || !is_settling(&world->mdts[i]);
+    }
+    return settled;
 }
 
 bool lists_check(struct world *world, char failure[600]) {
@@ -135,7 +160,12 @@ bool lists_check(struct world *world, char failure[600]) {
     truth_find(world, &truth);
     for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
         if (!node_is_absent(&world->osts[i])) {
-            good = list_check(world, &world->osts[i], &truth, failure);
+            good = list_check(&world->osts[i], &truth, failure);
+        }
+    }
+    for (uint32_t i = 0; good && i < world->options.mdt_count; i++) {
+        if (!node_is_absent(&world->mdts[i])) {
+            good = list_check(&world->mdts[i], &truth, failure);
         }
     }
     free(truth.lives);

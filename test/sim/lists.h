@@ -1,14 +1,16 @@
-/* The oracle of the list of the ended sessions: what storage targets have of it.
+/* The oracle of the list of the ended sessions: what storage and metadata targets have of it.
  *
- * Once faults have ended each OST comes to have the manager's number, on disk; and from then on it
- * names each session that ever was and does not live, nobody else, and keeps nothing of whom it
+ * Once faults have ended each of them comes to have the manager's number, on disk; and from then on
+ * it names each session that ever was and does not live, nobody else, and keeps nothing of whom it
  * names.
  *
- * Reads the rows of manager and OSTs, between their steps. Thread: the world's. */
+ * Reads the rows of manager and targets, between their steps. Thread: the world's. */
 #pragma once
 #include "world.h"
 
-/* The manager has told all that ended to all OSTs. Everything is up. */
+/* The manager has told all that ended to all targets. Everything is up. */
 bool lists_are_told(struct world *world);
+/* Then: metadata targets have settled what those had open. */
+bool lists_are_settled(struct world *world);
 /* False: failure says what is wrong with which list. */
 bool lists_check(struct world *world, char failure[600]);

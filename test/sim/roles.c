@@ -106,7 +106,6 @@ static int open_group(struct life *life, char problem[256]) {
         .default_layout = {.chunk_bytes = world->chunk_bytes, .stripe_count = STRIPE_ALL},
         .sessions_max = world->smallest ? 16 : 64,
         .opens_max = world->smallest ? 192 : 1024,
-        .gone_sessions_max = 64,
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
     };
 

@@ -413,6 +413,9 @@ static void lists(struct run *run) {
                  "the end of a session is not told to all %d s after faults", RULE_LISTS_S);
         return;
     }
+    while (!lists_are_settled(run->world) && sim_now_ns(sim) < end) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 10 * NS_PER_MS, NULL, NULL);
+    }
     (void)lists_check(run->world, run->failure);
 }
 

@@ -13,14 +13,13 @@
 enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
 
 struct target {
-    struct actor actor; /* first */
-    uint32_t told;
-    uint64_t ended_told;                 /* a group: of all ends up to here */
-    uint64_t number, lowest, everywhere; /* of an OST: of the list of the ended */
+    struct actor actor;                  /* first */
+    uint32_t told;                       /* messages of the list of the ended, */
+    uint32_t heard;                      /* and ends that these have told first */
+    uint64_t number, lowest, everywhere; /* of that list */
     bool ended[IDS];
     uint32_t wholes;  /* messages of bits */
     uint64_t session; /* of the last one */
-    uint64_t incarnation;
     int result;
     bool hold;
     struct call *held[HELD];
@@ -79,6 +78,7 @@ union request_body begin_of(uint32_t node, uint64_t incarnation, const char *ori
 int ask(struct bench *bench, struct asked *asked, uint16_t opcode, union request_body request);
 uint64_t begin(struct bench *bench, uint32_t node, uint64_t incarnation, const char *origin);
 int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
+/* How many ends the group has heard of. */
 uint32_t told(const struct bench *bench);
 /* The group of a target that has joined answers from now on. */
 void joiner_begins(struct bench *bench, uint32_t target);

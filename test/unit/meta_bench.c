@@ -180,7 +180,6 @@ static void group_start(struct meta_bench *bench) {
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
         .sessions_max = BENCH_SESSIONS,
         .opens_max = bench->opens_max,
-        .gone_sessions_max = bench->gone_sessions_max,
         .slow_request_ns = bench->slow_request_ns,
         .name_hash_bits = bench->hash_bits,
     };
@@ -200,7 +199,6 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->seed = options->seed;
     bench->hash_bits = options->hash_bits;
     bench->warm_sets = options->warm_sets;
-    bench->gone_sessions_max = options->gone_sessions_max;
     bench->slow_request_ns = options->slow_request_ns;
     bench->keys = options->keys;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
@@ -231,6 +229,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     }
     bench->rpc = rpc_make(bench);
     group_start(bench);
+    assert_int_equal(bench_ended(bench, 0), 0);
     for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
         bench->sessions[i].id = ++bench->next_session_id;
         bench->sessions[i].incarnation = 7;
@@ -292,6 +291,44 @@ struct bytes bench_ticket(struct meta_bench *bench, const struct bench_session *
                               bench->ticket);
     signer_deinit(&signer);
     return (struct bytes){bench->ticket, size};
+}
+
+int bench_ended(struct meta_bench *bench, uint64_t session) {
+    struct call call;
+
+    store_le64(bench->ended, session);
+    bench_prepare(bench, 0, OP_SESSIONS_ENDED, &call);
+    call.request.sessions_ended =
+        (struct sessions_ended_request){.from = bench->list_number,
+                                        .number = bench->list_number + 1,
+                                        .names = {bench->ended, session ? 8 : 0}};
+    int r = bench_run(bench, &call);
+    if (r == 0) {
+        assert_int_equal(call.reply.sessions_ended.number, ++bench->list_number);
+    }
+    return r;
+}
+
+bool bench_is_known(struct meta_bench *bench, uint64_t session) {
+    struct group_stats stats;
+    bool known = false;
+
+    bench_stats(bench, &stats);
+    for (uint32_t i = 0; i < stats.clients.count; i++) {
+        known = known || stats.clients.rows[i].session.value == session;
+    }
+    return known;
+}
+
+void bench_evict(struct meta_bench *bench, uint64_t session) {
+    assert_int_equal(bench_ended(bench, session), 0);
+    for (int i = 0; bench_is_known(bench, session); i++) {
+        if (i > 100000) {
+            fail_msg("seed %llu: session %llu never ends", (unsigned long long)bench->seed,
+                     (unsigned long long)session);
+        }
+        bench_turn(bench);
+    }
 }
 
 void bench_attach(struct meta_bench *bench, uint32_t session) {

@@ -55,13 +55,14 @@ struct meta_bench {
     struct group *group;
     struct bench_session sessions[BENCH_SESSIONS];
     uint64_t next_session_id;
+    uint64_t list_number; /* of the list of the ended, that the group has */
+    uint8_t ended[8];     /* the session that it is told of */
     struct bench_ost osts[BENCH_OSTS];
     struct bench_chunks chunks[BENCH_CHUNKS];
     uint32_t chunks_count;
     uint64_t fences[64]; /* session ids that the OSTs refuse */
     uint32_t fence_count;
     uint8_t hash_bits;
-    uint32_t gone_sessions_max;
     uint32_t opens_max;
     uint32_t warm_sets;
     uint64_t slow_request_ns;
@@ -80,7 +81,6 @@ struct bench_options {
     uint32_t cold_per_mille; /* how often a read meets PENDING */
     uint32_t warm_sets;      /* see kv_options */
     uint8_t hash_bits;
-    uint32_t gone_sessions_max;
     uint32_t opens_max; /* 0: 256 */
     uint64_t slow_request_ns;
     struct key_ring *keys; /* the caller's; or NULL */
@@ -96,6 +96,11 @@ void bench_restart(struct meta_bench *bench, bool power);
 int bench_stop(struct meta_bench *bench);
 void bench_stop_and_start(struct meta_bench *bench);
 void bench_attach(struct meta_bench *bench, uint32_t session);
+/* Tells the group the next number of the list of the ended, which names this session; 0: nobody. */
+MUST_CHECK int bench_ended(struct meta_bench *bench, uint64_t session);
+/* Likewise, and the group has closed what it had open. */
+void bench_evict(struct meta_bench *bench, uint64_t session);
+bool bench_is_known(struct meta_bench *bench, uint64_t session);
 /* What the manager would give a session over a connection of that identity, by the bench's keys;
  * until the next one. */
 struct bytes bench_ticket(struct meta_bench *bench, const struct bench_session *who,

@@ -242,9 +242,7 @@ void play_evict(struct play *play, uint32_t session) {
     struct bench_session *who = &play->bench->sessions[session];
     struct call call;
 
-    bench_prepare(play->bench, session, OP_SESSION_EVICT, &call);
-    call.request.session_evict = (struct session_evict_request){who->id, who->incarnation};
-    assert_int_equal(bench_run(play->bench, &call), 0);
+    bench_evict(play->bench, who->id);
     model_session_end(play->fs, session);
     bench_prepare(play->bench, session, OP_GETATTR, &call);
     call.request.getattr.ino = INO_ROOT;

@@ -155,7 +155,6 @@ static void test_model(void **state) {
             .seed = seed,
             .cold_per_mille = seed % 3 == 0 ? 0 : 200,
             .hash_bits = seed % 2 ? 2 : 0,
-            .gone_sessions_max = seed % 4 ? 0 : 3,
         };
         play_seed(&options);
     }

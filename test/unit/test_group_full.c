@@ -129,16 +129,7 @@ static void test_full_group_starts_again(void **state) {
     }
 }
 
-static int evict(struct files *files, uint64_t session) {
-    struct call call;
-
-    bench_prepare(files->bench, 1, OP_SESSION_EVICT, &call);
-    call.request.session_evict = (struct session_evict_request){session, 7};
-    return bench_run(files->bench, &call);
-}
-
-/* What an eviction needs for each open has no room any more; 0: not even its beginning has. Each
- * session that was never here leaves a row. */
+/* What an eviction needs for each open has no room any more; 0: not even its beginning has. */
 static void fill_for_evictions(struct files *files, bool any) {
     const struct kv_need need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
     struct kv *kv = group_kv(files->bench->group);
@@ -146,18 +137,29 @@ static void fill_for_evictions(struct files *files, bool any) {
     int r = 0;
 
     for (uint64_t i = 0; i < SETTLES_MAX && r == 0; i++) {
-        assert_int_equal(evict(files, 100000 + i), 0);
+        assert_int_equal(bench_ended(files->bench, 100000 + i), 0);
         r = kv_admit(kv, KV_CLASS_CONTROL, &need, &grant);
         r = r == -ERR_PENDING ? 0 : r;
     }
     assert_int_equal(r, -ERR_NO_SPACE);
     for (uint64_t i = 0; i < SETTLES_MAX && !any && r != 0; i++) {
-        r = evict(files, 200000 + i) == -ERR_NO_SPACE ? 0 : r;
+        r = bench_ended(files->bench, 200000 + i) == -ERR_NO_SPACE ? 0 : r;
     }
     assert_true(any || r == 0);
 }
 
-/* Who evicts is told, and asks again; what has begun goes on when there is room. */
+/* Its size is the storage targets' to tell. */
+static int convert(struct files *files) {
+    struct call call;
+
+    bench_prepare(files->bench, 0, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert =
+        (struct inline_convert_request){.ino = files->ino, .stage = INLINE_CONVERT_BEGIN};
+    return bench_run(files->bench, &call);
+}
+
+/* Who tells of an end is told that there is no room for it, and tells again; what has begun goes on
+ * when there is room. */
 static void test_eviction_is_told(void **state) {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -165,15 +167,25 @@ static void test_eviction_is_told(void **state) {
         struct group_stats stats;
 
         files_open(&files, 45 + (uint64_t)kind);
+        assert_int_equal(kind == 0 ? convert(&files) : 0, 0);
         fill(&files);
+        uint64_t session = files.bench->sessions[0].id;
+        files.bench->osts[0].is_away = true;
+        assert_int_equal(kind == 0 ? bench_ended(files.bench, session) : 0, 0);
         fill_for_evictions(&files, kind == 0);
-        assert_int_equal(evict(&files, files.bench->sessions[0].id), -ERR_NO_SPACE);
-        assert_int_equal(bench_stop(files.bench), 0);
-        bench_restart(files.bench, false);
-        assert_int_equal(evict(&files, files.bench->sessions[0].id), -ERR_NO_SPACE);
+        for (int life = 0; life < 2; life++) {
+            assert_int_equal(kind == 1 ? bench_ended(files.bench, session) : -ERR_NO_SPACE,
+                             -ERR_NO_SPACE);
+            bench_advance(files.bench, NS_PER_S);
+            assert_true(bench_is_known(files.bench, session));
+            assert_int_equal(bench_stop(files.bench), 0);
+            bench_restart(files.bench, false);
+        }
         kv_mem_store_full(files.bench->store, false);
+        files.bench->osts[0].is_away = false;
         bench_advance(files.bench, SETTLE_WITHIN_S * NS_PER_S);
-        assert_int_equal(evict(&files, files.bench->sessions[0].id), 0);
+        assert_int_equal(kind == 1 && bench_is_known(files.bench, session), kind == 1);
+        bench_evict(files.bench, session);
         bench_stats(files.bench, &stats);
         assert_int_equal(stats.open_count, 0);
         bench_free(files.bench);

@@ -169,12 +169,7 @@ static void test_old_file(void **state) {
 }
 
 static void evict(struct meta_bench *bench, uint32_t session) {
-    struct call call;
-
-    bench_prepare(bench, 3, OP_SESSION_EVICT, &call);
-    call.request.session_evict = (struct session_evict_request){
-        bench->sessions[session].id, bench->sessions[session].incarnation};
-    assert_int_equal(bench_run(bench, &call), 0);
+    bench_evict(bench, bench->sessions[session].id);
 }
 
 static void unlink_name(struct meta_bench *bench, const char *name) {

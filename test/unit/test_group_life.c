@@ -334,10 +334,7 @@ static void test_failing_log(void **state) {
                 r = bench_run(bench, &call);
             }
         }
-        bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
-        call.request.session_evict =
-            (struct session_evict_request){bench->sessions[1].id, bench->sessions[1].incarnation};
-        assert_true(bench_run(bench, &call) < 0);
+        assert_true(bench_ended(bench, bench->sessions[1].id) < 0);
         bench_prepare(bench, 0, OP_GETATTR, &call);
         call.request.getattr.ino = INO_ROOT;
         assert_true(bench_run(bench, &call) < 0);
@@ -401,10 +398,7 @@ static void test_damaged_rows(void **state) {
     create_prepare(bench, 2, &call, name);
     assert_int_equal(bench_run(bench, &call), 0);
     /* The session that has it open can still be ended. */
-    bench_prepare(bench, 2, OP_SESSION_EVICT, &call);
-    call.request.session_evict =
-        (struct session_evict_request){bench->sessions[0].id, bench->sessions[0].incarnation};
-    assert_int_equal(bench_run(bench, &call), 0);
+    bench_evict(bench, bench->sessions[0].id);
     bench_free(bench);
 }
 
@@ -849,31 +843,6 @@ static void test_gives_up_what_it_holds(void **state) {
     }
 }
 
-/* Sessions end, and the names of more that ended earlier make way than are known to have been
- * read. */
-static void test_many_sessions_end(void **state) {
-    const struct bench_options options = {
-        .seed = 8, .cold_per_mille = 1000, .warm_sets = 8, .gone_sessions_max = 300};
-    struct meta_bench *bench = bench_new(&options);
-    struct bench_session *who = &bench->sessions[1];
-    struct call call;
-
-    (void)state;
-    for (uint32_t i = 0; i < 600; i++) {
-        if (i == 300) {
-            bench_stop_and_start(bench);
-            bench_attach(bench, 0);
-            bench_attach(bench, 1);
-        }
-        bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
-        call.request.session_evict = (struct session_evict_request){who->id, who->incarnation};
-        assert_int_equal(bench_run(bench, &call), 0);
-        *who = (struct bench_session){.id = ++bench->next_session_id, .incarnation = 7};
-        bench_attach(bench, 1);
-    }
-    bench_free(bench);
-}
-
 static uint64_t epoch_of_mkdir(struct meta_bench *bench, const char *name, uint64_t seen) {
     struct call call;
 
@@ -993,7 +962,6 @@ int main(void) {
         cmocka_unit_test(test_a_session_attaches_by_its_ticket),
         cmocka_unit_test(test_requests_come_from_who_attached),
         cmocka_unit_test(test_gives_up_what_it_holds),
-        cmocka_unit_test(test_many_sessions_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

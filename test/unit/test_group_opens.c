@@ -178,9 +178,7 @@ static void test_opens_of_the_dead(void **state) {
     files.bench->opens_max = LESS;
     bench_restart(files.bench, false);
     assert_int_equal(open_count(&files), WRITERS);
-    bench_prepare(files.bench, 0, OP_SESSION_EVICT, &call);
-    call.request.session_evict = (struct session_evict_request){who->id, who->incarnation};
-    assert_int_equal(bench_run(files.bench, &call), 0);
+    bench_evict(files.bench, who->id);
     assert_int_equal(open_count(&files), 0);
     who->id = ++files.bench->next_session_id;
     who->sequence = 0;
@@ -222,24 +220,22 @@ static void test_many_opens_of_the_dead(void **state) {
     const struct bench_options options = {.seed = 32, .opens_max = 1024};
     struct meta_bench *bench = bench_new(&options);
     struct group_stats stats;
-    struct call call;
 
     (void)state;
     for (uint32_t i = 0; i < MANY_WRITERS + MANY_READERS; i++) {
         one_of_many(bench, i);
     }
     bench->osts[1].is_away = true;
-    bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
-    call.request.session_evict = (struct session_evict_request){
-        bench->sessions[SESSION].id, bench->sessions[SESSION].incarnation};
-    bench_post(bench, &call);
+    assert_int_equal(bench_ended(bench, bench->sessions[SESSION].id), 0);
     bench_advance(bench, 2 * NS_PER_S);
-    assert_false(bench_is_answered(&call));
+    assert_true(bench_is_known(bench, bench->sessions[SESSION].id));
     bench_stats(bench, &stats);
     assert_int_equal(stats.open_count, MANY_WRITERS);
     assert_int_equal(stats.totals.settled, 0);
     bench->osts[1].is_away = false;
-    assert_int_equal(bench_finish(bench, &call), 0);
+    while (bench_is_known(bench, bench->sessions[SESSION].id)) {
+        bench_turn(bench);
+    }
     bench_stats(bench, &stats);
     assert_int_equal(stats.open_count, 0);
     assert_int_equal(stats.totals.settled, MANY_WRITERS);

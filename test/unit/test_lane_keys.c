@@ -61,7 +61,7 @@ static void any_bytes_may_come(void **state) {
 
 /* What a mount's key for reading is not for is refused, and never gets to an actor. */
 static void a_key_is_for_what_it_says(void **state) {
-    static const uint16_t refused[] = {OP_MKDIR, OP_UNLINK, OP_SESSION_EVICT, OP_FSCK_LIST,
+    static const uint16_t refused[] = {OP_MKDIR, OP_UNLINK, OP_SESSIONS_ENDED, OP_FSCK_LIST,
                                        OP_CHUNK_DELETE};
     struct call *call;
 

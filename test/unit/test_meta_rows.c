@@ -183,7 +183,7 @@ static void test_wrong_fields(void **state) {
     ASSERT_BAD(group_row, group, reserved[5], 1);
     ASSERT_BAD(counters_row, counters, ino_reserved, UINT64_C(1) << INO_COUNTER_BITS);
     ASSERT_BAD(session_row, session, state, 0);
-    ASSERT_BAD(session_row, session, state, SESSION_GONE + 1);
+    ASSERT_BAD(session_row, session, state, SESSION_EVICTING + 1);
     ASSERT_BAD(counters_row, counters, reserved, 1);
     ASSERT_BAD(lost_row, lost, reserved[6], 1);
     ASSERT_BAD(lost_row, lost, counter_from, 11);

@@ -71,7 +71,6 @@ static void test_group(void **state) {
     struct meta_bench *bench = bench_new(&options);
     struct session_counters_list list = group_rows(bench);
     const struct session_counters *row = row_of(&list, bench->sessions[1].id);
-    static struct call call;
 
     (void)state;
     assert_int_equal(list.count, BENCH_SESSIONS);
@@ -91,10 +90,7 @@ static void test_group(void **state) {
     assert_int_equal(row->request_count, 1);
     assert_int_equal(row->error_count, 0);
     /* A session that has ended is gone; what it still asks is nobody's. */
-    bench_prepare(bench, 0, OP_SESSION_EVICT, &call);
-    call.request.session_evict =
-        (struct session_evict_request){bench->sessions[1].id, bench->sessions[1].incarnation};
-    assert_int_equal(bench_run(bench, &call), 0);
+    bench_evict(bench, bench->sessions[1].id);
     assert_true(ask_attributes(bench, 1, 1) < 0);
     list = group_rows(bench);
     assert_int_equal(list.count, BENCH_SESSIONS - 1);

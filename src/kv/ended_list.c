@@ -1,0 +1,236 @@
+/* See ended_list.h. */
+#include "kv/ended_list.h"
+
+enum { NAMES_A_STEP = 64 };
+
+struct taking {
+    struct ended_list *list;
+    struct ended_work *work;
+    const struct ended_news *news;
+    void *context;
+};
+
+static struct kv_key row_key(const struct ended_list *list, uint64_t id) {
+    return kv_key_make(
+        (struct kv_key_fields){.space = KV_SPACE_OWNER, .type = list->owner->row_type, .id = id});
+}
+
+static struct kv_key bits_key(const struct ended_list *list, uint64_t session) {
+    return row_key(list, 1 + session / ENDED_BITS);
+}
+
+static int byte_get(const struct ended_list *list, uint64_t session, uint8_t *ret_byte) {
+    struct kv_key key = bits_key(list, session);
+    size_t at = session % ENDED_BITS / 8;
+    struct bytes value;
+    int r = kv_get(list->kv, &key, &value);
+
+    if (r == 0 || r == -ERR_NOT_FOUND) {
+        *ret_byte = r == 0 && at < value.size ? value.data[at] : 0;
+        r = 0;
+    }
+    return r;
+}
+
+int ended_list_has(const struct ended_list *list, uint64_t session, bool *ret_ended) {
+    uint8_t byte = UINT8_MAX;
+    int r = session < list->lowest ? 0 : byte_get(list, session, &byte);
+
+    if (r == 0) {
+        *ret_ended = byte >> session % 8 & 1;
+    }
+    return r;
+}
+
+int ended_list_load(struct ended_list *list, struct kv *kv, const struct ended_owner *owner) {
+    struct ended_row row;
+    struct bytes value;
+
+    *list = (struct ended_list){.owner = owner, .kv = kv};
+    struct kv_key key = row_key(list, 0);
+    int r = kv_get(kv, &key, &value);
+    if (r < 0) {
+        return r == -ERR_NOT_FOUND ? 0 : r;
+    }
+    if (value.size != sizeof row || value.data[0] != ENDED_FORMAT) {
+        return -ERR_CORRUPT;
+    }
+    memcpy(&row, value.data, sizeof row);
+    list->number = row.number;
+    list->lowest = row.lowest;
+    list->first_row = row.first_row;
+    return 0;
+}
+
+static int begin(struct taking *taking, const struct kv_need *need) {
+    return taking->list->owner->begin(taking->context, need);
+}
+
+/* r: of what was staged. */
+static int commit(struct taking *taking, int r) {
+    const struct ended_owner *owner = taking->list->owner;
+
+    if (r < 0) {
+        owner->abort(taking->context);
+        return r;
+    }
+    owner->commit(taking->context);
+    taking->list->position = kv_position(taking->list->kv) + 1;
+    return 0;
+}
+
+/* names: its bit is set, too; else it is below the lowest that is about to be told. */
+static int end_one(struct taking *taking, uint64_t session, bool names) {
+    struct ended_list *list = taking->list;
+    const struct ended_owner *owner = list->owner;
+    struct kv_key key = bits_key(list, session);
+    struct kv_need need = owner->need;
+    uint8_t byte = 0;
+    int r = names ? byte_get(list, session, &byte) : 0;
+
+    need.rows += 1;
+    need.value_bytes += ENDED_BITS / 8;
+    need.record_bytes += KV_ROW_RECORD_BYTES + 1;
+    need.session.value = need.drops ? session : 0;
+    r = r < 0 ? r : begin(taking, &need);
+    if (r != 0) {
+        return r;
+    }
+    byte |= (uint8_t)(1U << session % 8);
+    r = names ? kv_patch(list->kv, &key, session % ENDED_BITS / 8, (struct bytes){&byte, 1}) : 0;
+    r = commit(taking, r < 0 ? r : owner->end(taking->context, session));
+    if (r == 0) {
+        owner->ended(taking->context, session);
+    }
+    return r;
+}
+
+/* The next session that the news name, from work->cursor on; 0: none. */
+static uint64_t next_name(const struct taking *taking) {
+    const struct ended_news *news = taking->news;
+    const uint8_t *bits = news->names.data;
+    uint64_t at = taking->work->cursor;
+
+    if (news->first == 0) {
+        return at < news->names.size / 8 ? load_le64(bits + 8 * at) : 0;
+    }
+    while (at < 8 * (uint64_t)news->names.size && !(bits[at / 8] >> at % 8 & 1)) {
+        at++;
+    }
+    taking->work->cursor = at;
+    return at < 8 * (uint64_t)news->names.size ? news->first + at : 0;
+}
+
+static int names_take(struct taking *taking) {
+    uint64_t session;
+
+    for (int i = 0; (session = next_name(taking)) != 0; i++) {
+        bool ended = false;
+        int r = ended_list_has(taking->list, session, &ended);
+
+        if (r == 0 && !ended && i >= NAMES_A_STEP) {
+            return ENDED_YIELDS;
+        }
+        r = r < 0 || ended ? r : end_one(taking, session, true);
+        if (r != 0) {
+            return r;
+        }
+        taking->work->cursor++;
+    }
+    return 0;
+}
+
+/* Whoever is told all of the list is not told the names below its lowest. */
+static int below_take(struct taking *taking) {
+    const struct ended_news *news = taking->news;
+    const struct ended_list *list = taking->list;
+    uint64_t session = 0;
+    int r = 0;
+
+    for (int i = 0; news->first != 0 && news->lowest > list->lowest; i++) {
+        r = list->owner->below(taking->context, news->lowest, &session);
+        if (r < 0 || session == 0) {
+            break;
+        }
+        r = i < NAMES_A_STEP ? end_one(taking, session, false) : ENDED_YIELDS;
+        if (r != 0) {
+            break;
+        }
+        session = 0;
+    }
+    return r;
+}
+
+static int number_take(struct taking *taking) {
+    const struct ended_news *news = taking->news;
+    struct ended_list *list = taking->list;
+    struct kv_key key = row_key(list, 0);
+    struct ended_row row = {.format = ENDED_FORMAT,
+                            .number = news->number,
+                            .lowest = MAX(list->lowest, news->lowest),
+                            .first_row = list->first_row};
+    const struct kv_need need = {
+        .rows = 1, .value_bytes = sizeof row, .record_bytes = KV_ROW_RECORD_BYTES + sizeof row};
+
+    if (news->from != list->number || news->number == news->from) {
+        return 0;
+    }
+    int r = begin(taking, &need);
+    if (r != 0) {
+        return r;
+    }
+    r = commit(taking, kv_put(list->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row}));
+    if (r == 0) {
+        list->number = row.number;
+        list->lowest = row.lowest;
+    }
+    return r;
+}
+
+/* Rows of bits that are all below the lowest; where that is cut short it is done the next time. */
+static int rows_trim(struct taking *taking) {
+    const struct kv_need need = {.rows = 1, .record_bytes = KV_ROW_RECORD_BYTES};
+    struct ended_list *list = taking->list;
+    uint64_t end = list->lowest / ENDED_BITS;
+    int r = 0;
+
+    for (; list->first_row < end; list->first_row++) {
+        struct kv_key key = bits_key(list, list->first_row * ENDED_BITS);
+        struct bytes value;
+
+        r = kv_get(list->kv, &key, &value);
+        if (r == -ERR_NOT_FOUND) {
+            r = 0;
+            continue;
+        }
+        r = r < 0 ? r : begin(taking, &need);
+        r = r != 0 ? r : commit(taking, kv_delete(list->kv, &key));
+        if (r != 0) {
+            break;
+        }
+    }
+    return r;
+}
+
+static int news_check(const struct ended_news *news) {
+    bool good = news->number >= news->from && (news->first != 0 || news->names.size % 8 == 0);
+
+    for (size_t i = 0; good && news->first == 0 && i < news->names.size; i += 8) {
+        good = load_le64(news->names.data + i) != 0;
+    }
+    return good ? 0 : -ERR_INVALID;
+}
+
+int ended_list_take(struct ended_list *list, struct ended_work *work, const struct ended_news *news,
+                    void *context) {
+    static int (*const stages[])(struct taking *taking) = {names_take, below_take, number_take,
+                                                           rows_trim};
+    struct taking taking = {list, work, news, context};
+    int r = news_check(news);
+
+    while (r == 0 && work->stage < (int)ARRAY_SIZE(stages)) {
+        r = stages[work->stage](&taking);
+        work->stage += r == 0;
+    }
+    return r;
+}

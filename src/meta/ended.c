@@ -1,0 +1,155 @@
+/* The list of the ended, and sessions_ended. */
+#include "meta/ended.h"
+#include "meta/group_internal.h"
+#include "meta/operations.h"
+#include <assert.h>
+
+/* Of a run: the context of the list's owner. */
+struct taking {
+    struct group *group;
+    struct transaction transaction;
+};
+
+static int taking_begin(void *context, const struct kv_need *need) {
+    struct taking *taking = context;
+    int r = transaction_begin(&taking->transaction, taking->group, KV_CLASS_CONTROL, need);
+
+    taking->transaction.changed = r == 0;
+    return r;
+}
+
+static void taking_commit(void *context) {
+    (void)transaction_commit(&((struct taking *)context)->transaction);
+}
+
+static void taking_abort(void *context) {
+    transaction_abort(&((struct taking *)context)->transaction);
+}
+
+static struct session *session_of(const void *context, uint64_t session) {
+    const struct taking *taking = context;
+
+    return sessions_find(&taking->group->sessions, (struct session_id){session});
+}
+
+/* Its row stays until what it had open is closed. */
+static int session_mark(void *context, uint64_t id) {
+    struct transaction *transaction = &((struct taking *)context)->transaction;
+    const struct session *session = session_of(context, id);
+    struct kv_key key = key_owner(ROW_SESSION, id, 0, 0);
+
+    if (!session || session->state == SESSION_EVICTING) {
+        return 0;
+    }
+    const struct session_row row = {.format = META_FORMAT,
+                                    .state = SESSION_EVICTING,
+                                    .window = session->window,
+                                    .node = session->node_id,
+                                    .epoch = transaction->epoch,
+                                    .incarnation = session->incarnation};
+    return transaction_put(transaction, &key, &row, sizeof row);
+}
+
+static void session_marked(void *context, uint64_t id) {
+    const struct taking *taking = context;
+    struct session *session = session_of(context, id);
+
+    if (session && session->state != SESSION_EVICTING) {
+        session->state = SESSION_EVICTING;
+        session->evict_position = taking->group->ended.list.position;
+        taking->group->sessions.evicting_count++;
+    }
+}
+
+static int below_find(void *context, uint64_t lowest, uint64_t *ret_session) {
+    const struct list *known = &((struct taking *)context)->group->sessions.known;
+
+    *ret_session = 0;
+    for (struct list_node *node = list_first(known); node; node = list_next(known, node)) {
+        const struct session *session = CONTAINER_OF(node, struct session, node);
+
+        if (session->id.value < lowest && session->state != SESSION_EVICTING) {
+            *ret_session = session->id.value;
+            break;
+        }
+    }
+    return 0;
+}
+
+static const struct ended_owner owner = {
+    .row_type = ROW_ENDED,
+    .need = {.rows = 1, .record_bytes = sizeof(struct session_row) + KV_ROW_RECORD_BYTES},
+    .begin = taking_begin,
+    .commit = taking_commit,
+    .abort = taking_abort,
+    .end = session_mark,
+    .ended = session_marked,
+    .below = below_find,
+};
+
+void ended_init(struct ended *ended) {
+    *ended = (struct ended){0};
+    list_init(&ended->calls);
+}
+
+int ended_load(struct group *group) {
+    return ended_list_load(&group->ended.list, group->kv, &owner);
+}
+
+int op_sessions_ended(struct transaction *transaction, struct call *call) {
+    (void)call;
+    transaction->held = true;
+    transaction_effect(transaction, (struct effect){.kind = EFFECT_ENDED});
+    return 0;
+}
+
+/* The list that it has is on disk with the position: who is told of the number waits for that. */
+static void answer(struct group *group, struct call *call, int r) {
+    const struct ended_list *list = &group->ended.list;
+
+    if (r < 0) {
+        group_answer(group, call, r);
+        return;
+    }
+    call->result = 0;
+    call->reply.sessions_ended.number = list->number;
+    call->server_position = list->position;
+    call->disk_ns = group->now_ns;
+    group_sync_want(group, list->position);
+    list_push_back(&group->awaiting_sync, &call->server_node);
+}
+
+static int take(struct group *group, const struct call *call) {
+    const struct sessions_ended_request *body = &call->request.sessions_ended;
+    const struct ended_news news = {.from = body->from,
+                                    .number = body->number,
+                                    .lowest = body->lowest,
+                                    .first = body->first,
+                                    .names = body->names};
+    struct taking taking = {.group = group};
+
+    return ended_list_take(&group->ended.list, &group->ended.work, &news, &taking);
+}
+
+void ended_step(struct group *group) {
+    struct ended *ended = &group->ended;
+    uint64_t number = ended->list.number;
+    struct list_node *node;
+
+    while ((node = list_first(&ended->calls))) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        int r = take(group, call);
+
+        if (r == ENDED_YIELDS) {
+            group_again(group);
+        }
+        if (r > 0 || r == -ERR_PENDING) {
+            break;
+        }
+        list_remove(node);
+        ended->work = (struct ended_work){0};
+        answer(group, call, r);
+    }
+    /* Who attaches may have waited for it. */
+    group->moved = group->moved || ended->list.number != number;
+}
