@@ -4,6 +4,23 @@
 #include "meta/open.h"
 #include "meta/operations.h"
 
+/* Attaches that wait for the list of the ended; all others are tried again, so that those leave
+ * room for the message that has it. */
+enum { ATTACHES_WAITING_MAX = 8 };
+
+/* What its predecessors have sent, and nobody has read yet, would come behind what it does: it
+ * waits for a list that names each of them. */
+static int predecessors_wait(struct transaction *transaction) {
+    const struct list *waiting = &transaction->group->parking.group[MESSAGE_CONTROL];
+    uint32_t count = 0;
+
+    for (struct list_node *node = list_first(waiting); node && count < ATTACHES_WAITING_MAX;
+         node = list_next(waiting, node)) {
+        count++;
+    }
+    return count < ATTACHES_WAITING_MAX ? transaction_stall(transaction) : -ERR_BUSY;
+}
+
 /* A session that is not in memory: new, or ended. A message of an ended one may come late. */
 static int attach_new(struct transaction *transaction, const struct session_attach_request *request,
                       uint16_t window) {
@@ -22,10 +39,8 @@ static int attach_new(struct transaction *transaction, const struct session_atta
     if (r < 0 || ended) {
         return r < 0 ? r : -ERR_FENCED;
     }
-    /* What its predecessors have sent, and nobody has read yet, would come behind what it does: it
-     * waits for a list that names each of them. */
     if (list->number == 0 || request->ended > list->number) {
-        return transaction_stall(transaction);
+        return predecessors_wait(transaction);
     }
     if (!group->sessions.free) {
         return -ERR_BUSY;

@@ -288,6 +288,46 @@ static void test_many_ranges(void **state) {
     bench_free(bench);
 }
 
+static uint32_t count_of(const struct call *calls, uint32_t count, int result) {
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        found += bench_is_answered(&calls[i]) && calls[i].result == result;
+    }
+    return found;
+}
+
+/* Who attaches waits until the ends of his predecessors are known here. That is told by a message
+ * like his, so only some may wait at a time: all others come again. */
+static void test_attaches_leave_room_for_the_list(void **state) {
+    enum { ATTACHES = 20, WAIT_MOST = 8 };
+    const struct bench_options options = {.seed = 3};
+    struct meta_bench *bench = bench_new(&options);
+    const struct bench_session who = bench->sessions[1];
+    struct call calls[ATTACHES];
+
+    (void)state;
+    assert_int_equal(bench_ended(bench, who.id), 0);
+    const uint64_t number = bench->list_number + 1;
+    for (uint32_t i = 0; i < ATTACHES; i++) {
+        bench_prepare(bench, 0, OP_SESSION_ATTACH, &calls[i]);
+        calls[i].request.session_attach =
+            (struct session_attach_request){.session = 900 + i, .incarnation = 7, .ended = number};
+        bench_post(bench, &calls[i]);
+    }
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(count_of(calls, ATTACHES, -ERR_BUSY), ATTACHES - WAIT_MOST);
+    assert_int_equal(count_of(calls, ATTACHES, 0), 0);
+    assert_int_equal(bench_ended(bench, 0), 0);
+    for (uint32_t i = 0; i < ATTACHES; i++) {
+        (void)bench_finish(bench, &calls[i]);
+    }
+    /* There is room for one. */
+    assert_int_equal(count_of(calls, ATTACHES, 0), 1);
+    assert_int_equal(count_of(calls, ATTACHES, -ERR_BUSY), ATTACHES - 1);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
@@ -297,6 +337,7 @@ int main(void) {
         cmocka_unit_test(test_slots_are_given),
         cmocka_unit_test(test_slots_are_taken),
         cmocka_unit_test(test_many_ranges),
+        cmocka_unit_test(test_attaches_leave_room_for_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
