@@ -33,6 +33,7 @@
     X(UNFLUSHED_DECISION, "unflushed-decision") /* a commit is told before it is on disk */        \
     X(HALF_LIST, "half-list")                   /* who is named as ended stays attached */         \
     X(SILENT_FLOOR, "silent-floor")             /* an idle session does not tell its floors */     \
+    X(DEAF_EVICTION, "deaf-eviction")           /* evicts all while it hears few nodes */          \
     X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */
 
 enum bug {

@@ -184,6 +184,20 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
     free(stats);
 }
 
+static void add_manager(struct answer *answer, const struct local_cluster *cluster) {
+    struct manager_hearing hearing;
+
+    if (!local_cluster_hearing(cluster, &hearing)) {
+        return;
+    }
+#define MANAGER_COUNTER(name) counter_add(answer, "manager", #name, hearing.name)
+    MANAGER_COUNTER(nodes);
+    MANAGER_COUNTER(nodes_heard);
+    MANAGER_COUNTER(silent_evicted);
+    MANAGER_COUNTER(silent_held);
+#undef MANAGER_COUNTER
+}
+
 static void add_client(struct answer *answer, struct shoal_client *client) {
     struct client_counters counters;
 
@@ -260,6 +274,7 @@ static int operations_and_counters(struct control *control,
                       "count", "errors", "mean us", "p50 us", "p99 us", "p99.9 us");
     }
     add_mount(&answer, control);
+    add_manager(&answer, control->cluster);
     for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
         add_group(&answer, control->cluster, i, operations);
     }

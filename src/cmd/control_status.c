@@ -100,9 +100,13 @@ static json_t *targets_json(struct control *control) {
 }
 
 static json_t *managers_json(struct control *control) {
-    return config_is_first(local_cluster_config(control->cluster))
-               ? json_pack("[{s:s, s:s}]", "id", "manager", "state",
-                           state_of(control, TARGET_MANAGER))
+    struct manager_hearing hearing;
+
+    return local_cluster_hearing(control->cluster, &hearing)
+               ? json_pack("[{s:s, s:s, s:I, s:I, s:b}]", "id", "manager", "state",
+                           state_of(control, TARGET_MANAGER), "nodes", (json_int_t)hearing.nodes,
+                           "nodes_heard", (json_int_t)hearing.nodes_heard, "evicts",
+                           (int)!hearing.holds)
                : json_array();
 }
 
@@ -179,6 +183,18 @@ static void print_node(struct control *control, struct control_socket_connection
     }
 }
 
+static void print_hearing(struct control *control, struct control_socket_connection *connection) {
+    struct manager_hearing hearing;
+
+    if (local_cluster_hearing(control->cluster, &hearing) && hearing.holds) {
+        control_print(connection,
+                      "evictions  held back: the manager hears %" PRIu32 " of %" PRIu32
+                      " nodes, or did a moment ago: see to this node's network, or start the "
+                      "others\n",
+                      hearing.nodes_heard, hearing.nodes);
+    }
+}
+
 /* That it is the daemon's own, as it mostly is, need not be said. */
 static void print_mount(struct control *control, struct control_socket_connection *connection) {
     struct own_mount mount;
@@ -203,6 +219,7 @@ static void print_table(struct control *control, struct control_socket_connectio
     control_print(connection, "directory  %s\n", control->directory);
     print_mount(control, connection);
     print_node(control, connection);
+    print_hearing(control, connection);
     control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
                   "used MiB", "limit MiB", "allocated MiB");

@@ -1,6 +1,7 @@
 /* The manager's actor: opening, dispatch, ticks, the end. */
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
+#include "manager/heard.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
 #include <assert.h>
@@ -97,6 +98,9 @@ static void load_step(struct manager *manager) {
     }
     manager->loaded = true;
     manager->failure = r;
+    if (r == 0) {
+        manager_heard_map(manager);
+    }
     struct list_node *node;
     while ((node = list_pop_front(&manager->early_calls))) {
         take_call(manager, CONTAINER_OF(node, struct call, server_node));
@@ -177,8 +181,11 @@ static int take_memory(struct manager *manager) {
     manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
     manager->map = calloc(1, sizeof *manager->map);
     manager->tellers = calloc(MAP_PLACES_MAX, sizeof *manager->tellers);
-    return manager->sessions && manager->map && manager->tellers ? manager_slots_new(manager)
-                                                                 : -ERR_NO_MEMORY;
+    if (!manager->sessions || !manager->map || !manager->tellers) {
+        return -ERR_NO_MEMORY;
+    }
+    int r = manager_slots_new(manager);
+    return r < 0 ? r : manager_heard_new(manager);
 }
 
 int manager_open(const struct manager_options *options, struct manager **ret_manager,
@@ -238,6 +245,7 @@ void manager_abandon(struct manager *manager) {
         free(manager->map);
         free(manager->next_map);
         manager_slots_free(manager);
+        manager_heard_free(manager);
         free(manager);
     }
 }

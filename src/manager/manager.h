@@ -5,7 +5,8 @@
  *                               its end, flushed --> groups have that number: reply of end
  *
  * A session id is never given twice: its record is flushed before the reply that names it.
- * Targets are told of ends by a numbered list (ended.c).
+ * Targets are told of ends by a numbered list (ended.c). While it hears few of its nodes nobody is
+ * silent for too long (heard.c).
  *
  * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
 #pragma once
@@ -25,6 +26,8 @@ struct manager_options {
     const struct key_ring *keys;   /* for tickets; borrowed. NULL: none, within one process */
     uint64_t session_timeout_ns;   /* 0: 30 s */
     uint32_t sessions_max;         /* 0: 1,024 */
+    void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
+    void *log_context;
 };
 
 enum { MANAGER_SESSIONS_DEFAULT = 1024, MANAGER_TIMEOUT_DEFAULT_S = 30 };
@@ -53,3 +56,14 @@ uint32_t manager_session_count(const struct manager *manager);
 /* Sessions that not every group has been told of the end of, and storage targets that do not have
  * the newest list, a moment ago; any thread. */
 uint32_t manager_ending_count(const struct manager *manager);
+
+/* Whom it hears, as of its last tick, and what came of that since it was opened. */
+struct manager_hearing {
+    uint32_t nodes;          /* whose targets are in the map, with its own */
+    uint32_t nodes_heard;    /* of these, a moment ago */
+    bool holds;              /* these are fewer than half, or were: nobody is evicted for silence */
+    uint64_t silent_evicted; /* sessions, for their silence */
+    uint64_t silent_held;    /* sessions that were silent for too long while it held them back */
+};
+/* Any thread. */
+void manager_hearing_get(const struct manager *manager, struct manager_hearing *ret_hearing);

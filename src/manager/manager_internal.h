@@ -50,6 +50,7 @@ struct manager_session {
     enum session_stage stage;
     uint64_t heard_ns;
     uint64_t ended_number;   /* of the list, from MARKING on */
+    bool is_held; /* would be evicted for its silence, but for what the manager hears */
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until groups know */
     struct kv_waiter waiter;
@@ -59,6 +60,7 @@ struct manager_session {
 };
 
 struct manager_slots;
+struct manager_heard;
 
 struct manager {
     struct manager_options options;
@@ -79,6 +81,7 @@ struct manager {
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_slots *slots;
+    struct manager_heard *heard;
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;
@@ -130,3 +133,5 @@ MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_m
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);
 void manager_nodes_step(struct manager *manager);
+/* It has been formatted, as far as the map says. */
+bool manager_node_has_targets(const struct cluster_map *map, const struct map_node *node);

@@ -6,6 +6,7 @@
  * What comes while a version is being flushed makes the next one together. A node is known by its
  * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
  * no version. Revocations (revoke.c) are of the same versions. */
+#include "manager/heard.h"
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
@@ -44,17 +45,21 @@ static bool address_is_told(const struct map_node *node, const struct node_join_
     return strcmp(node->address, address) == 0;
 }
 
-static bool targets_are_there(const struct cluster_map *map, const struct map_node *node) {
+bool manager_node_has_targets(const struct cluster_map *map, const struct map_node *node) {
     return node->target_count == 0 ||
            cluster_map_target(map, (struct target_id){node->first_target}) != NULL;
 }
 
-/* Whether the map says all that the node does. */
-static bool is_known(struct cluster_map *map, const struct node_join_request *request) {
-    struct map_node *node = node_of(map, request);
+static const struct map_node *node_heard(struct manager *manager,
+                                         const struct node_join_request *request) {
+    return manager_heard_node(manager, request->key_high, request->key_low);
+}
 
-    return node &&
-           (!request->ready || (address_is_told(node, request) && targets_are_there(map, node)));
+/* Whether the map says all that the node does. */
+static bool is_known(const struct manager *manager, const struct map_node *node,
+                     const struct node_join_request *request) {
+    return node && (!request->ready ||
+                    (address_is_told(node, request) && manager_heard_has_targets(manager, node)));
 }
 
 static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_request *request) {
@@ -131,7 +136,7 @@ static int join_apply(struct cluster_map *map, const struct node_join_request *r
         return 0;
     }
     address_copy(request, node->address);
-    return targets_are_there(map, node) ? 0 : targets_add(map, node);
+    return manager_node_has_targets(map, node) ? 0 : targets_add(map, node);
 }
 
 static int join_check(const struct node_join_request *request) {
@@ -149,7 +154,7 @@ static int join_check(const struct node_join_request *request) {
 }
 
 static void join_answer(struct manager *manager, struct call *call, int result) {
-    const struct map_node *node = node_of(manager->map, &call->request.node_join);
+    const struct map_node *node = node_heard(manager, &call->request.node_join);
     struct node_join_reply *reply = &call->reply.node_join;
 
     reply->map_version = manager->map->version;
@@ -164,8 +169,12 @@ static void join_answer(struct manager *manager, struct call *call, int result) 
 void manager_join(struct manager *manager, struct call *call) {
     const struct node_join_request *request = &call->request.node_join;
     int r = join_check(request);
+    const struct map_node *node = r < 0 ? NULL : node_heard(manager, request);
 
-    if (r < 0 || is_known(manager->map, request)) {
+    if (node) {
+        manager_heard_note(manager, node);
+    }
+    if (r < 0 || is_known(manager, node, request)) {
         join_answer(manager, call, r);
         return;
     }
@@ -248,6 +257,7 @@ static void joins_end(struct manager *manager) {
 
     free(manager->map);
     manager->map = TAKE_PTR(manager->next_map);
+    manager_heard_map(manager);
     manager_slots_recorded(manager);
     manager_revokes_end(manager);
     while ((node = list_pop_front(&manager->joining_calls))) {

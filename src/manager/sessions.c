@@ -1,6 +1,7 @@
 /* Sessions: their rows and the way from one stage to the next. */
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
+#include "manager/heard.h"
 #include "manager/revoke.h"
 #include <assert.h>
 
@@ -316,6 +317,7 @@ void manager_renew(struct manager *manager, struct call *call) {
     }
     if (r == 0) {
         session->heard_ns = env_now_ns(manager->env);
+        session->is_held = false;
         session->serial = serial_of(call);
         call->reply.session_renew.map_version = manager->map->version;
     }
@@ -378,10 +380,28 @@ static void forgive_gap(struct manager *manager, uint64_t now) {
     uint64_t gap = manager->ticked_ns > 0 ? now - manager->ticked_ns : 0;
 
     manager->ticked_ns = now;
-    for (uint32_t i = 0; gap > LISTENING_GAP_NS && i < manager->sessions_max; i++) {
+    if (gap <= LISTENING_GAP_NS) {
+        return;
+    }
+    manager_heard_forgive(manager, gap, now);
+    for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
         session->heard_ns = MIN(session->heard_ns + gap, now);
+    }
+}
+
+static void silent_evict(struct manager_session *session, bool holds) {
+    struct manager *manager = session->manager;
+
+    if (!holds) {
+        evict(session);
+        if (session->stage != STAGE_LIVE) {
+            manager_heard_evicted(manager);
+        }
+    } else if (!session->is_held) {
+        session->is_held = true;
+        manager_heard_held(manager);
     }
 }
 
@@ -389,13 +409,14 @@ void manager_expire(struct manager *manager) {
     uint64_t now = env_now_ns(manager->env);
 
     forgive_gap(manager, now);
+    bool holds = manager_heard_holds(manager, now);
 
     for (uint32_t i = 0; i < manager->sessions_max; i++) {
         struct manager_session *session = &manager->sessions[i];
 
         if (session->stage == STAGE_LIVE &&
             now - session->heard_ns > manager->options.session_timeout_ns) {
-            evict(session);
+            silent_evict(session, holds);
         }
     }
 }

@@ -79,6 +79,10 @@ struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
 
+/* Whom the manager hears; false: it is on another node. Any thread. */
+bool local_cluster_hearing(const struct local_cluster *cluster,
+                           struct manager_hearing *ret_hearing);
+
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
 

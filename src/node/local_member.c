@@ -235,6 +235,14 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     }
 }
 
+bool local_cluster_hearing(const struct local_cluster *cluster,
+                           struct manager_hearing *ret_hearing) {
+    if (cluster->manager) {
+        manager_hearing_get(cluster->manager, ret_hearing);
+    }
+    return cluster->manager != NULL;
+}
+
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
 }

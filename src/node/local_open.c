@@ -89,6 +89,8 @@ static int open_manager(struct local_target *target) {
         .target = {LOCAL_MANAGER_ID},
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
         .keys = cluster->network.ring,
+        .log = target_log,
+        .log_context = target,
     };
 
     options.kv.ring_bytes = LOCAL_MANAGER_RING_BYTES;

@@ -7,6 +7,7 @@ Usage: namespaces.py SHOAL
 SHOAL is the command. The last line counts.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -15,11 +16,12 @@ import time
 
 import cluster as clusters
 from cluster import Failed
-from files_load import Load
+from files_load import Load, wait_until
 from place import Place, same, why_not
 
 NODES = 3
 CUT_S = 3
+TIMEOUT_S = 5  # of a session, the least
 
 
 def who_opens_sees_what_was_closed(place):
@@ -88,7 +90,50 @@ def cuts_and_ends_are_pauses(place):
             raise Failed(f"fsck of node {node}: {result.stdout.strip()} {result.stderr.strip()}")
 
 
-TESTS = [nodes_see_one_tree, cuts_and_ends_are_pauses]
+def counters(place):
+    told = subprocess.run([place.shoal, "stats", place.path(1), "--json"], capture_output=True,
+                          text=True, check=False).stdout
+    return {row["name"]: row["value"] for row in json.loads(told)["counters"]}
+
+
+def log_of(place):
+    with open(place.path(1, "shoal.log"), encoding="utf-8") as file:
+        return file.read()
+
+
+def a_first_node_that_is_cut_off_evicts_nobody(place):
+    """For longer than a session's timeout: what was open goes on, by every mount."""
+    place.start()
+    place.tool("run", "1", "shoal", "down", place.path(1))
+    with open(place.path(1, "shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"[limits]\nsession_timeout_ms = {TIMEOUT_S * 1000}\n")
+    place.up(1)
+    opened = [os.open(place.at(node, f"open-{node}"), os.O_CREAT | os.O_RDWR)
+              for node in (2, 3)]
+    place.link(1, "down")
+    start = time.monotonic()
+    try:
+        wait_until(lambda: "hears 1 of 3 nodes: no client is evicted" in log_of(place),
+                   "a line of a manager that hears too few")
+        status = subprocess.run([place.shoal, "status", place.path(1)], capture_output=True,
+                                text=True, check=False).stdout
+        if "evictions  held back: the manager hears 1 of 3 nodes" not in status:
+            raise Failed(f"status of a manager that hears too few says {status}")
+        time.sleep(max(0.0, TIMEOUT_S + 1.5 - (time.monotonic() - start)))
+    finally:
+        place.link(1, "up")
+    for descriptor in opened:
+        os.pwrite(descriptor, b"goes on", 0)
+        os.fsync(descriptor)
+        os.close(descriptor)
+    for node in (2, 3):
+        same(place.at(1, f"open-{node}"), b"goes on")
+    count = counters(place)
+    if count["silent_evicted"] != 0 or count["silent_held"] < 2:
+        raise Failed(f"{count['silent_evicted']} were evicted, {count['silent_held']} were not")
+
+
+TESTS = [nodes_see_one_tree, cuts_and_ends_are_pauses, a_first_node_that_is_cut_off_evicts_nobody]
 
 
 def main():

@@ -23,8 +23,9 @@ struct newcomer {
     uint64_t life;        /* of the process that asks */
     uint64_t map_version; /* highest that was answered to anybody when it asked */
     bool last, done;
-    bool is_formatted; /* its target can be called, or has been */
-    bool is_told;      /* the manager knows of its targets */
+    bool is_formatted;  /* its target can be called, or has been */
+    bool is_told;       /* the manager knows of its targets */
+    bool is_registered; /* and has said so, or knows its address */
     struct call call;
 };
 
@@ -84,6 +85,10 @@ static void numbers_check(struct newcomer *node, const struct node_join_reply *r
     }
 }
 
+static bool is_reached(const struct node_join_request *request) {
+    return request->ready && (request->target_count > 0 || request->address.size > 0);
+}
+
 static void answered(struct call *call) {
     struct newcomer *node = call->context;
 
@@ -93,6 +98,7 @@ static void answered(struct call *call) {
         node->all->joins++;
         node->done = node->done || (node->last && (!node->serves || node->is_told));
         node->is_told = node->is_told || (node->serves && call->request.node_join.ready);
+        node->is_registered = node->is_registered || is_reached(&call->request.node_join);
     } else if (call->result != -ERR_TIMED_OUT && call->result != -ERR_CLOSED &&
                call->result != -ERR_IO && call->result != -ERR_NO_SPACE) {
         snprintf(node->all->failure, sizeof node->all->failure, "newcomer %" PRIu64 ": %s",
@@ -118,7 +124,7 @@ static void ask(struct newcomer *node) {
     bool ready = is_ready(node);
 
     node->is_formatted = node->serves && ready;
-    if (ready && !node->serves && prng_chance(&all->prng, 1, 3)) {
+    if (ready && !node->serves && !node->done && prng_chance(&all->prng, 1, 3)) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
@@ -156,7 +162,7 @@ static void newcomer_run(void *context) {
         all->life = asker->incarnation;
         actor_init(&all->origin, "newcomers", origin_step);
     }
-    if (!node->is_asking && !node->done && node_is_up(asker)) {
+    if (!node->is_asking && node_is_up(asker)) {
         ask(node);
     }
     sim_schedule(all->world->sim, NULL, prng_between(&all->prng, 1, PAUSE_MS) * NS_PER_MS,
@@ -217,6 +223,15 @@ bool newcomers_are_numbered(const struct newcomers *newcomers) {
         }
     }
     return true;
+}
+
+uint32_t newcomers_registered(const struct newcomers *newcomers) {
+    uint32_t count = 0;
+
+    for (int i = 0; i < NEWCOMERS; i++) {
+        count += newcomers->nodes[i].is_registered;
+    }
+    return count;
 }
 
 const char *newcomers_failure(const struct newcomers *newcomers) {

@@ -14,12 +14,15 @@ struct newcomers;
 struct newcomers *newcomers_new(struct world *world, uint64_t seed);
 /* Takes NULL. */
 void newcomers_free(struct newcomers *newcomers);
-/* From here on each asks once more, and no more. */
+/* From here on no address is new. They go on asking, as nodes that live. */
 void newcomers_end(struct newcomers *newcomers);
-/* That has been answered. */
+/* Each was answered once since. */
 bool newcomers_are_done(const struct newcomers *newcomers);
 /* Each has its numbers. */
 bool newcomers_are_numbered(const struct newcomers *newcomers);
+/* Of how many the manager's map has said, in an answer, that they are nodes that can be reached, or
+ * that serve something. */
+uint32_t newcomers_registered(const struct newcomers *newcomers);
 /* NULL, or what was wrong. */
 const char *newcomers_failure(const struct newcomers *newcomers);
 /* Answers that gave numbers. */

@@ -8,6 +8,7 @@
 #include "lists.h"
 #include "rot.h"
 #include "shares.h"
+#include "silence.h"
 #include "newcomers.h"
 #include "strays.h"
 #include "whole.h"
@@ -54,6 +55,7 @@ struct run {
     bool removes;   /* all files at the end, right after a power failure */
     uint64_t strays;
     struct newcomers *newcomers;
+    struct silence silence;
     struct rot_counters rot;
     uint64_t lot; /* of the turn that the watch makes */
     struct sim_watch watch;
@@ -61,8 +63,10 @@ struct run {
 };
 
 static bool is_over(const struct run *run) {
-    return workload_is_done(run->load) || workload_failure(run->load) ||
-           newcomers_failure(run->newcomers) || run->failure[0];
+    bool done = workload_is_done(run->load) && silence_is_over(&run->silence);
+
+    return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
+           run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -266,6 +270,16 @@ static void ends(struct run *run) {
     }
 }
 
+/* The manager's own cut, and what comes of it. */
+static void silence_go_on(struct run *run) {
+    uint64_t submitted = workload_counters_get(run->load)->submitted;
+
+    if (run->heal_ns == 0) {
+        run->heal_ns = silence_begin(&run->silence, submitted);
+    }
+    (void)silence_look(&run->silence, run->failure);
+}
+
 /* A client that lost its session, or never got one, ends as a program would. */
 static void restart_one(struct run *run, uint32_t index, bool all) {
     struct node *node = &run->world->nodes[index];
@@ -335,6 +349,7 @@ static void play(struct run *run) {
             crashed(run);
         } else if (stop == SIM_DEADLINE) {
             ends(run);
+            silence_go_on(run);
             act_late(run);
             if (sim_now_ns(sim) >= run->act_ns) {
                 act(run);
@@ -567,6 +582,11 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     counts[TOTAL_MAPS] = run->world->maps;
+    counts[TOTAL_MANAGER_CUTS] = run->silence.cuts[SILENCE_BOTH];
+    counts[TOTAL_MANAGER_DEAF] = run->silence.cuts[SILENCE_INWARD];
+    counts[TOTAL_MANAGER_MUTE] = run->silence.cuts[SILENCE_OUTWARD];
+    counts[TOTAL_EVICTIONS] = run->world->hearing_sum.silent_evicted;
+    counts[TOTAL_EVICTIONS_HELD] = run->world->hearing_sum.silent_held;
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
@@ -694,6 +714,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     }
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);
+    silence_init(&run.silence, run.world, run.newcomers, OPERATIONS);
     play(&run);
     if (run.removes && !failure_of(&run)) {
         all_down(&run);

@@ -55,6 +55,11 @@
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
+    X(MANAGER_CUTS, "cuts of the manager from all", true)                                          \
+    X(MANAGER_DEAF, "that it hears nobody", false)                                                 \
+    X(MANAGER_MUTE, "that nobody hears it", false)                                                 \
+    X(EVICTIONS, "evictions for silence", true)                                                    \
+    X(EVICTIONS_HELD, "held back, few nodes heard", true)                                          \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(SLOTS, "slots handed over", true)                                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \

@@ -197,6 +197,13 @@ static void life_sum(struct life *life, bool cut) {
         world->ost_sum.cuts += now.cuts;
         world->ost_sum.deletes += now.deletes;
     }
+    if (life->manager) {
+        struct manager_hearing now;
+
+        manager_hearing_get(life->manager, &now);
+        world->hearing_sum.silent_evicted += now.silent_evicted;
+        world->hearing_sum.silent_held += now.silent_held;
+    }
     if (life->group) {
         const struct group_totals *totals = group_totals(life->group);
 
@@ -218,6 +225,15 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.late_closes += now.late_closes;
         world->client_sum.window_waits += now.window_waits;
     }
+}
+
+uint64_t world_evictions(const struct world *world) {
+    struct manager_hearing now = {.silent_evicted = 0};
+
+    if (node_manager(world->manager)) {
+        manager_hearing_get(world->manager->life->manager, &now);
+    }
+    return world->hearing_sum.silent_evicted + now.silent_evicted;
 }
 
 void world_sum(struct world *world) {

@@ -38,20 +38,17 @@ struct world;
 /* How big things are; drawn by world_draw. */
 struct world_options {
     uint64_t seed;
-    uint32_t mdt_count;
-    uint32_t ost_count;
+    uint32_t mdt_count, ost_count;
     bool late_ost, late_mdt; /* the last one, if there are two, is to join yet */
     uint32_t client_count;
     bool smallest;           /* pools, rings, logs, caches */
     uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */
-    uint64_t sync_interval_ns;
-    uint64_t checkpoint_ns;
+    uint64_t sync_interval_ns, checkpoint_ns;
     uint32_t ring_bytes; /* of manager and MDT; the log is 8 to 16 times as long */
     uint32_t log_rings;
     uint64_t data_bytes_max; /* of each OST */
     uint32_t chunk_bytes;
-    uint64_t session_timeout_ns;
-    uint64_t request_timeout_ns;
+    uint64_t session_timeout_ns, request_timeout_ns;
     bool keys;                /* capabilities are signed, and by newer keys as time goes */
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
     FILE *tell;               /* each call; or NULL */
@@ -90,13 +87,14 @@ struct world {
     struct kv_counters kv_sum; /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
-    uint64_t key_numbers;          /* that all nodes have heard of, after the first */
-    uint64_t checkpoints_cut;      /* ended by a crash between beginning and end */
-    uint64_t replays;              /* starts with a log that was not empty */
-    uint64_t replays_cut;          /* ended by a crash before what they found was durable */
-    uint64_t late_writes;          /* at an OST that has joined */
-    uint64_t maps;                 /* newer ones that MDTs have used */
-    struct group_totals group_sum; /* as to transactions across logs */
+    uint64_t key_numbers;               /* that all nodes have heard of, after the first */
+    uint64_t checkpoints_cut;           /* ended by a crash between beginning and end */
+    uint64_t replays;                   /* starts with a log that was not empty */
+    uint64_t replays_cut;               /* ended by a crash before what they found was durable */
+    uint64_t late_writes;               /* at an OST that has joined */
+    uint64_t maps;                      /* newer ones that MDTs have used */
+    struct group_totals group_sum;      /* as to transactions across logs */
+    struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
 };
 
 /* Draws sizes from a generator of its own, so that they do not depend on what follows. Every third
@@ -146,5 +144,7 @@ uint64_t world_names_lost_ns(const struct world *world);
 struct node *world_any_mdt(struct world *world, struct prng *prng);
 /* That serves the slot of the ino. */
 struct node *world_mdt_of(struct world *world, uint64_t ino);
+/* For silence, by all lives of the manager. */
+uint64_t world_evictions(const struct world *world);
 /* Adds what the living have counted to the sums. */
 void world_sum(struct world *world);

@@ -102,6 +102,13 @@ static struct rpc *rpc_make(struct bench *bench) {
     return rpc;
 }
 
+static void line_keep(void *context, const char *line) {
+    struct bench *bench = context;
+
+    bench->lines++;
+    snprintf(bench->line, sizeof bench->line, "%s", line);
+}
+
 void manager_begins(struct bench *bench) {
     struct manager_options options = {
         .env = bench->env,
@@ -121,6 +128,8 @@ void manager_begins(struct bench *bench) {
         .target = {MANAGER},
         .keys = bench->keys,
         .sessions_max = 8,
+        .log = line_keep,
+        .log_context = bench,
     };
     char problem[256];
 

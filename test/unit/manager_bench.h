@@ -48,6 +48,8 @@ struct bench {
     struct target targets[TARGETS];
     struct target joiner; /* a group that comes later */
     bool has_no_room;     /* for tickets, in what ask_as asks */
+    uint32_t lines;       /* that the manager has said */
+    char line[256];       /* the last one */
 };
 
 /* A call of a client. */
