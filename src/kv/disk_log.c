@@ -85,6 +85,23 @@ static int log_format(struct disk_log *log, const struct disk_log_options *optio
     return r < 0 ? r : disk_log_write_superblock(log);
 }
 
+/* Whether `size` bytes from `at` on are zeros: also those behind the file's last whole block. */
+static int check_piece_is_zero(struct disk_log *log, uint64_t at, size_t size) {
+    size_t blocks = (size_t)round_up(size, BLOCK_BYTES);
+
+    log->io = (struct env_io){
+        .kind = ENV_IO_READ, .file = log->file, .offset = at, .buffer = log->stage, .size = blocks};
+    int r = log->env->ops->io_run(log->env, &log->io);
+    if (r == 0 && log->io.ret_size < size) {
+        r = -ERR_CORRUPT;
+    }
+    memset(log->stage + size, 0, blocks - size);
+    for (size_t i = 0; r == 0 && i < blocks; i += sizeof(uint64_t)) {
+        r = load_le64(log->stage + i) == 0 ? 0 : -ERR_CORRUPT;
+    }
+    return r;
+}
+
 /* What an unfinished format has left, if anything: a file that is all zeros. */
 static int check_is_zero(struct disk_log *log, const struct disk_log_options *options,
                          char problem[256]) {
@@ -92,12 +109,7 @@ static int check_is_zero(struct disk_log *log, const struct disk_log_options *op
     int r = log->env->ops->file_size(log->file, &size);
 
     for (uint64_t at = 0; r == 0 && at < size; at += log->stage_bytes) {
-        size_t piece = (size_t)MIN(log->stage_bytes, size - at) / BLOCK_BYTES * BLOCK_BYTES;
-
-        r = run(log, ENV_IO_READ, at, piece);
-        for (size_t i = 0; r == 0 && i < piece; i += sizeof(uint64_t)) {
-            r = load_le64(log->stage + i) == 0 ? 0 : -ERR_CORRUPT;
-        }
+        r = check_piece_is_zero(log, at, (size_t)MIN(log->stage_bytes, size - at));
     }
     if (r == -ERR_CORRUPT) {
         snprintf(problem, 256,

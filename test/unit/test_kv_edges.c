@@ -311,6 +311,33 @@ static void test_log_is_overwritten(void **state) {
     edge_free(edge);
 }
 
+/* Nor is one that is shorter than a block, or longer than its blocks. */
+static void test_short_file_for_a_log(void **state) {
+    static uint8_t blocks[2 * BLOCK_BYTES];
+    uint8_t line[] = "not ours";
+    const uint64_t at[] = {0, 100, BLOCK_BYTES, sizeof blocks};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+        struct edge *edge = edge_new(1);
+        struct env_io io = {.kind = ENV_IO_WRITE, .buffer = blocks, .size = at[i]};
+
+        edge_kill(edge);
+        edge->options.directory = "u";
+        const struct env_ops *env = edge->options.env->ops;
+        assert_int_equal(env->file_open(edge->options.env, "u/log", ENV_FILE_CREATE, &io.file), 0);
+        assert_int_equal(env->io_run(edge->options.env, &io), 0);
+        io.buffer = line;
+        io.offset = at[i];
+        io.size = sizeof line;
+        assert_int_equal(env->io_run(edge->options.env, &io), 0);
+        env->file_close(io.file);
+        assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+        assert_non_null(strstr(edge->problem, "u/log is no disk log"));
+        edge_free(edge);
+    }
+}
+
 /* Every class, a record each and each flushed, until none gets more. */
 static uint64_t fill_log(struct edge *edge, enum kv_class message_class, uint64_t id) {
     int r;
@@ -553,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_damaged_log_and_shorter_ring),
         cmocka_unit_test(test_many_damaged_batches),
         cmocka_unit_test(test_log_is_overwritten),
+        cmocka_unit_test(test_short_file_for_a_log),
         cmocka_unit_test(test_older_log),
         cmocka_unit_test(test_full_log),
         cmocka_unit_test(test_less_memory),
