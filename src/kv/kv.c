@@ -410,8 +410,9 @@ static bool is_stoppable(const struct kv *kv) {
     bool synced = kv->synced >= kv->ring.position && kv->ring.open_bytes == 0;
     bool applied = kv->applied >= kv->ring.position && kv->checkpoint.stage == CHECKPOINT_IDLE;
     bool gives_up = kv->checkpoint.no_space && !kv->checkpoint.committing;
+    bool quiet = kv_sync_is_idle(kv) && !kv->sync.wanted; /* none begins beside the stop's writes */
 
-    return synced && (applied || gives_up) && kv_sync_is_idle(kv);
+    return synced && (applied || gives_up) && quiet;
 }
 
 static void stop_answer(struct kv *kv, int result) {
@@ -442,6 +443,13 @@ static void stop_write(struct kv *kv) {
     kv_log_submit(kv);
 }
 
+/* What the stop has written or flushed is done; behind the last of it so are reads from disk that
+ * began meanwhile. */
+static bool stop_goes_on(const struct kv *kv) {
+    return kv->stop_done && kv->io_busy && atomic_load(&kv->io_finished) &&
+           (kv->stop_stage == STOP_WRITE || (kv->stop_stage == STOP_FLUSH && kv_is_idle(kv)));
+}
+
 /* The superblock says that nothing is missing before the ring goes. */
 static void stop_step(struct kv *kv) {
     if (!kv->stop_done) {
@@ -450,8 +458,7 @@ static void stop_step(struct kv *kv) {
     if (kv->stop_stage == STOP_WAIT && is_stoppable(kv) && !kv->io_busy && kv_is_idle(kv)) {
         stop_write(kv);
     }
-    while (kv->stop_stage != STOP_WAIT && kv->stop_done && kv->io_busy &&
-           atomic_load(&kv->io_finished)) {
+    while (stop_goes_on(kv)) {
         kv->io_busy = false;
         if (kv->io_result < 0) {
             kv_fail(kv, "writing the log", kv->io_result);

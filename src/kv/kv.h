@@ -41,7 +41,8 @@ struct kv_outcome {
  * -ERR_CORRUPT, -ERR_NEWER_FORMAT: ret_problem says what is broken: the log below a later
  * durable_upto, or the base. -ERR_IN_USE: the ring has another size and what the log lacks. */
 MUST_CHECK int kv_open(const struct kv_options *options, struct kv **ret_kv, char ret_problem[256]);
-/* Takes a sync point and, with space, a checkpoint; removes the ring. No mutation follows. */
+/* Takes a sync point and, with space, a checkpoint; removes the ring. The owner mutates nothing
+ * from here on, and reads nothing once done was called. */
 void kv_stop_start(struct kv *kv, void (*done)(void *context, int result), void *context);
 /* Nothing is in flight: before its start, after stop's done, or after kv_idle. Takes NULL. */
 void kv_close(struct kv *kv);

@@ -24,6 +24,7 @@ void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position) {
     }
 }
 
+/* One that is told may find a damaged row and stop the log: then that is what the rest is told. */
 static void sync_answer(struct kv *kv) {
     struct queue waiting = kv->waiters;
     struct queue_node *node;
@@ -34,6 +35,8 @@ static void sync_answer(struct kv *kv) {
 
         if (waiter->position <= kv->synced) {
             waiter->done(waiter, 0);
+        } else if (kv->failed < 0) {
+            waiter->done(waiter, kv->failed);
         } else {
             queue_push(&kv->waiters, &waiter->node);
             kv->sync.wanted = true;

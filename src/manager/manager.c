@@ -86,9 +86,9 @@ static int load_rows(struct manager *manager) {
     return r;
 }
 
-/* Rows are read in the first steps, since a read may have to wait. */
+/* Rows are read in the first steps, since a read may have to wait; none once the log stops. */
 static void load_step(struct manager *manager) {
-    if (manager->loaded) {
+    if (manager->loaded || manager->stop_started) {
         return;
     }
     int r = load_rows(manager);

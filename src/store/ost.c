@@ -288,7 +288,7 @@ static void progress(struct ost *ost) {
             ost->kv_due = false;
             kv_step(ost->kv);
         }
-        if (ost->is_loading && ost->failed == 0) {
+        if (ost->is_loading && ost->failed == 0 && ost->stop_stage < STOP_KV) {
             load_more(ost);
         }
         accept_calls(ost);

@@ -161,6 +161,36 @@ static void test_a_stopped_manager_evicts_nobody(void **state) {
     assert_int_equal(renew(bench, lively, 100), 0);
 }
 
+static void note_result(void *context, int result) {
+    *(int *)context = result;
+}
+
+/* Stopped again while it reads its rows, some of them from disk: the stop ends, and then it can be
+ * closed. */
+static void test_stop_while_loading(void **state) {
+    struct bench *bench = *state;
+
+    for (uint32_t life = 0; life < 4; life++) {
+        int result = 1;
+
+        assert_int_equal(manager_ends(bench), 0);
+        manager_begins(bench);
+        manager_stop_start(bench->manager, note_result, &result);
+        for (int i = 0; i < 100000 && result == 1; i++) {
+            bool flag = false;
+
+            while (worker_run_one(&bench->worker)) {
+            }
+            sim_schedule(bench->sim, NULL, 10 * NS_PER_US, note_flag, &flag);
+            sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+        }
+        assert_int_equal(result, 0);
+        log_table_remove(bench->logs, LOG_MANAGER);
+        manager_close(bench->manager);
+        manager_begins(bench);
+    }
+}
+
 /* A storage target that cannot be told is told again, at the pace of ticks; it holds up no end, and
  * takes nobody's place. */
 static void test_unreachable_target_is_told_again(void **state) {
@@ -394,19 +424,13 @@ static void test_failed_log_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(end_does_not_wait_for_room),
-        TEST(sessions_begin_renew_and_end),
-        TEST(predecessor_goes_first),
-        TEST(list_of_the_ended),
-        TEST(silence_ends_a_session),
-        TEST(a_stopped_manager_evicts_nobody),
-        TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),
-        TEST(gives_up_what_it_holds),
-        TEST(gives_up_a_beginning),
-        TEST(a_begin_that_the_ring_kept),
-        TEST(restarts_forget_nothing),
-        TEST(failed_log_is_told),
+        TEST(end_does_not_wait_for_room), TEST(sessions_begin_renew_and_end),
+        TEST(predecessor_goes_first),     TEST(list_of_the_ended),
+        TEST(silence_ends_a_session),     TEST(a_stopped_manager_evicts_nobody),
+        TEST(stop_while_loading),         TEST(unreachable_target_is_told_again),
+        TEST(sessions_have_a_limit),      TEST(gives_up_what_it_holds),
+        TEST(gives_up_a_beginning),       TEST(a_begin_that_the_ring_kept),
+        TEST(restarts_forget_nothing),    TEST(failed_log_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,12 +164,41 @@ static void test_long_chunk_deleted(void **state) {
     ost_world_free(world);
 }
 
+static void stopped(void *context, int result) {
+    *(int *)context = result;
+}
+
+/* Stopped again while it loads, at whatever row: when the stop is answered no row is being read. */
+static void test_stop_while_loading(void **state) {
+    struct ost_world *world = world_of_cold_rows(1, 1);
+
+    (void)state;
+    for (uint32_t life = 0; life < 40; life++) {
+        int result = 1;
+
+        ost_world_stop(world);
+        assert_int_equal(ost_world_open(world, problem), 0);
+        for (uint32_t i = 0; i < life % 8; i++) {
+            ost_world_turn(world);
+        }
+        ost_stop_start(world->ost, stopped, &result);
+        for (int i = 0; i < 1000 && result == 1; i++) {
+            ost_world_turn(world);
+        }
+        assert_int_equal(result, 0);
+        assert_true(kv_is_idle(ost_kv(world->ost)));
+        ost_close(world->ost);
+        assert_int_equal(ost_world_open(world, problem), 0);
+    }
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_given_up_with_blocks),
-        cmocka_unit_test(test_cold_walks),
-        cmocka_unit_test(test_cut_then_deleted),
-        cmocka_unit_test(test_long_chunk_deleted),
+        cmocka_unit_test(test_given_up_with_blocks), cmocka_unit_test(test_cold_walks),
+        cmocka_unit_test(test_cut_then_deleted),     cmocka_unit_test(test_long_chunk_deleted),
+        cmocka_unit_test(test_stop_while_loading),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
