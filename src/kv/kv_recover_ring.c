@@ -44,6 +44,11 @@ struct walked {
     bool agrees;             /* with the disk log, where both have a record */
 };
 
+/* What lies in the data area has only grown since the ring's start, and fits. */
+static bool data_end_is_sound(const struct ring *ring, uint64_t before, uint64_t data_end) {
+    return data_end >= before && data_end - ring->start.data_start <= ring->data_bytes;
+}
+
 static struct walked walk(const struct kv *kv) {
     const struct ring *ring = &kv->ring;
     struct walked walked = {.start = ring->start,
@@ -54,8 +59,11 @@ static struct walked walk(const struct kv *kv) {
                             .agrees = ring->start.position != kv->log.last_position + 1 ||
                                       ring->start.previous_crc == kv->log.last_crc};
     const struct log_record *record;
+    uint64_t end = walked.end;
 
-    while ((record = ring_walk(ring, &walked.end, walked.position + 1, walked.crc))) {
+    while ((record = ring_walk(ring, &end, walked.position + 1, walked.crc)) &&
+           data_end_is_sound(ring, walked.data_head, record->data_end)) {
+        walked.end = end;
         walked.position++;
         walked.crc = record->crc;
         walked.data_head = record->data_end;

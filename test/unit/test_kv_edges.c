@@ -296,6 +296,63 @@ static void test_older_log(void **state) {
     }
 }
 
+/* The newest record in the region, whole but for what it says was given out of the data area. */
+static void data_end_change(struct edge *edge, uint32_t count, uint64_t data_end) {
+    struct env_shared *shared;
+    uint8_t *at = edge_region(edge, &shared) + BLOCK_BYTES;
+    struct log_record *record = (void *)at;
+    uint32_t crc = 0;
+
+    for (uint32_t i = 1; i < count; i++) {
+        crc = record->crc;
+        at += record_padded(record->length);
+        record = (void *)at;
+    }
+    record->data_end = data_end;
+    record->crc = record_crc(record, record + 1, crc);
+    edge->options.env->ops->shared_close(shared);
+}
+
+/* A record that gives out more of the data area than there is, or takes some back, was not written
+ * by us: the ring is damaged there. */
+static void test_unsound_data_end(void **state) {
+    const uint64_t ends[] = {UINT64_C(1) << 40, EDGE_RING_BYTES + 1, 100};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+        struct edge *edge = edge_new(1);
+        struct kv_need need = edge_need(8);
+        struct kv_key key = edge_key(9);
+        struct kv_grant grant;
+        uint64_t offset;
+
+        edge_power(edge);
+        edge->options.directory = "data";
+        edge->options.ring_data_bytes = EDGE_RING_BYTES;
+        assert_int_equal(edge_open(edge), 0);
+        need.data_bytes = BLOCK_BYTES;
+        assert_int_equal(kv_admit(edge->kv, KV_CLASS_CONTROL, &need, &grant), 0);
+        kv_begin(edge->kv, &grant);
+        assert_non_null(kv_data_allocate(edge->kv, BLOCK_BYTES, &offset));
+        assert_int_equal(kv_put(edge->kv, &key, (struct bytes){edge_content, 8}), 0);
+        (void)kv_commit(edge->kv);
+        (void)kv_seal(edge->kv);
+        assert_int_equal(edge_put(edge, KV_CLASS_CONTROL, 1, 8), 0);
+        (void)kv_seal(edge->kv);
+        edge_kill(edge);
+        data_end_change(edge, 2, BLOCK_BYTES); /* as it was */
+        assert_int_equal(edge_open(edge), 0);
+        edge_kill(edge);
+        data_end_change(edge, 2, ends[i]);
+        assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+        assert_non_null(strstr(edge->problem, "record 2 of 2 is not whole"));
+        edge->options.accept_loss = true;
+        assert_int_equal(edge_open(edge), 0);
+        assert_true(edge_has(edge, 9) && !edge_has(edge, 1));
+        edge_free(edge);
+    }
+}
+
 /* Whatever is in a file that is no log, it is not made one. */
 static void test_log_is_overwritten(void **state) {
     struct edge *edge = edge_new(1);
@@ -579,6 +636,7 @@ int main(void) {
         cmocka_unit_test(test_outcome_of_no_session),
         cmocka_unit_test(test_damaged_log_and_shorter_ring),
         cmocka_unit_test(test_many_damaged_batches),
+        cmocka_unit_test(test_unsound_data_end),
         cmocka_unit_test(test_log_is_overwritten),
         cmocka_unit_test(test_short_file_for_a_log),
         cmocka_unit_test(test_older_log),
