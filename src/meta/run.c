@@ -178,7 +178,12 @@ static int outcome_stage(struct transaction *transaction, struct call *call, int
 
 static enum run_result commit(struct transaction *transaction, struct call *call) {
     struct group *group = transaction->group;
+    const struct session *session = transaction->session;
 
+    /* Whom the list of the ended names is not served. */
+    assert(!session ||
+           (session->state == SESSION_LIVE && session->id.value >= group->ended.list.lowest));
+    (void)session;
     if (transaction->staging) {
         crossing_is_decided(transaction, transaction_commit(transaction));
     } else {

@@ -589,6 +589,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_EVICTIONS_HELD] = run->world->hearing_sum.silent_held;
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
+    counts[TOTAL_EVICTIONS] = run->world->group_sum.evictions;
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = run->world->group_sum.crossings_again;
     counts[TOTAL_PROMISES_KEPT] = run->world->group_sum.promises_kept;

@@ -62,6 +62,7 @@
     X(EVICTIONS_HELD, "held back, few nodes heard", true)                                          \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(SLOTS, "slots handed over", true)                                                            \
+    X(EVICTIONS, "ends of sessions at MDTs", true)                                                 \
     X(CROSSINGS, "transactions across logs", true)                                                 \
     X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
     X(PROMISES_KEPT, "promises kept", true)                                                        \

@@ -207,6 +207,7 @@ static void life_sum(struct life *life, bool cut) {
     if (life->group) {
         const struct group_totals *totals = group_totals(life->group);
 
+        world->group_sum.evictions += totals->evictions;
         world->group_sum.crossings += totals->crossings;
         world->group_sum.crossings_again += totals->crossings_again;
         world->group_sum.promises_kept += totals->promises_kept;

@@ -93,7 +93,7 @@ struct world {
     uint64_t replays_cut;               /* ended by a crash before what they found was durable */
     uint64_t late_writes;               /* at an OST that has joined */
     uint64_t maps;                      /* newer ones that MDTs have used */
-    struct group_totals group_sum;      /* as to transactions across logs */
+    struct group_totals group_sum;      /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
 };
 
