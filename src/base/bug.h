@@ -32,6 +32,7 @@
     X(NEWEST_FIRST, "newest-first")         /* the newest record is named before it is whole */    \
     X(UNFLUSHED_DECISION, "unflushed-decision") /* a commit is told before it is on disk */        \
     X(HALF_LIST, "half-list")                   /* who is named as ended stays attached */         \
+    X(DEAF_MDT, "deaf-mdt")                     /* who is named as ended stays at its MDT */       \
     X(SILENT_FLOOR, "silent-floor")             /* an idle session does not tell its floors */     \
     X(DEAF_EVICTION, "deaf-eviction")           /* evicts all while it hears few nodes */          \
     X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */

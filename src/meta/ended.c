@@ -1,5 +1,6 @@
 /* The list of the ended, and sessions_ended. */
 #include "meta/ended.h"
+#include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/operations.h"
 #include <assert.h>
@@ -38,7 +39,7 @@ static int session_mark(void *context, uint64_t id) {
     const struct session *session = session_of(context, id);
     struct kv_key key = key_owner(ROW_SESSION, id, 0, 0);
 
-    if (!session || session->state == SESSION_EVICTING) {
+    if (!session || session->state == SESSION_EVICTING || BUG(DEAF_MDT)) {
         return 0;
     }
     const struct session_row row = {.format = META_FORMAT,
@@ -54,7 +55,7 @@ static void session_marked(void *context, uint64_t id) {
     const struct taking *taking = context;
     struct session *session = session_of(context, id);
 
-    if (session && session->state != SESSION_EVICTING) {
+    if (session && session->state != SESSION_EVICTING && !BUG(DEAF_MDT)) {
         session->state = SESSION_EVICTING;
         session->evict_position = taking->group->ended.list.position;
         taking->group->sessions.evicting_count++;
