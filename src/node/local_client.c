@@ -59,16 +59,17 @@ int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_
     bool asked = false;
 
     for (;;) {
-        unsigned stage = CLIENT_NONE;
+        unsigned stage = atomic_load(&cluster->client_stage);
 
-        if (atomic_load(&cluster->client_stage) == CLIENT_READY) {
+        if (stage == CLIENT_READY) {
             return 0;
         }
-        if (!asked &&
+        if (stage == CLIENT_NONE && asked) {
+            return atomic_load(&cluster->begin_result); /* It has ended since. */
+        }
+        if (stage == CLIENT_NONE &&
             atomic_compare_exchange_strong(&cluster->client_stage, &stage, CLIENT_BEGINNING)) {
             client_start(cluster->client, begun, cluster);
-        } else if (stage == CLIENT_NONE) {
-            return atomic_load(&cluster->begin_result); /* It has ended since. */
         }
         asked = true;
         if (env_now_ns(cluster->env) >= end_ns) {
