@@ -5,6 +5,7 @@
 #include "cmd/verb.h"
 #include "env/errno_map.h"
 #include "host/process.h"
+#include "layout/map_pools.h"
 #include "rpc/lane.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -28,6 +29,7 @@ struct target_row {
     uint64_t bytes_limit;   /* it may grow so far, or has already */
     uint64_t bytes_total;   /* of its file, as it is now */
     uint64_t bytes_free;
+    uint32_t out_since; /* pool version from which on it gets no new files; 0: it gets some */
 };
 
 static json_t *target_json(const struct target_row *row, uint32_t node) {
@@ -36,12 +38,33 @@ static json_t *target_json(const struct target_row *row, uint32_t node) {
                              levels->data / 10.0, "memory", levels->memory / 10.0, "log",
                              levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
 
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I}", "id", row->name, "kind",
-                     row->kind, "state", row->state, "node", (int)node, "bytes_total",
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id", row->name,
+                     "kind", row->kind, "state", row->state, "node", (int)node, "bytes_total",
                      (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
                      "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
                      (json_int_t)row->waiting_count, "full_seconds",
-                     (json_int_t)(levels->full_ns / NS_PER_S));
+                     (json_int_t)(levels->full_ns / NS_PER_S), "no_new_files_since",
+                     (json_int_t)row->out_since);
+}
+
+/* By the newest map that this node has. */
+static void outs_find(struct control *control, uint32_t ret_outs[CONFIG_OSTS_MAX]) {
+    const struct config *config = local_cluster_config(control->cluster);
+    struct cluster_map *map = malloc(sizeof *map);
+
+    memset(ret_outs, 0, CONFIG_OSTS_MAX * sizeof *ret_outs);
+    if (map) {
+        local_cluster_member(control->cluster, map, NULL);
+    }
+    for (uint32_t i = 0; map && i < config->ost_count; i++) {
+        uint32_t chain = local_target_id(config, TARGET_OST_FIRST + i);
+
+        /* One that has not joined yet is in no version. */
+        if (cluster_map_chain(map, chain)) {
+            ret_outs[i] = cluster_map_pool_lacks(map, chain);
+        }
+    }
+    free(map);
 }
 
 static json_t *mdt_json(const struct target_row *row, uint32_t node) {
@@ -86,14 +109,17 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
 static json_t *targets_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
     json_t *targets = json_array();
+    uint32_t outs[CONFIG_OSTS_MAX];
     struct target_row row;
 
+    outs_find(control, outs);
     for (uint32_t i = 0; i < local_cluster_mdts(control->cluster); i++) {
         row = mdt_row(control, i);
         json_array_append_new(targets, mdt_json(&row, config->node));
     }
     for (uint32_t i = 0; i < config->ost_count; i++) {
         row = ost_row(control, i);
+        row.out_since = outs[i];
         json_array_append_new(targets, target_json(&row, config->node));
     }
     return targets;
@@ -291,6 +317,22 @@ static void print_namespace(struct control *control, struct control_socket_conne
     }
 }
 
+/* Who gets no new files. */
+static void print_outs(struct control *control, struct control_socket_connection *connection) {
+    const struct config *config = local_cluster_config(control->cluster);
+    uint32_t outs[CONFIG_OSTS_MAX];
+
+    outs_find(control, outs);
+    for (uint32_t i = 0; i < config->ost_count; i++) {
+        if (outs[i] > 0) {
+            control_print(connection,
+                          "ost%" PRIu32 " is full: no new files since pool version %" PRIu32
+                          ", some again when it is less than 85 %% full\n",
+                          i, outs[i]);
+        }
+    }
+}
+
 int control_status(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     static const char *const words[] = {"status", "--own", "--json"};
@@ -299,6 +341,7 @@ int control_status(struct control *control, struct control_socket_connection *co
     if (!control_has_word(argument_count, arguments, "--json")) {
         print_table(control, connection);
         print_fill(control, connection);
+        print_outs(control, connection);
         print_namespace(control, connection);
         return own ? EXIT_OK : control_nodes_print(control, connection, "status", NULL);
     }

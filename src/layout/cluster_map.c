@@ -7,6 +7,7 @@
  * of a kind that is not known here is passed over.
  *
  *     1 revoked     u64 each serial */
+#include "layout/map_pools.h"
 #include "layout/map_slots.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
@@ -174,21 +175,79 @@ int cluster_map_add_ost(struct cluster_map *map, struct node_id node, struct tar
     return 0;
 }
 
+static void pool_chains_add(struct cluster_map *map, const uint32_t *chains, uint32_t count) {
+    memcpy(map->pool_chains + map->pool_chain_count, chains, count * sizeof *chains);
+    map->pool_chain_count += count;
+}
+
+/* The newest version grows where it stands, if nothing is behind it; else it is repeated there. */
 int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains, uint32_t chain_count) {
     struct map_pool pool = map->pool_count > 0 ? map->pools[map->pool_count - 1]
                                                : (struct map_pool){map->pool_chain_count, 0};
+    uint32_t again = pool.first + pool.count == map->pool_chain_count ? 0 : pool.count;
 
     if (map->pool_count == MAP_POOL_VERSIONS_MAX ||
-        pool.first + pool.count != map->pool_chain_count ||
         chain_count > CHAINS_MAX - MIN(pool.count, (uint32_t)CHAINS_MAX) ||
-        chain_count > MAP_POOL_CHAINS_MAX - map->pool_chain_count) {
+        again + chain_count > MAP_POOL_CHAINS_MAX - map->pool_chain_count) {
         return -ERR_NO_SPACE;
     }
-    memcpy(map->pool_chains + map->pool_chain_count, chains, chain_count * sizeof *chains);
-    map->pool_chain_count += chain_count;
+    if (again > 0) {
+        const uint32_t *old = map->pool_chains + pool.first;
+
+        pool.first = map->pool_chain_count;
+        pool_chains_add(map, old, again);
+    }
+    pool_chains_add(map, chains, chain_count);
     pool.count += chain_count;
     map->pools[map->pool_count++] = pool;
     return 0;
+}
+
+/* Where a version begins with these chains; pool_chain_count: none does. */
+static uint32_t pool_find(const struct cluster_map *map, const uint32_t *chains, uint32_t count) {
+    for (uint32_t i = 0; i < map->pool_count; i++) {
+        const struct map_pool *pool = &map->pools[i];
+
+        if (pool->count >= count &&
+            memcmp(map->pool_chains + pool->first, chains, count * sizeof *chains) == 0) {
+            return pool->first;
+        }
+    }
+    return map->pool_chain_count;
+}
+
+int cluster_map_put_pool(struct cluster_map *map, const uint32_t *chains, uint32_t chain_count) {
+    struct map_pool pool = {pool_find(map, chains, chain_count), chain_count};
+    bool is_new = pool.first == map->pool_chain_count;
+
+    assert(chain_count > 0);
+    if (map->pool_count == MAP_POOL_VERSIONS_MAX || chain_count > CHAINS_MAX ||
+        (is_new && chain_count > MAP_POOL_CHAINS_MAX - map->pool_chain_count)) {
+        return -ERR_NO_SPACE;
+    }
+    if (is_new) {
+        pool_chains_add(map, chains, chain_count);
+    }
+    map->pools[map->pool_count++] = pool;
+    return 0;
+}
+
+static bool pool_has(const struct cluster_map *map, const struct map_pool *pool, uint32_t chain) {
+    for (uint32_t i = 0; i < pool->count; i++) {
+        if (map->pool_chains[pool->first + i] == chain) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t cluster_map_pool_lacks(const struct cluster_map *map, uint32_t chain) {
+    uint32_t version = map->pool_count;
+
+    while (version > 0 && !pool_has(map, &map->pools[version - 1], chain)) {
+        version--;
+    }
+    return version == map->pool_count ? 0 : version + 1;
 }
 
 /* A group's id is its first target's. */

@@ -14,7 +14,7 @@ enum {
     MAP_GROUPS_MAX = 256,
     MAP_CHAIN_MEMBERS_MAX = 4,
     MAP_POOL_VERSIONS_MAX = 4096,
-    MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that only add chains counted once */
+    MAP_POOL_CHAINS_MAX = 65536, /* of all versions, those that are shared counted once */
     MAP_PLACES_MAX = MAP_GROUPS_MAX + MAP_TARGETS_MAX,
     MAP_REVOKED_MAX = 1024, /* serials of mounts' keys */
     SLOT_COUNT = 65536
@@ -61,7 +61,7 @@ struct map_group {
     struct target_id members[MAP_CHAIN_MEMBERS_MAX];
 };
 
-/* Pool version i + 1 has these chains of pool_chains. One that only adds shares those before it. */
+/* Pool version i + 1 has these chains of pool_chains, which versions that begin alike share. */
 struct map_pool {
     uint32_t first;
     uint32_t count;

@@ -4,6 +4,7 @@
 #include "manager/heard.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
+#include "manager/spaces.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -185,7 +186,8 @@ static int take_memory(struct manager *manager) {
         return -ERR_NO_MEMORY;
     }
     int r = manager_slots_new(manager);
-    return r < 0 ? r : manager_heard_new(manager);
+    r = r < 0 ? r : manager_heard_new(manager);
+    return r < 0 ? r : manager_spaces_new(manager);
 }
 
 int manager_open(const struct manager_options *options, struct manager **ret_manager,
@@ -246,6 +248,7 @@ void manager_abandon(struct manager *manager) {
         free(manager->next_map);
         manager_slots_free(manager);
         manager_heard_free(manager);
+        manager_spaces_free(manager);
         free(manager);
     }
 }

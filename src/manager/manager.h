@@ -26,6 +26,7 @@ struct manager_options {
     const struct key_ring *keys;   /* for tickets; borrowed. NULL: none, within one process */
     uint64_t session_timeout_ns;   /* 0: 30 s */
     uint32_t sessions_max;         /* 0: 1,024 */
+    uint64_t pool_interval_ns;     /* between two pool versions by what targets have; 0: 10 s */
     void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
     void *log_context;
 };

@@ -50,7 +50,7 @@ struct manager_session {
     enum session_stage stage;
     uint64_t heard_ns;
     uint64_t ended_number;   /* of the list, from MARKING on */
-    bool is_held; /* would be evicted for its silence, but for what the manager hears */
+    bool is_held;            /* would be evicted for its silence, but for what the manager hears */
     struct call *begin_call; /* waits for the flush */
     struct list end_calls;   /* wait until groups know */
     struct kv_waiter waiter;
@@ -61,6 +61,7 @@ struct manager_session {
 
 struct manager_slots;
 struct manager_heard;
+struct manager_spaces;
 
 struct manager {
     struct manager_options options;
@@ -82,6 +83,7 @@ struct manager {
     bool map_waiting;
     struct manager_slots *slots;
     struct manager_heard *heard;
+    struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct manager_session *sessions;
     uint32_t sessions_max;

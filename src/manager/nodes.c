@@ -5,11 +5,12 @@
  *
  * What comes while a version is being flushed makes the next one together. A node is known by its
  * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
- * no version. Revocations (revoke.c) are of the same versions. */
+ * no version. Revocations (revoke.c) and full targets (spaces.c) are of the same versions. */
 #include "manager/heard.h"
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
+#include "manager/spaces.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -150,7 +151,8 @@ static int join_check(const struct node_join_request *request) {
         return -ERR_INVALID;
     }
     address_copy(request, text);
-    return text[0] == '\0' ? 0 : address_parse(text, &address);
+    int r = text[0] == '\0' ? 0 : address_parse(text, &address);
+    return r < 0 ? r : manager_spaces_check(request->spaces);
 }
 
 static void join_answer(struct manager *manager, struct call *call, int result) {
@@ -175,6 +177,9 @@ void manager_join(struct manager *manager, struct call *call) {
         manager_heard_note(manager, node);
     }
     if (r < 0 || is_known(manager, node, request)) {
+        if (r == 0 && request->spaces.size > 0) {
+            manager_spaces_note(manager, node->id, request->spaces);
+        }
         join_answer(manager, call, r);
         return;
     }
@@ -220,14 +225,16 @@ static struct cluster_map *map_changed(struct manager *manager) {
     return next;
 }
 
-/* Where there is no room now they wait on, in front of who comes later. */
+/* Where there is no room now they wait on, in front of who comes later. A map that is too large
+ * with another pool version is tried without. */
 static void joins_begin(struct manager *manager) {
     struct cluster_map *next = map_changed(manager);
+    bool pools = next && manager_spaces_apply(manager, next);
     bool revokes = next && manager_revokes_apply(manager, next);
     struct list_node *node;
     int r = next ? 0 : -ERR_NO_MEMORY;
 
-    if (r == 0 && !revokes && list_is_empty(&manager->joining_calls) &&
+    if (r == 0 && !pools && !revokes && list_is_empty(&manager->joining_calls) &&
         !manager_slots_are_given(manager)) {
         free(next);
         return;
@@ -242,6 +249,7 @@ static void joins_begin(struct manager *manager) {
         return;
     }
     free(next);
+    r = r == -ERR_NO_SPACE && pools ? -ERR_BUSY : r;
     manager_revokes_put_back(manager, r);
     while (r == -ERR_NO_SPACE && (node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), r);
@@ -271,7 +279,7 @@ void manager_nodes_step(struct manager *manager) {
     }
     if (!manager->next_map &&
         (!list_is_empty(&manager->join_calls) || !list_is_empty(&manager->revoke_calls) ||
-         manager_slots_are_given(manager))) {
+         manager_slots_are_given(manager) || manager_spaces_are_due(manager))) {
         joins_begin(manager);
     }
 }

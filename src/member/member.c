@@ -29,6 +29,7 @@ struct member {
     int said;          /* refusal that was said last */
     uint64_t version;  /* newest that was heard of */
     struct call join_call, map_call;
+    uint8_t spaces[WIRE_SPACES_BYTES_MAX]; /* of join_call */
     uint8_t *map_bytes;
     struct message tick, ready_message, stop;
     atomic_bool tick_posted;
@@ -180,6 +181,8 @@ static void join_answered(struct call *call) {
 }
 
 static void join_ask(struct member *member, uint64_t now_ns) {
+    const struct member_hooks *hooks = &member->options.hooks;
+
     member->asking = true;
     member->asked_ns = now_ns;
     member->join_call =
@@ -191,6 +194,10 @@ static void join_ask(struct member *member, uint64_t now_ns) {
     if (member->ready) {
         member->join_call.request.node_join.address =
             (struct bytes){(const uint8_t *)member->address, strlen(member->address)};
+    }
+    if (member->ready && hooks->spaces) {
+        member->join_call.request.node_join.spaces =
+            (struct bytes){member->spaces, hooks->spaces(hooks->context, member->spaces)};
     }
     call_begin(member, &member->join_call, OP_NODE_JOIN, join_answered);
 }

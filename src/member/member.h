@@ -23,6 +23,9 @@ struct member_hooks {
     /* Takes a node_tell, in any state, and answers it from a step or from any thread that has
      * entered. NULL: nobody is there to answer. */
     void (*tell)(void *context, struct call *call);
+    /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_BYTES_MAX: asked for
+     * when the manager is told that they can be called. Answers the bytes. NULL: it has none. */
+    size_t (*spaces)(void *context, uint8_t *ret_spaces);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;

@@ -3,6 +3,7 @@
 #include "node/links.h"
 #include "node/local_internal.h"
 #include "node/local_join.h"
+#include "store/ost.h"
 #include <assert.h>
 #include "node/local_twin.h"
 #include <stdio.h>
@@ -154,6 +155,30 @@ static int map_came(void *context, const struct cluster_map *map) {
     return r;
 }
 
+static_assert((size_t)CONFIG_OSTS_MAX * sizeof(struct wire_space) <= WIRE_SPACES_BYTES_MAX,
+              "each has its place");
+
+static size_t spaces(void *context, uint8_t *ret_spaces) {
+    const struct local_cluster *cluster = context;
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        struct ost_space space;
+
+        if (cluster->osts[i] && ost_space_get(cluster->osts[i], &space)) {
+            const struct wire_space told = {
+                .target = local_target_id(&cluster->config, TARGET_OST_FIRST + i),
+                .used_bytes = space.used_bytes,
+                .available_bytes = space.available_bytes,
+            };
+
+            memcpy(ret_spaces + bytes, &told, sizeof told);
+            bytes += sizeof told;
+        }
+    }
+    return bytes;
+}
+
 static void tell(void *context, struct call *call) {
     struct local_cluster *cluster = context;
     local_cluster_tell_fn *fn = atomic_load(&cluster->tell);
@@ -175,15 +200,18 @@ void local_cluster_on_tell(struct local_cluster *cluster, local_cluster_tell_fn 
 
 int local_member_open(struct local_cluster *cluster) {
     const struct config *config = &cluster->config;
-    const struct member_options options = {
-        .env = cluster->env,
-        .rpc = cluster->rpcs[RPC_MEMBER],
-        .key = {config->node_key[0], config->node_key[1]},
-        .target_count = config->mdt_count + config->ost_count,
-        .mdt_count = config->mdt_count,
-        .address = config_address(config),
-        .map = cluster->map,
-        .hooks = {.map = map_came, .tell = tell, .log = member_log, .context = cluster}};
+    const struct member_options options = {.env = cluster->env,
+                                           .rpc = cluster->rpcs[RPC_MEMBER],
+                                           .key = {config->node_key[0], config->node_key[1]},
+                                           .target_count = config->mdt_count + config->ost_count,
+                                           .mdt_count = config->mdt_count,
+                                           .address = config_address(config),
+                                           .map = cluster->map,
+                                           .hooks = {.map = map_came,
+                                                     .spaces = spaces,
+                                                     .tell = tell,
+                                                     .log = member_log,
+                                                     .context = cluster}};
 
     return cluster->links ? member_new(&options, &cluster->member) : 0;
 }

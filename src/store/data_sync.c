@@ -136,16 +136,3 @@ void sync_run(struct ost *ost, struct request *request) {
     call->reply.sync.synced_position = kv_synced_position(ost->kv);
     request_finish(ost, request, request->sync_result);
 }
-
-void statfs_run(struct ost *ost, struct request *request) {
-    struct statfs_reply *reply = &request->call->reply.statfs;
-    uint64_t total = ost->block_size_max;
-    uint64_t held = ost->reserve_blocks + space_lacking_blocks(ost);
-    uint64_t free_blocks = space_free_blocks(ost);
-
-    *reply = (struct statfs_reply){.bytes_total = total * BLOCK_BYTES,
-                                   .bytes_free = free_blocks * BLOCK_BYTES,
-                                   .bytes_available =
-                                       free_blocks > held ? (free_blocks - held) * BLOCK_BYTES : 0};
-    request_finish(ost, request, 0);
-}

@@ -74,6 +74,8 @@ MUST_CHECK int space_quarantine(struct ost *ost, struct request *request);
 void space_release(struct ost *ost);
 void space_grow_ahead(struct ost *ost);
 void space_tick(struct ost *ost);
+/* For ost_space_get, once a second. */
+void space_note(struct ost *ost);
 uint64_t space_free_blocks(const struct ost *ost);
 /* Of these, what it can't get, as the file system below has not that much to spare. */
 uint64_t space_lacking_blocks(const struct ost *ost);

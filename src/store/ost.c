@@ -343,6 +343,7 @@ void ost_step(struct actor *actor, struct message *first) {
             all_ready(ost, &ost->kv_waiting);
             all_ready(ost, &ost->yielded);
             space_tick(ost);
+            space_note(ost);
         }
     }
     /* What fills up without waking anybody is looked at now and then. */

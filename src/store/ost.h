@@ -95,3 +95,11 @@ struct ost_stats {
 };
 void ost_stats_start(struct ost *ost, struct ost_stats *stats);
 struct kv *ost_kv(struct ost *ost);
+
+/* What is used, and what new data may still take, by its limit and by what is free below. */
+struct ost_space {
+    uint64_t used_bytes;
+    uint64_t available_bytes;
+};
+/* As of a second ago at most, from any thread. False: it has not loaded yet. */
+bool ost_space_get(const struct ost *ost, struct ost_space *ret_space);

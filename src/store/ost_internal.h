@@ -118,6 +118,8 @@ struct ost {
     struct ost_io grow_io;
     bool growing, grow_failed;
     uint64_t grow_failed_ns;
+    /* What other threads may know of the space, and since when; 0: nothing. */
+    _Atomic uint64_t noted_used_bytes, noted_available_bytes, noted_ns;
     uint64_t label;
     uint64_t label_position; /* of the record that the label waits for */
     bool label_wanted, label_writing;

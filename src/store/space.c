@@ -6,6 +6,7 @@
 
 /* A file system that was full may have room again. */
 #define SPACE_RETRY_NS (10 * NS_PER_S)
+#define SPACE_NOTE_NS NS_PER_S
 #define GROW_BYTES_MIN (16 * MIB)
 
 /* Blocks that writes hold are neither free nor in quarantine, and none lies beyond the limit. */
@@ -247,4 +248,38 @@ int space_quarantine(struct ost *ost, struct request *request) {
     request_unpin(ost, request);
     request_sync(ost, request, kv_seal(ost->kv));
     return REQUEST_WAITS;
+}
+
+static struct statfs_reply space_now(const struct ost *ost) {
+    uint64_t held = ost->reserve_blocks + space_lacking_blocks(ost);
+    uint64_t free_blocks = space_free_blocks(ost);
+
+    return (struct statfs_reply){.bytes_total = ost->block_size_max * BLOCK_BYTES,
+                                 .bytes_free = free_blocks * BLOCK_BYTES,
+                                 .bytes_available =
+                                     free_blocks > held ? (free_blocks - held) * BLOCK_BYTES : 0};
+}
+
+void statfs_run(struct ost *ost, struct request *request) {
+    request->call->reply.statfs = space_now(ost);
+    request_finish(ost, request, 0);
+}
+
+void space_note(struct ost *ost) {
+    uint64_t now_ns = env_now_ns(ost->env);
+    uint64_t noted_ns = atomic_load(&ost->noted_ns);
+
+    if (ost->is_loading || (noted_ns != 0 && now_ns - noted_ns < SPACE_NOTE_NS)) {
+        return;
+    }
+    struct statfs_reply space = space_now(ost);
+    atomic_store(&ost->noted_used_bytes, space.bytes_total - space.bytes_free);
+    atomic_store(&ost->noted_available_bytes, space.bytes_available);
+    atomic_store(&ost->noted_ns, now_ns);
+}
+
+bool ost_space_get(const struct ost *ost, struct ost_space *ret_space) {
+    ret_space->used_bytes = atomic_load(&ost->noted_used_bytes);
+    ret_space->available_bytes = atomic_load(&ost->noted_available_bytes);
+    return atomic_load(&ost->noted_ns) != 0;
 }

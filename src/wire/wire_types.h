@@ -4,6 +4,7 @@
 #include "layout/layout.h"
 
 enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302, WIRE_ENDED_BYTES_MAX = 1024 };
+enum { WIRE_SPACES_BYTES_MAX = 64 * 24 }; /* struct wire_space of each OST of a node */
 
 /* Little-endian, one behind the other. Slots from `first` on, by the hand-over of that number; how
  * many files a group has. */
@@ -16,6 +17,16 @@ struct wire_load {
     uint64_t log;
     uint64_t inode_count;
 };
+
+/* What a storage target has: bytes that are used, and bytes that new data may still take, by its
+ * own limit and by what is free below. */
+struct wire_space {
+    uint32_t target;
+    uint32_t reserved; /* 0 */
+    uint64_t used_bytes;
+    uint64_t available_bytes;
+};
+_Static_assert(sizeof(struct wire_space) == 24, "no padding");
 
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */

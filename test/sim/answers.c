@@ -282,6 +282,7 @@ static bool take_success(struct question *question, char *problem) {
                             .synced = question->begin,
                             .content = contents_file(workload->contents, request->attributes.ino)};
         contents_writer_begin(handle->content, asker->node->index);
+        pools_note(workload->world, handle->ino, question->pool_floor);
         if (workload->options.grows) {
             question->grown = handle;
             question->growth = GROWTH_SMALL;

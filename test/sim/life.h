@@ -28,6 +28,8 @@ struct life {
 
 /* roles.c: what a node of a role runs, with the sizes that the world has drawn. */
 MUST_CHECK int life_open_role(struct life *life, char problem[256]);
+/* How many storage targets the cluster is made with. */
+uint32_t world_first_osts(const struct world_options *options);
 /* Of a node with a log. */
 struct kv_options node_kv_options(const struct node *node);
 /* The log of the role; NULL: it has none, or is not open. */

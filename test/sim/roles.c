@@ -4,8 +4,9 @@
 #include "life.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100 };
+enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -49,6 +50,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .keys = node->keys,
         .session_timeout_ns = node->world->options.session_timeout_ns,
         .sessions_max = 64,
+        .pool_interval_ns = POOL_MS * NS_PER_MS,
     };
 
     return manager_open(&options, &life->manager, problem);
@@ -67,17 +69,40 @@ static int map_came(void *context, const struct cluster_map *map) {
     return group_map_set(life->group, map);
 }
 
+/* Of those that are up, as if they were in its process. */
+static size_t spaces(void *context, uint8_t *ret_spaces) {
+    struct life *life = context;
+    struct world *world = life->node->world;
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < world_first_osts(&world->options); i++) {
+        struct ost *ost = node_ost(&world->osts[i]);
+        struct ost_space space;
+
+        if (ost && ost_space_get(ost, &space)) {
+            const struct wire_space told = {.target = world->osts[i].target_id,
+                                            .used_bytes = space.used_bytes,
+                                            .available_bytes = space.available_bytes};
+
+            memcpy(ret_spaces + bytes, &told, sizeof told);
+            bytes += sizeof told;
+        }
+    }
+    return bytes;
+}
+
 static int open_member(struct life *life) {
     const struct cluster_map *map = life->node->map;
-    const struct member_options options = {.env = life->env,
-                                           .rpc = life->rpc,
-                                           .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
-                                           .target_count = map->nodes[0].target_count,
-                                           .mdt_count = map->nodes[0].mdt_count,
-                                           .address = "",
-                                           .map = map,
-                                           .ask_ns = ASK_MS * NS_PER_MS,
-                                           .hooks = {.map = map_came, .context = life}};
+    const struct member_options options = {
+        .env = life->env,
+        .rpc = life->rpc,
+        .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
+        .target_count = map->nodes[0].target_count,
+        .mdt_count = map->nodes[0].mdt_count,
+        .address = "",
+        .map = map,
+        .ask_ns = ASK_MS * NS_PER_MS,
+        .hooks = {.map = map_came, .spaces = spaces, .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {

@@ -10,6 +10,7 @@
 #include "shares.h"
 #include "silence.h"
 #include "newcomers.h"
+#include "pools.h"
 #include "strays.h"
 #include "whole.h"
 #include "workload.h"
@@ -23,9 +24,11 @@ enum {
     FILES_MAX_HERE = 40,
     FILES_MAX_GROWING = 500,
     FILE_BYTES_MAX_HERE = 300000,
-    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one unlinks most, one makes
-                      * most files grow: which */
+    SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
+                      * full, one unlinks most, one makes most files grow: which */
+    POOLS_NOTED_S = 2,
     SHAPE_TIGHT = 2,
+    SHAPE_FULL = 3,
     SHAPE_UNLINKS = 5,
     SHAPE_GROWS = 7,
     KEY_NUMBER_CHANCE = 40, /* one in so many looks, some milliseconds apart */
@@ -93,6 +96,12 @@ static bool floored_now(void *context) {
     struct run *run = context;
 
     return floors_are_told(run->world);
+}
+
+static bool pooled_now(void *context) {
+    struct run *run = context;
+
+    return pools_are_settled(run->world);
 }
 
 static bool listed_now(void *context) {
@@ -415,6 +424,22 @@ static void floors(struct run *run) {
     }
 }
 
+/* Who is full is in no pool version that new files get, and who has room is. What targets say of
+ * their space is as old as POOLS_NOTED_S. */
+static void pools(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_POOLS_S * NS_PER_S;
+
+    if (!failure_of(run)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + POOLS_NOTED_S * NS_PER_S, NULL, NULL);
+    }
+    if (!failure_of(run) && sim_run_until(sim, end, pooled_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure,
+                 "the newest pool version is not as storage targets are %d s after faults",
+                 RULE_POOLS_S);
+    }
+}
+
 /* Who has ended is told to all, also to those that were away. */
 static void lists(struct run *run) {
     struct sim *sim = run->world->sim;
@@ -468,6 +493,7 @@ static void mend(struct run *run) {
     review(run);
     floors(run);
     lists(run);
+    pools(run);
 }
 
 /* The metadata target is killed, or loses power, once more; and clients come whose predecessors had
@@ -498,6 +524,7 @@ static void clear(struct run *run) {
         sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "the files cannot be removed");
     }
+    pools(run);
     start_again(run);
     while (!failure_of(run) && !strays_are_settled(run->world)) {
         (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
@@ -509,7 +536,7 @@ static void clear(struct run *run) {
     }
     if (!failure_of(run)) {
         (void)(strays_check(run->world, &run->strays, run->failure) &&
-               whole_check(run->world, run->failure));
+               whole_check(run->world, run->failure) && pools_check(run->world, run->failure));
     }
     shares_wait(run, end);
 }
@@ -588,8 +615,10 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_EVICTIONS] = run->world->hearing_sum.silent_evicted;
     counts[TOTAL_EVICTIONS_HELD] = run->world->hearing_sum.silent_held;
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
+    counts[TOTAL_POOLS_LEFT] = pools_left(run->world);
+    counts[TOTAL_POOLS_BACK] = pools_back(run->world);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
-    counts[TOTAL_EVICTIONS] = run->world->group_sum.evictions;
+    counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = run->world->group_sum.crossings_again;
     counts[TOTAL_PROMISES_KEPT] = run->world->group_sum.promises_kept;
@@ -633,6 +662,16 @@ static void tighten(struct run *run, struct world_options *options, struct workl
     excuses_no_space(run->excuses);
 }
 
+/* Several storage targets that are full again and again, while others have room. */
+static void fills(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->ost_count = MAX(options->ost_count, 3U);
+    options->data_bytes_max = prng_between(&run->prng, 5, 7) * 256 * KIB;
+    options->chunk_bytes = 256 * KIB;
+    load->think_ns = prng_between(&run->prng, 5, 20) * NS_PER_MS;
+    run->removes = true;
+    excuses_no_space(run->excuses);
+}
+
 /* Unlinks that a power failure of the metadata target undoes: few syncs cover them. */
 static void unlinks(struct run *run, struct world_options *options, struct workload_options *load) {
     options->sync_interval_ns = NS_PER_S;
@@ -659,6 +698,8 @@ static void grows(struct run *run, struct world_options *options, struct workloa
 static void shape(struct run *run, struct world_options *options, struct workload_options *load) {
     if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
         tighten(run, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_FULL) {
+        fills(run, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
         unlinks(run, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {

@@ -61,8 +61,10 @@
     X(EVICTIONS, "evictions for silence", true)                                                    \
     X(EVICTIONS_HELD, "held back, few nodes heard", true)                                          \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
+    X(POOLS_LEFT, "pools that a full OST left", true)                                              \
+    X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(SLOTS, "slots handed over", true)                                                            \
-    X(EVICTIONS, "ends of sessions at MDTs", true)                                                 \
+    X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
     X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
     X(PROMISES_KEPT, "promises kept", true)                                                        \
@@ -91,6 +93,7 @@ enum {
     RULE_ANSWERS_S = 60, /* of simulated time, for what is open when faults have ended */
     RULE_LATE_S = 10,    /* then, for closes that clients have kept */
     RULE_LISTS_S = 30,   /* then, until all targets know who has ended */
+    RULE_POOLS_S = 10,   /* then, until the newest pool version is as storage targets are */
     RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */
     SEED_FAILURE_BYTES = 700,
 };

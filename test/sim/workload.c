@@ -86,6 +86,7 @@ static void submit(struct question *question) {
 
     question->open = true;
     question->begin = contents_now(asker->workload->contents);
+    question->pool_floor = pools_floor(asker->workload->world);
     question->tree_begin = trees_now(asker->workload->trees);
     question->request.done = answered;
     question->request.context = question;

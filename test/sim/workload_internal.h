@@ -6,6 +6,7 @@
  * Thread: the world's. */
 #pragma once
 #include "names.h"
+#include "pools.h"
 #include "trees.h"
 #include "victims.h"
 #include "workload.h"
@@ -62,6 +63,7 @@ struct question {
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
+    uint32_t pool_floor; /* when it was asked; of a file that it makes */
 };
 
 /* One client. */

@@ -1,5 +1,6 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "life.h"
+#include "pools.h"
 #include "kv/kv_mem.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,8 +45,7 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     ret_options->late_mdt = prng_chance(&prng, 1, 2);
 }
 
-/* How many of them the cluster is made with. */
-static uint32_t first_osts(const struct world_options *options) {
+uint32_t world_first_osts(const struct world_options *options) {
     return options->ost_count - (options->late_ost && options->ost_count > 1 ? 1 : 0);
 }
 
@@ -83,7 +83,7 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
         }
         node->map = allocate(sizeof *node->map);
         *node->map = world->map;
-    } else if (role == NODE_OST && index < first_osts(&world->options)) {
+    } else if (role == NODE_OST && index < world_first_osts(&world->options)) {
         node->target_id = OST_TARGET_FIRST + index;
     }
     if (world->options.keys && role != NODE_CLIENT) {
@@ -143,7 +143,8 @@ struct world *world_new(const struct world_options *options) {
     }
     world->map.name_hash_key[0] = options->seed;
     world->map.cluster_id[0] = 1;
-    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts, first_osts(options));
+    cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts,
+                       world_first_osts(options));
     world_mdts(world);
     world_nodes(world);
     world->own_kills = sim_counter(world->sim, "kills");
@@ -191,7 +192,7 @@ static void life_sum(struct life *life, bool cut) {
         world->ost_sum.cuts_through_damage += now.cuts_through_damage;
         world->ost_sum.small_writes += now.small_writes;
         world->ost_sum.writes += now.writes;
-        if (life->node->index >= first_osts(&world->options)) {
+        if (life->node->index >= world_first_osts(&world->options)) {
             world->late_writes += now.writes + now.small_writes;
         }
         world->ost_sum.cuts += now.cuts;
@@ -297,6 +298,7 @@ void world_free(struct world *world) {
     }
     /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
+    pools_free(world->pools);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);

@@ -78,13 +78,12 @@ struct world {
     struct node nodes[WORLD_NODES_MAX];
     uint32_t node_count;
     struct node *manager;
-    struct node *mdts; /* options.mdt_count; the first has the root */
-    struct node *osts; /* options.ost_count */
-    struct node *clients;
-    uint64_t own_kills;        /* of the making of nodes and of tries, in the world's counter */
-    char failure[512];         /* what a node could not do */
-    char last_line[256];       /* that an OST has logged */
-    struct kv_counters kv_sum; /* of lives that are over */
+    struct node *mdts;           /* options.mdt_count; the first has the root */
+    struct node *osts, *clients; /* options.ost_count, options.client_count */
+    uint64_t own_kills;          /* of the making of nodes and of tries, in the world's counter */
+    char failure[512];           /* what a node could not do */
+    char last_line[256];         /* that an OST has logged */
+    struct kv_counters kv_sum;   /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
     uint64_t key_numbers;               /* that all nodes have heard of, after the first */
@@ -93,6 +92,7 @@ struct world {
     uint64_t replays_cut;               /* ended by a crash before what they found was durable */
     uint64_t late_writes;               /* at an OST that has joined */
     uint64_t maps;                      /* newer ones that MDTs have used */
+    struct pools *pools;                /* for their oracle; NULL: nothing yet */
     struct group_totals group_sum;      /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
 };

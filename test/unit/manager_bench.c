@@ -145,6 +145,7 @@ static int setup_with(void **state, struct key_ring *keys) {
     struct target_id osts[2] = {{OST}, {OST + 1}};
     struct kv_mem_options store = {&bench->prng, 30, 100};
 
+    bench->map.cluster_id[0] = 1;
     prng_init(&bench->prng, 1);
     bench->sim = sim_new(1);
     bench->process = sim_process_new(bench->sim, "manager");
