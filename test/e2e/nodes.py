@@ -23,6 +23,9 @@ from files_load import Load, wait_until
 ROUNDS = 3
 SLOTS = 65536
 SLOTS_OPEN_MIN = 16
+SMALL_BYTES = 64 * clusters.MIB
+FILL_BYTES = 5 * clusters.MIB
+FILL_MAX = 120
 
 
 def free_port(host):
@@ -176,6 +179,70 @@ def new_files_use_all_nodes(nodes):
     os.unlink(os.path.join(first.mount, "new"))
     wait_until(lambda: all(used(node) < clusters.MIB for node in nodes.others),
                "the room of what is removed")
+
+
+def out_since(node):
+    """Of each of its storage targets."""
+    return [target["no_new_files_since"] for target in status(node)["targets"]
+            if target["kind"] == "ost"]
+
+
+def fill(directory, is_over):
+    """Files that lie on all targets, until it is over; answers them. One that meets a target which
+    is full already is taken away."""
+    contents = {}
+    for number in range(FILL_MAX):
+        if is_over():
+            return contents
+        path = os.path.join(directory, f"f{number}")
+        try:
+            contents[path] = put(path, FILL_BYTES)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            os.unlink(path)
+            time.sleep(1)
+        time.sleep(0.1)
+    raise Failed(f"{FILL_MAX} files fill nobody")
+
+
+def full_targets_get_no_new_files(nodes):
+    """A node with little room gets full: later files lie on the others, and on it again once there is
+    room; over a kill of the manager. Nothing that is there moves or is lost."""
+    first, small = nodes.first, nodes.others[0]
+    with open(small.path("shoal.conf"), encoding="ascii") as file:
+        conf = file.read()
+    with open(small.path("shoal.conf"), "w", encoding="ascii") as file:
+        file.write(conf.replace(f"data_bytes_max = {clusters.SIZES['data_bytes_max']}",
+                                f"data_bytes_max = {SMALL_BYTES}"))
+    nodes.start()
+    maps_are_one(nodes)
+    contents = fill(first.mount, lambda: all(out_since(small)))
+    words = small.run("status", small.directory).stdout
+    if words.count("is full: no new files since pool version") != 2:
+        raise Failed(f"status says nothing of it: {words}")
+    if any(sum(out_since(node)) for node in (first, nodes.others[1])):
+        raise Failed("one with room gets no new files")
+    maps_are_one(nodes)
+    first.kill()
+    first.start()
+    before = used(small)
+    path = os.path.join(first.mount, "later")
+    contents[path] = put(path, 12 * clusters.MIB)
+    if used(small) > before or not all(out_since(small)):
+        raise Failed(f"a new file lies on what is full: {used(small)} bytes after {before}")
+    for path, content in contents.items():
+        same(path, content)
+    for path in contents:
+        os.unlink(path)
+    wait_until(lambda: not any(out_since(small)), "a target that has room again")
+    maps_are_one(nodes)
+    path = os.path.join(first.mount, "again")
+    content = put(path, 12 * clusters.MIB)
+    if used(small) < 2 * clusters.MIB:
+        raise Failed(f"{used(small)} bytes of 12 MiB lie where there is room again")
+    same(path, content)
+    clean(first)
 
 
 def each_node_may_die(nodes):
@@ -738,7 +805,8 @@ def nodes_have_roles(nodes):
         store.close()
 
 
-TESTS = [nodes_have_roles, new_files_use_all_nodes, each_node_may_die, all_may_die_at_once,
+TESTS = [nodes_have_roles, new_files_use_all_nodes, full_targets_get_no_new_files,
+         each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
