@@ -207,8 +207,8 @@ def fill(directory, is_over):
 
 
 def full_targets_get_no_new_files(nodes):
-    """A node with little room gets full: later files lie on the others, and on it again once there is
-    room; over a kill of the manager. Nothing that is there moves or is lost."""
+    """A node with little room gets full: later files lie on the others, and on it again once there
+    is room; over a kill of the manager. Nothing that is there moves or is lost."""
     first, small = nodes.first, nodes.others[0]
     with open(small.path("shoal.conf"), encoding="ascii") as file:
         conf = file.read()

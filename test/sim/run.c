@@ -517,7 +517,7 @@ static void clear(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t end = sim_now_ns(sim) + 2 * RULE_ANSWERS_S * NS_PER_S;
 
-    if (failure_of(run)) {
+    if (failure_of(run) || !pools_check(run->world, run->failure)) {
         return;
     }
     if (run->removes && workload_remove(run->load) &&
@@ -536,7 +536,7 @@ static void clear(struct run *run) {
     }
     if (!failure_of(run)) {
         (void)(strays_check(run->world, &run->strays, run->failure) &&
-               whole_check(run->world, run->failure) && pools_check(run->world, run->failure));
+               whole_check(run->world, run->failure));
     }
     shares_wait(run, end);
 }
