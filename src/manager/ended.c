@@ -36,14 +36,16 @@ static bool is_over(const struct manager *manager, const struct manager_session 
 }
 
 static uint64_t lowest_living(const struct manager *manager) {
-    uint64_t lowest = manager->next_session;
+    const struct list *living = &manager->sessions.living;
 
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        if (!is_over(manager, &manager->sessions[i])) {
-            lowest = MIN(lowest, manager->sessions[i].id.value);
+    for (struct list_node *node = list_first(living); node; node = list_next(living, node)) {
+        const struct manager_session *session = CONTAINER_OF(node, struct manager_session, living);
+
+        if (!is_over(manager, session)) {
+            return session->id.value;
         }
     }
-    return lowest;
+    return manager->next_session;
 }
 
 bool manager_ended_advance(struct manager *manager) {
@@ -142,14 +144,11 @@ static void bits_send(struct manager_teller *teller) {
 
     memset(teller->names, 0, sizeof teller->names);
     for (uint64_t i = 0; i < count; i++) {
-        teller->names[i / 8] |= (uint8_t)(1U << i % 8);
-    }
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        const struct manager_session *session = &manager->sessions[i];
-        uint64_t at = session->id.value - teller->piece;
+        const struct manager_session *session =
+            session_table_find(&manager->sessions, teller->piece + i);
 
-        if (!is_over(manager, session) && session->id.value >= teller->piece && at < count) {
-            teller->names[at / 8] &= (uint8_t)~(1U << at % 8);
+        if (!session || is_over(manager, session)) {
+            teller->names[i / 8] |= (uint8_t)(1U << i % 8);
         }
     }
     teller->piece = last ? 0 : end;

@@ -16,7 +16,19 @@ static void list_give_up(struct list *calls, uint64_t now_ns) {
     }
 }
 
+static void session_give_up(struct manager_session *session, uint64_t now_ns) {
+    int r = session->begin_call ? call_given_up(session->begin_call, now_ns) : 0;
+
+    list_give_up(&session->end_calls, now_ns);
+    if (r < 0) {
+        call_reply(TAKE_PTR(session->begin_call), r);
+    }
+}
+
 void manager_give_up(struct manager *manager) {
+    struct session_table *table = &manager->sessions;
+    const struct list *waiting[] = {&table->beginning, &table->ending, &table->marking,
+                                    &table->telling};
     uint64_t now_ns = env_now_ns(manager->env);
 
     list_give_up(&manager->early_calls, now_ns);
@@ -25,16 +37,10 @@ void manager_give_up(struct manager *manager) {
     list_give_up(&manager->joining_calls, now_ns);
     list_give_up(&manager->revoke_calls, now_ns);
     list_give_up(&manager->revoking_calls, now_ns);
-    for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        if (session->stage == STAGE_FREE) {
-            continue;
-        }
-        list_give_up(&session->end_calls, now_ns);
-        int r = session->begin_call ? call_given_up(session->begin_call, now_ns) : 0;
-        if (r < 0) {
-            call_reply(TAKE_PTR(session->begin_call), r);
+    for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {
+        for (struct manager_session *session = session_first(waiting[i]); session;
+             session = session_next(waiting[i], session)) {
+            session_give_up(session, now_ns);
         }
     }
 }

@@ -179,13 +179,16 @@ static void step(struct actor *actor, struct message *first) {
 }
 
 static int take_memory(struct manager *manager) {
-    manager->sessions = calloc(manager->sessions_max, sizeof *manager->sessions);
+    const struct siphash_key no_key = {{0}}; /* It is empty until rows are loaded. */
+    uint32_t sessions_max = manager->options.sessions_max;
+
     manager->map = calloc(1, sizeof *manager->map);
     manager->tellers = calloc(MAP_PLACES_MAX, sizeof *manager->tellers);
-    if (!manager->sessions || !manager->map || !manager->tellers) {
+    if (!manager->map || !manager->tellers) {
         return -ERR_NO_MEMORY;
     }
-    int r = manager_slots_new(manager);
+    int r = session_table_init(&manager->sessions, sessions_max, sessions_max, no_key);
+    r = r < 0 ? r : manager_slots_new(manager);
     r = r < 0 ? r : manager_heard_new(manager);
     return r < 0 ? r : manager_spaces_new(manager);
 }
@@ -204,7 +207,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
         manager->options.session_timeout_ns = MANAGER_TIMEOUT_DEFAULT_S * NS_PER_S;
     }
     manager->env = options->env;
-    manager->sessions_max =
+    manager->options.sessions_max =
         options->sessions_max > 0 ? options->sessions_max : MANAGER_SESSIONS_DEFAULT;
     list_init(&manager->begin_calls);
     list_init(&manager->early_calls);
@@ -242,7 +245,7 @@ void manager_abandon(struct manager *manager) {
     if (manager) {
         kv_abandon(manager->kv);
         signer_deinit(&manager->signer);
-        free(manager->sessions);
+        session_table_deinit(&manager->sessions);
         free(manager->tellers);
         free(manager->map);
         free(manager->next_map);
@@ -283,10 +286,5 @@ uint32_t manager_ending_count(const struct manager *manager) {
 }
 
 uint32_t manager_session_count(const struct manager *manager) {
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        count += manager->sessions[i].stage != STAGE_FREE;
-    }
-    return count;
+    return manager->sessions.count;
 }

@@ -8,7 +8,7 @@
  * Targets are told of ends by a numbered list (ended.c). While it hears few of its nodes nobody is
  * silent for too long (heard.c).
  *
- * Thread: an actor.  Memory: sessions_max sessions, taken at open. */
+ * Thread: an actor.  Memory: sessions_max sessions, touched when used first. */
 #pragma once
 #include "keys/key_ring.h"
 #include "kv/kv.h"
@@ -34,7 +34,7 @@ struct manager_options {
 enum { MANAGER_SESSIONS_DEFAULT = 1024, MANAGER_TIMEOUT_DEFAULT_S = 30 };
 
 /* (start) The errors of kv_open, and -ERR_CORRUPT for rows that are none, with a line in
- * ret_problem; -ERR_BUSY when the store knows more sessions than sessions_max. */
+ * ret_problem. Where the store knows more sessions than sessions_max none begins until some end. */
 MUST_CHECK int manager_open(const struct manager_options *options, struct manager **ret_manager,
                             char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */

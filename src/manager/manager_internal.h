@@ -3,18 +3,11 @@
 #include "keys/ticket.h"
 #include "manager/manager.h"
 #include "manager/manager_format.h"
+#include "manager/session_table.h"
 #include "rpc/actor.h"
 #include <assert.h>
 
 enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_STOP };
-
-enum session_stage {
-    STAGE_FREE,
-    STAGE_BEGINNING, /* its record is being flushed; begin_call waits */
-    STAGE_LIVE,
-    STAGE_MARKING, /* the record that drops it, with the number of its end, is being flushed */
-    STAGE_TELLING, /* who ended it waits for the groups to have that number */
-};
 
 enum { MANAGER_RECENT = 1024 };
 
@@ -38,25 +31,6 @@ struct manager_teller {
     uint64_t whole_number; /* of that list */
     struct call call;
     uint8_t names[WIRE_ENDED_BYTES_MAX];
-};
-
-struct manager_session {
-    struct manager *manager;
-    struct session_id id;
-    uint64_t incarnation;
-    uint32_t node;
-    uint64_t serial; /* of the mount's key that it was begun by, or renewed last; 0: a member's */
-    bool is_revoked; /* the key is: it is to be evicted */
-    enum session_stage stage;
-    uint64_t heard_ns;
-    uint64_t ended_number;   /* of the list, from MARKING on */
-    bool is_held;            /* would be evicted for its silence, but for what the manager hears */
-    struct call *begin_call; /* waits for the flush */
-    struct list end_calls;   /* wait until groups know */
-    struct kv_waiter waiter;
-    bool waiting;
-    uint16_t origin_bytes;
-    uint8_t origin[MANAGER_ORIGIN_BYTES_MAX];
 };
 
 struct manager_slots;
@@ -85,9 +59,10 @@ struct manager {
     struct manager_heard *heard;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
-    struct manager_session *sessions;
-    uint32_t sessions_max;
+    struct session_table sessions;
+    uint32_t ended_count;          /* of these, in marking and telling */
     uint64_t ticked_ns;            /* 0: not yet */
+    uint64_t unheard_ns;           /* in all: the time that it was not listening */
     _Atomic uint32_t ending_count; /* that are being evicted, as of the last step */
     uint64_t next_session;
     uint64_t ended_number; /* of the list of the ended: with what is being flushed, */

@@ -8,16 +8,22 @@
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
 
-static bool session_is_of(const struct manager_session *session, uint64_t serial) {
-    return session->stage != STAGE_FREE && session->serial == serial;
+static uint32_t sessions_of(const struct manager *manager, uint64_t serial) {
+    const struct list *living = &manager->sessions.living;
+    uint32_t count = 0;
+
+    for (struct list_node *node = list_first(living); node; node = list_next(living, node)) {
+        count += CONTAINER_OF(node, struct manager_session, living)->serial == serial;
+    }
+    return count;
 }
 
 static void revoke_answer(struct manager *manager, struct call *call, int result) {
     struct key_revoke_reply *reply = &call->reply.key_revoke;
 
     *reply = (struct key_revoke_reply){.map_version = manager->map->version};
-    for (uint32_t i = 0; result == 0 && i < manager->sessions_max; i++) {
-        reply->sessions += session_is_of(&manager->sessions[i], call->request.key_revoke.serial);
+    if (result == 0) {
+        reply->sessions = sessions_of(manager, call->request.key_revoke.serial);
     }
     call_reply(call, result);
 }
@@ -61,11 +67,17 @@ void manager_revokes_put_back(struct manager *manager, int result) {
 }
 
 void manager_revoked_mark(struct manager *manager) {
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
+    struct session_table *table = &manager->sessions;
 
-        session->is_revoked = session->stage != STAGE_FREE && session->serial != 0 &&
-                              cluster_map_is_revoked(manager->map, session->serial);
+    for (struct list_node *node = list_first(&table->living); node;
+         node = list_next(&table->living, node)) {
+        struct manager_session *session = CONTAINER_OF(node, struct manager_session, living);
+
+        session->is_revoked =
+            session->serial != 0 && cluster_map_is_revoked(manager->map, session->serial);
+        if (session->is_revoked && session->stage == STAGE_LIVE) {
+            session_move(session, &table->ending);
+        }
     }
 }
 

@@ -12,35 +12,28 @@ static_assert((int)TICKET_BYTES_MAX == (int)WIRE_TICKET_BYTES_MAX, "tickets fit 
 /* A session's row with its origin, and the counter. */
 static const struct kv_need session_need = {.rows = 2, .value_bytes = 1024, .record_bytes = 1024};
 
-static struct manager_session *session_find(struct manager *manager, uint64_t id) {
-    for (uint32_t i = 0; i < manager->sessions_max && id != 0; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        if (session->stage != STAGE_FREE && session->id.value == id) {
-            return session;
-        }
-    }
-    return NULL;
-}
-
 /* Of the mount that has proven it; 0: a member's. */
 static uint64_t serial_of(const struct call *call) {
     return call->identity ? call->identity->serial : 0;
 }
 
 /* Who names the node and origin of another one's session begins one beside it. */
-static bool same_origin(const struct manager_session *session, const struct call *call) {
+static struct session_origin origin_of(const struct call *call) {
     const struct session_begin_request *request = &call->request.session_begin;
 
-    return session->stage != STAGE_FREE && session->serial == serial_of(call) &&
-           session->node == request->node && session->origin_bytes == request->origin.size &&
-           memcmp(session->origin, request->origin.data, request->origin.size) == 0;
+    return (struct session_origin){request->node, serial_of(call), request->origin};
+}
+
+/* The time that the manager was listening. A gap is taken off at the tick behind it: who was heard
+ * just before that counts as heard a little later than he was. */
+static uint64_t listening_ns(const struct manager *manager) {
+    return env_now_ns(manager->env) - manager->unheard_ns;
 }
 
 static int put_row(struct manager *manager, const struct manager_session *session) {
     uint8_t value[sizeof(struct manager_session_row) + MANAGER_ORIGIN_BYTES_MAX];
     const struct manager_session_row row = {.format = MANAGER_ROW_FORMAT,
-                                            .node = session->node,
+                                            .node = session->node_id,
                                             .incarnation = session->incarnation,
                                             .serial = session->serial};
     struct kv_key key = manager_key(MANAGER_ROW_SESSION, session->id.value, 0);
@@ -70,12 +63,14 @@ static void commit_and_wait(struct manager_session *session) {
 }
 
 static void session_free(struct manager_session *session) {
+    struct manager *manager = session->manager;
     struct list_node *node;
 
     while ((node = list_pop_front(&session->end_calls))) {
         call_reply(CONTAINER_OF(node, struct call, server_node), 0);
     }
-    session->stage = STAGE_FREE;
+    manager->ended_count--;
+    session_table_drop(&manager->sessions, session);
 }
 
 /* 0 when the record is written and being flushed. */
@@ -143,6 +138,8 @@ static void evict(struct manager_session *session) {
         return;
     }
     session->stage = STAGE_MARKING;
+    session_move(session, &manager->sessions.marking);
+    manager->ended_count++;
     commit_and_wait(session);
     manager_ended_add(manager, session->id, kv_position(manager->kv));
     session->ended_number = manager->ended_number;
@@ -156,51 +153,32 @@ static void refuse_all(struct list *calls, int result) {
     }
 }
 
-/* Groups see to what it had open, so who ends it waits for them, but not for those that do not
- * answer; storage targets only let go of what they kept. */
-static void tell(struct manager_session *session) {
-    if (list_is_empty(&session->end_calls) ||
-        manager_ended_groups_know(session->manager, session->ended_number)) {
-        session_free(session);
-    }
+static bool must_end(const struct manager_session *session) {
+    return session->is_revoked || !list_is_empty(&session->end_calls);
 }
 
-static void session_step(struct manager_session *session) {
+static void begun(struct manager_session *session) {
     struct manager *manager = session->manager;
+    struct session_table *table = &manager->sessions;
 
-    if (session->waiting) {
-        return;
-    }
-    switch (session->stage) {
-    case STAGE_BEGINNING:
-        session->stage = STAGE_LIVE;
-        session->heard_ns = env_now_ns(manager->env);
-        if (session->begin_call) {
-            struct call *call = session->begin_call;
-
-            session->begin_call = NULL;
-            begin_answer(session, call);
-        }
-        break;
-    case STAGE_MARKING:
-        session->stage = STAGE_TELLING;
-        tell(session);
-        break;
-    case STAGE_TELLING:
-        tell(session);
-        break;
-    default:
-        break;
+    session->stage = STAGE_LIVE;
+    session->heard_ns = listening_ns(manager);
+    session_move(session, must_end(session) ? &table->ending : &table->heard);
+    if (session->begin_call) {
+        begin_answer(session, TAKE_PTR(session->begin_call));
     }
 }
 
-static struct manager_session *session_take(struct manager *manager) {
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        if (manager->sessions[i].stage == STAGE_FREE) {
-            return &manager->sessions[i];
-        }
+/* Its end is on disk. Groups see to what it had open, so who ends it waits for them; storage
+ * targets only let go of what they kept. */
+static void ended(struct manager_session *session) {
+    session->stage = STAGE_TELLING;
+    list_remove(&session->living);
+    if (list_is_empty(&session->end_calls)) {
+        session_free(session);
+    } else {
+        session_move(session, &session->manager->sessions.telling);
     }
-    return NULL;
 }
 
 /* A second begin of one life is answered with the first one's session. Predecessors are over: their
@@ -211,12 +189,9 @@ static bool begin_known(struct manager *manager, struct call *call) {
     bool has_predecessors = false;
     bool must_wait = false;
 
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        if (!same_origin(session, call)) {
-            continue;
-        }
+    const struct session_origin origin = origin_of(call);
+    struct manager_session *session = NULL;
+    while ((session = session_table_of(&manager->sessions, &origin, session))) {
         if (session->incarnation != request->incarnation || session->stage > STAGE_LIVE) {
             evict(session);
             must_wait = must_wait || session->stage < STAGE_TELLING;
@@ -229,22 +204,11 @@ static bool begin_known(struct manager *manager, struct call *call) {
         }
     }
     /* Its place is the successor's, where there is no other. */
-    must_wait = must_wait || (has_predecessors && !session_take(manager));
+    must_wait = must_wait || (has_predecessors && session_table_is_full(&manager->sessions));
     if (must_wait) {
         list_push_back(&manager->begin_calls, &call->server_node);
     }
     return must_wait;
-}
-
-static void session_fill(struct manager *manager, struct manager_session *session,
-                         const struct session_begin_request *request) {
-    *session = (struct manager_session){.manager = manager,
-                                        .id = {manager->next_session},
-                                        .incarnation = request->incarnation,
-                                        .node = request->node,
-                                        .origin_bytes = (uint16_t)request->origin.size};
-    memcpy(session->origin, request->origin.data, request->origin.size);
-    list_init(&session->end_calls);
 }
 
 void manager_begin(struct manager *manager, struct call *call) {
@@ -261,8 +225,7 @@ void manager_begin(struct manager *manager, struct call *call) {
     if (begin_known(manager, call)) {
         return;
     }
-    struct manager_session *session = session_take(manager);
-    if (!session) {
+    if (session_table_is_full(&manager->sessions)) {
         call_reply(call, -ERR_BUSY);
         return;
     }
@@ -271,14 +234,19 @@ void manager_begin(struct manager *manager, struct call *call) {
         list_push_back(&manager->begin_calls, &call->server_node);
         return;
     }
-    session_fill(manager, session, request);
-    session->serial = serial_of(call);
+    const struct session_origin origin = origin_of(call);
+    struct manager_session *session =
+        session_table_add(&manager->sessions, (struct session_id){manager->next_session}, &origin);
+    session->manager = manager;
+    session->incarnation = request->incarnation;
+    session->stage = STAGE_BEGINNING;
+    session_move(session, &manager->sessions.beginning);
     int r = write_begin(manager, session, &grant);
     if (r < 0) {
+        session_table_drop(&manager->sessions, session);
         call_reply(call, r);
         return;
     }
-    session->stage = STAGE_BEGINNING;
     session->begin_call = call;
 }
 
@@ -302,8 +270,19 @@ static int renew_ticket(const struct manager_session *session, struct call *call
     return same && ticket_is_newest(signer, request->ticket) ? 0 : ticket_give(session, call);
 }
 
+static void session_heard(struct manager_session *session, const struct call *call) {
+    struct session_table *table = &session->manager->sessions;
+
+    session->heard_ns = listening_ns(session->manager);
+    session_table_serial(table, session, serial_of(call));
+    if (session->stage == STAGE_LIVE && !must_end(session)) {
+        session_move(session, &table->heard);
+    }
+}
+
 void manager_renew(struct manager *manager, struct call *call) {
-    struct manager_session *session = session_find(manager, call->request.session_renew.session);
+    struct manager_session *session =
+        session_table_find(&manager->sessions, call->request.session_renew.session);
     int r = 0;
 
     if (!session) {
@@ -316,9 +295,7 @@ void manager_renew(struct manager *manager, struct call *call) {
                                                                   : renew_ticket(session, call);
     }
     if (r == 0) {
-        session->heard_ns = env_now_ns(manager->env);
-        session->is_held = false;
-        session->serial = serial_of(call);
+        session_heard(session, call);
         call->reply.session_renew.map_version = manager->map->version;
     }
     call_reply(call, r);
@@ -326,7 +303,8 @@ void manager_renew(struct manager *manager, struct call *call) {
 
 /* The end of one that is not known has happened already. */
 void manager_end(struct manager *manager, struct call *call) {
-    struct manager_session *session = session_find(manager, call->request.session_end.session);
+    struct manager_session *session =
+        session_table_find(&manager->sessions, call->request.session_end.session);
 
     if (!session) {
         call_reply(call, 0);
@@ -338,23 +316,40 @@ void manager_end(struct manager *manager, struct call *call) {
         call_reply(call, -ERR_BAD_TICKET);
     } else {
         list_push_back(&session->end_calls, &call->server_node);
+        if (session->stage == STAGE_LIVE) {
+            session_move(session, &manager->sessions.ending);
+        }
         evict(session);
     }
 }
 
-void manager_sessions_step(struct manager *manager) {
-    uint32_t ending = 0;
+/* Those that wait for records do so in the order of these. */
+static void sessions_move(struct manager *manager) {
+    struct session_table *table = &manager->sessions;
+    struct manager_session *session;
 
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        session_step(session);
-        if (session->stage == STAGE_LIVE &&
-            (session->is_revoked || !list_is_empty(&session->end_calls))) {
-            evict(session);
-        }
-        ending += session->stage > STAGE_LIVE;
+    while ((session = session_first(&table->beginning)) && !session->waiting) {
+        begun(session);
     }
+    while ((session = session_first(&table->ending))) {
+        evict(session);
+        if (session->stage == STAGE_LIVE) {
+            break; /* There is no room for its record. */
+        }
+    }
+    while ((session = session_first(&table->marking)) && !session->waiting) {
+        ended(session);
+    }
+    while ((session = session_first(&table->telling)) &&
+           manager_ended_groups_know(manager, session->ended_number)) {
+        session_free(session);
+    }
+}
+
+void manager_sessions_step(struct manager *manager) {
+    sessions_move(manager);
+    uint32_t ending = manager->ended_count;
+
     if (manager_ended_advance(manager)) {
         manager_ended_tell(manager);
     }
@@ -384,67 +379,63 @@ static void forgive_gap(struct manager *manager, uint64_t now) {
         return;
     }
     manager_heard_forgive(manager, gap, now);
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        session->heard_ns = MIN(session->heard_ns + gap, now);
-    }
+    manager->unheard_ns += gap;
 }
 
-static void silent_evict(struct manager_session *session, bool holds) {
-    struct manager *manager = session->manager;
-
-    if (!holds) {
-        evict(session);
-        if (session->stage != STAGE_LIVE) {
-            manager_heard_evicted(manager);
-        }
-    } else if (!session->is_held) {
-        session->is_held = true;
-        manager_heard_held(manager);
-    }
+static bool is_silent(const struct manager_session *session, uint64_t listening) {
+    return listening > session->heard_ns &&
+           listening - session->heard_ns > session->manager->options.session_timeout_ns;
 }
 
 void manager_expire(struct manager *manager) {
+    struct session_table *table = &manager->sessions;
     uint64_t now = env_now_ns(manager->env);
+    struct manager_session *session;
 
     forgive_gap(manager, now);
     bool holds = manager_heard_holds(manager, now);
+    uint64_t listening = listening_ns(manager);
 
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        if (session->stage == STAGE_LIVE &&
-            now - session->heard_ns > manager->options.session_timeout_ns) {
-            silent_evict(session, holds);
+    while ((session = session_first(&table->heard)) && is_silent(session, listening)) {
+        session_move(session, &table->held);
+        if (holds) {
+            manager_heard_held(manager);
         }
+    }
+    while (!holds && (session = session_first(&table->held))) {
+        evict(session);
+        if (session->stage == STAGE_LIVE) {
+            break;
+        }
+        manager_heard_evicted(manager);
     }
 }
 
 void manager_refuse(struct manager *manager, int result) {
+    struct session_table *table = &manager->sessions;
+    const struct list *waiting[] = {&table->beginning, &table->ending, &table->marking,
+                                    &table->telling};
+
     refuse_all(&manager->early_calls, result);
     refuse_all(&manager->begin_calls, result);
     refuse_all(&manager->join_calls, result);
     refuse_all(&manager->joining_calls, result);
     refuse_all(&manager->revoke_calls, result);
     refuse_all(&manager->revoking_calls, result);
-    for (uint32_t i = 0; manager->loaded && i < manager->sessions_max; i++) {
-        struct manager_session *session = &manager->sessions[i];
-
-        if (session->stage == STAGE_FREE) {
-            continue;
-        }
-        refuse_all(&session->end_calls, result);
-        if (session->begin_call) {
-            call_reply(session->begin_call, result);
-            session->begin_call = NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {
+        for (struct manager_session *session = session_first(waiting[i]); session;
+             session = session_next(waiting[i], session)) {
+            refuse_all(&session->end_calls, result);
+            if (session->begin_call) {
+                call_reply(TAKE_PTR(session->begin_call), result);
+            }
         }
     }
 }
 
 static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
+    struct session_table *table = &manager->sessions;
     struct manager_session_row row;
-    struct manager_session *session = session_take(manager);
 
     if (value.size < 1) {
         return -ERR_CORRUPT;
@@ -456,41 +447,61 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
         return -ERR_CORRUPT;
     }
     memcpy(&row, value.data, sizeof row);
-    if (!session) {
-        return -ERR_BUSY;
-    }
-    const struct session_begin_request request = {
-        .node = row.node,
-        .incarnation = row.incarnation,
-        .origin = {value.data + sizeof row, value.size - sizeof row},
-    };
-    session_fill(manager, session, &request);
-    session->id.value = id;
-    session->serial = row.serial;
+    const struct session_origin origin = {
+        row.node, row.serial, {value.data + sizeof row, value.size - sizeof row}};
+    struct manager_session *session = session_table_add(table, (struct session_id){id}, &origin);
+    session->manager = manager;
+    session->incarnation = row.incarnation;
     session->stage = STAGE_LIVE;
-    session->heard_ns = env_now_ns(manager->env);
+    session->heard_ns = listening_ns(manager);
+    session_move(session, &table->heard);
     return 0;
 }
 
-int manager_sessions_load(struct manager *manager) {
+/* How many rows there are: more than may begin, when more might before. */
+static int rows_count(struct manager *manager, uint32_t *ret_count) {
     struct kv_key from = manager_key(MANAGER_ROW_SESSION, 0, 0);
     struct kv_key to = manager_key(MANAGER_ROW_SESSION + 1, 0, 0);
-    struct kv_key counter = manager_key(MANAGER_ROW_COUNTER, 0, 0);
     struct kv_cursor cursor;
     struct bytes value;
     int r;
 
-    for (uint32_t i = 0; i < manager->sessions_max; i++) {
-        manager->sessions[i].stage = STAGE_FREE;
-    }
+    *ret_count = 0;
     kv_cursor_init(&cursor, &from, &to);
     while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
-        r = load_row(manager, kv_key_split(&cursor.key).id, value);
-        if (r < 0) {
-            return r;
-        }
+        ++*ret_count;
     }
-    if (r != -ERR_NOT_FOUND) {
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int rows_load(struct manager *manager) {
+    struct kv_key from = manager_key(MANAGER_ROW_SESSION, 0, 0);
+    struct kv_key to = manager_key(MANAGER_ROW_SESSION + 1, 0, 0);
+    const struct siphash_key key = {{kv_life(manager->kv).high, kv_life(manager->kv).low}};
+    uint32_t max = manager->options.sessions_max;
+    struct kv_cursor cursor;
+    struct bytes value;
+    uint32_t count;
+
+    int r = rows_count(manager, &count);
+    if (r < 0) {
+        return r;
+    }
+    session_table_deinit(&manager->sessions);
+    r = session_table_init(&manager->sessions, max, MAX(max, count), key);
+    kv_cursor_init(&cursor, &from, &to);
+    while (r == 0 && (r = kv_next(manager->kv, &cursor, &value)) == 0) {
+        r = load_row(manager, kv_key_split(&cursor.key).id, value);
+    }
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int manager_sessions_load(struct manager *manager) {
+    struct kv_key counter = manager_key(MANAGER_ROW_COUNTER, 0, 0);
+    struct bytes value;
+    int r = rows_load(manager);
+
+    if (r < 0) {
         return r;
     }
     r = kv_get(manager->kv, &counter, &value);

@@ -42,7 +42,7 @@ static int attach_new(struct transaction *transaction, const struct session_atta
     if (list->number == 0 || request->ended > list->number) {
         return predecessors_wait(transaction);
     }
-    if (!group->sessions.free) {
+    if (!sessions_have_room(&group->sessions)) {
         return -ERR_BUSY;
     }
     return transaction_put(transaction, &key, &row, sizeof row);

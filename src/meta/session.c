@@ -5,29 +5,55 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { SLAB_SESSIONS = 64 };
+
+struct session_slab {
+    struct session_slab *next;
+    struct session sessions[SLAB_SESSIONS];
+};
+
 int sessions_init(struct sessions *sessions, uint32_t sessions_max) {
     uint32_t bucket_count = 16;
 
     while (bucket_count < sessions_max) {
         bucket_count *= 2;
     }
-    sessions->all = calloc(sessions_max, sizeof *sessions->all);
     sessions->buckets = calloc(bucket_count, sizeof(struct session *));
-    if (!sessions->all || !sessions->buckets) {
-        sessions_deinit(sessions);
+    if (!sessions->buckets) {
         return -ERR_NO_MEMORY;
     }
+    sessions->max = sessions_max;
     sessions->bucket_mask = bucket_count - 1;
     list_init(&sessions->known);
-    for (uint32_t i = sessions_max; i > 0; i--) {
-        sessions->all[i - 1].next = sessions->free;
-        sessions->free = &sessions->all[i - 1];
-    }
     return 0;
 }
 
+/* Whether one is free. */
+static bool free_make(struct sessions *sessions) {
+    struct session_slab *slab = sessions->free ? NULL : calloc(1, sizeof *slab);
+
+    if (slab) {
+        slab->next = sessions->slabs;
+        sessions->slabs = slab;
+        for (uint32_t i = SLAB_SESSIONS; i > 0; i--) {
+            slab->sessions[i - 1].next = sessions->free;
+            sessions->free = &slab->sessions[i - 1];
+        }
+    }
+    return sessions->free != NULL;
+}
+
+bool sessions_have_room(struct sessions *sessions) {
+    return sessions->count < sessions->max && free_make(sessions);
+}
+
 void sessions_deinit(struct sessions *sessions) {
-    free(sessions->all);
+    struct session_slab *slab;
+
+    while ((slab = sessions->slabs)) {
+        sessions->slabs = slab->next;
+        free(slab);
+    }
     free(sessions->buckets);
     *sessions = (struct sessions){0};
 }
@@ -47,11 +73,10 @@ struct session *sessions_find(const struct sessions *sessions, struct session_id
 
 struct session *sessions_add(struct sessions *sessions, struct session_id id,
                              const struct session_row *row) {
-    struct session *session = sessions->free;
-
-    if (!session) {
+    if (!free_make(sessions)) {
         return NULL;
     }
+    struct session *session = sessions->free;
     sessions->free = session->next;
     struct session **bucket = bucket_of(sessions, id);
     *session = (struct session){

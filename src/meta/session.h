@@ -6,7 +6,7 @@
  * After a restart a session is known from its row but not attached: until it has presented its
  * opens (reopen) and attached again, all else is refused with -ERR_STALE_TERM.
  *
- * Thread: the group's.  Memory: sessions_max of them, taken by sessions_init. */
+ * Thread: the group's.  Memory: as many as there are, taken when one is added, some at a time. */
 #pragma once
 #include "base/list.h"
 #include "kv/kv.h"
@@ -46,13 +46,16 @@ struct session {
     struct session_counters counters;
 };
 
+struct session_slab;
+
 struct sessions {
-    struct session *all;
+    struct session_slab *slabs;
     struct session **buckets;
     struct session *free;
     struct list known;
     struct windows windows;
     uint32_t bucket_mask;
+    uint32_t max; /* that may attach; a start may find more */
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */
     uint32_t evicting_count;
@@ -61,7 +64,9 @@ struct sessions {
 MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);
 void sessions_deinit(struct sessions *sessions);
 struct session *sessions_find(const struct sessions *sessions, struct session_id id);
-/* NULL when sessions_max are known. */
+/* Whether another one may be added, for which there is memory then. */
+bool sessions_have_room(struct sessions *sessions);
+/* NULL: no memory, which there is behind sessions_have_room. */
 struct session *sessions_add(struct sessions *sessions, struct session_id id,
                              const struct session_row *row);
 /* Its opens are gone. */

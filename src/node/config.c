@@ -42,6 +42,7 @@ static const struct number_row number_rows[] = {
         "requests of the mount at work, each with a buffer of 1 MiB; 0: 64, or more CPUs' need"),
     LIMIT_ROW(request_timeout_ms, 1000, 3600000, 60000, "then a request answers ETIMEDOUT"),
     LIMIT_ROW(session_timeout_ms, 5000, 3600000, 30000, "a client silent for so long is evicted"),
+    LIMIT_ROW(sessions_max, 16, 65536, 65536, "clients that may have a session at a time"),
     LIMIT_ROW(slow_request_ms, 0, 3600000, 1000, "what takes longer gets a line in shoal.log"),
 };
 

@@ -88,6 +88,7 @@ static int open_manager(struct local_target *target) {
         .map = cluster->map,
         .target = {LOCAL_MANAGER_ID},
         .session_timeout_ns = cluster->config.session_timeout_ms * NS_PER_MS,
+        .sessions_max = (uint32_t)cluster->config.sessions_max,
         .keys = cluster->network.ring,
         .log = target_log,
         .log_context = target,
@@ -109,6 +110,7 @@ static int open_group(struct local_target *target, uint32_t index) {
         .target = id,
         .rpc = cluster->rpcs[RPC_GROUP],
         .root_mode = 0755,
+        .sessions_max = (uint32_t)cluster->config.sessions_max,
         /* Those of a killed predecessor besides, until its session has ended. */
         .opens_max = 2 * (uint32_t)cluster->config.open_files_max,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = STRIPE_ALL},
@@ -118,6 +120,7 @@ static int open_group(struct local_target *target, uint32_t index) {
 
     options.kv.ring_bytes = cluster->config.mdt_ring_bytes;
     options.kv.ring_bytes_name = "mdt_ring_bytes";
+    options.kv.sessions_max = (uint32_t)cluster->config.sessions_max;
     options.kv.changes_bytes_max = cluster->config.mdt_changes_bytes;
     return group_open(&options, &cluster->groups[index], target->problem);
 }
@@ -144,6 +147,7 @@ static int open_ost(struct local_target *target, uint32_t index) {
     options.kv.ring_bytes = cluster->config.ost_ring_bytes;
     options.kv.ring_data_bytes = cluster->config.ost_ring_data_bytes;
     options.kv.ring_bytes_name = "ost_ring_bytes";
+    options.kv.sessions_max = OST_SESSIONS_DEFAULT;
     options.kv.ring_data_bytes_name = "ost_ring_data_bytes";
     options.kv.changes_bytes_max = cluster->config.ost_changes_bytes;
     snprintf(target->data_path, sizeof target->data_path, "ost%u/data", index);

@@ -16,7 +16,7 @@
 struct ost;
 
 /* A new data file takes that much at once, or its limit. */
-enum { OST_FIRST_BYTES = 64 << 20 };
+enum { OST_FIRST_BYTES = 64 << 20, OST_SESSIONS_DEFAULT = 65536 };
 
 /* What is 0 gets the default in brackets. */
 struct ost_options {

@@ -46,7 +46,7 @@ static int options_complete(struct ost_options *options, char problem[256]) {
     default_32(&options->io_max, 256);
     default_32(&options->bounce_max, 64);
     default_32(&options->request_bytes_max, 4 * MIB);
-    default_32(&options->sessions_max, 65536);
+    default_32(&options->sessions_max, OST_SESSIONS_DEFAULT);
     default_32(&options->freed_max, 65536);
     default_32(&options->step_segments, 64);
     options->grow_bytes = MAX(options->grow_bytes / BLOCK_BYTES, UINT64_C(64)) * BLOCK_BYTES;

@@ -127,7 +127,7 @@ void manager_begins(struct bench *bench) {
         .map = &bench->map,
         .target = {MANAGER},
         .keys = bench->keys,
-        .sessions_max = 8,
+        .sessions_max = bench->sessions_max ? bench->sessions_max : 8,
         .log = line_keep,
         .log_context = bench,
     };

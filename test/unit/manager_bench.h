@@ -46,10 +46,11 @@ struct bench {
     struct manager *manager;
     struct key_ring *keys;
     struct target targets[TARGETS];
-    struct target joiner; /* a group that comes later */
-    bool has_no_room;     /* for tickets, in what ask_as asks */
-    uint32_t lines;       /* that the manager has said */
-    char line[256];       /* the last one */
+    struct target joiner;  /* a group that comes later */
+    uint32_t sessions_max; /* 0: 8 */
+    bool has_no_room;      /* for tickets, in what ask_as asks */
+    uint32_t lines;        /* that the manager has said */
+    char line[256];        /* the last one */
 };
 
 /* A call of a client. */

@@ -239,6 +239,41 @@ static void test_sessions_have_a_limit(void **state) {
     assert_int_equal(asked.call.result, 0);
 }
 
+static void end(struct bench *bench, uint64_t session, uint64_t incarnation) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(session, incarnation)), 0);
+}
+
+/* Who is there when the number is made smaller stays; nobody begins before enough have ended. */
+static void test_a_limit_that_is_made_smaller(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+    uint64_t sessions[8];
+
+    for (uint32_t i = 0; i < 8; i++) {
+        sessions[i] = begin(bench, i + 1, 100, "/mnt");
+    }
+    assert_int_equal(manager_ends(bench), 0);
+    bench->sessions_max = 3;
+    manager_begins(bench);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(renew(bench, sessions[i], 100), 0);
+    }
+    start(bench, &asked, OP_SESSION_BEGIN, begin_of(9, 100, "/mnt"));
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_false(asked.done);
+        end(bench, sessions[i], 100);
+        for (int j = 0; j < 20; j++) {
+            rpc_tick(bench->client_rpc);
+            pass(bench, NS_PER_S / 10);
+        }
+    }
+    assert_true(asked.done);
+    assert_int_equal(asked.call.result, 0);
+    assert_int_equal(renew(bench, sessions[7], 100), 0);
+}
+
 /* Killed before the record of a session is on disk, asked again after the next start: it is said to
  * have begun only when it is, so that its number is nobody else's after a power failure. */
 static void test_a_begin_that_the_ring_kept(void **state) {
@@ -262,12 +297,6 @@ static void test_a_begin_that_the_ring_kept(void **state) {
         assert_int_equal(again.call.result, 0);
         assert_true(kv_synced_position(manager_kv(bench->manager)) >= position);
     }
-}
-
-static void end(struct bench *bench, uint64_t session, uint64_t incarnation) {
-    struct asked asked;
-
-    assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(session, incarnation)), 0);
 }
 
 /* Who is away for many ends gets them in messages of many; who is away for more than are
@@ -428,9 +457,10 @@ int main(void) {
         TEST(predecessor_goes_first),     TEST(list_of_the_ended),
         TEST(silence_ends_a_session),     TEST(a_stopped_manager_evicts_nobody),
         TEST(stop_while_loading),         TEST(unreachable_target_is_told_again),
-        TEST(sessions_have_a_limit),      TEST(gives_up_what_it_holds),
-        TEST(gives_up_a_beginning),       TEST(a_begin_that_the_ring_kept),
-        TEST(restarts_forget_nothing),    TEST(failed_log_is_told),
+        TEST(sessions_have_a_limit),      TEST(a_limit_that_is_made_smaller),
+        TEST(gives_up_what_it_holds),     TEST(gives_up_a_beginning),
+        TEST(a_begin_that_the_ring_kept), TEST(restarts_forget_nothing),
+        TEST(failed_log_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
