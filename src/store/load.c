@@ -310,8 +310,9 @@ int ost_load_step(struct ost *ost) {
     return r;
 }
 
-/* The row is recorded behind the label, so it is on disk behind it too. */
-static void label_finished(struct ost *ost, struct ost_io *io) {
+/* The row is recorded when the label is on disk: a disk that goes away, and comes back without what
+ * was not flushed, leaves the ring with all its records. */
+static void label_synced(struct ost *ost, struct ost_io *io) {
     assert(ost->label_writing && !ost->label_wanted);
     ost->label_writing = false;
     if (io->result < 0) {
@@ -337,6 +338,16 @@ static void label_finished(struct ost *ost, struct ost_io *io) {
     }
 }
 
+static void label_written(struct ost *ost, struct ost_io *io) {
+    if (io->result < 0) {
+        label_synced(ost, io);
+        return;
+    }
+    io->finished = label_synced;
+    io->io = (struct env_io){.kind = ENV_IO_SYNC};
+    ost_io_start(ost, io);
+}
+
 void load_label(struct ost *ost) {
     struct store_label label = {
         .format = STORE_FORMAT, .target = ost->options.target.value, .label = ost->label};
@@ -351,7 +362,7 @@ void load_label(struct ost *ost) {
     memcpy(ost->label_block, &label, sizeof label);
     ost->label_wanted = false;
     ost->label_writing = true;
-    ost->label_io.finished = label_finished;
+    ost->label_io.finished = label_written;
     ost->label_io.io =
         (struct env_io){.kind = ENV_IO_WRITE, .buffer = ost->label_block, .size = BLOCK_BYTES};
     ost_io_start(ost, &ost->label_io);

@@ -200,7 +200,9 @@ static int io_effect(struct env_io *io) {
     switch (io->kind) {
     case ENV_IO_READ:
         io->ret_size = io->offset >= file->size ? 0 : MIN(io->size, file->size - io->offset);
-        memcpy(io->buffer, file->content + io->offset, io->ret_size);
+        if (io->ret_size > 0) {
+            memcpy(io->buffer, file->content + io->offset, io->ret_size);
+        }
         break;
     case ENV_IO_WRITE:
         r = file_grow(file, io->offset + io->size);
