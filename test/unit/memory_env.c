@@ -206,7 +206,7 @@ static int io_effect(struct env_io *io) {
         break;
     case ENV_IO_WRITE:
         r = file_grow(file, io->offset + io->size);
-        if (r == 0) {
+        if (r == 0 && io->size > 0) {
             memcpy(file->content + io->offset, io->buffer, io->size);
             mark_dirty(file, io->offset, io->size);
         }
