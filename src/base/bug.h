@@ -35,7 +35,9 @@
     X(DEAF_MDT, "deaf-mdt")                     /* who is named as ended stays at its MDT */       \
     X(SILENT_FLOOR, "silent-floor")             /* an idle session does not tell its floors */     \
     X(DEAF_EVICTION, "deaf-eviction")           /* evicts all while it hears few nodes */          \
-    X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */
+    X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */       \
+    X(LOST_WAITS, "lost-waits")                 /* an order waits for a target that is lost */     \
+    X(EARLY_KEY, "early-key")                   /* signs by a key that others may not have */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -130,8 +130,11 @@ static int stages_run(struct fsck *fsck, bool with_data) {
     if (r == 0) {
         r = run_mdt(fsck);
     }
+    if (r == 0) {
+        r = fsck_lost(fsck);
+    }
     for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
-        r = run_ost(fsck, i, with_data);
+        r = fsck_ost_is_lost(fsck, i) ? 0 : run_ost(fsck, i, with_data);
     }
     return r < 0 ? r : fsck_strays(fsck);
 }

@@ -116,6 +116,9 @@ const char *fsck_where_ino(struct fsck *fsck, uint64_t ino, char where[FSCK_WHER
 
 MUST_CHECK int fsck_names(struct fsck *fsck);
 MUST_CHECK int fsck_inline(struct fsck *fsck);
+/* Files that had something on targets that are lost; whether this one is: it is asked nothing. */
+MUST_CHECK int fsck_lost(struct fsck *fsck);
+bool fsck_ost_is_lost(const struct fsck *fsck, uint32_t ost);
 MUST_CHECK int fsck_chunks(struct fsck *fsck, uint32_t ost);
 /* Chunks that seemed stray: those that still are. */
 MUST_CHECK int fsck_strays(struct fsck *fsck);

@@ -126,7 +126,7 @@ static int round_all(struct scrub *scrub, struct fsck *fsck) {
         fsck->stray_count = 0;
         scrub->kept_count = 0;
         for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
-            r = fsck_chunks(fsck, i);
+            r = fsck_ost_is_lost(fsck, i) ? 0 : fsck_chunks(fsck, i);
         }
         for (uint32_t i = 0; r == 0 && i < fsck->stray_count; i++) {
             r = round_one(scrub, fsck, &fsck->strays[i]);

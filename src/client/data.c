@@ -5,8 +5,18 @@
 #include <assert.h>
 #include <string.h>
 
+/* Renewals that brought another capability are no tries of the one that was refused: keys may turn,
+ * and others truncate, faster than a slow link brings what it asks for. */
+static void renewals_count(struct operation *operation) {
+    if (operation->capabilities != operation->file->capabilities) {
+        operation->capabilities = operation->file->capabilities;
+        operation->renewals = 0;
+    }
+}
+
 void data_start(struct operation *operation, uint64_t start, uint64_t end) {
     assert(operation->in_flight == 0 && start < end);
+    renewals_count(operation);
     operation->start = start;
     operation->next = start;
     operation->end = end;

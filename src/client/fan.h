@@ -11,3 +11,5 @@ void fan_start(struct operation *operation, uint32_t count);
 /* Sends what is still to be sent. True when all has been answered; the first error is then in
  * operation->result. take, NULL for none, is given each answer. */
 MUST_CHECK bool fan_advance(struct operation *operation, fan_send_fn *send, fan_take_fn *take);
+/* For sync: one that was lost while it was asked is no error, as the ledger tells of that. */
+MUST_CHECK int sync_take(struct operation *operation, const struct errand *errand);

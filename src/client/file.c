@@ -36,6 +36,18 @@ bool file_see(struct open_file *file, const struct attributes *attributes) {
     return true;
 }
 
+static void capability_take(struct open_file *file, const struct capability *capability) {
+    const struct capability *old = &file->capability;
+    bool same = capability->generation == old->generation &&
+                capability->truncate_seq == old->truncate_seq &&
+                capability->key_number == old->key_number &&
+                capability->signature[0] == old->signature[0] &&
+                capability->signature[1] == old->signature[1];
+
+    file->capabilities += !same;
+    file->capability = *capability;
+}
+
 /* A generation, once there is one, is the file's for good; 0 says only that the server answered
  * before. */
 void file_see_capability(struct open_file *file, const struct capability *capability) {
@@ -47,7 +59,7 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
                  (capability->rights & old->rights) == old->rights;
 
     if (capability->ino.value == file->ino.value && !older && newer) {
-        file->capability = *capability;
+        capability_take(file, capability);
     }
 }
 
@@ -59,7 +71,7 @@ void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
         file->size_owed = true;
     }
     if (reply->capability.ino.value == file->ino.value) {
-        file->capability = reply->capability;
+        capability_take(file, &reply->capability);
     }
 }
 
@@ -308,7 +320,7 @@ static void file_reopened(struct errand *errand) {
     }
     if (capability->truncate_seq >= file->capability.truncate_seq &&
         capability->ino.value == file->ino.value) {
-        file->capability = *capability;
+        capability_take(file, capability);
     }
     operation_errand_init(operation, errand, file_asked);
     errand->call.request.getattr.ino = file->ino;

@@ -31,7 +31,8 @@ struct open_file {
     struct attributes attributes; /* the newest of the server's */
     struct layout layout;
     struct capability capability;
-    uint64_t seen_ns; /* when the server was asked last */
+    uint64_t capabilities; /* how often it became another one */
+    uint64_t seen_ns;      /* when the server was asked last */
     uint64_t size;
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;

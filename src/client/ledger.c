@@ -66,16 +66,9 @@ void ledger_note_synced(struct ledger *ledger, uint64_t term, uint64_t position)
     }
 }
 
-/* Calls go with the new term only when this is done, so whatever is above `survived` is of an old
- * one. */
-void ledger_restart(struct ledger *ledger, uint64_t term, uint64_t survived) {
+static void places_judge(struct ledger *ledger, uint64_t survived) {
     uint64_t count = 0;
 
-    if (atomic_load(&ledger->term) == term) {
-        return;
-    }
-    atomic_store(&ledger->survived, survived);
-    atomic_store(&ledger->term, term);
     for (uint32_t i = 0; i < LEDGER_PLACES; i++) {
         struct ledger_place *place = &ledger->places[i];
         uint64_t position = atomic_load(&place->position);
@@ -86,6 +79,24 @@ void ledger_restart(struct ledger *ledger, uint64_t term, uint64_t survived) {
             (void)atomic_compare_exchange_strong(&place->position, &position, 0);
         }
     }
+}
+
+/* An answer that is noted later is of a term that is over, and judged by itself: it is lost. */
+void ledger_lose(struct ledger *ledger) {
+    atomic_store(&ledger->survived, 0);
+    atomic_store(&ledger->term, UINT64_MAX);
+    places_judge(ledger, atomic_load(&ledger->synced));
+}
+
+/* Calls go with the new term only when this is done, so whatever is above `survived` is of an old
+ * one. */
+void ledger_restart(struct ledger *ledger, uint64_t term, uint64_t survived) {
+    if (atomic_load(&ledger->term) == term) {
+        return;
+    }
+    atomic_store(&ledger->survived, survived);
+    atomic_store(&ledger->term, term);
+    places_judge(ledger, survived);
 }
 
 uint64_t ledger_unsynced(const struct ledger *ledger, struct ino ino) {

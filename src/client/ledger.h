@@ -47,6 +47,9 @@ void ledger_note_synced(struct ledger *ledger, uint64_t term, uint64_t position)
  * `survived` is there. */
 void ledger_restart(struct ledger *ledger, uint64_t term, uint64_t survived);
 
+/* The server is lost for good: what is not known to be on disk there counts as lost by a start. */
+void ledger_lose(struct ledger *ledger);
+
 /* The position that must be on disk for all changes of the inode to be; 0 when it is. */
 uint64_t ledger_unsynced(const struct ledger *ledger, struct ino ino);
 /* The count of the inode's last loss that is above `seen` and either above `opened` or told to

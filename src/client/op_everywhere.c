@@ -65,7 +65,7 @@ enum { EVERYWHERE_START, STATFS_ASKED, SYNC_OF_MDTS, SYNC_OF_OSTS };
 static bool everywhere_send(struct operation *operation, struct errand *errand, uint32_t number) {
     struct peer *peer = router_place(&operation->client->router, number);
 
-    if (!peer) {
+    if (!peer || atomic_load(&peer->is_lost)) {
         return false;
     }
     if (operation->stage != STATFS_ASKED &&
@@ -103,7 +103,13 @@ static int everywhere_take(struct operation *operation, const struct errand *err
 #undef ADD
         return 0;
     }
-    return r;
+    return r == -ERR_TARGET_LOST ? 0 : r;
+}
+
+/* Of one that was lost while it was asked, the ledger tells what that costs. */
+int sync_take(struct operation *operation, const struct errand *errand) {
+    (void)operation;
+    return errand->call.result == -ERR_TARGET_LOST ? 0 : errand->call.result;
 }
 
 static void everywhere_begin(struct operation *operation, uint32_t stage) {
@@ -118,7 +124,7 @@ void op_everywhere_step(struct operation *operation) {
         operation_request(operation)->statfs = (struct shoal_statfs){0};
         everywhere_begin(operation, statfs ? STATFS_ASKED : SYNC_OF_MDTS);
     }
-    if (!fan_advance(operation, everywhere_send, statfs ? everywhere_take : NULL)) {
+    if (!fan_advance(operation, everywhere_send, statfs ? everywhere_take : sync_take)) {
         return;
     }
     if (operation->stage == SYNC_OF_MDTS && operation->result == 0) {

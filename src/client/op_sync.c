@@ -9,7 +9,8 @@
  * the end all losses are known.
  *
  * The first fsync of a handle asks every target of the file, for others may have written it and
- * closed it before. The next ones ask where this client has something that is not on disk. */
+ * closed it before. The next ones ask where this client has something that is not on disk. Who is
+ * lost is not asked: what this client had there and not on disk is a loss, which is told of. */
 #include "client/client_internal.h"
 #include "client/fan.h"
 #include "client/loss.h"
@@ -49,7 +50,7 @@ static bool fsync_send(struct operation *operation, struct errand *errand, uint3
     uint64_t position = peer ? ledger_unsynced(&peer->ledger, file->ino) : 0;
     bool all = !fsync_handle(operation)->synced;
 
-    if (peer && position == 0 && !all) {
+    if (peer && (atomic_load(&peer->is_lost) || (position == 0 && !all))) {
         return false;
     }
     errand->call.request.sync.position = all ? 0 : position;
@@ -60,7 +61,7 @@ static bool fsync_send(struct operation *operation, struct errand *errand, uint3
 static void fsync_fan(struct operation *operation);
 
 static void fsync_targets(struct operation *operation) {
-    if (!fan_advance(operation, fsync_send, NULL)) {
+    if (!fan_advance(operation, fsync_send, sync_take)) {
         return;
     }
     if (operation->asked && operation->result == 0) {

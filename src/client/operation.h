@@ -26,13 +26,14 @@ struct operation {
     uint64_t close_stamp; /* files that had been closed when it started */
     uint32_t parity;      /* of the router's readers */
     uint32_t stage;
-    uint32_t need; /* enum file_need */
-    uint32_t renewals;
-    bool own_retried; /* the own call's data was damaged once */
-    bool asked;       /* the server was asked how the file is now */
-    bool killed;      /* a write: set-id bits are cleared */
-    int result;       /* of the errand, or of what was waited for */
-    int error;        /* that ends it, when something is to be mended first */
+    uint32_t need;         /* enum file_need */
+    uint32_t renewals;     /* of the same capability */
+    uint64_t capabilities; /* the file's, when its data was asked for last */
+    bool own_retried;      /* the own call's data was damaged once */
+    bool asked;            /* the server was asked how the file is now */
+    bool killed;           /* a write: set-id bits are cleared */
+    int result;            /* of the errand, or of what was waited for */
+    int error;             /* that ends it, when something is to be mended first */
 
     uint64_t start; /* data: [start, end), from next on not on its way yet */
     uint64_t next;

@@ -24,6 +24,7 @@ struct peer_space {
 struct peer {
     struct log_id log;
     uint8_t kind;                /* enum target_kind */
+    atomic_bool is_lost;         /* for good: whatever is asked of it answers -ERR_TARGET_LOST */
     _Atomic uint64_t term;       /* as told by its last attachment */
     struct log_life life;        /* likewise */
     _Atomic uint64_t generation; /* attachments that succeeded */

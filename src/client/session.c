@@ -127,6 +127,24 @@ static int map_take(struct session *session) {
     return r;
 }
 
+/* Those that are lost, and were not: what is not on disk there is lost, and they are called no
+ * more. What is under way there ends at a tick; what has stalled, with the call it waits for. */
+static void lost_follow(struct session *session) {
+    struct router *router = &session->client->router;
+    const struct cluster_map *map = router_map(router);
+
+    for (uint32_t i = 0; map && i < map->target_count; i++) {
+        const struct map_target *target = &map->targets[i];
+        struct peer *peer = target->state == TARGET_LOST ? router_peer(router, target->log) : NULL;
+
+        if (peer && !atomic_load(&peer->is_lost)) {
+            ledger_lose(&peer->ledger);
+            atomic_store(&peer->is_lost, true);
+            rpc_log_lose(session->client->options.rpc, peer->log);
+        }
+    }
+}
+
 /* Errands that were sent by an older map go on; others wait for the next answer. */
 static void map_resume_waiting(struct session *session) {
     const struct cluster_map *map = router_map(&session->client->router);
@@ -148,6 +166,7 @@ static void map_answered(struct call *call) {
     struct session *session = call->context;
     int r = call->result ? call->result : map_take(session);
 
+    lost_follow(session);
     assert(session->mapping);
     session->mapping = false;
     bool finds = session->stage == SESSION_FINDING && !session->stopping;

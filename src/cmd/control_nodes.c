@@ -25,11 +25,22 @@ static int words_join(const char *const *words, size_t word_count, struct buffer
     return 0;
 }
 
+/* All its targets are lost, so nothing is asked of it. */
+static bool is_lost(const struct cluster_map *map, const struct map_node *node) {
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        lost +=
+            map->targets[i].node.value == node->id.value && map->targets[i].state == TARGET_LOST;
+    }
+    return lost > 0 && lost == node->target_count;
+}
+
 static void nodes_fill(const struct cluster_map *map, uint32_t self, struct node_answers *answers) {
     for (uint32_t i = 0; i < map->node_count; i++) {
         struct node_answer *node = &answers->nodes[answers->count];
 
-        if (map->nodes[i].id.value != self) {
+        if (map->nodes[i].id.value != self && !is_lost(map, &map->nodes[i])) {
             node->node = map->nodes[i].id.value;
             memcpy(node->address, map->nodes[i].address, sizeof node->address);
             answers->count++;
@@ -219,7 +230,8 @@ struct told {
 
 /* What others may ask; the rest is for who is on the machine. */
 static bool is_tellable(const char *words, size_t size) {
-    static const char *const verbs[] = {"status", "stats", "df", "sync", "fsck", "here", "revoke"};
+    static const char *const verbs[] = {"status", "stats", "df",     "sync",
+                                        "fsck",   "here",  "revoke", "target"};
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         size_t length = strlen(verbs[i]) + 1;

@@ -1,6 +1,7 @@
 /* status and df: what runs, and how much room there is. */
 #include "cmd/control.h"
 #include "cmd/control_nodes.h"
+#include "cmd/control_targets.h"
 #include "cmd/daemon_mount.h"
 #include "cmd/verb.h"
 #include "env/errno_map.h"
@@ -13,10 +14,15 @@
 #include <string.h>
 
 static const char *state_of(struct control *control, uint32_t index) {
+    if (index >= TARGET_OST_FIRST &&
+        local_cluster_ost_is_lost(control->cluster, index - TARGET_OST_FIRST)) {
+        return "lost";
+    }
     return local_cluster_failure(control->cluster, index) < 0 ? "failed" : "up";
 }
 
 struct target_row {
+    uint32_t number; /* among all targets of the cluster */
     char name[16];
     const char *kind;
     const char *state;
@@ -38,13 +44,13 @@ static json_t *target_json(const struct target_row *row, uint32_t node) {
                              levels->data / 10.0, "memory", levels->memory / 10.0, "log",
                              levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
 
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id", row->name,
-                     "kind", row->kind, "state", row->state, "node", (int)node, "bytes_total",
-                     (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
-                     "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
-                     (json_int_t)row->waiting_count, "full_seconds",
-                     (json_int_t)(levels->full_ns / NS_PER_S), "no_new_files_since",
-                     (json_int_t)row->out_since);
+    return json_pack(
+        "{s:s, s:I, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id", row->name, "number",
+        (json_int_t)row->number, "kind", row->kind, "state", row->state, "node", (int)node,
+        "bytes_total", (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
+        "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
+        (json_int_t)row->waiting_count, "full_seconds", (json_int_t)(levels->full_ns / NS_PER_S),
+        "no_new_files_since", (json_int_t)row->out_since);
 }
 
 /* By the newest map that this node has. */
@@ -82,6 +88,8 @@ static struct target_row mdt_row(struct control *control, uint32_t index) {
     struct target_row row = {.kind = "mdt", .state = state_of(control, TARGET_GROUP_FIRST + index)};
 
     local_cluster_group_stats(control->cluster, index, &stats);
+    row.number =
+        local_target_id(local_cluster_config(control->cluster), TARGET_GROUP_FIRST + index);
     local_target_name(TARGET_GROUP_FIRST + index, row.name);
     row.levels = stats.kv.levels;
     row.inode_count = stats.inode_count;
@@ -97,6 +105,7 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
     struct ost_stats stats = {.operations = NULL};
 
     local_cluster_ost_stats(control->cluster, index, &stats);
+    row.number = local_target_id(local_cluster_config(control->cluster), TARGET_OST_FIRST + index);
     snprintf(row.name, sizeof row.name, "ost%" PRIu32, index);
     row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
     row.bytes_limit = MAX(local_cluster_config(control->cluster)->data_bytes_max, row.bytes_total);
@@ -143,19 +152,33 @@ static int64_t silent_s(struct control *control, const struct member_state *stat
     return state->heard_ns > 0 ? (int64_t)((now_ns - state->heard_ns) / NS_PER_S) : -1;
 }
 
+/* The newest first. */
+static json_t *keys_json(const struct local_keys *keys) {
+    json_t *names = json_array();
+
+    for (uint32_t i = 0; i < keys->count; i++) {
+        json_array_append_new(names, json_sprintf("%016" PRIx64, keys->names[i].value));
+    }
+    return names;
+}
+
 /* NULL where nobody else is served: there is no such thing to tell. */
 static json_t *node_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
     struct member_state state;
+    struct local_keys keys;
 
     if (!config->listen[0]) {
         return json_null();
     }
     local_cluster_member(control->cluster, NULL, &state);
-    return json_pack("{s:I, s:s, s:I, s:b, s:I, s:I}", "id", (json_int_t)config->node, "address",
-                     config_address(config), "map_version", (json_int_t)state.map_version, "told",
-                     (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state),
-                     "keys_revoked", (json_int_t)local_cluster_revoked_count(control->cluster));
+    local_cluster_keys(control->cluster, &keys);
+    return json_pack(
+        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o}", "id", (json_int_t)config->node, "address",
+        config_address(config), "map_version", (json_int_t)state.map_version, "told",
+        (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state), "keys_revoked",
+        (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys", keys_json(&keys),
+        "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null());
 }
 
 static json_t *status_json(struct control *control) {
@@ -167,10 +190,10 @@ static json_t *status_json(struct control *control) {
         json_array_append_new(mounts, json_pack("{s:s, s:s, s:i}", "path", mount.place, "channel",
                                                 "/dev/fuse", "process", mount.process));
     }
-    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o}", "directory", control->directory,
+    return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o}", "directory", control->directory,
                      "process", process_own_id(), "node", node_json(control), "managers",
                      managers_json(control), "key_file", "mounts", mounts, "targets",
-                     targets_json(control));
+                     targets_json(control), "cluster_targets", control_targets_json(control));
 }
 
 #define CLOCK_SAID_NS NS_PER_S
@@ -183,6 +206,27 @@ static void print_clock(struct control *control, struct control_socket_connectio
         control_print(connection, "clock      %s is %.1f s %s this machine: set both right\n",
                       clock.name, (double)llabs(clock.ahead_ns) / (double)NS_PER_S,
                       clock.ahead_ns > 0 ? "ahead of" : "behind");
+    }
+}
+
+/* While the members' key is being changed: how far that is. */
+static void print_keys(struct control *control, struct control_socket_connection *connection) {
+    struct local_keys keys;
+
+    local_cluster_keys(control->cluster, &keys);
+    if (keys.count < 2) {
+        return;
+    }
+    if (keys.signing.value == keys.names[0].value) {
+        control_print(connection,
+                      "signs by   the newer members' key, %016" PRIx64 ": the older, %016" PRIx64
+                      ", may go from key files when all mounts have new ones\n",
+                      keys.names[0].value, keys.names[1].value);
+    } else {
+        control_print(connection,
+                      "signs by   the older members' key, %016" PRIx64
+                      ", until the key files of all nodes have the newer, %016" PRIx64 "\n",
+                      keys.names[1].value, keys.names[0].value);
     }
 }
 
@@ -202,6 +246,7 @@ static void print_node(struct control *control, struct control_socket_connection
         control_print(connection, "keys       %" PRIu32 " of mounts revoked, of %d at most\n",
                       revoked_count, MAP_REVOKED_MAX);
     }
+    print_keys(control, connection);
     print_clock(control, connection);
     if (state.result < 0) {
         control_print(connection, "manager    %s (%" PRId64 " s)\n", err_text(state.result),
@@ -343,6 +388,9 @@ int control_status(struct control *control, struct control_socket_connection *co
         print_fill(control, connection);
         print_outs(control, connection);
         print_namespace(control, connection);
+        if (!own) {
+            control_targets_print(control, connection);
+        }
         return own ? EXIT_OK : control_nodes_print(control, connection, "status", NULL);
     }
     if (own) {

@@ -112,19 +112,27 @@ static void connection_accept(struct sim_listener *listener) {
     listener->options.accepted(&listener->listener, &end->stream);
 }
 
+static void accept_put_off(struct sim_listener *listener) {
+    struct sim *sim = listener->env->process->sim;
+
+    sim_count(sim, "streams accepted late", 1);
+    if (!listener->env->streams_full_told) {
+        listener->env->streams_full_told = true;
+        sim_count(sim, "streams full", 1);
+        if (listener->options.full) {
+            listener->options.full(&listener->listener);
+        }
+    }
+}
+
 static void accept_run(void *context) {
     struct sim_listener *listener = context;
-    struct sim_process *process = listener->env->process;
 
     if (!listener->closed && listener->waiting_count > 0) {
         if (!process_is_full(listener->env)) {
             connection_accept(listener);
-        } else if (!listener->env->streams_full_told) {
-            listener->env->streams_full_told = true;
-            sim_count(process->sim, "streams full", 1);
-            if (listener->options.full) {
-                listener->options.full(&listener->listener);
-            }
+        } else {
+            accept_put_off(listener);
         }
     }
     listener_drop(listener);

@@ -215,7 +215,7 @@ static int sim_send(struct env_stream *stream, const struct bytes *parts, size_t
     struct sim_end *end = end_of(stream);
     int r = end_check(end);
 
-    if (r || end->over) {
+    if (r || end->over || !may_read(end->env)) {
         return r ? r : -ERR_CLOSED;
     }
     struct sim_pipe *pipe = pipe_out(end);

@@ -14,8 +14,8 @@
  *
  * Unlike packets no byte is lost, doubled or reordered while the stream lives: that is TCP's work.
  *
- * It counts in the world (sim_count): streams opened, refused, full, reset, reset at random, given
- * up, killed, lost with power; segments slow, cut off, to nobody; resets cut off. */
+ * It counts in the world (sim_count): streams opened, refused, full, accepted late, reset, reset at
+ * random, given up, killed, lost with power; segments slow, cut off, to nobody; resets cut off. */
 #pragma once
 #include "env/env_sim.h"
 #include "env/env_stream.h"

@@ -12,6 +12,22 @@ bool machine_is_terminal(FILE *file) {
     return isatty(fileno(file)) == 1;
 }
 
+/* By bytes, so that what follows the line is left for whoever reads it. */
+bool machine_is_answered(const char *word) {
+    size_t at = 0;
+    bool same = true;
+    char byte;
+
+    while (read(STDIN_FILENO, &byte, 1) == 1) {
+        if (byte == '\n') {
+            return same && word[at] == '\0';
+        }
+        same = same && word[at] == byte && byte != '\0';
+        at += same;
+    }
+    return false;
+}
+
 void machine_time_print(char ret_text[MACHINE_TIME_BYTES]) {
     time_t now = time(NULL);
     struct tm parts = {.tm_mday = 1};

@@ -8,6 +8,9 @@
 /* Whether what is written there is read by a person. */
 bool machine_is_terminal(FILE *file);
 
+/* Whether the next line of standard input is just that word. */
+bool machine_is_answered(const char *word);
+
 /* Now, in UTC, for a log: "2026-01-31T23:59:59Z". */
 enum { MACHINE_TIME_BYTES = 21 };
 void machine_time_print(char ret_text[MACHINE_TIME_BYTES]);

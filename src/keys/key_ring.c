@@ -1,5 +1,6 @@
 /* The ring: keys that never change, a number that rises, a list that grows. */
 #include "keys/key_ring.h"
+#include "base/bug.h"
 #include "base/endian.h"
 #include "base/err.h"
 #include <inttypes.h>
@@ -12,6 +13,7 @@ enum { NAME_DIGITS = 16 };
 struct key_ring {
     struct key_file file;
     _Atomic uint32_t number;
+    _Atomic uint64_t sign_by; /* name of a key; 0: not told */
     _Atomic uint32_t revoked_count;
     _Atomic uint64_t revoked[KEY_REVOKED_MAX]; /* filled from the front; 0: free, as no serial is */
 };
@@ -85,6 +87,17 @@ struct key_name key_ring_newest(const struct key_ring *ring) {
     return ring->file.keys[0].name;
 }
 
+uint32_t key_ring_names(const struct key_ring *ring, struct key_name ret_names[KEY_FILE_KEYS_MAX]) {
+    for (uint32_t i = 0; i < ring->file.key_count; i++) {
+        ret_names[i] = ring->file.keys[i].name;
+    }
+    return ring->file.key_count;
+}
+
+bool key_ring_sign_by(struct key_ring *ring, struct key_name name) {
+    return atomic_exchange(&ring->sign_by, name.value) != name.value;
+}
+
 static const struct secret *secret_find(const struct key_ring *ring, struct key_name name) {
     for (uint32_t i = 0; i < ring->file.key_count; i++) {
         if (ring->file.keys[i].name.value == name.value) {
@@ -92,6 +105,22 @@ static const struct secret *secret_find(const struct key_ring *ring, struct key_
         }
     }
     return NULL;
+}
+
+bool key_ring_has(const struct key_ring *ring, struct key_name name) {
+    return secret_find(ring, name) != NULL;
+}
+
+struct key_name key_ring_signing(const struct key_ring *ring) {
+    const struct key_name told = {atomic_load_explicit(&ring->sign_by, memory_order_relaxed)};
+
+    if (BUG(EARLY_KEY)) {
+        return key_ring_newest(ring);
+    }
+    if (told.value == 0) {
+        return ring->file.keys[ring->file.key_count - 1].name;
+    }
+    return key_ring_has(ring, told) ? told : key_ring_newest(ring);
 }
 
 int key_ring_derive(const struct key_ring *ring, const char *purpose, struct key_use use,

@@ -25,8 +25,17 @@ bool key_ring_is_revoked(const struct key_ring *ring, uint64_t serial);
 /* How many there are; rises when one comes that was not there. */
 uint32_t key_ring_revoked_count(const struct key_ring *ring);
 
-/* The members' key by which this process signs: its newest. */
 struct key_name key_ring_newest(const struct key_ring *ring);
+/* The members' keys that are here, the newest first; answers how many. */
+uint32_t key_ring_names(const struct key_ring *ring, struct key_name ret_names[KEY_FILE_KEYS_MAX]);
+bool key_ring_has(const struct key_ring *ring, struct key_name name);
+
+/* The cluster signs by this members' key, as its map says: all nodes have it. 0: it doesn't say.
+ * True: that is another one than before. */
+bool key_ring_sign_by(struct key_ring *ring, struct key_name name);
+/* The members' key by which this process signs. That of the cluster; where the map doesn't say, the
+ * oldest here, as others may have none that is newer; where it isn't here, the newest. */
+struct key_name key_ring_signing(const struct key_ring *ring);
 /* The key of this name, number and purpose. -ERR_NOT_FOUND: there is no key of the name. */
 struct key_use {
     struct key_name name;

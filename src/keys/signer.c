@@ -25,7 +25,7 @@ static bool use_is(struct key_use a, struct key_use b) {
 }
 
 struct key_use signer_use(const struct signer *signer) {
-    return (struct key_use){key_ring_newest(signer->ring), key_ring_number(signer->ring)};
+    return (struct key_use){key_ring_signing(signer->ring), key_ring_number(signer->ring)};
 }
 
 void signer_sign(struct signer *signer, struct key_use use, struct bytes message,

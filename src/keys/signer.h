@@ -32,7 +32,8 @@ static inline bool signer_has_keys(const struct signer *signer) {
     return signer->ring != NULL;
 }
 
-/* The key that signs now: of the newest members' key and the ring's number. There must be keys. */
+/* The key that signs now: of the members' key that the ring signs by, and the ring's number. There
+ * must be keys. */
 struct key_use signer_use(const struct signer *signer);
 /* By this one, which signer_use has answered. */
 void signer_sign(struct signer *signer, struct key_use use, struct bytes message,

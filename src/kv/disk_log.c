@@ -65,6 +65,8 @@ static int log_format(struct disk_log *log, const struct disk_log_options *optio
     for (uint64_t at = 0; at < end && r == 0; at += log->stage_bytes) {
         r = run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, log->stage_bytes));
     }
+    /* Whoever finds a superblock finds a whole file: without power it may come back shorter. */
+    r = r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
     if (r < 0) {
         return r;
     }

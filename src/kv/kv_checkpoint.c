@@ -70,6 +70,14 @@ static void walk_begin(struct kv_checkpoint_state *checkpoint) {
     checkpoint->last_commit = false;
 }
 
+/* What is frozen goes to the base once it is synced. A sync point that is under way will do, if it
+ * was cut behind it. */
+static void sync_want_frozen(struct kv *kv) {
+    if (kv_sync_is_idle(kv) || kv->sync.cut.position <= kv->checkpoint.position) {
+        kv_sync_want(kv);
+    }
+}
+
 /* The log's tail will be where its head is now. Batches that follow may hold records up to the
  * frozen position; replay skips those. */
 static void freeze(struct kv *kv) {
@@ -87,7 +95,7 @@ static void freeze(struct kv *kv) {
     checkpoint->tail_crc = kv->log.last_crc;
     walk_begin(checkpoint);
     if (kv->synced < checkpoint->position) {
-        kv_sync_want(kv);
+        sync_want_frozen(kv);
     }
 }
 
@@ -302,7 +310,7 @@ void kv_checkpoint_step(struct kv *kv) {
         if (may_commit(kv)) {
             checkpoint->stage = CHECKPOINT_COMMIT;
         } else {
-            kv_sync_want(kv);
+            sync_want_frozen(kv);
         }
     }
     if (checkpoint->stage == CHECKPOINT_COMMIT) {

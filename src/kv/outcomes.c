@@ -16,7 +16,7 @@ static void close_hole(struct outcomes *outcomes, uint32_t place) {
 
     for (uint32_t at = (place + 1) & mask; outcomes->places[at] != NONE; at = (at + 1) & mask) {
         const struct outcome_entry *entry = &outcomes->entries[outcomes->places[at]];
-        uint32_t home = outcome_hash(entry->session, entry->sequence) & mask;
+        uint32_t home = outcome_entry_home(entry->session, entry->sequence) & mask;
 
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             outcomes->places[hole] = outcomes->places[at];

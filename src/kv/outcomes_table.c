@@ -60,7 +60,8 @@ static int entries_grow(struct outcomes *outcomes) {
         uint32_t index = outcomes->places[old];
 
         if (index != NONE) {
-            uint32_t place = outcome_hash(entries[index].session, entries[index].sequence) & mask;
+            uint32_t place =
+                outcome_entry_home(entries[index].session, entries[index].sequence) & mask;
 
             while (places[place] != NONE) {
                 place = (place + 1) & mask;

@@ -18,7 +18,9 @@ static uint32_t start_crc(const struct ring_start *start) {
 
 /* One that names a place where no record can begin was not written by us, whatever its crc. */
 static bool start_is_whole(const struct ring_start *start) {
-    return start->crc == start_crc(start) && start->offset % LOG_ALIGN == 0 && start->position > 0;
+    return start->crc == start_crc(start) && start->offset % LOG_ALIGN == 0 &&
+           start->position > 0 && start->position <= LOG_TOTAL_MAX &&
+           start->offset <= LOG_TOTAL_MAX && start->data_start <= LOG_TOTAL_MAX;
 }
 
 static const struct ring_start *newest_start(const struct ring_header *header) {

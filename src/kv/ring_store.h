@@ -8,6 +8,7 @@
  * Thread: the kv's owner. */
 #pragma once
 #include "base/types.h"
+#include <string.h>
 
 #ifdef RING_TRACE
 void ring_store_traced(const void *at, const void *from, size_t size_bytes);

@@ -6,7 +6,8 @@
  * u32 bytes, the bytes}; CRC-32C of all before it. A section that is empty is not written, and one
  * of a kind that is not known here is passed over.
  *
- *     1 revoked     u64 each serial */
+ *     1 revoked     u64 each serial
+ *     2 signing     u64 name of the members' key by which the cluster signs */
 #include "layout/map_pools.h"
 #include "layout/map_slots.h"
 #include "base/crc32c.h"
@@ -14,7 +15,7 @@
 #include <assert.h>
 
 enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 4 };
-enum { SECTION_REVOKED = 1 };
+enum { SECTION_REVOKED = 1, SECTION_SIGNING = 2 };
 
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id) {
     for (uint32_t i = 0; i < map->target_count; i++) {
@@ -465,9 +466,27 @@ static void sections_write(struct walk *walk, struct cluster_map *map) {
         (void)walk_number(walk, map->revoked_count * sizeof map->revoked[0], 4);
         walk_revoked(walk, map);
     }
+    if (map->signing_key != 0) {
+        (void)walk_number(walk, SECTION_SIGNING, 4);
+        (void)walk_number(walk, sizeof map->signing_key, 4);
+        WALK(map->signing_key);
+    }
+}
+
+static void signing_read(struct walk *walk, size_t bytes, struct cluster_map *map) {
+    if (map->signing_key != 0 || bytes != sizeof map->signing_key) {
+        walk->bad = true;
+        return;
+    }
+    WALK(map->signing_key);
+    walk->bad = walk->bad || map->signing_key == 0;
 }
 
 static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct cluster_map *map) {
+    if (kind == SECTION_SIGNING) {
+        signing_read(walk, bytes, map);
+        return;
+    }
     if (kind != SECTION_REVOKED) {
         walk->size += bytes;
         return;
@@ -483,6 +502,7 @@ static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct 
 
 static void sections_read(struct walk *walk, struct cluster_map *map) {
     map->revoked_count = 0;
+    map->signing_key = 0;
     while (!walk->bad && walk->size < walk->limit) {
         uint64_t kind = walk_number(walk, 0, 4);
         size_t bytes = (size_t)walk_number(walk, 0, 4);

@@ -1,8 +1,8 @@
 /* The cluster map: nodes, targets and their states, groups, slots, chains, pools, in one version.
  *
  * The manager changes it; everybody else holds an immutable copy that is replaced as a whole.
- * So far groups are dealt when it is made, and chains have one member; the fields for more are
- * here. */
+ * Slots are dealt when it is made, and handed over to groups that join. Chains have one member so
+ * far; the fields for more are here. */
 #pragma once
 #include "base/address.h"
 #include "base/err.h"
@@ -21,7 +21,8 @@ enum {
 };
 
 enum target_kind { TARGET_MDT = 1, TARGET_OST = 2 };
-enum target_state { TARGET_UP = 1, TARGET_DOWN = 2, TARGET_DRAINING = 3 };
+/* TARGET_LOST: for good; nobody asks it anything, and what only it had is lost. */
+enum target_state { TARGET_UP = 1, TARGET_DOWN = 2, TARGET_DRAINING = 3, TARGET_LOST = 4 };
 
 /* A process that serves targets. Its key is drawn when its directory is made, so it is known again;
  * its address is what it has told last. Its targets have the ids from first_target on, the metadata
@@ -87,6 +88,8 @@ struct cluster_map {
     uint32_t pool_chains[MAP_POOL_CHAINS_MAX];
     uint32_t revoked_count;
     uint64_t revoked[MAP_REVOKED_MAX]; /* serials of keys that let nobody in, as they came */
+    uint64_t
+        signing_key; /* name of the members' key that signs, which all nodes have; 0: not told */
 };
 
 /* NULL when there is none. */

@@ -67,12 +67,13 @@ void manager_ended_add(struct manager *manager, struct session_id session, uint6
             manager->ended_number - MIN(manager->ended_number, MANAGER_RECENT - UINT64_C(1)));
 }
 
-/* By the places of the map's logs; NULL: there is none in this one. */
+/* By the places of the map's logs; NULL: there is none in this one, or its target is lost. */
 static struct manager_teller *teller_at(struct manager *manager, uint32_t place) {
     struct log_id log = cluster_map_log_at(manager->map, place).id;
     struct manager_teller *teller = &manager->tellers[place];
 
-    if (log.value == 0) {
+    if (log.value == 0 || (place >= MAP_GROUPS_MAX &&
+                           manager->map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST)) {
         return NULL;
     }
     if (teller->log.value != log.value && !teller->telling) {

@@ -3,10 +3,10 @@
  *     heard fewer than half of the members --> HOLDS: nobody is evicted for silence
  *     heard half of them for a whole session timeout without a break --> they are again
  *
- * A member is a node whose targets are in the map; the manager's own node is the first one, and
- * counts as heard. A node speaks each second (node_join). It is heard while it has spoken within a
- * third of the session timeout: much longer than a second, and so short that a cut is noticed
- * before it has made the first client, which renews each 2 s, silent for too long.
+ * A member is a node whose targets are in the map, and not all lost; the manager's own node is the
+ * first one, and counts as heard. A node speaks each second (node_join). It is heard while it has
+ * spoken within a third of the session timeout: much longer than a second, and so short that a cut
+ * is noticed before it has made the first client, which renews each 2 s, silent for too long.
  *
  * Those that are heard stand in a list, who has spoken last at its end, so that a message and a
  * tick cost nothing that grows with the number of nodes. Keys lead to nodes by a hash table with
@@ -91,13 +91,35 @@ static struct heard_node *heard_of(const struct manager *manager, const struct m
     return &manager->heard->nodes[node - manager->map->nodes];
 }
 
+/* It has targets, and they are all lost. */
+static bool is_lost(const struct cluster_map *map, const struct map_node *node) {
+    uint32_t left = node->target_count;
+
+    for (uint32_t i = 0; node->mdt_count == 0 && i < map->target_count; i++) {
+        left -=
+            map->targets[i].node.value == node->id.value && map->targets[i].state == TARGET_LOST;
+    }
+    return node->target_count > 0 && left == 0;
+}
+
+static void node_leave(struct manager *manager, const struct map_node *node) {
+    struct manager_heard *heard = manager->heard;
+    struct heard_node *one = heard_of(manager, node);
+
+    one->is_member = false;
+    heard->member_count--;
+    heard->heard_count -= list_contains(&one->node);
+    list_remove(&one->node);
+}
+
 /* A node that has numbers, and never came back with targets or an address, is nobody. */
 static void node_look(struct manager *manager, const struct map_node *node) {
     struct manager_heard *heard = manager->heard;
     struct heard_node *one = heard_of(manager, node);
 
     one->has_targets = one->has_targets || manager_node_has_targets(manager->map, node);
-    if (one->is_member || !one->has_targets || (node->target_count == 0 && !node->address[0])) {
+    if (!one->has_targets || is_lost(manager->map, node) ||
+        (node->target_count == 0 && !node->address[0])) {
         return;
     }
     one->is_member = true;
@@ -124,12 +146,24 @@ void manager_heard_map(struct manager *manager) {
     for (uint32_t i = 0; i < map->node_count; i++) {
         if (!heard->nodes[i].is_member) {
             node_look(manager, &map->nodes[i]);
+        } else if (is_lost(map, &map->nodes[i])) {
+            node_leave(manager, &map->nodes[i]);
         }
     }
 }
 
 bool manager_heard_has_targets(const struct manager *manager, const struct map_node *node) {
     return heard_of(manager, node)->has_targets;
+}
+
+bool manager_heard_is_member(const struct manager *manager, const struct map_node *node) {
+    return heard_of(manager, node)->is_member;
+}
+
+bool manager_heard_is(const struct manager *manager, struct node_id id) {
+    const struct map_node *node = cluster_map_node(manager->map, id);
+
+    return node && (node == manager->map->nodes || list_contains(&heard_of(manager, node)->node));
 }
 
 void manager_heard_note(struct manager *manager, const struct map_node *node) {

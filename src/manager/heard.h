@@ -10,6 +10,10 @@ void manager_heard_map(struct manager *manager);
 const struct map_node *manager_heard_node(struct manager *manager, uint64_t high, uint64_t low);
 /* The map has the targets of that node. */
 bool manager_heard_has_targets(const struct manager *manager, const struct map_node *node);
+/* It has targets or an address, and not all its targets are lost. */
+bool manager_heard_is_member(const struct manager *manager, const struct map_node *node);
+/* It is the manager's own, or has spoken a short while ago, or nothing is known of its silence. */
+bool manager_heard_is(const struct manager *manager, struct node_id node);
 /* It has spoken. */
 void manager_heard_note(struct manager *manager, const struct map_node *node);
 /* The manager was not listening for so long. */

@@ -2,8 +2,10 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/lose.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
+#include "manager/signing.h"
 #include "manager/spaces.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -32,6 +34,9 @@ static void answer(struct manager *manager, struct call *call) {
         break;
     case OP_KEY_REVOKE:
         manager_revoke(manager, call);
+        break;
+    case OP_TARGET_LOSE:
+        manager_lose(manager, call);
         break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
@@ -101,6 +106,7 @@ static void load_step(struct manager *manager) {
     manager->failure = r;
     if (r == 0) {
         manager_heard_map(manager);
+        manager_losses_follow(manager);
     }
     struct list_node *node;
     while ((node = list_pop_front(&manager->early_calls))) {
@@ -190,6 +196,7 @@ static int take_memory(struct manager *manager) {
     int r = session_table_init(&manager->sessions, sessions_max, sessions_max, no_key);
     r = r < 0 ? r : manager_slots_new(manager);
     r = r < 0 ? r : manager_heard_new(manager);
+    r = r < 0 ? r : manager_signing_new(manager);
     return r < 0 ? r : manager_spaces_new(manager);
 }
 
@@ -215,6 +222,8 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     list_init(&manager->joining_calls);
     list_init(&manager->revoke_calls);
     list_init(&manager->revoking_calls);
+    list_init(&manager->lose_calls);
+    list_init(&manager->losing_calls);
     manager->tick.kind = MANAGER_TICK;
     manager->wake.kind = MANAGER_WAKE;
     manager->stop.kind = MANAGER_STOP;
@@ -251,6 +260,7 @@ void manager_abandon(struct manager *manager) {
         free(manager->next_map);
         manager_slots_free(manager);
         manager_heard_free(manager);
+        manager_signing_free(manager);
         manager_spaces_free(manager);
         free(manager);
     }

@@ -35,6 +35,7 @@ struct manager_teller {
 
 struct manager_slots;
 struct manager_heard;
+struct manager_signing;
 struct manager_spaces;
 
 struct manager {
@@ -53,10 +54,13 @@ struct manager {
     struct list joining_calls;    /* answered when next_map is the map */
     struct list revoke_calls;     /* wait for their turn */
     struct list revoking_calls;   /* likewise */
+    struct list lose_calls;       /* wait for their turn */
+    struct list losing_calls;     /* likewise */
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_slots *slots;
     struct manager_heard *heard;
+    struct manager_signing *signing;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct session_table sessions;
@@ -101,6 +105,9 @@ void manager_give_up(struct manager *manager);
 
 /* manager_map.c */
 MUST_CHECK int manager_map_load(struct manager *manager);
+/* -ERR_OLD_COPY where somebody has a newer map than this manager, which then does nothing more:
+ * what it would give out has been given. node: who; 0: its own. */
+MUST_CHECK int manager_map_is_old(struct manager *manager, uint64_t version, uint32_t node);
 void manager_map_get(struct manager *manager, struct call *call);
 /* Writes a map's rows, and that of the hand-over that it has, and lets the waiter wait for them to
  * be durable: -ERR_NO_SPACE: larger than the ring takes. */

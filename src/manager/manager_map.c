@@ -1,6 +1,8 @@
 /* The map in the manager's store: pieces of its bytes. */
 #include "manager/manager_internal.h"
 #include "manager/slots.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MAP_BYTES_MAX = 1024 * 1024 };
@@ -81,8 +83,32 @@ static int map_read(struct manager *manager, struct buffer *out) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
+int manager_map_is_old(struct manager *manager, uint64_t version, uint32_t node) {
+    char who[32] = "this node";
+    char line[320];
+
+    if (version <= manager->map->version) {
+        return 0;
+    }
+    if (node != 0) {
+        snprintf(who, sizeof who, "node %" PRIu32, node);
+    }
+    snprintf(line, sizeof line,
+             "the manager's directory is an older copy: %s has version %" PRIu64
+             " of the cluster map, here the newest is %" PRIu64
+             "; so that nothing is given away twice it does nothing: stop this daemon, put the "
+             "newest DIR/manager back, and start again",
+             who, version, manager->map->version);
+    if (manager->options.log) {
+        manager->options.log(manager->options.log_context, line);
+    }
+    manager->failure = -ERR_OLD_COPY;
+    return manager->failure;
+}
+
 int manager_map_load(struct manager *manager) {
     struct buffer out = {malloc(MAP_BYTES_MAX), 0, MAP_BYTES_MAX};
+    uint64_t known = manager->map->version;
 
     if (!out.data) {
         return -ERR_NO_MEMORY;
@@ -90,6 +116,7 @@ int manager_map_load(struct manager *manager) {
     int r = map_read(manager, &out);
     if (r == 0 && out.size > 0) {
         r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
+        r = r < 0 ? r : manager_map_is_old(manager, known, 0);
     } else if (r == 0) {
         uint64_t position;
 

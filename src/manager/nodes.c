@@ -5,10 +5,13 @@
  *
  * What comes while a version is being flushed makes the next one together. A node is known by its
  * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
- * no version. Revocations (revoke.c) and full targets (spaces.c) are of the same versions. */
+ * no version. Revocations (revoke.c), full targets (spaces.c), lost ones (lose.c) and the key that
+ * signs (signing.c) are of the same versions. */
 #include "manager/heard.h"
+#include "manager/lose.h"
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
+#include "manager/signing.h"
 #include "manager/slots.h"
 #include "manager/spaces.h"
 #include <assert.h>
@@ -174,7 +177,15 @@ void manager_join(struct manager *manager, struct call *call) {
     const struct map_node *node = r < 0 ? NULL : node_heard(manager, request);
 
     if (node) {
+        r = manager_map_is_old(manager, request->map_version, node->id.value);
+        if (r < 0) {
+            call_reply(call, r);
+            return;
+        }
+    }
+    if (node) {
         manager_heard_note(manager, node);
+        manager_signing_note(manager, node, request);
     }
     if (r < 0 || is_known(manager, node, request)) {
         if (r == 0 && request->spaces.size > 0) {
@@ -231,11 +242,13 @@ static void joins_begin(struct manager *manager) {
     struct cluster_map *next = map_changed(manager);
     bool pools = next && manager_spaces_apply(manager, next);
     bool revokes = next && manager_revokes_apply(manager, next);
+    bool loses = next && manager_losses_apply(manager, next);
+    bool signs = next && manager_signing_apply(manager, next);
     struct list_node *node;
     int r = next ? 0 : -ERR_NO_MEMORY;
 
-    if (r == 0 && !pools && !revokes && list_is_empty(&manager->joining_calls) &&
-        !manager_slots_are_given(manager)) {
+    if (r == 0 && !pools && !revokes && !loses && !signs &&
+        list_is_empty(&manager->joining_calls) && !manager_slots_are_given(manager)) {
         free(next);
         return;
     }
@@ -251,6 +264,7 @@ static void joins_begin(struct manager *manager) {
     free(next);
     r = r == -ERR_NO_SPACE && pools ? -ERR_BUSY : r;
     manager_revokes_put_back(manager, r);
+    manager_losses_put_back(manager, r);
     while (r == -ERR_NO_SPACE && (node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), r);
     }
@@ -266,8 +280,10 @@ static void joins_end(struct manager *manager) {
     free(manager->map);
     manager->map = TAKE_PTR(manager->next_map);
     manager_heard_map(manager);
+    manager_signing_map(manager);
     manager_slots_recorded(manager);
     manager_revokes_end(manager);
+    manager_losses_end(manager);
     while ((node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }
@@ -279,7 +295,8 @@ void manager_nodes_step(struct manager *manager) {
     }
     if (!manager->next_map &&
         (!list_is_empty(&manager->join_calls) || !list_is_empty(&manager->revoke_calls) ||
-         manager_slots_are_given(manager) || manager_spaces_are_due(manager))) {
+         !list_is_empty(&manager->lose_calls) || manager_slots_are_given(manager) ||
+         manager_spaces_are_due(manager) || manager_signing_is_due(manager))) {
         joins_begin(manager);
     }
 }

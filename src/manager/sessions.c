@@ -422,6 +422,8 @@ void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->joining_calls, result);
     refuse_all(&manager->revoke_calls, result);
     refuse_all(&manager->revoking_calls, result);
+    refuse_all(&manager->lose_calls, result);
+    refuse_all(&manager->losing_calls, result);
     for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {
         for (struct manager_session *session = session_first(waiting[i]); session;
              session = session_next(waiting[i], session)) {

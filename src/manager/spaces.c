@@ -133,6 +133,14 @@ void manager_spaces_note(struct manager *manager, struct node_id node, struct by
     }
 }
 
+bool manager_spaces_used(const struct manager *manager, const struct map_target *target,
+                         uint64_t *ret_bytes) {
+    const struct space *space = &manager->spaces->targets[target - manager->map->targets];
+
+    *ret_bytes = space->used_bytes;
+    return space->is_known;
+}
+
 static uint32_t shares_taken(const struct cluster_map *map) {
     return MAX(map->pool_count / (MAP_POOL_VERSIONS_MAX / MAP_SHARES),
                map->pool_chain_count / (MAP_POOL_CHAINS_MAX / MAP_SHARES));
@@ -159,7 +167,7 @@ static bool is_wanted(struct manager *manager, const struct cluster_map *map,
         const struct map_target *target = cluster_map_target(map, chain->members[m]);
         const struct space *space = target ? space_of(manager, target, map) : NULL;
 
-        if (!space || is_above(space, FULL_PERCENT) ||
+        if (!space || target->state == TARGET_LOST || is_above(space, FULL_PERCENT) ||
             (space->is_out && (by_full ? !space->is_known : !is_below(space, FREE_PERCENT)))) {
             return false;
         }

@@ -8,6 +8,9 @@ void manager_spaces_free(struct manager *manager);
 MUST_CHECK int manager_spaces_check(struct bytes spaces);
 /* What a node tells of its own targets; checked. */
 void manager_spaces_note(struct manager *manager, struct node_id node, struct bytes spaces);
+/* What the target has, as it was told last; false: nobody has since this start. */
+bool manager_spaces_used(const struct manager *manager, const struct map_target *target,
+                         uint64_t *ret_bytes);
 /* The newest pool version may have a target that is full, or lack one that has room again. */
 bool manager_spaces_are_due(const struct manager *manager);
 /* Into the map that is to be; true: it has another pool version now. Due again after a while. */

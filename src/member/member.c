@@ -190,6 +190,7 @@ static void join_ask(struct member *member, uint64_t now_ns) {
                                             .key_low = member->options.key[1],
                                             .target_count = member->options.target_count,
                                             .mdt_count = member->options.mdt_count,
+                                            .map_version = member->map->version,
                                             .ready = member->ready}};
     if (member->ready) {
         member->join_call.request.node_join.address =
@@ -198,6 +199,13 @@ static void join_ask(struct member *member, uint64_t now_ns) {
     if (member->ready && hooks->spaces) {
         member->join_call.request.node_join.spaces =
             (struct bytes){member->spaces, hooks->spaces(hooks->context, member->spaces)};
+    }
+    if (hooks->keys) {
+        uint64_t names[2] = {0};
+
+        hooks->keys(hooks->context, names);
+        member->join_call.request.node_join.members_key = names[0];
+        member->join_call.request.node_join.members_key_older = names[1];
     }
     call_begin(member, &member->join_call, OP_NODE_JOIN, join_answered);
 }

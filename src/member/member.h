@@ -26,6 +26,8 @@ struct member_hooks {
     /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_BYTES_MAX: asked for
      * when the manager is told that they can be called. Answers the bytes. NULL: it has none. */
     size_t (*spaces)(void *context, uint8_t *ret_spaces);
+    /* The names of the members' keys of its file, the newest first; 0: none. NULL: it has none. */
+    void (*keys)(void *context, uint64_t ret_names[2]);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;

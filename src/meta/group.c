@@ -270,6 +270,11 @@ void group_map_read(struct group *group) {
             group->group_has_slots[map->slot_groups[slot]] = true;
         }
     }
+    for (uint32_t i = 0; group->rpc && i < map->target_count; i++) {
+        if (map->targets[i].state == TARGET_LOST) {
+            rpc_log_lose(group->rpc, map->targets[i].log);
+        }
+    }
 }
 
 static void map_take(struct group *group) {

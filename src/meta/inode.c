@@ -1,5 +1,6 @@
 /* Inodes: from row to attributes and capability, and their end. */
 #include "meta/inode.h"
+#include "layout/map_lost.h"
 #include "meta/directory.h"
 #include "meta/group_internal.h"
 #include "meta/inline.h"
@@ -158,7 +159,7 @@ struct inode_row inode_make(const struct transaction *transaction, struct owners
     const struct cluster_map *map = transaction->group->map;
     uint32_t pool_version = parent->pool_version;
 
-    if (!directory && pool_version == 0) {
+    if (!directory && (pool_version == 0 || !cluster_map_pool_is_whole(map, pool_version))) {
         pool_version = map->pool_count;
     }
     return (struct inode_row){

@@ -81,7 +81,9 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     }
     assert(entry->write_count == 0 || entry->has_row);
     transaction_effect(transaction, *effect);
-    if (effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->write_count == 1) {
+    /* The row also goes where no open of it was presented: nothing else would take it. */
+    if (effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->has_row &&
+        entry->write_count <= 1) {
         struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
         r = transaction_delete(transaction, &key);
         r = r < 0 ? r : moves_lose(transaction, entry);

@@ -1,6 +1,7 @@
 /* The queue's jobs. */
 #include "meta/queue.h"
 #include "base/bug.h"
+#include "layout/map_lost.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include <assert.h>
@@ -40,14 +41,18 @@ static bool order_may_leave(const struct group *group, uint64_t position) {
     return position <= kv_synced_position(group->kv) || BUG(EARLY_FREE);
 }
 
-/* The OST at the head of the order's i-th chain; NULL when the map has none any more. */
+/* The OST at the head of the order's i-th chain; NULL when the map has none any more, or it is
+ * lost, which counts as done. */
 static const struct map_target *target_of(const struct group *group, const struct order_job *job,
                                           const struct pool_version *pool) {
     struct layout layout = order_layout(&job->row);
     uint32_t chain_id = layout_chain_at(&layout, pool, job->chain_index);
     const struct map_chain *chain = cluster_map_chain(group->map, chain_id);
 
-    return chain ? cluster_map_target(group->map, chain->members[0]) : NULL;
+    if (!chain || (cluster_map_chain_is_lost(group->map, chain_id) && !BUG(LOST_WAITS))) {
+        return NULL;
+    }
+    return cluster_map_target(group->map, chain->members[0]);
 }
 
 /* False: the map does not name the order's pool version: a newer one is waited for. */
@@ -99,6 +104,12 @@ static struct order_target *target_get(struct order_queue *queue, struct log_id 
     }
 }
 
+static void job_begin_anew(struct order_job *job) {
+    job->again = false;
+    job->chain_index = 0;
+    job->resume_chunk = 0;
+}
+
 static void job_answered(struct call *call) {
     struct order_job *job = call->context;
     struct order_queue *queue = job->queue;
@@ -111,6 +122,9 @@ static void job_answered(struct call *call) {
     assert(job->stage == ORDER_ASKING && queue->busy_count > 0);
     job->stage = ORDER_SEND;
     if (call->result < 0) {
+        if (job->again) {
+            job_begin_anew(job);
+        }
         return;
     }
     uint64_t term = cut ? call->reply.chunk_cut.term : call->reply.chunk_delete.term;
@@ -125,9 +139,7 @@ static void job_answered(struct call *call) {
     target->dirty = true;
     job->resume_chunk = resume;
     if (job->again) {
-        job->again = false;
-        job->chain_index = 0;
-        job->resume_chunk = 0;
+        job_begin_anew(job);
     } else if (end) {
         job_next_target(job);
     }
@@ -289,7 +301,7 @@ static void sync_answered(struct call *call) {
     sync->busy = false;
     if (call->result == -ERR_STALE_TERM) {
         orders_again(sync->queue, sync->target);
-    } else if (call->result < 0) {
+    } else if (call->result < 0 && call->result != -ERR_TARGET_LOST) {
         return; /* still in the round: asked again at a tick */
     }
     sync->target->in_round = false;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define EPOCH_QUIET_NS (60 * NS_PER_S)
+
 /* PARKED: waits for a row; STALLED: for something that the group does; FULL: for room. */
 enum run_result { RUN_OVER, RUN_PARKED, RUN_STALLED, RUN_FULL };
 
@@ -386,7 +388,8 @@ static int session_part(struct group *group, const struct operation *operation, 
 }
 
 /* Changes of other logs that the caller knows of come before those that it asks for now. A clock
- * that is far ahead would take all of ours with it; one line a second at most names whose it is. */
+ * that is far ahead would take all of ours with it; one line a minute at most names whose it is, as
+ * every request from there has it. */
 static void epoch_see(struct group *group, const struct call *call) {
     const struct kv_options *options = &group->options.kv;
     char line[256];
@@ -395,7 +398,7 @@ static void epoch_see(struct group *group, const struct call *call) {
         group->now_ns < group->epoch_quiet_ns) {
         return;
     }
-    group->epoch_quiet_ns = group->now_ns + NS_PER_S;
+    group->epoch_quiet_ns = group->now_ns + EPOCH_QUIET_NS;
     (void)snprintf(line, sizeof line,
                    "target %u: session %" PRIu64 " has met a clock that is %" PRIu64
                    " s ahead of this machine's: set both right; its time is not taken",

@@ -98,13 +98,16 @@ static void ask_answered(struct call *call) {
 
     assert(ask->busy && !ask->failed && job->stage == SETTLE_ASK);
     job->settle->no_space = call->result == -ERR_NO_SPACE;
-    if (call->result < 0) {
+    if (call->result < 0 && call->result != -ERR_TARGET_LOST) {
         ask->failed = true;
         return;
     }
     ask->busy = false;
     job->answer_count++;
     assert(job->answer_count <= job->chain_next);
+    if (call->result == -ERR_TARGET_LOST) {
+        return; /* What it had of the file is lost. */
+    }
     job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
 }
 
@@ -154,7 +157,7 @@ static void job_ask(struct group *group, struct settle_job *job) {
             const struct map_target *head =
                 chain ? cluster_map_target(map, chain->members[0]) : NULL;
 
-            if (head) {
+            if (head && head->state != TARGET_LOST) {
                 ask->call.header.log = head->log;
                 ask_send(group, job, ask);
             } else {

@@ -38,6 +38,9 @@ static int open_lanes(struct caller *caller, const struct caller_options *option
     r = tls_context_call(&key, &caller->tls);
     key_file_wipe(&key);
     lanes.tls = caller->tls;
+    if (options->cluster_id) {
+        memcpy(lanes.self.cluster_id, options->cluster_id, sizeof lanes.self.cluster_id);
+    }
     caller->env->ops->random(caller->env, lanes.self.life, sizeof lanes.self.life);
     return r < 0 ? r : lanes_new(&lanes, &caller->lanes);
 }

@@ -10,8 +10,9 @@
 
 struct caller_options {
     struct env *env;
-    const char *addresses; /* as `join` has it */
-    const char *key_path;  /* of the members' key */
+    const char *addresses;     /* as `join` has it */
+    const char *key_path;      /* of the members' key */
+    const uint8_t *cluster_id; /* 16 bytes: who is of another refuses; NULL: any */
     enum link_encryption encryption;
     uint64_t connect_ns;   /* one attempt at an address; 0: as lanes have it */
     uint64_t clock_max_ns; /* as lanes have it */

@@ -92,6 +92,11 @@ static void say_failure(const struct cluster_question *question, const struct as
     } else if (r == -ERR_ACCESS) {
         snprintf(problem, 512, "%.100s refuses the key in %.256s: it is of another cluster",
                  question->addresses, question->key_path);
+    } else if (r == -ERR_MALFORMED) {
+        snprintf(problem, 512,
+                 "what answers at %.100s is no Shoal: name the address and port of a node's "
+                 "--listen",
+                 question->addresses);
     } else {
         snprintf(problem, 512, "%.100s cannot be asked: %s", question->addresses, err_text(r));
     }

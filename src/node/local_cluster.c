@@ -90,6 +90,9 @@ static int open_targets(struct local_cluster *cluster, char problem[256]) {
     if (r == 0) {
         r = local_targets_open(cluster, problem);
     }
+    if (r == 0) {
+        local_member_lose(cluster);
+    }
     return r < 0 ? r : local_targets_note(cluster->env, &cluster->config);
 }
 

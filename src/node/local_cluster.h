@@ -75,6 +75,8 @@ const struct config *local_cluster_config(const struct local_cluster *cluster);
 /* Its metadata targets. */
 uint32_t local_cluster_mdts(const struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
+/* It was declared lost: nobody is served by it. Any thread. */
+bool local_cluster_ost_is_lost(const struct local_cluster *cluster, uint32_t index);
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,
                           struct member_state *ret_state);
@@ -85,6 +87,14 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
+
+/* The members' keys of this node's file, the newest first, and which of them signs now. */
+struct local_keys {
+    uint32_t count; /* 0: it has no file */
+    struct key_name names[KEY_FILE_KEYS_MAX];
+    struct key_name signing;
+};
+void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys);
 
 /* Of the nodes that it calls; where nobody else is served, nobody's. */
 void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock);

@@ -7,6 +7,7 @@
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_join.h"
+#include "node/local_twin.h"
 #include "node/local_network.h"
 #include "node/local_targets.h"
 #include <inttypes.h>
@@ -466,6 +467,9 @@ int local_directory_check(const struct local_cluster_options *options, char prob
     }
     if (r == 0) {
         r = local_network_apply(options, &config, problem);
+    }
+    if (r == 0 && seen.config && options->join && config.node != 0) {
+        r = local_join_check(env, &config, problem);
     }
     if (r == 0 && seen.config && !seen.anything) {
         r = check_room(env, options->directory, &config, problem);

@@ -42,8 +42,11 @@ int local_gate_begin(struct local_gate *local, const struct gate_options *option
     atomic_store(&local->stage, GATE_OPENING);
     r = waiting_end(&local->waiting, env);
     if (r < 0) {
-        snprintf(ret_problem, 256, "%s cannot be listened at: %s",
-                 local->refused ? listen : LOCAL_GATE_NAME, err_text(r));
+        snprintf(ret_problem, 256, "%s cannot be listened at: %s%s",
+                 local->refused ? listen : LOCAL_GATE_NAME, err_text(r),
+                 local->refused ? ": name by --listen an address of this machine, and a port that "
+                                  "is free"
+                                : "");
     }
     return r;
 }

@@ -174,6 +174,11 @@ static void say_failure(const struct config *config, const struct joining *joini
                  config->join, config->key_path);
     } else if (r == -ERR_CLOCK) {
         clock_say(config, joining, problem);
+    } else if (r == -ERR_MALFORMED) {
+        snprintf(problem, 512,
+                 "what answers at %.256s is no Shoal: name the address and port of a node's "
+                 "--listen",
+                 config->join);
     } else if (!problem[0]) {
         snprintf(problem, 512, "%.256s refuses this node: %s", config->join, err_text(r));
     }

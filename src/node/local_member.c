@@ -1,11 +1,13 @@
 /* The contract is in local_member.h. */
 #include "node/local_member.h"
+#include "layout/map_lost.h"
 #include "node/links.h"
 #include "node/local_internal.h"
 #include "node/local_join.h"
 #include "store/ost.h"
-#include <assert.h>
 #include "node/local_twin.h"
+#include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,9 @@ static int map_make(struct local_cluster *cluster) {
         mdts[i].value = local_target_id(config, TARGET_GROUP_FIRST + i);
     }
     cluster_map_single(cluster->map, mdts[0], osts, config->ost_count);
+    if (cluster->network.ring) {
+        cluster->map->signing_key = key_ring_signing(cluster->network.ring).value;
+    }
     return cluster_map_add_mdts(cluster->map, mdts + 1, config->mdt_count - 1);
 }
 
@@ -94,15 +99,61 @@ static int map_ask(struct local_cluster *cluster, char problem[256]) {
 
 static_assert((int)MAP_REVOKED_MAX <= (int)KEY_REVOKED_MAX, "a ring holds what a map names");
 
+/* Until its file has the key by which the cluster signs, it takes no capability of other nodes. */
+static void signing_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+    const struct key_name name = {map->signing_key};
+    struct key_ring *ring = cluster->network.ring;
+    char line[240];
+
+    if (!ring) {
+        return;
+    }
+    if (key_ring_sign_by(ring, name) && name.value != 0 && !key_ring_has(ring, name)) {
+        snprintf(line, sizeof line,
+                 "the cluster signs by the members' key %016" PRIx64
+                 ", which this node's key file lacks: programs get EACCES here; `shoal key add` "
+                 "the newer of both keys to the file of the older, and start this node anew",
+                 name.value);
+        member_log(cluster, line);
+    }
+}
+
 /* From here on they let nobody in; who is in by one is cut off at the gate's next tick. */
 static void keys_follow(struct local_cluster *cluster, const struct cluster_map *map) {
     struct key_ring *ring = cluster->network.ring;
 
+    signing_follow(cluster, map);
     for (uint32_t i = 0; ring && i < map->revoked_count; i++) {
         if (key_ring_revoke(ring, map->revoked[i]) < 0) {
             member_log(cluster, "the cluster map names other revoked keys than those before it: "
                                 "this node cannot hold them all until it is started anew");
             return;
+        }
+    }
+}
+
+/* A storage target of this node that was declared lost is served no more, whatever it has: its log
+ * is no longer found here. Others are called no more. */
+static void losses_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+    char line[240];
+
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        if (map->targets[i].state == TARGET_LOST) {
+            rpc_log_lose(cluster->rpcs[RPC_ASKER], map->targets[i].log);
+        }
+    }
+    for (uint32_t i = 0; i < cluster->config.ost_count; i++) {
+        const struct target_id id = {local_target_id(&cluster->config, TARGET_OST_FIRST + i)};
+
+        if (!atomic_load(&cluster->ost_lost[i]) && cluster_map_is_lost(map, id)) {
+            atomic_store(&cluster->ost_lost[i], true);
+            log_table_remove(cluster->logs, cluster_map_log_of(map, id));
+            snprintf(line, sizeof line,
+                     "ost%" PRIu32 " is target %" PRIu32
+                     ", which was declared lost (`shoal target lost`): it is not served and "
+                     "cannot come back; a new DIR joins with new targets",
+                     i, id.value);
+            member_log(cluster, line);
         }
     }
 }
@@ -140,6 +191,7 @@ static int map_came(void *context, const struct cluster_map *map) {
 
     if (r == 0) {
         keys_follow(cluster, map);
+        losses_follow(cluster, map);
         r = links_follow(cluster->links, map);
     }
     for (uint32_t i = 0; r == 0 && i < cluster->config.mdt_count; i++) {
@@ -165,7 +217,8 @@ static size_t spaces(void *context, uint8_t *ret_spaces) {
     for (uint32_t i = 0; i < cluster->ost_count; i++) {
         struct ost_space space;
 
-        if (cluster->osts[i] && ost_space_get(cluster->osts[i], &space)) {
+        if (cluster->osts[i] && !atomic_load(&cluster->ost_lost[i]) &&
+            ost_space_get(cluster->osts[i], &space)) {
             const struct wire_space told = {
                 .target = local_target_id(&cluster->config, TARGET_OST_FIRST + i),
                 .used_bytes = space.used_bytes,
@@ -178,6 +231,18 @@ static size_t spaces(void *context, uint8_t *ret_spaces) {
     }
     return bytes;
 }
+
+static void keys(void *context, uint64_t ret_names[2]) {
+    const struct local_cluster *cluster = context;
+    struct key_name names[KEY_FILE_KEYS_MAX];
+    uint32_t count = cluster->network.ring ? key_ring_names(cluster->network.ring, names) : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        ret_names[i] = names[i].value;
+    }
+}
+
+static_assert((int)KEY_FILE_KEYS_MAX == 2, "as the hook has it");
 
 static void tell(void *context, struct call *call) {
     struct local_cluster *cluster = context;
@@ -209,11 +274,16 @@ int local_member_open(struct local_cluster *cluster) {
                                            .map = cluster->map,
                                            .hooks = {.map = map_came,
                                                      .spaces = spaces,
+                                                     .keys = keys,
                                                      .tell = tell,
                                                      .log = member_log,
                                                      .context = cluster}};
 
     return cluster->links ? member_new(&options, &cluster->member) : 0;
+}
+
+void local_member_lose(struct local_cluster *cluster) {
+    losses_follow(cluster, cluster->map);
 }
 
 void local_member_serve(struct local_cluster *cluster) {
@@ -263,6 +333,10 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     }
 }
 
+bool local_cluster_ost_is_lost(const struct local_cluster *cluster, uint32_t index) {
+    return atomic_load(&cluster->ost_lost[index]);
+}
+
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing) {
     if (cluster->manager) {
@@ -273,6 +347,16 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
+}
+
+void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys) {
+    const struct key_ring *ring = cluster->network.ring;
+
+    *ret_keys = (struct local_keys){0};
+    if (ring) {
+        ret_keys->count = key_ring_names(ring, ret_keys->names);
+        ret_keys->signing = key_ring_signing(ring);
+    }
 }
 
 void local_cluster_clock(const struct local_cluster *cluster, struct lane_clock *ret_clock) {

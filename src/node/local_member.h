@@ -14,6 +14,8 @@ MUST_CHECK int local_member_links(struct local_cluster *cluster);
 MUST_CHECK int local_member_map(struct local_cluster *cluster, char problem[256]);
 /* Once the rpcs are there. */
 MUST_CHECK int local_member_open(struct local_cluster *cluster);
+/* Targets that are open, and by the map with which it started lost, are called no more. */
+void local_member_lose(struct local_cluster *cluster);
 /* The targets can be called from other nodes. */
 void local_member_serve(struct local_cluster *cluster);
 /* Asks the manager nothing more. */

@@ -11,6 +11,7 @@ struct asking {
     struct actor origin;
     struct call call;
     bool done;
+    bool tries_on; /* also where one address can't be reached */
 };
 
 static void origin_step(struct actor *actor, struct message *first) {
@@ -31,16 +32,17 @@ static void note_done(struct call *call) {
 
 /* Whoever cannot be reached is said to be so by the lane, which would try on. */
 static bool is_over(const struct asking *asking) {
-    return asking->done || asking->caller.said[0] || links_refusal(asking->caller.links) < 0;
+    bool is_away = asking->caller.said[0] && !asking->tries_on;
+
+    return asking->done || is_away || links_refusal(asking->caller.links) < 0;
 }
 
-/* The node's own log is served by nobody but the node. */
-static int ask(struct asking *asking, struct node_id node) {
+static int ask(struct asking *asking, struct log_id log) {
     struct caller *caller = &asking->caller;
     struct call *call = &asking->call;
 
     call->header.opcode = OP_MAP_GET;
-    call->header.log = log_of_node(node);
+    call->header.log = log;
     call->request.map_get.known_version = UINT64_MAX;
     call->origin = &asking->origin;
     call->done = note_done;
@@ -86,7 +88,8 @@ int local_twin_check(struct env *env, const struct config *config, const struct 
     }
     actor_init(&asking.origin, "twin", origin_step);
     int r = caller_open(&asking.caller, &options, ignored);
-    bool answers = r == 0 && ask(&asking, node) == 0;
+    /* The node's own log is served by nobody but the node. */
+    bool answers = r == 0 && ask(&asking, log_of_node(node)) == 0;
     caller_leave(&asking.caller);
     caller_close(&asking.caller);
     if (r < 0) {
@@ -100,4 +103,42 @@ int local_twin_check(struct env *env, const struct config *config, const struct 
                  config->node, options.addresses);
     }
     return answers ? -ERR_TWO_LIVES : 0;
+}
+
+static int join_ask(struct env *env, const struct config *config, char problem[512]) {
+    const struct caller_options options = {.env = env,
+                                           .addresses = config->join,
+                                           .key_path = config->key_path,
+                                           .cluster_id = config->cluster_id,
+                                           .encryption =
+                                               (enum link_encryption)config->link_encryption,
+                                           .connect_ns = TWIN_NS};
+    struct asking asking = {.tries_on = true};
+
+    actor_init(&asking.origin, "join", origin_step);
+    int r = caller_open(&asking.caller, &options, problem);
+    if (r == 0) {
+        (void)!ask(&asking, LOG_MEMBER);
+        r = links_refusal(asking.caller.links) == -ERR_OTHER_CLUSTER ? -ERR_OTHER_CLUSTER : 0;
+    }
+    caller_leave(&asking.caller);
+    caller_close(&asking.caller);
+    return r;
+}
+
+int local_join_check(struct env *env, const struct config *config, char problem[512]) {
+    int r = env_thread_enter(env);
+
+    if (r < 0) {
+        return r;
+    }
+    r = join_ask(env, config, problem);
+    if (r == -ERR_OTHER_CLUSTER) {
+        snprintf(problem, 512,
+                 "%.300s is another cluster than the one that this directory has joined: leave "
+                 "--join out, or name a new directory",
+                 config->join);
+    }
+    env_thread_leave(env);
+    return r;
 }

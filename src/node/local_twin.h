@@ -13,3 +13,8 @@ struct env;
  * does within 1 s, or somebody else. */
 MUST_CHECK int local_twin_check(struct env *env, const struct config *config,
                                 const struct cluster_map *map, char problem[256]);
+
+/* Of a node that has joined, and is told to join: whether config->join is its own cluster.
+ * -ERR_OTHER_CLUSTER, with a line in problem: who answers there is of another. 0: nobody does
+ * within 1 s, or one of its own. The caller has not entered env. */
+MUST_CHECK int local_join_check(struct env *env, const struct config *config, char problem[512]);

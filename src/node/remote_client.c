@@ -261,6 +261,10 @@ static void say_refused(const char *name, int r, char problem[512]) {
                  "%s refuses the key: it is revoked; mount by another one, which `shoal key mount` "
                  "makes",
                  name);
+    } else if (r == -ERR_MALFORMED) {
+        snprintf(problem, 512,
+                 "what answers at %s is no Shoal: name the address and port of a node's --listen",
+                 name);
     } else {
         snprintf(problem, 512, "%s refuses: %s", name, err_text(r));
     }

@@ -13,6 +13,7 @@
  * A session's table is entered before it is used: a call counts itself in, then looks whether the
  * table is still the current one. So one that is not current and has no calls is nobody's. */
 #include "env/env.h"
+#include "rpc/lost_logs.h"
 #include "rpc/sequence.h"
 #include "rpc/transport.h"
 #include <assert.h>
@@ -29,6 +30,7 @@ enum { RESEND_DOUBLINGS_MAX = 3 };
 struct rpc {
     struct actor keeper;
     struct rpc_options options;
+    struct lost_logs *lost;
     struct list waiting;  /* the keeper's */
     struct list roomless; /* likewise: calls that wait for their number */
     _Atomic uint64_t window_waits;
@@ -168,7 +170,9 @@ void call_start(struct rpc *rpc, struct call *call) {
         return;
     }
     call->stage = CALL_DELAYED;
-    if (rpc->options.transport->reliable && number_draw(call)) {
+    if (lost_logs_have(rpc->lost, call->header.log)) {
+        call_finish(call, -ERR_TARGET_LOST);
+    } else if (rpc->options.transport->reliable && number_draw(call)) {
         call_send(call);
     } else {
         keeper_post(call, KEEPER_SEND);
@@ -319,6 +323,9 @@ int call_given_up(const struct call *call, uint64_t now_ns) {
     if (atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
         return -ERR_INTERRUPTED;
     }
+    if (call->rpc && lost_logs_have(call->rpc->lost, call->header.log)) {
+        return -ERR_TARGET_LOST;
+    }
     return call->deadline_ns > 0 && now_ns >= call->deadline_ns ? -ERR_TIMED_OUT : 0;
 }
 
@@ -418,6 +425,10 @@ static void keeper_step(struct actor *actor, struct message *first) {
     }
 }
 
+void rpc_log_lose(struct rpc *rpc, struct log_id log) {
+    lost_logs_add(rpc->lost, log);
+}
+
 void rpc_tick(struct rpc *rpc) {
     if (!atomic_exchange_explicit(&rpc->tick_posted, true, memory_order_acquire)) {
         rpc->tick.kind = KEEPER_TICK;
@@ -441,7 +452,9 @@ int rpc_new(const struct rpc_options *options, struct rpc **ret_rpc) {
     list_init(&rpc->roomless);
     actor_init(&rpc->keeper, "rpc", keeper_step);
     rpc->session = rpc_session_new(options->logs_max);
-    if (!rpc->session) {
+    rpc->lost = lost_logs_new(options->logs_max);
+    if (!rpc->session || !rpc->lost) {
+        rpc_session_free(rpc->session);
         rpc_free(rpc);
         return -ERR_NO_MEMORY;
     }
@@ -468,6 +481,7 @@ void rpc_free(struct rpc *rpc) {
         rpc->sessions = session->next;
         rpc_session_free(session);
     }
+    lost_logs_free(rpc->lost);
     free(rpc);
 }
 

@@ -24,8 +24,7 @@
 struct rpc;
 struct transport_ops;
 
-enum { CALL_BULK_PARTS_MAX = 4, CALL_DISCARDED = 1 };
-enum { CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND = 0xd07e };
+enum { CALL_BULK_PARTS_MAX = 4, CALL_DISCARDED = 1, CALL_MESSAGE_KIND = 0xca11, CALL_DONE_KIND };
 
 /* What travels in front of each request. */
 struct call_header {
@@ -142,6 +141,8 @@ void rpc_free(struct rpc *rpc);
  * log. Not beside itself. -ERR_NO_MEMORY. */
 MUST_CHECK int rpc_session_set(struct rpc *rpc, struct session_id session, uint64_t incarnation);
 struct session_id rpc_session(const struct rpc *rpc, uint64_t *ret_incarnation);
+/* Its target is lost for good: calls to it end with -ERR_TARGET_LOST. Any thread. */
+void rpc_log_lose(struct rpc *rpc, struct log_id log);
 /* Resends what has waited, ends what is past its deadline with -ERR_TIMED_OUT. Call each tick,
  * from any thread with a worker; done is posted to the origins. */
 void rpc_tick(struct rpc *rpc);

@@ -7,6 +7,7 @@
 #include "rpc/connection.h"
 #include "base/crc32c.h"
 #include "base/endian.h"
+#include "env/env.h"
 #include "rpc/channel.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum { IN_BYTES = 2 * (CONNECTION_PREFIX_BYTES + CONNECTION_HEAD_BYTES_MAX) };
 enum { SEND_PARTS_MAX = 64, PIECES_OF_MESSAGE = 1 + CONNECTION_BULK_PARTS_MAX };
-enum { SKIP_BYTES = 64 << 10, TURN_BYTES_MAX = 1 << 20 };
+enum { SKIP_BYTES = 64 << 10, TURN_BYTES_MAX = 1 << 20, PROGRESS_BYTES = 64 << 10 };
 
 /* Where bulk goes that nobody wants. */
 static _Thread_local uint8_t skipped[SKIP_BYTES];
@@ -38,6 +39,7 @@ struct connection {
     struct connection_message message; /* that waits for its bulk */
     size_t message_bytes;              /* prefix and head, in `in` */
     size_t bulk_done;
+    uint64_t half_since_ns; /* it waits, or has grown by PROGRESS_BYTES */
     bool has_message;
 
     uint8_t *heads;
@@ -47,6 +49,9 @@ struct connection {
     uint32_t piece_max, piece_first, piece_count;
     size_t piece_done; /* bytes of the first */
     uint64_t unsent_bytes;
+    uint64_t taken_bytes; /* by the stream, ever */
+    uint64_t taken_ns;    /* when these were PROGRESS_BYTES more */
+    uint64_t stuck_ns;    /* since when the stream leaves some; 0: it takes all */
     bool wants_room;
 };
 
@@ -191,8 +196,17 @@ static void piece_gone(struct connection *connection) {
     }
 }
 
+/* Of bytes in one direction, `before` until now: who takes a drop at a time does not move. */
+static bool is_progress(uint64_t before, size_t more) {
+    return before / PROGRESS_BYTES != (before + more) / PROGRESS_BYTES;
+}
+
 static void pieces_take(struct connection *connection, size_t sent_bytes) {
     connection->unsent_bytes -= sent_bytes;
+    if (is_progress(connection->taken_bytes, sent_bytes)) {
+        connection->taken_ns = env_now_ns(connection->options.env);
+    }
+    connection->taken_bytes += sent_bytes;
     while (sent_bytes > 0) {
         const struct piece *first = &connection->pieces[connection->piece_first];
         size_t rest = first->size - connection->piece_done;
@@ -238,6 +252,11 @@ void connection_flush(struct connection *connection) {
         r = channel_send(channel, parts, count, &sent_bytes);
         pieces_take(connection, r < 0 ? 0 : sent_bytes);
     }
+    if (connection->piece_count == 0) {
+        connection->stuck_ns = 0;
+    } else if (connection->stuck_ns == 0) {
+        connection->stuck_ns = env_now_ns(connection->options.env);
+    }
     if (connection->is_open && connection->wants_room && connection->piece_count == 0) {
         connection->wants_room = false;
         connection->options.hooks->room(connection->options.context);
@@ -276,7 +295,19 @@ uint64_t connection_unsent_bytes(const struct connection *connection) {
     return connection->unsent_bytes;
 }
 
+uint64_t connection_heard_ns(const struct connection *connection) {
+    return connection->channel.stream->readable_ns;
+}
+
 /* What comes. */
+
+uint64_t connection_unsent_since_ns(const struct connection *connection) {
+    return connection->stuck_ns > 0 ? MAX(connection->stuck_ns, connection->taken_ns) : 0;
+}
+
+uint64_t connection_half_since_ns(const struct connection *connection) {
+    return connection->has_message && connection->message.bulk.data ? connection->half_since_ns : 0;
+}
 
 static uint8_t *message_at(const struct connection *connection) {
     return connection->in + connection->in_start;
@@ -375,6 +406,7 @@ static int message_next(struct connection *connection) {
         bulk_begin(connection);
         if (connection->bulk_done < connection->message.bulk.size) {
             connection->has_message = true;
+            connection->half_since_ns = env_now_ns(connection->options.env);
             connection->in_end = connection->in_start + connection->message_bytes;
             return 0;
         }
@@ -421,6 +453,9 @@ static int space_filled(struct connection *connection, size_t got_bytes) {
     if (connection->has_message) {
         size_t bulk_bytes = MIN(got_bytes, connection->message.bulk.size - connection->bulk_done);
 
+        if (is_progress(connection->bulk_done, bulk_bytes)) {
+            connection->half_since_ns = env_now_ns(connection->options.env);
+        }
         connection->bulk_done += bulk_bytes;
         connection->in_end += got_bytes - bulk_bytes;
         if (connection->bulk_done < connection->message.bulk.size) {

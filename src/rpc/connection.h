@@ -98,6 +98,12 @@ void connection_commit(struct connection *connection, const struct buffer *head,
 void connection_flush(struct connection *connection);
 /* Bytes that were given to commit and not taken by the stream yet. */
 uint64_t connection_unsent_bytes(const struct connection *connection);
+/* Since when the stream leaves some of these, and has not taken 64 KiB; 0: the last flush left
+ * none. */
+uint64_t connection_unsent_since_ns(const struct connection *connection);
+/* Since when a message is on its way in that has memory for its bulk, and has not grown by 64 KiB;
+ * 0: none is. */
+uint64_t connection_half_since_ns(const struct connection *connection);
 /* Only from inside the hook message: the message that it tells was the last in TLS, either way, but
  * for what was committed and flushed. -ERR_MALFORMED: more has come in TLS. Without TLS it does
  * nothing. */
@@ -106,6 +112,8 @@ MUST_CHECK int connection_go_plain(struct connection *connection);
 struct identity connection_identity(const struct connection *connection);
 /* Why TLS has failed, for people, or NULL. From inside the hook ended. */
 const char *connection_failure(const struct connection *connection);
+/* When the loop last noticed bytes; 0: never. */
+uint64_t connection_heard_ns(const struct connection *connection);
 /* The hook `room` is called once when nothing waits to be sent any more; at once if that is so. */
 void connection_want_room(struct connection *connection);
 /* Reads no more until it is switched on again. */

@@ -25,8 +25,10 @@ enum {
 #define UNREAD_NS (30 * NS_PER_S)
 #define UNREAD_BYTES_MAX (1 << 20)
 #define GAP_NS NS_PER_S
+#define SILENT_NS (180 * NS_PER_S)
 #define END_IDLE_NS (120 * NS_PER_S)
 #define REFUSAL_SAID_NS (10 * NS_PER_S)
+#define HOLD_NS NS_PER_S
 
 /* A lane's end. */
 struct lane_end {
@@ -35,7 +37,7 @@ struct lane_end {
     uint32_t lane;
     uint64_t number;                    /* of its newest connection */
     struct gate_connection *connection; /* NULL: none now */
-    struct identity identity;           /* of all its connections */
+    struct identity identity;           /* of all its connections: it is known by it, too */
     struct list waiting;                /* answers that found no room, by request->node */
     uint32_t request_count;             /* at work or waiting */
     uint64_t idle_since_ns;             /* neither connection nor request since */
@@ -47,9 +49,9 @@ struct gate_connection {
     struct gate *gate;
     struct connection *connection;
     struct lane_end *end;
-    struct list sending;      /* requests whose answers it has, by request->node */
-    uint64_t since_ns;        /* accepted; refused */
-    uint64_t unread_since_ns; /* too much waits unread; 0: no */
+    struct list sending; /* requests whose answers it has, by request->node */
+    uint64_t since_ns;   /* accepted; refused */
+    bool is_unread;      /* too much waits for it to be read: nothing is read from it */
     bool is_refused, is_dirty;
     bool has_tls, is_near; /* near: on this machine */
     struct list_node dirty;
@@ -67,13 +69,18 @@ struct gate {
     struct list connections; /* that have greeted */
     struct list greetings;   /* that have not, or were refused; oldest first */
     struct list dirty;       /* connections with something to send */
+    struct list at_work;     /* requests that are not answered, by request->node */
     uint32_t greeting_count;
     uint32_t connection_count;
     uint32_t request_count, answer_count;  /* answers: of these, answered and not sent yet */
     _Atomic(struct inlet_request *) ready; /* newest first */
     uint64_t ticked_ns, swept_ns;
-    uint64_t accepted_count, refused_count, busy_count;
+    uint64_t looked_ns; /* what is noticed now came no earlier than this */
+    uint64_t awake_ns;  /* since then there was no gap between ticks */
+    uint64_t accepted_count, refused_count, busy_count, late_count;
+    uint64_t replaced_count, old_lane_count, dropped_count, silent_count;
     bool is_full_said;
+    bool is_short; /* a request has found no room, or bulk no memory, since the last tick */
     uint64_t refusal_said_ns;
     uint32_t revoked_count; /* of the keys, as it was when connections were looked through */
 };
@@ -100,6 +107,7 @@ static void *bulk_get(void *context, size_t size_bytes) {
     if (!buffer && size_bytes <= gate->bulk.buffer_bytes) {
         buffer = bulk_memory_get(&gate->bulk);
     }
+    gate->is_short = gate->is_short || (!buffer && size_bytes <= gate->bulk.buffer_bytes);
     return buffer;
 }
 
@@ -120,13 +128,17 @@ static struct list *end_bucket(struct gate *gate, const uint64_t life[2], uint32
     return &gate->ends[(life[0] ^ life[1] ^ lane * UINT64_C(0x9e3779b97f4a7c15)) % END_BUCKETS];
 }
 
-static struct lane_end *end_find(struct gate *gate, const uint64_t life[2], uint32_t lane) {
+/* Who has proven another identity has lanes of its own: a life is no secret, so nobody may be there
+ * first by the life of another. */
+static struct lane_end *end_find(struct gate *gate, const uint64_t life[2], uint32_t lane,
+                                 const struct identity *identity) {
     struct list *bucket = end_bucket(gate, life, lane);
     struct lane_end *end;
 
     for (struct list_node *node = bucket->head.next; node != &bucket->head; node = node->next) {
         end = CONTAINER_OF(node, struct lane_end, node);
-        if (end->life[0] == life[0] && end->life[1] == life[1] && end->lane == lane) {
+        if (end->life[0] == life[0] && end->life[1] == life[1] && end->lane == lane &&
+            identity_is(&end->identity, identity)) {
             return end;
         }
     }
@@ -135,6 +147,7 @@ static struct lane_end *end_find(struct gate *gate, const uint64_t life[2], uint
         end->life[0] = life[0];
         end->life[1] = life[1];
         end->lane = lane;
+        end->identity = *identity;
         list_init(&end->waiting);
         list_push_back(bucket, &end->node);
     }
@@ -147,10 +160,11 @@ static void end_rest(struct gate *gate, struct lane_end *end) {
     }
 }
 
+/* It is answered. */
 static void request_over(struct gate *gate, struct inlet_request *request) {
     struct lane_end *end = request->from;
 
-    gate->answer_count -= list_contains(&request->node);
+    gate->answer_count--;
     list_remove(&request->node);
     if (request->call.bulk_out_count > 0) {
         bulk_put(gate, (void *)request->call.bulk_out[0].data);
@@ -161,22 +175,26 @@ static void request_over(struct gate *gate, struct inlet_request *request) {
     end_rest(gate, end);
 }
 
+static void answers_drop(struct gate *gate, struct list *answers) {
+    struct list_node *node;
+
+    while ((node = list_first(answers))) {
+        gate->dropped_count++;
+        request_over(gate, CONTAINER_OF(node, struct inlet_request, node));
+    }
+}
+
 /* Connections. */
 
 static void connection_leave(struct gate_connection *client, bool reset) {
     struct gate *gate = client->gate;
     struct lane_end *end = client->end;
-    struct list_node *node;
 
     connection_free(TAKE_PTR(client->connection), reset);
-    while ((node = list_first(&client->sending))) {
-        request_over(gate, CONTAINER_OF(node, struct inlet_request, node));
-    }
+    answers_drop(gate, &client->sending);
     if (end && end->connection == client) {
         end->connection = NULL;
-        while ((node = list_first(&end->waiting))) {
-            request_over(gate, CONTAINER_OF(node, struct inlet_request, node));
-        }
+        answers_drop(gate, &end->waiting);
         end_rest(gate, end);
     }
     list_remove(&client->node);
@@ -233,8 +251,8 @@ static void client_room(void *context) {
     struct gate_connection *client = context;
 
     waiting_send(client);
-    if (client->unread_since_ns > 0 && list_is_empty(&client->end->waiting)) {
-        client->unread_since_ns = 0;
+    if (client->is_unread && list_is_empty(&client->end->waiting)) {
+        client->is_unread = false;
         connection_set_reading(client->connection, true);
     }
 }
@@ -330,10 +348,10 @@ static int hello_check(const struct gate *gate, const struct hello_request *hell
     store_le64(cluster, hello->cluster_high);
     store_le64(cluster + 8, hello->cluster_low);
     if (hello->version_min > HELLO_VERSION) {
-        return -ERR_NEWER_FORMAT;
+        return -ERR_TOO_NEW;
     }
     if (hello->version_max < HELLO_VERSION) {
-        return -ERR_OLDER_FORMAT;
+        return -ERR_TOO_OLD;
     }
     if (memcmp(cluster, any, 16) != 0 && memcmp(cluster, self->cluster_id, 16) != 0) {
         return -ERR_OTHER_CLUSTER;
@@ -361,16 +379,14 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (r < 0) {
         return client_refuse(client, r);
     }
-    end = end_find(gate, (uint64_t[2]){body.hello.life_high, body.hello.life_low}, body.hello.lane);
+    end = end_find(gate, (uint64_t[2]){body.hello.life_high, body.hello.life_low}, body.hello.lane,
+                   &identity);
     if (!end || body.hello.number <= end->number) {
+        gate->old_lane_count += end != NULL;
         return client_refuse(client, end ? -ERR_OLD_LANE : -ERR_NO_MEMORY);
     }
-    /* Nobody takes over what another one has begun. */
-    if (end->number > 0 && !identity_is(&end->identity, &identity)) {
-        return client_refuse(client, -ERR_NOT_PERMITTED);
-    }
-    end->identity = identity;
     if (end->connection) {
+        gate->replaced_count++;
         connection_leave(end->connection, true);
     }
     end->number = body.hello.number;
@@ -416,9 +432,9 @@ static int refusal_send(struct gate_connection *client, const struct inlet_refus
 
 /* What this thread has not looked at for a long time may have been given up since. */
 static uint64_t lateness(const struct gate *gate, uint64_t arrived_ns) {
-    uint64_t gap_ns = arrived_ns > gate->ticked_ns ? arrived_ns - gate->ticked_ns : 0;
+    uint64_t gap_ns = arrived_ns > gate->looked_ns ? arrived_ns - gate->looked_ns : 0;
 
-    return gate->ticked_ns > 0 && gap_ns > GAP_NS ? gap_ns : 0;
+    return gate->looked_ns > 0 && gap_ns > GAP_NS ? gap_ns : 0;
 }
 
 static int request_take(struct gate_connection *client, const struct connection_message *message) {
@@ -443,7 +459,11 @@ static int request_take(struct gate_connection *client, const struct connection_
             bulk_put(gate, (void *)message->bulk.data);
         }
     }
-    gate->busy_count += taken == INLET_REFUSED && refusal.result == -ERR_BUSY;
+    if (taken == INLET_REFUSED && refusal.result == -ERR_BUSY) {
+        gate->busy_count++;
+        gate->is_short = true;
+    }
+    gate->late_count += arrival.late_ns > 0;
     return taken == INLET_UNREADABLE ? -ERR_MALFORMED
            : taken == INLET_REFUSED  ? refusal_send(client, &refusal)
                                      : 0;
@@ -477,6 +497,7 @@ static void request_taken(void *context, struct inlet_request *request) {
 
     gate->request_count++;
     end->request_count++;
+    list_push_back(&gate->at_work, &request->node);
 }
 
 /* Any thread. */
@@ -512,22 +533,27 @@ static struct inlet_request *ready_take(struct gate *gate) {
 static void request_answer(struct gate *gate, struct inlet_request *request) {
     struct lane_end *end = request->from;
 
+    list_remove(&request->node);
+    gate->answer_count++;
     if (request->call.result == CALL_DISCARDED || !end->connection) {
+        gate->dropped_count += request->call.result != CALL_DISCARDED;
         request_over(gate, request);
         return;
     }
-    gate->answer_count++;
     if (!list_is_empty(&end->waiting) || answer_send(end->connection, request) < 0) {
         list_push_back(&end->waiting, &request->node);
+        client_mark(end->connection);
     }
 }
 
-/* Sends what is there, and reads no more from one that does not take it. */
+/* Sends what is there, and reads no more from one that does not take it: much bulk, or so many
+ * answers that some find no room. */
 static void client_flush(struct gate_connection *client) {
     connection_flush(client->connection);
-    if (client->end && client->unread_since_ns == 0 &&
-        connection_unsent_bytes(client->connection) > UNREAD_BYTES_MAX) {
-        client->unread_since_ns = gate_now(client->gate);
+    if (client->end && !client->is_unread &&
+        (connection_unsent_bytes(client->connection) > UNREAD_BYTES_MAX ||
+         !list_is_empty(&client->end->waiting))) {
+        client->is_unread = true;
         connection_set_reading(client->connection, false);
         connection_want_room(client->connection);
     }
@@ -553,10 +579,20 @@ bool gate_turn(struct gate *gate) {
     return did;
 }
 
+/* As far as this thread has been there to hear. */
+static bool client_is_silent(const struct gate_connection *client, uint64_t now_ns) {
+    const struct gate *gate = client->gate;
+    uint64_t heard_ns = MAX(client->since_ns, connection_heard_ns(client->connection));
+
+    return client->end && now_ns - MAX(heard_ns, gate->awake_ns) > gate->options.silent_ns;
+}
+
 /* Nobody waits for what these would still say. */
 static bool client_is_over(const struct gate_connection *client, uint64_t now_ns) {
+    uint64_t unsent_ns = connection_unsent_since_ns(client->connection);
+
     return (!client->end && now_ns - client->since_ns > GREETING_NS) ||
-           (client->unread_since_ns > 0 && now_ns - client->unread_since_ns > UNREAD_NS);
+           (client->is_unread && unsent_ns > 0 && now_ns - unsent_ns > UNREAD_NS);
 }
 
 static void ends_sweep(struct gate *gate, uint64_t now_ns) {
@@ -583,6 +619,9 @@ static void connections_sweep(struct list *connections, uint64_t now_ns) {
         node = node->next;
         if (client_is_over(client, now_ns)) {
             connection_leave(client, true);
+        } else if (client_is_silent(client, now_ns)) {
+            client->gate->silent_count++;
+            connection_leave(client, true);
         }
     }
 }
@@ -606,11 +645,54 @@ static void revoked_cut_off(struct gate *gate) {
     }
 }
 
+/* Since when it has had memory that others could use and nothing moves: half of a message came,
+ * or its answers are not read. UINT64_MAX: it has not. */
+static uint64_t client_holds_since_ns(const struct gate_connection *client) {
+    uint64_t half_ns = connection_half_since_ns(client->connection);
+    uint64_t unsent_ns = connection_unsent_since_ns(client->connection);
+
+    return MIN(half_ns > 0 ? half_ns : UINT64_MAX, unsent_ns > 0 ? unsent_ns : UINT64_MAX);
+}
+
+/* While requests find no room, or bulk no memory, the one goes that has held some for longest
+ * without moving 64 KiB, if for a second at least: who has stopped in the middle of a message, or
+ * does not read, holds up the others no longer; who is slow because many are at work goes on. */
+static void holder_cut_off(struct gate *gate, uint64_t now_ns) {
+    struct gate_connection *oldest = NULL;
+    uint64_t since_ns = now_ns > HOLD_NS ? now_ns - HOLD_NS : 0;
+
+    if (!gate->is_short) {
+        return;
+    }
+    gate->is_short = false;
+    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;
+         node = node->next) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+        uint64_t holds_since_ns = client_holds_since_ns(client);
+
+        if (holds_since_ns <= since_ns) {
+            oldest = client;
+            since_ns = holds_since_ns;
+        }
+    }
+    if (oldest) {
+        refusal_say(oldest, "was cut off",
+                    "it holds memory for half of a message, or for answers that it does not read");
+        connection_leave(oldest, true);
+    }
+}
+
 void gate_tick(struct gate *gate) {
     uint64_t now_ns = gate_now(gate);
 
+    bool was_away = now_ns - gate->ticked_ns > GAP_NS;
+
+    /* This tick may come ahead of what lay there meanwhile: by the next one that has been seen. */
+    gate->looked_ns = was_away ? gate->ticked_ns : now_ns;
+    gate->awake_ns = was_away ? now_ns : gate->awake_ns;
     gate->ticked_ns = now_ns;
     revoked_cut_off(gate);
+    holder_cut_off(gate, now_ns);
     if (now_ns - gate->swept_ns < NS_PER_S) {
         return;
     }
@@ -752,6 +834,7 @@ static int gate_init(struct gate *gate) {
     default_32(&options->bulk_count, 64);
     default_32(&options->small_bulk_count, 512);
     options->bulk_bytes_max = options->bulk_bytes_max ? options->bulk_bytes_max : 4 << 20;
+    options->silent_ns = options->silent_ns ? options->silent_ns : SILENT_NS;
     inlet.requests_max = options->requests_max;
     inlet.bulk_bytes_max = options->bulk_bytes_max;
     inlet.reserve_count[MESSAGE_CONTROL] = options->requests_max / 8;
@@ -777,6 +860,7 @@ int gate_new(const struct gate_options *options, struct gate **ret_gate) {
     list_init(&gate->connections);
     list_init(&gate->greetings);
     list_init(&gate->dirty);
+    list_init(&gate->at_work);
     for (uint32_t i = 0; i < END_BUCKETS; i++) {
         list_init(&gate->ends[i]);
     }
@@ -814,11 +898,30 @@ void gate_free(struct gate *gate) {
     free(gate);
 }
 
+void gate_abandon(struct gate *gate) {
+    struct list_node *node;
+
+    if (!gate) {
+        return;
+    }
+    atomic_store(&gate->ready, NULL);
+    while ((node = list_pop_front(&gate->at_work))) {
+        gate->answer_count++;
+        request_over(gate, CONTAINER_OF(node, struct inlet_request, node));
+    }
+    gate_free(gate);
+}
+
 void gate_stats(const struct gate *gate, struct gate_stats *ret_stats) {
     *ret_stats = (struct gate_stats){.connection_count = gate->connection_count,
                                      .connections_max = gate->options.connections_max,
                                      .accepted_count = gate->accepted_count,
                                      .refused_count = gate->refused_count,
                                      .busy_count = gate->busy_count,
+                                     .late_count = gate->late_count,
+                                     .replaced_count = gate->replaced_count,
+                                     .old_lane_count = gate->old_lane_count,
+                                     .dropped_count = gate->dropped_count,
+                                     .silent_count = gate->silent_count,
                                      .requests = pool_usage(&gate->inlet.pool)};
 }

@@ -4,16 +4,23 @@
  *                          | 5 s                    ^ newest only             |
  *                          v refused                +---- answers <-- ready --+
  *
- * A lane's end is known by the life of the process that calls, and the lane's number there; it
- * outlives connections. When a newer connection of a lane has greeted, the older one is closed and
- * nothing more is read from it; what was read runs on, and its answer leaves on the newest. An
- * answer that finds no connection is dropped: the caller asks again.
+ * A lane's end is known by the life of the process that calls, the key that it has proven, and the
+ * lane's number there; it outlives connections. When a newer connection of a lane has greeted, the
+ * older one is closed and nothing more is read from it; what was read runs on, and its answer
+ * leaves on the newest. An answer that finds no connection is dropped: the caller asks again.
  *
  * Who has not greeted may be anybody: of these there are GATE_GREETINGS_MAX at most, and for one
  * more the one goes that has been silent for longest. So strangers keep nobody out.
  *
+ * While bulk finds no memory, a connection goes each tick that has held some for longest, and has
+ * moved less than 64 KiB in a second: half of a message has come, or more than 1 MiB of answers is
+ * not read.
+ *
  * A caller that does not read its answers is not read from while more than 1 MiB of them waits,
  * and its connection is closed after 30 s of that.
+ *
+ * A lane that lives says something within the time after which it would close unused: one that has
+ * been silent for three times as long is gone with its machine, which told nobody, and is let go.
  *
  * Time that this thread has not looked at its connections is taken off what it reads next: a
  * process that was stopped and goes on does not run what its caller has given up.
@@ -39,6 +46,7 @@ struct gate_options {
     uint32_t bulk_count;       /* buffers of bulk_bytes_max; 0: 64 */
     uint32_t small_bulk_count; /* of 64 KiB; 0: 512 */
     uint64_t bulk_bytes_max;   /* 0: 4 MiB */
+    uint64_t silent_ns;        /* until who says nothing is let go; 0: 180 s */
     struct lane_waker waker;   /* of the thread's loop */
     struct tls_context *tls;   /* for who comes by TCP; NULL: such are refused */
     enum link_encryption encryption;
@@ -62,6 +70,8 @@ void gate_close(struct gate *gate);
 bool gate_is_idle(const struct gate *gate);
 /* No request may be at work. Takes NULL. */
 void gate_free(struct gate *gate);
+/* As gate_free where requests are at work: nobody may touch them from now on. Takes NULL. */
+void gate_abandon(struct gate *gate);
 /* At the end of each turn of the loop: answers leave. True: some did. */
 bool gate_turn(struct gate *gate);
 /* Every 10 to 100 ms, on the thread. */
@@ -72,6 +82,11 @@ struct gate_stats {
     uint32_t connections_max;
     uint64_t accepted_count, refused_count; /* ever */
     uint64_t busy_count;                    /* requests that found no room */
+    uint64_t late_count;                    /* requests of which late_ns was taken off */
+    uint64_t replaced_count;                /* connections that a newer one of their lane ended */
+    uint64_t old_lane_count;                /* refused by OLD_LANE */
+    uint64_t dropped_count;                 /* answers that found no connection, or lost it */
+    uint64_t silent_count;                  /* connections let go for their silence */
     struct pool_usage requests;
 };
 void gate_stats(const struct gate *gate, struct gate_stats *ret_stats);

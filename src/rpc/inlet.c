@@ -108,8 +108,10 @@ static void squash_root(struct inlet_request *request, struct credentials *who) 
 static int identity_apply(struct inlet_request *request, const struct identity *who) {
     struct call *call = &request->call;
     struct credentials *credentials;
+    const struct reopen_request *reopen = &call->request.reopen;
+    uint32_t reopen_flags = reopen->open_flags | (reopen->write_count > 0 ? OPEN_WRITE : 0);
     uint32_t open_flags = call->header.opcode == OP_OPEN     ? call->request.open.open_flags
-                          : call->header.opcode == OP_REOPEN ? call->request.reopen.open_flags
+                          : call->header.opcode == OP_REOPEN ? reopen_flags
                                                              : 0;
 
     call->identity = who;

@@ -40,6 +40,10 @@ static void lane_mark(struct lane *lane) {
     }
 }
 
+static void count_one(_Atomic uint64_t *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
 /* Calls of the thread come and go; others only read the number. */
 static void lane_count(struct lane *lane, int change) {
     struct lane_thread *thread = lane->thread;
@@ -111,7 +115,7 @@ static void lane_rest(struct lane *lane, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
     if (lane_is_used(lane)) {
-        atomic_fetch_add_explicit(&lane->thread->lanes->broken_count, 1, memory_order_relaxed);
+        count_one(&lane->thread->lanes->broken_count);
     }
     bool is_revoked = reason == -ERR_REVOKED;
     bool is_news = is_revoked && atomic_load(&lane->peer->refusal) != reason;
@@ -244,7 +248,7 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     if (r < 0) {
         return r;
     }
-    atomic_fetch_add_explicit(&lane->thread->lanes->connected_count, 1, memory_order_relaxed);
+    count_one(&lane->thread->lanes->connected_count);
     peer_is_back(lane);
     lane->attempts--; /* This address and this key are tried first when it breaks. */
     lane_enter(lane, LANE_OPEN);
@@ -309,10 +313,12 @@ static int request_send(struct lane *lane, struct call *call) {
                                            .sent = request_sent,
                                            .context = call};
     struct buffer head;
+    bool is_again = false;
     uint64_t id;
     int r = connection_begin(lane->connection, frame_request_size(call), &head);
 
     if (r == 0) {
+        is_again = awaited_contains(call);
         r = awaited_add(&lane->awaited, call, &id);
     }
     if (r == 0) {
@@ -320,6 +326,9 @@ static int request_send(struct lane *lane, struct call *call) {
     }
     if (r < 0) {
         return r;
+    }
+    if (is_again) {
+        count_one(&lane->thread->lanes->again_count);
     }
     call->bulk_is_sent = false;
     memcpy(outgoing.bulk, call->bulk_out, sizeof outgoing.bulk);
@@ -444,10 +453,11 @@ void lane_flush(struct lane *lane) {
 
 /* Times. */
 
-/* A copy of a mutation may be on its way, or its answer into memory that is the caller's again. */
-static bool must_replace(const struct lane *lane, const struct call *call) {
-    return lane->connection &&
-           (lane->receiving == call || (awaited_contains(call) && call->header.sequence > 0));
+/* A copy of a mutation may be on its way, or its answer into memory that is the caller's again, or
+ * the connection has yet to send from there. */
+static bool must_replace(const struct lane *lane, const struct call *call, bool in_sent) {
+    return lane->connection && (lane->receiving == call || (in_sent && !call->bulk_is_sent) ||
+                                (awaited_contains(call) && call->header.sequence > 0));
 }
 
 /* Without a connection, and none could be made. */
@@ -471,7 +481,7 @@ static bool calls_take_over(struct lane *lane, struct list *list, struct list *o
 
         node = node->next;
         if (r < 0) {
-            replaces = replaces || must_replace(lane, call);
+            replaces = replaces || must_replace(lane, call, list == &lane->sent);
             call->result = r;
             list_remove(&call->rpc_node);
             list_push_back(over, &call->rpc_node);
@@ -489,6 +499,7 @@ static void lane_give_up(struct lane *lane, uint64_t now_ns) {
     replaces = calls_take_over(lane, &lane->sent, &over, now_ns);
     replaces |= calls_take_over(lane, &lane->unsent, &over, now_ns);
     if (replaces) {
+        count_one(&lane->thread->lanes->replaced_count);
         lane_drop(lane, true); /* Before anybody hears of it. */
         lane_enter(lane, LANE_RESTING);
     }
@@ -514,10 +525,15 @@ static bool lane_has_unwanted(const struct lane *lane) {
     return false;
 }
 
+/* A part of an answer that comes slowly is heard, too: what is asked meanwhile stands behind it. */
+static uint64_t lane_silence(const struct lane *lane, uint64_t now_ns) {
+    return now_ns - MAX(lane->heard_ns, connection_heard_ns(lane->connection));
+}
+
 /* Who reads answers a PING at once: where a caller would rather go, a fifth is time enough. */
 static bool lane_is_dead(const struct lane *lane, uint64_t now_ns) {
     uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
-    uint64_t since_ns = now_ns - lane->heard_ns;
+    uint64_t since_ns = lane_silence(lane, now_ns);
 
     return since_ns >= 2 * silent_ns ||
            (since_ns >= silent_ns + silent_ns / 5 && lane_has_unwanted(lane));
@@ -529,9 +545,10 @@ static void lane_ask(struct lane *lane, uint64_t now_ns) {
     struct buffer head;
 
     if (lane_is_dead(lane, now_ns)) {
+        count_one(&lane->thread->lanes->silent_count);
         lane_drop(lane, true);
         lane_rest(lane, -ERR_TIMED_OUT);
-    } else if (!lane->pinged && now_ns - lane->heard_ns >= silent_ns &&
+    } else if (!lane->pinged && lane_silence(lane, now_ns) >= silent_ns &&
                connection_begin(lane->connection, 0, &head) == 0) {
         lane->pinged = true;
         connection_commit(lane->connection, &head, &ping);

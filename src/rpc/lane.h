@@ -134,5 +134,8 @@ struct lane_stats {
     uint64_t awaited_count;
     uint64_t connected_count; /* ever */
     uint64_t broken_count;    /* ended while something was awaited */
+    uint64_t silent_count;    /* of these, as nothing was heard */
+    uint64_t replaced_count;  /* reset for a mutation that was given up */
+    uint64_t again_count;     /* requests that were sent once more */
 };
 void lanes_stats(struct lanes *lanes, struct lane_stats *ret_stats);

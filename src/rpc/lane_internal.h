@@ -85,7 +85,7 @@ struct lanes {
     struct lane_peer peers[LANE_PEERS_MAX];
     _Atomic(struct lane_thread *) threads[LANE_THREADS_MAX]; /* never removed */
     uint64_t looked_ns;                                      /* at idle lanes */
-    _Atomic uint64_t connected_count, broken_count;
+    _Atomic uint64_t connected_count, broken_count, silent_count, replaced_count, again_count;
     _Atomic uint32_t away_count; /* peers of which `said` is true */
 };
 

@@ -398,7 +398,10 @@ void lanes_clock(struct lanes *lanes, struct lane_clock *ret_clock) {
 
 void lanes_stats(struct lanes *lanes, struct lane_stats *ret_stats) {
     struct lane_stats stats = {.connected_count = atomic_load(&lanes->connected_count),
-                               .broken_count = atomic_load(&lanes->broken_count)};
+                               .broken_count = atomic_load(&lanes->broken_count),
+                               .silent_count = atomic_load(&lanes->silent_count),
+                               .replaced_count = atomic_load(&lanes->replaced_count),
+                               .again_count = atomic_load(&lanes->again_count)};
 
     for (uint32_t i = 0; i < LANE_THREADS_MAX; i++) {
         struct lane_thread *thread = atomic_load(&lanes->threads[i]);

@@ -21,7 +21,7 @@ import cluster as clusters
 from cluster import Failed
 
 TIMES = 15
-LOOKS = 100
+LOOKS = 1000
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                      "../../docs/internals/costs.md")
 HEAD = ["| operation | client asks metadata | client asks storage | between targets | records "
@@ -48,27 +48,40 @@ class Counters:
         values = {(one["target"], one["operation"]): one["count"] for one in answer["operations"]
                   if one["operation"] not in BESIDE | KEPT}
         values.update({(one["target"], one["name"]): one["value"] for one in answer["counters"]
-                       if one["name"] in ("records", "sync_points")})
+                       if one["name"] in ("records", "sync_points", "promises_kept")})
         return values
 
-    def settled(self):
+    def settled(self, done=lambda now: True):
         """What they are when they stand still: closes and ends of transactions come behind the
         answer."""
         before = self.read()
         for _ in range(LOOKS):
             now = self.read()
-            if now == before:
+            if now == before and done(now):
                 return now
             before = now
         raise Failed(f"counters did not stand still in {LOOKS} looks")
 
-    def begin(self):
-        self.values = self.settled()
-
-    def end(self):
-        now = self.settled()
+    def grown(self, now):
         return {key: value - self.values.get(key, 0) for key, value in now.items()
                 if value != self.values.get(key, 0)}
+
+    def commits_are_answered(self, now):
+        """A commit between targets is answered, and its request counted, once it is on disk: up
+        to a second behind the record that keeps the promise."""
+        grown = self.grown(now)
+        return sum(value for (_, name), value in grown.items() if name == "promises_kept") <= \
+            sum(value for (_, name), value in grown.items() if name == "cross_commit")
+
+    def begin(self):
+        self.values = self.settled(self.commits_are_answered)
+
+    def end(self):
+        """With commits by the promises that they kept, and without the flush that they wait
+        for."""
+        grown = self.grown(self.settled())
+        return {(target, "cross_commit" if name == "promises_kept" else name): value
+                for (target, name), value in grown.items() if name != "cross_commit"}
 
 
 class Costs:

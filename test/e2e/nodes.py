@@ -11,6 +11,9 @@ import errno
 import hashlib
 import json
 import os
+import pty
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +29,8 @@ SLOTS_OPEN_MIN = 16
 SMALL_BYTES = 64 * clusters.MIB
 FILL_BYTES = 5 * clusters.MIB
 FILL_MAX = 120
+LOST_BYTES = 6 * clusters.MIB
+QUICK_S = 10
 
 
 def free_port(host):
@@ -124,6 +129,11 @@ def known_to_manager(node):
 def used(node):
     return sum(target["bytes_total"] - target["bytes_free"]
                for target in status(node)["targets"] if target["kind"] == "ost")
+
+
+def room_of(mount):
+    space = os.statvfs(mount)
+    return space.f_blocks * space.f_frsize
 
 
 def put(path, size):
@@ -282,10 +292,13 @@ def a_node_that_is_away_holds_nobody_up(nodes):
     """What needs it waits; sessions begin and end, files elsewhere are used, nodes stop."""
     nodes.start()
     first = nodes.first
-    before = os.statvfs(first.mount).f_blocks
+    # A mount counts a target from its first answer on, and statfs waits a second for that.
+    room = clusters.SIZES["data_bytes_max"] * sum(row["kind"] == "ost"
+                                                  for row in status(first)["cluster_targets"])
+    wait_until(lambda: room_of(first.mount) == room, "the room of all nodes")
     nodes.others[0].stop()
     start = time.monotonic()
-    if os.statvfs(first.mount).f_blocks != before:
+    if room_of(first.mount) != room:
         raise Failed("the room of a node that is away is forgotten")
     place = os.path.join(first.top, "mount2")
     os.mkdir(place)
@@ -487,6 +500,13 @@ def verbs_speak_of_all_nodes(nodes):
     maps_are_one(nodes)
     first, away, last = nodes.all()
     put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+    for node in nodes.all():
+        rows = status(node)
+        own = {row["number"]: row["id"] for row in rows["targets"]}
+        by_map = {row["id"]: row["name"] for row in status(first)["cluster_targets"]
+                  if row["node"] == rows["node"]["id"]}
+        if own != by_map:
+            raise Failed(f"{node.source} calls its targets {own}, the map {by_map}")
     key = os.path.join(first.top, "members.key")
     sources = f"127.0.0.9:{free_port('127.0.0.9')},{last.source}"
     places = [[first.directory], [last.directory], ["--join", sources, "--key", key],
@@ -805,12 +825,290 @@ def nodes_have_roles(nodes):
         store.close()
 
 
-TESTS = [nodes_have_roles, new_files_use_all_nodes, full_targets_get_no_new_files,
+def lost(first, target, *words):
+    return told(first, "target", "lost", str(target), first.directory, *words)
+
+
+def refuses_to_lose(first, target, *words, says):
+    code, text, error = lost(first, target, *words)
+    if code not in (1, 2) or text or error.count("\n") != 1 or says not in error:
+        raise Failed(f"target lost {target} {words}: {code}, {text} {error}")
+
+
+def error_of(call):
+    """0, or the errno of a call that must not take long."""
+    start = time.monotonic()
+    number = 0
+    try:
+        call()
+    except OSError as error:
+        number = error.errno
+    if time.monotonic() - start > QUICK_S:
+        raise Failed(f"a call took {time.monotonic() - start:.0f} s")
+    return number
+
+
+def lost_parts(path, content):
+    """How many MiB of it answer EIO; the others must be as they were."""
+    count = 0
+    with open(path, "rb", buffering=0) as file:
+        for part in range(len(content) // clusters.MIB):
+            offset = part * clusters.MIB
+            start = time.monotonic()
+            try:
+                if os.pread(file.fileno(), clusters.MIB, offset) != \
+                        content[offset:offset + clusters.MIB]:
+                    raise Failed(f"{path} has other bytes at {offset}")
+            except OSError as error:
+                if error.errno != errno.EIO or time.monotonic() - start > QUICK_S:
+                    raise Failed(f"{path}: {error}, {time.monotonic() - start:.0f} s") from error
+                count += 1
+    return count
+
+
+def problems_of(node):
+    code, text, error = told(node, "fsck", node.directory, "--json")
+    found = json.loads(text)
+    if not found["finished"] or code != (1 if found["problems"] else 0):
+        raise Failed(f"fsck: {code}, {text} {error}")
+    return sorted((one["kind"], one["where"].split("/")[-1].rstrip(")"))
+                  for one in found["problems"])
+
+
+def unsynced(first, name):
+    """A file of which each part is acknowledged, and not on disk yet as far as its mount knows."""
+    file = os.open(os.path.join(first.mount, name), os.O_CREAT | os.O_RDWR, 0o644)
+    if os.write(file, os.urandom(LOST_BYTES)) != LOST_BYTES:
+        raise Failed("a write was cut")
+    return file
+
+
+def answered(first, target, answer):
+    """What the verb says to who answers so at a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer)
+        return subprocess.run([first.shoal, "target", "lost", str(target), first.directory],
+                              stdin=theirs, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def lose_all(first, ids):
+    """What is lost, once the daemon has been silent for long enough, is so for ever."""
+    wait_until(lambda: "--yes" in lost(first, ids[0])[2], "silence of the dead daemon")
+    for answer in (b"no\n", b"yes please\n", b"\n", b"\4"):
+        result = answered(first, ids[0], answer)
+        if result.returncode != 1 or "for ever" not in result.stdout or \
+                "bytes of files" not in result.stdout or "nothing has changed" not in result.stderr:
+            raise Failed(f"target lost, {answer}: {result}")
+    result = answered(first, ids.pop(0), b"yes\n")
+    if result.returncode != 0 or ": lost (map" not in result.stdout:
+        raise Failed(f"target lost, yes: {result}")
+    for target in ids:
+        code, text, error = lost(first, target, "--yes")
+        if code != 0 or f"target {target}: lost" not in text:
+            raise Failed(f"target lost {target}: {code}, {text} {error}")
+        refuses_to_lose(first, target, "--yes", says="is lost already")
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def comes_back(node, ids):
+    node.start()
+    wait_until(lambda: text_of(node.path("shoal.log")).count("declared lost") == len(ids),
+               "its refusal")
+    rows = {row["number"]: row["state"] for row in status(node)["targets"]}
+    if any(rows[target] != "lost" for target in ids):
+        raise Failed(f"targets that came back: {rows}")
+
+
+def makes_new(mount):
+    """A new file works; one that was made by an older map, which had the target, is removed."""
+    path = os.path.join(mount, "new")
+    try:
+        same(path, put(path, LOST_BYTES))
+    except OSError:
+        os.unlink(path)
+        return False
+    return True
+
+
+def targets_are_lost(nodes):
+    """The daemon of a node dies for good: what lay on its targets answers EIO, at once, and nothing
+    else does; nobody waits for them; and they don't come back."""
+    first = nodes.first
+    first.start()
+    keeps, gone = Node(first, 4, conf=False), Node(first, 5, conf=False)
+    try:
+        for node, osts in ((keeps, "1"), (gone, "2")):
+            node.start("--listen", node.source, "--key", node.key_file, "--join", first.source,
+                       "--roles", "store", "--osts", osts, "--size", "256M")
+            known_to_manager(node)
+        wait_until(lambda: len({status(node)["node"]["map_version"]
+                                for node in (first, keeps, gone)}) == 1, "one map at all nodes")
+        rows = status(first)["cluster_targets"]
+        ids = [row["id"] for row in rows if row["node"] == status(gone)["node"]["id"]]
+        mdt = next(row["id"] for row in rows if row["kind"] == "mdt")
+        if len(ids) != 2 or any(row["state"] != "there" for row in rows):
+            raise Failed(f"targets of the cluster: {rows}")
+        path = os.path.join(first.mount, "whole")
+        content = put(path, LOST_BYTES)
+        small = put(os.path.join(first.mount, "small"), 1000)
+        put(os.path.join(first.mount, "removed"), LOST_BYTES)
+        total = os.statvfs(first.mount).f_blocks
+        for target, words, says in ((ids[0], ["--yes"], "its daemon answers"),
+                                    (ids[0], [], "its daemon answers"),
+                                    (mdt, [], "is a metadata target"),
+                                    (mdt, ["--yes"], "is a metadata target"),
+                                    (9999, ["--yes"], "there is no target 9999"),
+                                    ("ost0", ["--yes"], "is no number of a target")):
+            refuses_to_lose(first, target, *words, says=says)
+        owed = unsynced(first, "owed")
+        gone.kill()
+        waiting = subprocess.Popen(["cat", path], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        os.unlink(os.path.join(first.mount, "removed"))
+        lose_all(first, list(ids))
+        if "Input/output error" not in waiting.communicate(timeout=QUICK_S)[1]:
+            raise Failed("a program that waited for a lost target got no EIO")
+        if [error_of(lambda: os.fsync(owed)) for _ in range(2)] != [errno.EIO, 0]:
+            raise Failed("fsync does not tell once of what was lost")
+        os.close(owed)
+        if not 0 < lost_parts(path, content) < LOST_BYTES // clusters.MIB:
+            raise Failed("none or all of a file is lost")
+        same(os.path.join(first.mount, "small"), small)
+        wait_until(lambda: makes_new(first.mount), "new files that lie elsewhere")
+        if os.statvfs(first.mount).f_blocks >= total:
+            raise Failed("df counts what is lost")
+        for words in (["status"], ["sync"], ["df"]):
+            code, text, error = told(first, *words, first.directory)
+            if code != 0:
+                raise Failed(f"{words}: {code}, {text} {error}")
+        found = problems_of(first)
+        if found != [("lost-data", "owed"), ("lost-data", "whole")]:
+            raise Failed(f"fsck: {found}")
+        comes_back(gone, ids)
+        if lost_parts(path, content) == 0:
+            raise Failed("a lost target serves again")
+        os.unlink(path)
+        os.unlink(os.path.join(first.mount, "owed"))
+        if problems_of(first):
+            raise Failed(f"fsck finds {problems_of(first)}")
+    finally:
+        gone.close()
+        keeps.close()
+
+
+def own_key_files(nodes):
+    """Each node gets a copy of the members' key file for itself."""
+    shared = os.path.join(nodes.first.top, "members.key")
+    for number, node in enumerate(nodes.all()):
+        node.key_file = os.path.join(nodes.first.top, f"members{number}.key")
+        shutil.copy(shared, node.key_file)
+        text = text_of(node.path("shoal.conf"))
+        with open(node.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(text.replace(f"key = {shared}\n", f"key = {node.key_file}\n"))
+
+
+def signing(node):
+    told = status(node)["node"]
+    return told["signs_by"], told["members_keys"]
+
+
+def keys_change(nodes):
+    """The members' key is changed on one node after the other while all run: programs see nothing
+    of that, in whatever order, as all sign by the older one until each node has the newer."""
+    first = nodes.first
+    own_key_files(nodes)
+    nodes.start()
+    old, keys = signing(first)
+    if keys != [old]:
+        raise Failed(f"a new cluster signs by {old} of {keys}")
+    content = put(os.path.join(first.mount, "before"), LOST_BYTES)
+    newer = os.path.join(first.top, "newer.key")
+    first.key("new", newer)
+    order = [nodes.others[1], first, nodes.others[0]]
+
+    def start_anew(node):
+        if any(signing(one)[0] != old for one in nodes.all()):
+            raise Failed("a node signs by a key that others have not")
+        node.stop()
+        node.start()
+        path = os.path.join(first.mount, os.path.basename(node.directory))
+        same(path, put(path, LOST_BYTES))
+        same(os.path.join(first.mount, "before"), content)
+
+    for node in order:
+        first.key("add", node.key_file, newer)
+        start_anew(node)
+    wait_until(lambda: {signing(node)[0] for node in order} == {signing(first)[1][0]},
+               "that all sign by the newer key")
+    same(os.path.join(first.mount, "before"), content)
+    old = signing(first)[0]
+    result = first.run("umount", first.mount)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    os.unlink(os.path.join(first.top, "mount.key"))
+    first.key("mount", newer, os.path.join(first.top, "mount.key"))
+    first.mount_apart(first.mount)
+    for node in order:
+        shutil.copy(newer, node.key_file)
+        start_anew(node)
+    if any(signing(node) != (old, [old]) for node in order):
+        raise Failed(f"keys at the end: {[signing(node) for node in order]}")
+
+
+def an_older_manager_does_nothing(nodes):
+    """It was put back as it was before nodes joined, so it would give their numbers away again. By
+    its own node's map it does not start; where all of DIR is as old, it lets nobody in from what
+    another node tells on; with the newest all goes on."""
+    first = nodes.first
+    older, newest = (os.path.join(first.top, name) for name in ("older", "newest"))
+    first.start()
+    first.stop()
+    shutil.copytree(first.directory, older)
+    first.start()
+    for node in nodes.others:
+        node.start()
+        known_to_manager(node)
+    content = put(os.path.join(first.mount, "file"), LOST_BYTES)
+    first.stop()
+    shutil.copytree(first.directory, newest)
+    shutil.rmtree(first.path("manager"))
+    shutil.copytree(os.path.join(older, "manager"), first.path("manager"))
+    result = first.run("up", first.directory)
+    if result.returncode != 1 or result.stderr.count("\n") != 1 or "older copy" not in result.stderr:
+        raise Failed(f"up by an older one: {result.returncode}, {result.stderr.strip()}")
+    if "older copy: this node has version" not in text_of(first.path("shoal.log")):
+        raise Failed(f"its log ends: {first.log_end()}")
+    shutil.rmtree(first.directory)
+    shutil.copytree(older, first.directory)
+    first.run("up", first.directory)
+    wait_until(lambda: re.search("older copy: node [23] has version",
+                                 text_of(first.path("shoal.log"))), "its line")
+    stranger = Node(first, 8)
+    result = stranger.run("up", stranger.directory)
+    if result.returncode != 1 or result.stderr.count("\n") != 1:
+        raise Failed(f"a node may join: {result.returncode}, {result.stderr.strip()}")
+    first.stop()
+    shutil.rmtree(first.directory)
+    shutil.move(newest, first.directory)
+    first.start()
+    same(os.path.join(first.mount, "file"), content)
+    same(os.path.join(first.mount, "more"), put(os.path.join(first.mount, "more"), LOST_BYTES))
+
+
+TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targets_get_no_new_files,
          each_node_may_die, all_may_die_at_once,
          a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
-         a_copy_of_a_node_is_refused]
+         a_copy_of_a_node_is_refused, keys_change, an_older_manager_does_nothing]
 
 
 def main():
@@ -839,4 +1137,5 @@ def main():
     return 1 if failed else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

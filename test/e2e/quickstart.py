@@ -4,15 +4,17 @@
 Usage: quickstart.py PAGE...
 
 The lines of all blocks marked ```sh are run, in order, by one shell for each page, from the root of
-the repository; each has to succeed. The default folders become ones of our own, so that a cluster
-which somebody runs there is left alone. LEFT_OUT are steps of ./dev test themselves. The last line
-counts.
+the repository; each has to succeed. The default folders become ones of our own, and ports of
+loopback addresses free ones, so that a cluster which somebody runs there is left alone. LEFT_OUT
+are steps of ./dev test themselves. The last line counts.
 """
 
+import glob
 import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import tempfile
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick", "./dev demo --nodes 3")
 DEFAULT_FOLDERS = {"/var/lib/shoal": "data", "/mnt/shoal": "mount", "/etc/shoal": "etc"}
+ADDRESS = re.compile(r"(127\.0\.0\.\d+):(\d+)")
 LIMIT_S = 900
 
 
@@ -34,14 +37,27 @@ def commands_of(page):
                 yield number, re.sub(r"\s+# .*", "", line.strip())
 
 
+def free_ports(wanted):
+    """Of each port that the page names, one that is free at all addresses."""
+    sockets = {port: socket.socket() for port in sorted(wanted)}
+    for one in sockets.values():
+        one.bind(("", 0))
+    ports = {port: one.getsockname()[1] for port, one in sockets.items()}
+    for one in sockets.values():
+        one.close()
+    return ports
+
+
 def script_of(commands, top):
     """A shell's input that tells the status of each command on descriptor 3."""
     lines = []
+    ports = free_ports({port for _, command in commands for _, port in ADDRESS.findall(command)})
     for number, command in commands:
         if command == "./dev up":
             command = "./dev up /var/lib/shoal /mnt/shoal"
         for folder, ours in DEFAULT_FOLDERS.items():
             command = command.replace(folder, os.path.join(top, ours))
+        command = ADDRESS.sub(lambda found: f"{found[1]}:{ports[found[2]]}", command)
         lines.append(f"echo '$' {shlex.quote(command)}\n{command} </dev/null\n"
                      f"echo {number} $? >&3\n")
     return "".join(lines)
@@ -63,12 +79,13 @@ def run_page(page, top):
 
 
 def end_cluster(top):
-    """Whatever the page has left running."""
+    """Whatever the page has left running; a node that has joined before the first one."""
     data, mount, _ = (os.path.join(top, ours) for ours in DEFAULT_FOLDERS.values())
-    if os.path.exists(os.path.join(data, "shoal.conf")):
-        subprocess.run([os.path.join(ROOT, "build", "bin", "shoal"), "down", data],
+    for conf in sorted(glob.glob(f"{data}*/shoal.conf"), reverse=True):
+        subprocess.run([os.path.join(ROOT, "build", "bin", "shoal"), "down", os.path.dirname(conf)],
                        capture_output=True, check=False)
-    subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
+    for place in glob.glob(f"{mount}*"):
+        subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
     shutil.rmtree(top, ignore_errors=True)
 
 

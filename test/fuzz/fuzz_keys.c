@@ -150,7 +150,7 @@ void fuzz_key_ring(struct bytes in) {
         check_untouched(&psk, sizeof psk);
         return;
     }
-    size_t size = psk_name_print(&psk.identity, key_ring_newest(ring), name);
+    size_t size = psk_name_print(&psk.identity, key_ring_signing(ring), name);
     assert(fuzz_is_same((struct bytes){(const uint8_t *)name, size}, in));
 }
 
@@ -161,7 +161,7 @@ void seed_key_ring(const struct fuzz_seeds *seeds) {
     char name[PSK_NAME_BYTES_MAX + 1];
 
     for (size_t i = 0; i < ARRAY_SIZE(identities); i++) {
-        size_t size = psk_name_print(&identities[i], key_ring_newest(ring_get()), name);
+        size_t size = psk_name_print(&identities[i], key_ring_signing(ring_get()), name);
 
         fuzz_seed(seeds, (struct bytes){(const uint8_t *)name, size});
     }

@@ -43,7 +43,7 @@ DEMO = '#!/bin/sh\necho "demo $*" >>"$CALLS"\necho "${DEMO:-2 passed, 0 failed}"
 DRIVERS = {"quickstart": 3, "posix": 4, "kill": 1, "power": 9, "fsck": 5, "refusals": 6,
            "programs": 7, "rings": 8, "mount": 15, "nodes": 16, "soak": 13,
            "soak_finds": 14, "namespaces": 17, "many": 18, "chaos": 19,
-           "counts": 20}
+           "counts": 20, "attack": 21}
 PLANNER = {"run": 10, "docs": 11, "page": 12}
 
 # Runs from `up` on; $RUNS says where it is mounted.
@@ -67,9 +67,9 @@ exec /bin/mkdir "$@"
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-# Stories, seeds, seeds of the build with bugs, one that is asked why, twelve bugs, seeds under two
-# sanitizers; two each.
-SIMULATOR_COUNT = 18 * 2
+# Stories, joins, these with a bug, seeds, seeds of the build with bugs, one that is asked why,
+# thirteen bugs, seeds under two sanitizers; two each.
+SIMULATOR_COUNT = 21 * 2
 # Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
     TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in

@@ -2,13 +2,16 @@
 
 import shutil
 import tempfile
+import time
 
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
 WAIT_S = 60
+KEYS_S = 10
 
 
 class Browser:
@@ -50,15 +53,28 @@ class Browser:
             lambda driver: driver.execute_script(script))
 
     def type(self, field, text):
-        """Replaces a field's text as keys do."""
+        """Replaces a field's text as keys do. A browser that has much to do may lose keys."""
+        end = time.monotonic() + WAIT_S
+        while not self.typed(field, text):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{field} did not take the keys of {text!r}")
+
+    def typed(self, field, text):
         self.run("""
             const control = document.getElementById(arguments[0]);
             for (let at = control; at; at = at.parentElement) {
                 if (at.tagName === 'DETAILS') { at.open = true; }
             }
             control.focus(); control.select && control.select();""", field)
-        control = self.driver.switch_to.active_element
-        control.send_keys(text if text else "\ue003")
+        self.driver.switch_to.active_element.send_keys(text if text else "\ue003")
+        try:
+            WebDriverWait(self.driver, KEYS_S, 0.05).until(lambda driver: driver.execute_script(
+                "const control = document.getElementById(arguments[0]);"
+                "return control.tagName === 'SELECT' || control.value === arguments[1];",
+                field, text))
+        except TimeoutException:
+            return False
+        return True
 
     def errors(self):
         """What the console complained of since the last call."""

@@ -110,6 +110,7 @@ static void take_failure(struct question *question) {
     bool expected =
         how == CONTENT_LOST || (result == -ESTALE && may_be_gone(question)) ||
         (result == -EIO && may_be_told(question)) ||
+        losses_explain(workload->options.losses, &question->request) ||
         excuses_explain(workload->options.excuses, &question->request, ino_of(question));
     char text[64];
 
@@ -160,6 +161,10 @@ static bool take_data(struct question *question, char *problem) {
     switch (request->operation) {
     case SHOAL_READ:
         question->looking = false;
+        if (!losses_check(asker->workload->options.losses, &question->lost, request)) {
+            (void)snprintf(problem, CONTENTS_PROBLEM_BYTES, "bytes of a lost target are read");
+            return false;
+        }
         return contents_read_end(question->content, &question->look, &read, problem);
     case SHOAL_GETATTR:
         question->looking = false;

@@ -1,5 +1,6 @@
 /* Drawing and setting. */
 #include "faults.h"
+#include "env/sim_stream.h"
 #include "kv/kv_mem.h"
 
 enum { LABEL_BYTES = BLOCK_BYTES }; /* a bit of it that flips fails a start, not a read */
@@ -39,6 +40,19 @@ void faults_draw(struct prng *prng, struct fault_plan *ret_plan) {
     }
 }
 
+void faults_draw_streams(uint64_t seed, struct fault_plan *plan) {
+    struct prng prng;
+
+    prng_init(&prng, seed ^ UINT64_C(0x73747265616d73));
+    plan->has[FAULT_STOP] = half(&prng);
+    plan->has[FAULT_ACCEPTS] = prng_chance(&prng, 1, 3);
+    plan->give_up_ns = half(&prng) ? prng_between(&prng, 100, 3000) * NS_PER_MS : 0;
+    plan->buffer_bytes = UINT32_C(1024) << prng_below(&prng, 9);
+    plan->segment_bytes_max = UINT32_C(1024) << prng_between(&prng, 0, 5);
+    plan->reset_per_million =
+        half(&prng) ? (uint32_t)(plan->segment_bytes_max / prng_between(&prng, 8, 100)) : 0;
+}
+
 static bool is_crash(enum fault_kind kind) {
     return kind <= FAULT_COUNTDOWN;
 }
@@ -58,6 +72,19 @@ enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bo
     return picked;
 }
 
+static void streams_begin(const struct fault_plan *plan, struct world *world) {
+    struct sim_stream_faults *streams = sim_stream_faults(world->sim);
+
+    streams->slow_per_million = plan->slow_per_million;
+    streams->slow_ns = plan->packet_slow_ns;
+    streams->reset_per_million = plan->reset_per_million;
+    streams->give_up_ns = plan->give_up_ns;
+    if (plan->buffer_bytes > 0) {
+        streams->buffer_bytes = plan->buffer_bytes;
+        streams->segment_bytes_max = plan->segment_bytes_max;
+    }
+}
+
 void faults_begin(const struct fault_plan *plan, struct world *world) {
     struct sim_net_faults *net = sim_net_faults(world->net);
 
@@ -65,6 +92,7 @@ void faults_begin(const struct fault_plan *plan, struct world *world) {
     net->double_per_million = plan->double_per_million;
     net->slow_per_million = plan->slow_per_million;
     net->slow_ns = plan->packet_slow_ns;
+    streams_begin(plan, world);
     for (uint32_t i = 0; i < world->node_count; i++) {
         struct sim_faults *disk = sim_process_faults(world->nodes[i].process);
 
@@ -79,7 +107,11 @@ void faults_end(struct world *world) {
     faults_begin(&none, world);
     faults_disks_empty(world);
     faults_names_empty(world);
-    sim_net_heal(world->net);
+    world_heal(world);
+    faults_accept(world);
+    for (uint32_t i = 0; i < world->node_count; i++) {
+        node_go_on(&world->nodes[i]);
+    }
 }
 
 void faults_cut(struct prng *prng, struct world *world) {
@@ -92,9 +124,9 @@ void faults_cut(struct prng *prng, struct world *world) {
         if (other == one || (kind == 0 && half(prng))) {
             continue;
         }
-        sim_net_cut(world->net, one->process, other->process, true);
+        world_cut(world, one, other);
         if (kind != 1) {
-            sim_net_cut(world->net, other->process, one->process, true);
+            world_cut(world, other, one);
         }
     }
 }
@@ -106,6 +138,18 @@ void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node 
         faults->clock_offset_ns = (int64_t)prng_below(prng, 10 * NS_PER_S);
         faults->clock_drift_ppm = (int32_t)prng_below(prng, 2000) - 1000;
         sim_count(node->world->sim, "clocks skewed", 1);
+    }
+}
+
+void faults_accept_late(struct prng *prng, struct world *world) {
+    const struct node *node = &world->nodes[prng_below(prng, world->node_count)];
+
+    sim_stream_limit(node->process, (uint32_t)prng_below(prng, 4));
+}
+
+void faults_accept(struct world *world) {
+    for (uint32_t i = 0; i < world->node_count; i++) {
+        sim_stream_limit(world->nodes[i].process, UINT32_MAX);
     }
 }
 

@@ -18,6 +18,8 @@ enum fault_kind {
     FAULT_NAMES_FULL, /* the metadata target's, likewise */
     FAULT_BIT_ROT,    /* of an OST's data */
     FAULT_LOG_ROT,    /* of a disk log, while its target is down */
+    FAULT_STOP,       /* of a process, as by SIGSTOP, for a while; these two with streams only */
+    FAULT_ACCEPTS,    /* a process accepts no connection, or few, for a while */
     FAULT_KINDS
 };
 
@@ -27,7 +29,10 @@ struct fault_plan {
     uint32_t drop_per_million;
     uint32_t double_per_million;
     uint32_t slow_per_million;
-    uint64_t packet_slow_ns;
+    uint64_t packet_slow_ns;    /* segments of streams likewise */
+    uint32_t reset_per_million; /* of streams, from here on */
+    uint64_t give_up_ns;
+    uint32_t buffer_bytes, segment_bytes_max;
     uint32_t disk_slow_per_million;
     uint64_t disk_slow_ns;
     uint64_t down_ns_max; /* until a process is started anew */
@@ -36,6 +41,8 @@ struct fault_plan {
 };
 
 void faults_draw(struct prng *prng, struct fault_plan *ret_plan);
+/* Of a seed whose calls go by streams, behind faults_draw. */
+void faults_draw_streams(uint64_t seed, struct fault_plan *plan);
 /* One of the kinds that the plan has; without crashes when crash is false. FAULT_KINDS: none. */
 enum fault_kind faults_pick(const struct fault_plan *plan, struct prng *prng, bool crash);
 /* Network and disks are as bad as the plan says; as good as new. */
@@ -43,6 +50,9 @@ void faults_begin(const struct fault_plan *plan, struct world *world);
 void faults_end(struct world *world);
 /* A partition begins between random nodes, one way or both. */
 void faults_cut(struct prng *prng, struct world *world);
+/* A random process has as many connections as it may have, or nearly; until faults_accept. */
+void faults_accept_late(struct prng *prng, struct world *world);
+void faults_accept(struct world *world);
 /* Before a start. */
 void faults_clock(const struct fault_plan *plan, struct prng *prng, struct node *node);
 /* The metadata target's disk likewise, and no checkpoint finds room on it. */

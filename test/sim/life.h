@@ -1,5 +1,6 @@
 /* One incarnation of a node, shared by world.c and roles.c. */
 #pragma once
+#include "carrier.h"
 #include "member/member.h"
 #include "rpc/worker.h"
 #include "world.h"
@@ -9,9 +10,8 @@ struct life {
     struct node *node;
     struct env *env;
     struct worker worker;
-    struct transport_sim *transport;
+    struct carrier *carrier;
     struct rpc *rpc;
-    struct transport_sim_server *server;
     struct manager *manager;
     struct group *group;
     struct member *member;   /* of an MDT: it learns of newer maps */

@@ -1,6 +1,7 @@
 /* The manager's sessions, compared with the list of each OST and of each metadata target. */
 #include "lists.h"
 #include "kv/ended_list.h"
+#include "losses.h"
 #include "manager/manager_format.h"
 #include "meta/group_format.h"
 #include "store/store_format.h"
@@ -159,7 +160,7 @@ bool lists_check(struct world *world, char failure[600]) {
 
     truth_find(world, &truth);
     for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
-        if (!node_is_absent(&world->osts[i])) {
+        if (!node_is_absent(&world->osts[i]) && !node_is_lost(&world->osts[i])) {
             good = list_check(&world->osts[i], &truth, failure);
         }
     }

@@ -1,11 +1,13 @@
-/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]: plays seeds, each twice, and says what broke
- * and how to see it. sim stories [--write]: see stories.h.
- * sim why SEED [--jobs N] [--bug NAME]: see why.h.
+/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]: plays seeds, each
+ * twice, and says what broke and how to see it. sim stories [--write]: see stories.h.
+ * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
+ * sim joins [--bug NAME]: see joins.h.
  *
  * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
  * the first seed that breaks, and fails when none does. */
 #include "base/bug.h"
 #include "jobs.h"
+#include "joins.h"
 #include "run.h"
 #include "stories.h"
 #include "why.h"
@@ -23,6 +25,7 @@ struct words {
     uint64_t jobs;
     const char *bug; /* NULL: none was named */
     bool trace;
+    enum run_carrier carrier;
     bool why; /* first is the seed that is asked about */
 };
 
@@ -45,6 +48,8 @@ static bool parse(int argc, char **argv, struct words *words) {
 
         if (strcmp(argv[i], "--trace") == 0) {
             words->trace = true;
+        } else if (strcmp(argv[i], "--packets") == 0 || strcmp(argv[i], "--streams") == 0) {
+            words->carrier = argv[i][2] == 'p' ? CARRIER_PACKETS : CARRIER_STREAMS;
         } else if (strcmp(argv[i], "--bug") == 0 && more) {
             words->bug = argv[++i];
         } else if (strcmp(argv[i], "--jobs") == 0 && more) {
@@ -141,10 +146,14 @@ static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_coun
     return seeds;
 }
 
+/* As run_carry_by was told. */
+static const char *const carrier_words[] = {"", " --packets", " --streams"};
+static enum run_carrier carrier;
+
 static void tell_failure(const struct seed_report *report, const char *bug) {
     printf("seed %" PRIu64 ": %s\n", report->seed, report->failure);
-    printf("  again: ./dev sim 1 %" PRIu64 "%s%s --trace\n", report->seed, bug ? " --bug " : "",
-           bug ? bug : "");
+    printf("  again: ./dev sim 1 %" PRIu64 "%s%s%s --trace\n", report->seed, bug ? " --bug " : "",
+           bug ? bug : "", carrier_words[carrier]);
     fflush(stdout);
 }
 
@@ -183,6 +192,17 @@ static int play_bug(struct jobs *jobs, const char *bug) {
     return 1;
 }
 
+static bool names_bug(int argc, char **argv) {
+    return argc == 4 && strcmp(argv[2], "--bug") == 0 && bug_choose(argv[3]);
+}
+
+static int joins_play_bug(const char *bug) {
+    bool caught = joins_play() > 0;
+
+    printf("%s is %scaught\n%d passed, %d failed\n", bug, caught ? "" : "not ", caught, !caught);
+    return !caught;
+}
+
 int main(int argc, char **argv) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct words words = {
@@ -195,10 +215,16 @@ int main(int argc, char **argv) {
             return stories_play(SIM_DIRECTORY "/golden", write) > 0;
         }
     }
+    if (argc > 1 && strcmp(argv[1], "joins") == 0 && (argc == 2 || names_bug(argc, argv))) {
+        return argc == 2 ? joins_play() > 0 : joins_play_bug(argv[3]);
+    }
     if (!parse(argc, argv, &words)) {
-        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--trace]\n"
-                        "       sim why SEED [--jobs N] [--bug NAME]\n"
-                        "       sim stories [--write]\n");
+        fprintf(
+            stderr,
+            "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]\n"
+            "       sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]\n"
+            "       sim stories [--write]\n"
+            "       sim joins [--bug NAME]\n");
         return 2;
     }
     if (words.bug && !bug_choose(words.bug)) {
@@ -209,6 +235,8 @@ int main(int argc, char **argv) {
     /* Worlds come and go: what one gave back serves the next, without asking the kernel. */
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    carrier = words.carrier;
+    run_carry_by(carrier);
     if (words.why) {
         return why(words.first, words.jobs, words.bug);
     }

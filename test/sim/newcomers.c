@@ -1,4 +1,5 @@
 /* The contract is in newcomers.h. */
+#include "rotation.h"
 #include "newcomers.h"
 #include "life.h"
 #include <inttypes.h>
@@ -23,6 +24,7 @@ struct newcomer {
     uint64_t life;        /* of the process that asks */
     uint64_t map_version; /* highest that was answered to anybody when it asked */
     bool last, done;
+    bool is_gone;
     bool is_formatted;  /* its target can be called, or has been */
     bool is_told;       /* the manager knows of its targets */
     bool is_registered; /* and has said so, or knows its address */
@@ -120,6 +122,7 @@ static bool is_ready(const struct newcomer *node) {
 
 static void ask(struct newcomer *node) {
     struct newcomers *all = node->all;
+    uint64_t names[2];
     struct node *asker = all->world->mdts;
     bool ready = is_ready(node);
 
@@ -128,11 +131,14 @@ static void ask(struct newcomer *node) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
+    rotation_node_names(node->serves ? node->serves : all->world->manager, names);
     node->call =
         (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
                       .request.node_join = {.key_high = node->key,
                                             .key_low = 77,
                                             .target_count = node->target_count,
+                                            .members_key = names[0],
+                                            .members_key_older = names[1],
                                             .mdt_count = node->mdt_count,
                                             .ready = ready,
                                             .address = {(const uint8_t *)node->address,
@@ -162,7 +168,7 @@ static void newcomer_run(void *context) {
         all->life = asker->incarnation;
         actor_init(&all->origin, "newcomers", origin_step);
     }
-    if (!node->is_asking && node_is_up(asker)) {
+    if (!node->is_asking && node_is_up(asker) && !asker->is_stopped && !node->is_gone) {
         ask(node);
     }
     sim_schedule(all->world->sim, NULL, prng_between(&all->prng, 1, PAUSE_MS) * NS_PER_MS,
@@ -207,9 +213,13 @@ void newcomers_end(struct newcomers *newcomers) {
     }
 }
 
+void newcomers_ost_gone(struct newcomers *newcomers) {
+    newcomers->nodes[OST_NEWCOMER].is_gone = true;
+}
+
 bool newcomers_are_done(const struct newcomers *newcomers) {
     for (int i = 0; i < NEWCOMERS; i++) {
-        if (!newcomers->nodes[i].done) {
+        if (!newcomers->nodes[i].done && !newcomers->nodes[i].is_gone) {
             return false;
         }
     }
@@ -229,7 +239,7 @@ uint32_t newcomers_registered(const struct newcomers *newcomers) {
     uint32_t count = 0;
 
     for (int i = 0; i < NEWCOMERS; i++) {
-        count += newcomers->nodes[i].is_registered;
+        count += newcomers->nodes[i].is_registered && !newcomers->nodes[i].is_gone;
     }
     return count;
 }

@@ -16,6 +16,8 @@ struct newcomers *newcomers_new(struct world *world, uint64_t seed);
 void newcomers_free(struct newcomers *newcomers);
 /* From here on no address is new. They go on asking, as nodes that live. */
 void newcomers_end(struct newcomers *newcomers);
+/* The storage target that joined is gone, and nobody speaks for it any more. */
+void newcomers_ost_gone(struct newcomers *newcomers);
 /* Each was answered once since. */
 bool newcomers_are_done(const struct newcomers *newcomers);
 /* Each has its numbers. */

@@ -1,6 +1,7 @@
 /* Maps and rows beside what targets say of their space. */
 #include "pools.h"
 #include "life.h"
+#include "losses.h"
 #include "meta/rows.h"
 #include "store/store_format.h"
 #include "walk.h"
@@ -9,7 +10,8 @@
 #include <string.h>
 
 /* As the manager has them. */
-enum { FULL_PERCENT = 95, FREE_PERCENT = 85 };
+static const double full_percent = 95;
+static const double free_percent = 85;
 
 /* A file, and the oldest pool version that it may have. */
 struct made {
@@ -85,14 +87,14 @@ bool pools_are_settled(const struct world *world) {
     double percent;
 
     for (uint32_t i = 0; i < world->options.ost_count; i++) {
-        has_room = has_room || (percent_of(world, i, &percent) && percent <= FULL_PERCENT);
+        has_room = has_room || (percent_of(world, i, &percent) && percent <= full_percent);
     }
     for (uint32_t i = 0; i < world->options.ost_count; i++) {
         if (!percent_of(world, i, &percent)) {
             continue;
         }
         bool is_in = has_chain(map, 0, world->osts[i].target_id);
-        if (is_in ? has_room && percent > FULL_PERCENT : percent < FREE_PERCENT) {
+        if (is_in ? has_room && percent > full_percent : percent < free_percent) {
             return false;
         }
     }
@@ -158,7 +160,7 @@ bool pools_check(struct world *world, char failure[600]) {
     bool good = made_check(world, failure);
 
     for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
-        good = chunks_check(world, &world->osts[i], failure);
+        good = node_is_lost(&world->osts[i]) || chunks_check(world, &world->osts[i], failure);
     }
     return good;
 }

@@ -1,5 +1,6 @@
 /* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
  * allows, so that what is full, waits and goes round happens all the time. */
+#include "rotation.h"
 #include "kv/kv_mem.h"
 #include "life.h"
 #include <stdio.h>
@@ -62,6 +63,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     struct node *node = life->node;
 
     *node->map = *map;
+    rotation_map(node);
     node->world->maps++;
     if (map->version > node->world->map.version) {
         node->world->map = *map;
@@ -91,6 +93,12 @@ static size_t spaces(void *context, uint8_t *ret_spaces) {
     return bytes;
 }
 
+static void keys(void *context, uint64_t ret_names[2]) {
+    const struct life *life = context;
+
+    rotation_names(life->node->world, ret_names);
+}
+
 static int open_member(struct life *life) {
     const struct cluster_map *map = life->node->map;
     const struct member_options options = {
@@ -102,7 +110,7 @@ static int open_member(struct life *life) {
         .address = "",
         .map = map,
         .ask_ns = ASK_MS * NS_PER_MS,
-        .hooks = {.map = map_came, .spaces = spaces, .context = life}};
+        .hooks = {.map = map_came, .spaces = spaces, .keys = keys, .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {
@@ -216,12 +224,7 @@ struct log_id node_log(const struct node *node) {
 static int life_serve(struct life *life) {
     struct node *node = life->node;
     uint32_t calls_max = node->world->options.smallest ? 16 : 64;
-    const struct transport_sim_server_options options = {
-        .net = node->world->net,
-        .process = node->process,
-        .env = life->env,
-        .log = node_log(node),
-        .actor = life_actor(life),
+    const struct carrier_limits limits = {
         .calls_max = calls_max,
         .reserve_count = {[MESSAGE_CONTROL] = 2,
                           [MESSAGE_RELEASE] = 4,
@@ -230,7 +233,7 @@ static int life_serve(struct life *life) {
         .bulk_bytes_max = BULK_BYTES_MAX,
     };
 
-    return transport_sim_serve(&options, &life->server);
+    return carrier_serve(life->carrier, node_log(node), life_actor(life), &limits);
 }
 
 int life_open_role(struct life *life, char problem[256]) {

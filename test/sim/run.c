@@ -6,6 +6,7 @@
 #include "faults.h"
 #include "floors.h"
 #include "lists.h"
+#include "losses.h"
 #include "rot.h"
 #include "shares.h"
 #include "silence.h"
@@ -45,9 +46,12 @@ struct run {
     struct prng key_prng; /* of its own, so that keys change nothing else of a seed */
     uint64_t restart_ns[WORLD_NODES_MAX];
     struct fault_plan plan;
-    uint64_t act_ns;        /* when the next fault is due */
-    uint64_t heal_ns;       /* when the partition ends; 0: there is none */
-    uint64_t empty_ns;      /* when there is room on disks again; 0: there is */
+    uint64_t act_ns;    /* when the next fault is due */
+    uint64_t heal_ns;   /* when the partition ends; 0: there is none */
+    uint64_t empty_ns;  /* when there is room on disks again; 0: there is */
+    uint64_t accept_ns; /* when all accept connections again; 0: they do */
+    uint64_t go_on_ns;  /* when the process that is stopped goes on; 0: none is */
+    struct node *stopped;
     uint64_t full_again_ns; /* not before that */
     uint32_t full_count;
     uint64_t names_empty_ns;  /* likewise of the metadata target's */
@@ -59,17 +63,24 @@ struct run {
     uint64_t strays;
     struct newcomers *newcomers;
     struct silence silence;
+    struct losses *losses;
     struct rot_counters rot;
     uint64_t lot; /* of the turn that the watch makes */
     struct sim_watch watch;
     char failure[600];
 };
 
+static enum run_carrier carried_by;
+
+void run_carry_by(enum run_carrier carrier) {
+    carried_by = carrier;
+}
+
 static bool is_over(const struct run *run) {
     bool done = workload_is_done(run->load) && silence_is_over(&run->silence);
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
-           run->failure[0];
+           losses_failure(run->losses) || run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -119,8 +130,9 @@ static bool ready_now(void *context) {
 
 static bool joined_now(void *context) {
     struct run *run = context;
+    bool done = newcomers_are_done(run->newcomers) && losses_are_over(run->losses);
 
-    return newcomers_are_done(run->newcomers) || newcomers_failure(run->newcomers);
+    return done || newcomers_failure(run->newcomers) || losses_failure(run->losses);
 }
 
 static bool numbered_now(void *context) {
@@ -243,6 +255,19 @@ static void act(struct run *run) {
     case FAULT_BIT_ROT:
         faults_rot(&run->prng, run->world, run->excuses);
         break;
+    case FAULT_STOP:
+        if (run->go_on_ns == 0 && node_is_up(node)) {
+            node_stop(node);
+            run->stopped = node;
+            run->go_on_ns = now_ns + partition_ns(run);
+        }
+        break;
+    case FAULT_ACCEPTS:
+        if (run->accept_ns == 0) {
+            faults_accept_late(&run->prng, run->world);
+            run->accept_ns = now_ns + partition_ns(run);
+        }
+        break;
     case FAULT_LOG_ROT: /* when something starts */
     case FAULT_KINDS:
         break;
@@ -262,8 +287,16 @@ static void ends(struct run *run) {
     uint64_t now_ns = sim_now_ns(run->world->sim);
 
     if (run->heal_ns && now_ns >= run->heal_ns) {
-        sim_net_heal(run->world->net);
+        world_heal(run->world);
         run->heal_ns = 0;
+    }
+    if (run->accept_ns && now_ns >= run->accept_ns) {
+        faults_accept(run->world);
+        run->accept_ns = 0;
+    }
+    if (run->go_on_ns && now_ns >= run->go_on_ns) {
+        node_go_on(run->stopped);
+        run->go_on_ns = 0;
     }
     if (run->empty_ns && now_ns >= run->empty_ns) {
         faults_disks_empty(run->world);
@@ -289,6 +322,16 @@ static void silence_go_on(struct run *run) {
     (void)silence_look(&run->silence, run->failure);
 }
 
+/* A storage target that is gone for good. */
+static void losses_go_on(struct run *run) {
+    struct node *gone = losses_begin(run->losses, workload_counters_get(run->load)->submitted);
+
+    if (gone) {
+        down(run, gone, true);
+        newcomers_ost_gone(run->newcomers);
+    }
+}
+
 /* A client that lost its session, or never got one, ends as a program would. */
 static void restart_one(struct run *run, uint32_t index, bool all) {
     struct node *node = &run->world->nodes[index];
@@ -298,7 +341,7 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
         node_kill(node);
         workload_client_gone(run->load, node);
     }
-    if (node_is_absent(node) || node_is_up(node) ||
+    if (node_is_absent(node) || node_is_up(node) || losses_has(run->losses, node) ||
         (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
@@ -338,6 +381,7 @@ static const char *failure_of(const struct run *run) {
     const char *failure = workload_failure(run->load);
 
     failure = failure ? failure : newcomers_failure(run->newcomers);
+    failure = failure ? failure : losses_failure(run->losses);
     return failure ? failure : run->failure[0] ? run->failure : NULL;
 }
 
@@ -359,6 +403,7 @@ static void play(struct run *run) {
         } else if (stop == SIM_DEADLINE) {
             ends(run);
             silence_go_on(run);
+            losses_go_on(run);
             act_late(run);
             if (sim_now_ns(sim) >= run->act_ns) {
                 act(run);
@@ -547,14 +592,30 @@ static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
         enum total total;
         const char *name;
     } rows[] = {
-        {TOTAL_DROPPED, "packets dropped"},        {TOTAL_DELAYED, "packets slow"},
-        {TOTAL_DOUBLED, "packets doubled"},        {TOTAL_REORDERED, "packets overtaken"},
-        {TOTAL_CUT_OFF, "packets cut off"},        {TOTAL_KILLS, "kills"},
-        {TOTAL_POWERS, "power failures"},          {TOTAL_WRITES_CUT, "writes cut"},
-        {TOTAL_BLOCKS_LOST, "blocks lost"},        {TOTAL_BLOCKS_TORN, "blocks torn"},
-        {TOTAL_DISKS_SLOW, "slow operations"},     {TOTAL_DISKS_FULL, "disks full"},
-        {TOTAL_NAMES_FULL, "metadata disks full"}, {TOTAL_BITS_FLIPPED, "bits flipped"},
+        {TOTAL_DROPPED, "packets dropped"},
+        {TOTAL_DELAYED, "packets slow"},
+        {TOTAL_DOUBLED, "packets doubled"},
+        {TOTAL_REORDERED, "packets overtaken"},
+        {TOTAL_CUT_OFF, "packets cut off"},
+        {TOTAL_KILLS, "kills"},
+        {TOTAL_POWERS, "power failures"},
+        {TOTAL_WRITES_CUT, "writes cut"},
+        {TOTAL_BLOCKS_LOST, "blocks lost"},
+        {TOTAL_BLOCKS_TORN, "blocks torn"},
+        {TOTAL_DISKS_SLOW, "slow operations"},
+        {TOTAL_DISKS_FULL, "disks full"},
+        {TOTAL_NAMES_FULL, "metadata disks full"},
+        {TOTAL_BITS_FLIPPED, "bits flipped"},
         {TOTAL_CLOCKS, "clocks skewed"},
+        {TOTAL_RESET, "streams reset at random"},
+        {TOTAL_PEERS_GONE, "streams killed"},
+        {TOTAL_PEERS_DARK, "streams lost with power"},
+        {TOTAL_STREAMS_GIVEN_UP, "streams given up"},
+        {TOTAL_STOPS, "stops"},
+        {TOTAL_REFUSED_CONNECTIONS, "streams refused"},
+        {TOTAL_SEGMENTS_SLOW, "segments slow"},
+        {TOTAL_SEGMENTS_CUT, "segments cut off"},
+        {TOTAL_ACCEPTS, "streams accepted late"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -577,6 +638,20 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
 }
 
+static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_CONNECTED] = links->connected;
+    counts[TOTAL_BROKEN] = links->broken;
+    counts[TOTAL_SILENT] = links->silent;
+    counts[TOTAL_GIVEN_UP] = links->given_up;
+    counts[TOTAL_AGAIN] = links->again;
+    counts[TOTAL_BUSY] = links->busy;
+    counts[TOTAL_LATE] = links->late;
+    counts[TOTAL_LANES_REPLACED] = links->replaced;
+    counts[TOTAL_OLD_LANES] = links->old_lanes;
+    counts[TOTAL_ANSWERS_DROPPED] = links->answers_dropped;
+    counts[TOTAL_LET_GO] = links->let_go;
+}
+
 static void sum_up(struct run *run, struct seed_report *report) {
     const struct workload_counters *counted = workload_counters_get(run->load);
     struct world *world = run->world;
@@ -586,6 +661,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     world_sum(world);
     sum_world(world->sim, counts);
     sum_logs(world, counts);
+    sum_links(&world->link_sum, counts);
     counts[TOTAL_KILLS] -= world->own_kills;
     counts[TOTAL_OPERATIONS] = counted->submitted;
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
@@ -600,6 +676,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
+    counts[TOTAL_KEY_ROTATIONS] = world->rotations;
+    counts[TOTAL_KEYS_GONE] = world->keys_gone;
     counts[TOTAL_KEY_NUMBERS] = world->key_numbers;
     counts[TOTAL_CAPABILITIES_CHECKED] = world->ost_sum.capabilities_checked;
     counts[TOTAL_CAPABILITIES_REFUSED] = world->ost_sum.capabilities_refused;
@@ -617,6 +695,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     counts[TOTAL_POOLS_LEFT] = pools_left(run->world);
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
+    counts[TOTAL_TARGETS_LOST] = losses_declared(run->losses);
+    counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
@@ -630,6 +710,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     report->clients = world->options.client_count;
     report->osts = world->options.ost_count;
     report->smallest = world->options.smallest;
+    report->streams = world->options.streams;
 }
 
 static void run_end(struct run *run, struct seed_report *report) {
@@ -645,6 +726,7 @@ static void run_end(struct run *run, struct seed_report *report) {
     world_free(run->world);
     workload_free(run->load);
     newcomers_free(run->newcomers);
+    losses_free(run->losses);
     excuses_free(run->excuses);
 }
 
@@ -690,6 +772,7 @@ static void grows(struct run *run, struct world_options *options, struct workloa
     run->removes = true;
     load->files_max = FILES_MAX_GROWING;
     run->plan.drop_per_million = 30000; /* So that some syncs arrive late. */
+    run->plan.reset_per_million = 1000;
     run->plan.has[FAULT_POWER] = true;
     run->plan.has[FAULT_BIT_ROT] = false;
     run->plan.crashes_max = 100;
@@ -731,6 +814,10 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     prng_init(&run.prng, seed ^ 12345);
     prng_init(&run.key_prng, seed ^ 54321);
     faults_draw(&run.prng, &run.plan);
+    options.streams = carried_by == CARRIER_DRAWN ? options.streams : carried_by == CARRIER_STREAMS;
+    if (options.streams) {
+        faults_draw_streams(seed, &run.plan);
+    }
     if (run.plan.has[FAULT_DISK_FULL]) {
         excuses_no_space(run.excuses);
         if (prng_chance(&run.prng, 1, 2)) {
@@ -754,6 +841,8 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     if (turn) {
         turn_at(&run, turn);
     }
+    run.losses = losses_new(run.world, OPERATIONS);
+    load.losses = run.losses;
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);
     silence_init(&run.silence, run.world, run.newcomers, OPERATIONS);

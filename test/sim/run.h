@@ -9,6 +9,10 @@ struct run_turn {
     _Atomic uint64_t *now_ns; /* follows the world's time, or NULL */
 };
 
+/* What carries the calls: drawn by the seed, else as `./dev sim` was told. Before seeds. */
+enum run_carrier { CARRIER_DRAWN, CARRIER_PACKETS, CARRIER_STREAMS };
+void run_carry_by(enum run_carrier carrier);
+
 /* Plays the seed once; trace (NULL for none) gets every event. The report tells all. */
 void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report);
 /* Likewise, with a turn. */

@@ -42,10 +42,10 @@ uint64_t silence_begin(struct silence *silence, uint64_t submitted) {
         const struct node *other = &world->nodes[i];
 
         if (other != manager && silence->kind != SILENCE_OUTWARD) {
-            sim_net_cut(world->net, other->process, manager->process, true);
+            world_cut(world, other, manager);
         }
         if (other != manager && silence->kind != SILENCE_INWARD) {
-            sim_net_cut(world->net, manager->process, other->process, true);
+            world_cut(world, manager, other);
         }
     }
     silence->is_due = false;

@@ -1,5 +1,6 @@
 /* Walks over the rows of targets. */
 #include "strays.h"
+#include "losses.h"
 #include "meta/rows.h"
 #include "store/store_format.h"
 #include "walk.h"
@@ -120,7 +121,8 @@ bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]) {
 
     *ret_count = 0;
     for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
-        good = ost_check(world, &world->osts[i], ret_count, failure);
+        good =
+            node_is_lost(&world->osts[i]) || ost_check(world, &world->osts[i], ret_count, failure);
     }
     return good;
 }

@@ -78,6 +78,7 @@ void totals_add(struct totals *totals, const struct seed_report *report) {
     uint64_t crashes = crashes_of(report->counts);
 
     totals->smallest += report->smallest;
+    totals->streams += report->streams;
     totals->operations_min = first ? operations : MIN(totals->operations_min, operations);
     totals->succeeded_min = first ? succeeded : MIN(totals->succeeded_min, succeeded);
     totals->crashes_min = first ? crashes : MIN(totals->crashes_min, crashes);
@@ -142,6 +143,7 @@ static unsigned rules_print(const struct totals *totals, FILE *file) {
             distinct < clean ? "  broken" : "");
     fprintf(file, "  a third with the smallest sizes: %" PRIu64 " of %zu%s\n", totals->smallest,
             clean, few_smallest ? "  broken" : "");
+    fprintf(file, "  calls by lanes over streams: %" PRIu64 " of %zu\n", totals->streams, clean);
     return (distinct < clean) + (unsigned)few_smallest;
 }
 

@@ -87,6 +87,7 @@ static void submit(struct question *question) {
     question->open = true;
     question->begin = contents_now(asker->workload->contents);
     question->pool_floor = pools_floor(asker->workload->world);
+    question->lost = losses_known(asker->workload->options.losses, asker->node, &question->request);
     question->tree_begin = trees_now(asker->workload->trees);
     question->request.done = answered;
     question->request.context = question;
@@ -246,8 +247,14 @@ const struct trees_counters *workload_renames(const struct workload *workload) {
     return trees_counters_get(workload->trees);
 }
 
+/* What was given up because a server was away tells little: as many more are asked, up to twice as
+ * many in all. */
 bool workload_is_done(const struct workload *workload) {
-    return workload->counters.submitted >= workload->options.operations || workload->failure[0];
+    const struct workload_counters *counters = &workload->counters;
+    uint64_t operations = workload->options.operations;
+
+    return counters->submitted >= operations + MIN(counters->lost, operations) ||
+           workload->failure[0];
 }
 
 /* NULL: no client has a session. */

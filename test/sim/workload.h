@@ -12,16 +12,18 @@
 struct workload;
 
 struct workload_options {
-    uint64_t operations; /* to submit; then the clients stop asking */
-    uint32_t depth;      /* in flight, a client */
-    uint64_t think_ns;   /* between an answer and the next question, at most */
-    uint32_t files_max;  /* data files that are made */
-    uint32_t size_max;   /* of a file */
-    bool overwrites;     /* mostly large writes over what is there, so that blocks go round */
-    bool unlinks;        /* mostly files that are synced, then unlinked or renamed over */
-    bool grows;          /* mostly small files that are synced, then become large */
+    uint64_t
+        operations;     /* to submit, and as many more as were given up; then clients stop asking */
+    uint32_t depth;     /* in flight, a client */
+    uint64_t think_ns;  /* between an answer and the next question, at most */
+    uint32_t files_max; /* data files that are made */
+    uint32_t size_max;  /* of a file */
+    bool overwrites;    /* mostly large writes over what is there, so that blocks go round */
+    bool unlinks;       /* mostly files that are synced, then unlinked or renamed over */
+    bool grows;         /* mostly small files that are synced, then become large */
     struct excuses *excuses;
-    FILE *tell; /* each question and answer; or NULL */
+    struct losses *losses; /* or NULL */
+    FILE *tell;            /* each question and answer; or NULL */
 };
 
 struct workload_counters {

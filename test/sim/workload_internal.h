@@ -5,6 +5,7 @@
  *
  * Thread: the world's. */
 #pragma once
+#include "losses.h"
 #include "names.h"
 #include "pools.h"
 #include "trees.h"
@@ -63,7 +64,8 @@ struct question {
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
-    uint32_t pool_floor; /* when it was asked; of a file that it makes */
+    struct lost_part lost; /* of what a read asks for, when it was asked */
+    uint32_t pool_floor;   /* when it was asked; of a file that it makes */
 };
 
 /* One client. */

@@ -1,6 +1,8 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
+#include "rotation.h"
 #include "life.h"
 #include "pools.h"
+#include "env/sim_stream.h"
 #include "kv/kv_mem.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,6 +45,13 @@ void world_draw(uint64_t seed, struct world_options *ret_options) {
     ret_options->late_ost = prng_chance(&prng, 1, 2);
     ret_options->mdt_count = prng_chance(&prng, 1, 2) ? 1 : 2 + (uint32_t)prng_below(&prng, 3);
     ret_options->late_mdt = prng_chance(&prng, 1, 2);
+    ret_options->streams = prng_chance(&prng, 1, 2);
+    if (ret_options->streams && prng_chance(&prng, 1, 2)) {
+        ret_options->request_timeout_ns = prng_between(&prng, 2000, 6000) * NS_PER_MS;
+    }
+    ret_options->lane_connect_ns = prng_between(&prng, 100, 3000) * NS_PER_MS;
+    ret_options->lane_silent_ns = prng_between(&prng, 100, 2000) * NS_PER_MS;
+    ret_options->lane_idle_ns = prng_between(&prng, 100, 20000) * NS_PER_MS;
 }
 
 uint32_t world_first_osts(const struct world_options *options) {
@@ -51,20 +60,6 @@ uint32_t world_first_osts(const struct world_options *options) {
 
 static uint32_t first_mdts(const struct world_options *options) {
     return options->mdt_count - (options->late_mdt && options->mdt_count > 1 ? 1 : 0);
-}
-
-/* Of one members' key; what number signs each hears for itself. */
-static struct key_ring *ring_new(uint64_t seed) {
-    struct secret secret = {{1}};
-    struct key_ring *ring;
-    struct key_file file;
-
-    memcpy(secret.bytes + 1, &seed, sizeof seed);
-    key_file_make(&secret, &file);
-    if (key_ring_new(&file, &ring) < 0) {
-        abort();
-    }
-    return ring;
 }
 
 static void node_init(struct world *world, struct node *node, enum node_role role, uint32_t index) {
@@ -87,7 +82,7 @@ static void node_init(struct world *world, struct node *node, enum node_role rol
         node->target_id = OST_TARGET_FIRST + index;
     }
     if (world->options.keys && role != NODE_CLIENT) {
-        node->keys = ring_new(world->options.seed);
+        rotation_ring(node);
     }
     node->process = sim_process_new(world->sim, name);
     sim_kill(node->process);
@@ -146,6 +141,7 @@ struct world *world_new(const struct world_options *options) {
     cluster_map_single(&world->map, (struct target_id){MDT_TARGET}, osts,
                        world_first_osts(options));
     world_mdts(world);
+    rotation_begin(world);
     world_nodes(world);
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
@@ -176,6 +172,7 @@ static void kv_add(struct life *life, struct kv *kv, bool cut) {
 static void life_sum(struct life *life, bool cut) {
     struct world *world = life->node->world;
 
+    carrier_sum(life->carrier);
     if (life_kv(life)) {
         kv_add(life, life_kv(life), cut);
     } else if (cut && !life->client && life->node->incarnation > 1) {
@@ -246,26 +243,41 @@ void world_sum(struct world *world) {
     }
 }
 
+static void life_enter(void *context) {
+    struct life *life = context;
+
+    worker_bind(&life->worker);
+    carrier_enter(life->carrier);
+}
+
+static void life_leave(void *context) {
+    struct life *life = context;
+
+    carrier_leave(life->carrier);
+    worker_bind(NULL);
+}
+
 static void life_free(struct life *life) {
     if (!life) {
         return;
     }
-    worker_bind(&life->worker);
+    life_enter(life);
+    carrier_end(life->carrier);
     /* It forgets calls that lie in the memory of those below. */
     rpc_free(life->rpc);
-    transport_sim_free(life->transport);
     client_free(life->client);
     ost_abandon(life->ost);
     group_abandon(life->group);
     member_free(life->member);
     free(life->map);
     manager_abandon(life->manager);
-    transport_sim_server_free(life->server);
+    carrier_free(life->carrier);
     worker_bind(NULL);
     free(life);
 }
 
 static void node_down(struct node *node) {
+    node->is_stopped = false;
     life_free(TAKE_PTR(node->life));
 }
 
@@ -282,6 +294,34 @@ void node_power(struct node *node) {
     sim_power(node->process);
     node_down(node);
     node->lost_ns = sim_now_ns(node->world->sim);
+}
+
+void node_stop(struct node *node) {
+    sim_stop(node->process);
+    node->is_stopped = true;
+}
+
+void node_go_on(struct node *node) {
+    if (node->is_stopped) {
+        sim_continue(node->process);
+        node->is_stopped = false;
+    }
+}
+
+void world_cut(struct world *world, const struct node *from, const struct node *to) {
+    if (world->options.streams) {
+        sim_stream_cut(from->process, to->process, true);
+    } else {
+        sim_net_cut(world->net, from->process, to->process, true);
+    }
+}
+
+void world_heal(struct world *world) {
+    if (world->options.streams) {
+        sim_stream_heal(world->sim);
+    } else {
+        sim_net_heal(world->net);
+    }
 }
 
 void world_free(struct world *world) {
@@ -347,21 +387,11 @@ void world_key_number_raise(struct world *world, struct prng *prng) {
 }
 
 void node_enter(struct node *node) {
-    worker_bind(&node->life->worker);
+    life_enter(node->life);
 }
 
 void node_leave(struct node *node) {
-    (void)node;
-    worker_bind(NULL);
-}
-
-static void hook_enter(void *context) {
-    worker_bind(&((struct life *)context)->worker);
-}
-
-static void hook_leave(void *context) {
-    (void)context;
-    worker_bind(NULL);
+    life_leave(node->life);
 }
 
 struct turn {
@@ -439,18 +469,28 @@ static void told_send(void *context, struct call *call) {
                 target_of(world, call->header.log), call->header.sequence, call->header.term,
                 call->header.session.value, call->attempts, text);
     }
-    transport_sim_ops.send(life->transport, call);
+    carrier_ops(world)->send(life->carrier, call);
 }
 
 static void told_forget(void *context, struct call *call) {
-    transport_sim_ops.forget(((struct life *)context)->transport, call);
+    const struct life *life = context;
+
+    carrier_ops(life->node->world)->forget(life->carrier, call);
 }
 
-static const struct transport_ops told_ops = {.send = told_send, .forget = told_forget};
+static bool told_is_away(void *context, struct log_id log) {
+    const struct life *life = context;
+
+    return carrier_ops(life->node->world)->is_away(life->carrier, log);
+}
+
+static const struct transport_ops told_packets = {.send = told_send, .forget = told_forget};
+static const struct transport_ops told_streams = {
+    .send = told_send, .is_away = told_is_away, .reliable = true};
 
 static int life_rpc(struct life *life) {
     const struct rpc_options options = {
-        .transport = &told_ops,
+        .transport = life->node->world->options.streams ? &told_streams : &told_packets,
         .transport_context = life,
         .env = life->env,
         .resend_ns = 20 * NS_PER_MS,
@@ -462,7 +502,7 @@ static int life_rpc(struct life *life) {
 
 static int life_open(struct life *life, char problem[256]) {
     struct node *node = life->node;
-    int r = transport_sim_new(node->world->net, node->process, &life->transport);
+    int r = carrier_new(node, life->env, &life->carrier);
 
     life->rpc = NULL;
     r = r < 0 ? r : life_rpc(life);
@@ -491,18 +531,19 @@ static struct life *life_new(struct node *node) {
     worker_init(&life->worker);
     life->worker.schedule = life_schedule;
     life->worker.context = life;
-    sim_process_set_hooks(node->process, &(struct sim_hooks){hook_enter, hook_leave, life});
+    sim_process_set_hooks(node->process, &(struct sim_hooks){life_enter, life_leave, life});
     return life;
 }
 
 bool node_start(struct node *node, uint64_t crash_after) {
+    rotation_start(node);
     struct life *life = life_new(node);
     char problem[256] = "";
 
     node->life = life;
     node->incarnation++;
     sim_crash_after(node->process, crash_after);
-    worker_bind(&life->worker);
+    life_enter(life);
     int r = life_open(life, problem);
     if (r == 0) {
         bool slow = node->role == NODE_MANAGER || node->role == NODE_MDT;
@@ -514,7 +555,7 @@ bool node_start(struct node *node, uint64_t crash_after) {
             client_start(life->client, client_started, life);
         }
     }
-    worker_bind(NULL);
+    life_leave(life);
     if (r < 0 && sim_process_is_crashed(node->process)) {
         return true;
     }
@@ -532,9 +573,9 @@ int node_try(struct node *node, char problem[256]) {
     problem[0] = '\0';
     node->life = life;
     sim_crash_after(node->process, 1);
-    worker_bind(&life->worker);
+    life_enter(life);
     int r = life_open(life, problem);
-    worker_bind(NULL);
+    life_leave(life);
     bool crashed = sim_process_is_crashed(node->process);
     sim_kill(node->process);
     node_down(node);

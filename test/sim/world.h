@@ -1,7 +1,7 @@
 /* One simulated cluster: a manager, MDTs, OSTs and clients, each a process of its own.
  *
  *     node = process (env, disk, rings) + base store (kv_mem)          survives what befalls it
- *       `-- life = worker, transport, rpc, and the role               one incarnation of it
+ *       `-- life = worker, carrier, rpc, and the role                 one incarnation of it
  *
  * Everything that runs is the libraries of src/; here they are only put together, as a daemon
  * would. Each actor that has something to do becomes an event with a small random delay, so the
@@ -14,47 +14,22 @@
 #include "layout/cluster_map.h"
 #include "manager/manager.h"
 #include "meta/group.h"
-#include "rpc/transport_sim.h"
+#include "rpc/sim_net.h"
 #include "store/ost.h"
+#include "world_options.h"
 #include <stdio.h>
-
-enum {
-    WORLD_OSTS_MAX = 4,
-    WORLD_CLIENTS_MAX = 4,
-    WORLD_MDTS_MAX = 4,
-    WORLD_NODES_MAX = 1 + WORLD_MDTS_MAX + WORLD_OSTS_MAX + WORLD_CLIENTS_MAX,
-    MANAGER_TARGET = 1,
-    MDT_TARGET = 2,
-    OST_TARGET_FIRST = 3,
-    MDT_TARGET_NEXT = OST_TARGET_FIRST + WORLD_OSTS_MAX, /* of the second metadata target */
-    CLIENT_NODE_FIRST = 100,
-    WORLD_CALL_BYTES = 65536 /* of one read or write at an OST */
-};
 
 enum node_role { NODE_MANAGER, NODE_MDT, NODE_OST, NODE_CLIENT };
 
 struct world;
 
-/* How big things are; drawn by world_draw. */
-struct world_options {
-    uint64_t seed;
-    uint32_t mdt_count, ost_count;
-    bool late_ost, late_mdt; /* the last one, if there are two, is to join yet */
-    uint32_t client_count;
-    bool smallest;           /* pools, rings, logs, caches */
-    uint32_t cold_per_mille; /* from 1,000 on: always, and little is kept of what was read */
-    uint64_t sync_interval_ns, checkpoint_ns;
-    uint32_t ring_bytes; /* of manager and MDT; the log is 8 to 16 times as long */
-    uint32_t log_rings;
-    uint64_t data_bytes_max; /* of each OST */
-    uint32_t chunk_bytes;
-    uint64_t session_timeout_ns, request_timeout_ns;
-    bool keys;                /* capabilities are signed, and by newer keys as time goes */
-    uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
-    FILE *tell;               /* each call; or NULL */
-};
-
 struct life;
+
+/* What lanes and gates have counted. */
+struct world_links {
+    uint64_t connected, broken, silent, given_up, again;               /* as in lane_stats */
+    uint64_t busy, late, replaced, old_lanes, answers_dropped, let_go; /* as in gate_stats */
+};
 
 struct node {
     struct world *world;
@@ -67,7 +42,9 @@ struct node {
     struct life *life; /* NULL: down */
     uint64_t incarnation;
     struct key_ring *keys; /* NULL: none; outlives its lives, as the map would */
+    uint8_t key_file;      /* which of the rotation's; rotation.c */
     uint64_t lost_ns;      /* when its power failed last; 0: never */
+    bool is_stopped;       /* nothing happens in it, and nothing may be called in it */
 };
 
 struct world {
@@ -86,20 +63,23 @@ struct world {
     struct kv_counters kv_sum;   /* of lives that are over */
     struct client_counters client_sum;
     struct ost_counters ost_sum;
-    uint64_t key_numbers;               /* that all nodes have heard of, after the first */
-    uint64_t checkpoints_cut;           /* ended by a crash between beginning and end */
-    uint64_t replays;                   /* starts with a log that was not empty */
-    uint64_t replays_cut;               /* ended by a crash before what they found was durable */
-    uint64_t late_writes;               /* at an OST that has joined */
-    uint64_t maps;                      /* newer ones that MDTs have used */
-    struct pools *pools;                /* for their oracle; NULL: nothing yet */
-    struct group_totals group_sum;      /* as to evictions, transactions across logs */
+    bool rotates;                  /* its members' key changes: rotation.c has these five */
+    struct prng rotation_prng;     /* of its own, so that it changes nothing else of a seed */
+    uint64_t rotated_ns;           /* since when all sign by the newer key; 0: they don't yet */
+    uint64_t rotations;            /* 1: they came to do so */
+    uint64_t keys_gone;            /* nodes that have the newer key alone */
+    uint64_t key_numbers;          /* that all nodes have heard of, after the first */
+    uint64_t checkpoints_cut;      /* ended by a crash between beginning and end */
+    uint64_t replays;              /* starts with a log that was not empty */
+    uint64_t replays_cut;          /* ended by a crash before what they found was durable */
+    uint64_t late_writes;          /* at an OST that has joined */
+    uint64_t maps;                 /* newer ones that MDTs have used */
+    struct pools *pools;           /* for their oracle; NULL: nothing yet */
+    struct group_totals group_sum; /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
+    struct world_links link_sum;
 };
 
-/* Draws sizes from a generator of its own, so that they do not depend on what follows. Every third
- * seed has the smallest. */
-void world_draw(uint64_t seed, struct world_options *ret_options);
 /* All nodes are down. */
 struct world *world_new(const struct world_options *options);
 void world_free(struct world *world);
@@ -114,6 +94,12 @@ int node_try(struct node *node, char problem[256]);
 void node_kill(struct node *node);
 /* Also of a node that is down. */
 void node_power(struct node *node);
+/* Of one that is up: nothing happens in it until it goes on, or is killed. */
+void node_stop(struct node *node);
+void node_go_on(struct node *node);
+/* What `from` sends reaches `to` no more; until world_heal, which ends all cuts. */
+void world_cut(struct world *world, const struct node *from, const struct node *to);
+void world_heal(struct world *world);
 /* It is no client and has no numbers. */
 static inline bool node_is_absent(const struct node *node) {
     return node->role != NODE_CLIENT && node->target_id == 0;

@@ -30,6 +30,7 @@ struct machine_base {
 struct kv_base {
     struct machine_base *store;
     const struct base_version *reading; /* NULL between reads */
+    bool unreadable;
 };
 
 /* The commit's job has no place for it. */
@@ -164,7 +165,7 @@ static int next(struct kv_base *base, const struct kv_key *key, bool inclusive,
     const struct base_version *version = reading_of(base);
     size_t place = place_of(version, key);
 
-    if (base->store->machine->unreadable) {
+    if (base->unreadable) {
         return -ERR_CORRUPT;
     }
     place += !inclusive && has(version, place, key);
@@ -177,6 +178,10 @@ static int previous(struct kv_base *base, const struct kv_key *key, struct kv_ke
     size_t place = place_of(version, key);
 
     return place == 0 ? -ERR_NOT_FOUND : answer(version, place - 1, ret_key, ret_value);
+}
+
+void machine_base_unreadable_set(struct kv_base *base, bool unreadable) {
+    base->unreadable = unreadable;
 }
 
 bool machine_base_is_read(const struct kv_base *base) {

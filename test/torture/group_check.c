@@ -49,13 +49,13 @@ static int next_now(struct group *group, struct kv_cursor *cursor, struct bytes 
 
 /* A walk over a base that cannot be read stays where it is. */
 static void check_unreadable(struct group *group, struct kv_cursor *cursor) {
-    struct machine *machine = group->owner.machine;
+    struct kv_base *base = group->owner.kv->base;
     struct kv_key key = cursor->key;
     struct bytes value;
 
-    machine_base_unreadable_set(machine, true);
+    machine_base_unreadable_set(base, true);
     int r = next_now(group, cursor, &value);
-    machine_base_unreadable_set(machine, false);
+    machine_base_unreadable_set(base, false);
     MUST(kv_failure(group->owner.kv) < 0 ||
              (r == -ERR_CORRUPT && cursor->inclusive && kv_key_compare(&cursor->key, &key) == 0),
          "a walk over a base that cannot be read answers %s, or moves", err_name(r));

@@ -370,10 +370,6 @@ void machine_capacity_set(struct machine *machine, uint64_t bytes) {
     machine->capacity = bytes;
 }
 
-void machine_base_unreadable_set(struct machine *machine, bool unreadable) {
-    machine->unreadable = unreadable;
-}
-
 void machine_cold_set(struct machine *machine, uint32_t of_16) {
     machine->cold_of_16 = of_16;
 }

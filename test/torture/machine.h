@@ -140,8 +140,8 @@ struct kv_key;
 void machine_base_put(struct machine *machine, unsigned index, const struct kv_key *key,
                       struct bytes value);
 void machine_cold_set(struct machine *machine, uint32_t of_16);
-/* Walks answer -ERR_CORRUPT, and no row. */
-void machine_base_unreadable_set(struct machine *machine, bool unreadable);
-/* Whether a read of it has begun that nobody has ended. */
 struct kv_base;
+/* Walks over this owner's answer -ERR_CORRUPT, and no row; others go on meanwhile. */
+void machine_base_unreadable_set(struct kv_base *base, bool unreadable);
+/* Whether a read of it has begun that nobody has ended. */
 bool machine_base_is_read(const struct kv_base *base);

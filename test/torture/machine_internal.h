@@ -82,7 +82,6 @@ struct machine {
     struct machine_faults faults;
     uint64_t open_count;    /* of files */
     uint64_t failure_count; /* of writes and flushes that failed */
-    bool unreadable;        /* bases */
     uint32_t cold_of_16;
     FILE *trace;
     machine_mark_fn *mark;

@@ -56,6 +56,12 @@ static void open_refused(struct owner *owner, const struct ring_sizes *sizes, co
          owner->name, refusal);
 }
 
+bool owner_ring_differs(struct owner *owner) {
+    struct ring_sizes sizes = ring_sizes(owner);
+
+    return sizes.records > 0 && owner->ops->ring_be(owner, sizes.records, sizes.data);
+}
+
 enum total owner_open(struct owner *owner) {
     struct ring_sizes old = ring_sizes(owner);
     char problem[256] = "";

@@ -72,6 +72,8 @@ struct owner {
  * disk log lacks, is refused, and opens with its own. Answers what became of the one that was
  * found: TOTAL_RINGS_SMALLER, TOTAL_RINGS_LARGER, TOTAL_RINGS_KEPT, or TOTAL_COUNT. */
 enum total owner_open(struct owner *owner);
+/* Whether the ring that is there has other sizes than are set; from then on they are. */
+bool owner_ring_differs(struct owner *owner);
 /* Of time and turns; each turn lets what is under way go on. */
 void owner_wait(struct owner *owner, bool (*done)(struct owner *owner), const char *what);
 /* Everything there is, made durable; a checkpoint; the end. */

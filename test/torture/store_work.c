@@ -68,7 +68,7 @@ static void order_send(struct store *store, const struct store_wish *wish, uint6
     bool cut = wish->kind == STORE_CUT;
     struct call *call =
         store_call_begin(store, &store->client, cut ? OP_CHUNK_CUT : OP_CHUNK_DELETE);
-    struct store_file file = store_file_at(store, wish->file, SIZE_MAX);
+    struct store_file file = store_file_at(store, wish->file, cut ? SIZE_MAX : wish->issued);
 
     if (cut) {
         call->request.chunk_cut = (struct chunk_cut_request){.ino = {1000 + wish->file},
@@ -79,7 +79,7 @@ static void order_send(struct store *store, const struct store_wish *wish, uint6
                                                              .resume_chunk = resume};
     } else {
         call->request.chunk_delete =
-            (struct chunk_delete_request){{1000 + wish->file}, file.generation - 1, resume};
+            (struct chunk_delete_request){{1000 + wish->file}, file.generation, resume};
     }
     store_post(store, &store->client);
 }
@@ -186,9 +186,28 @@ static void sync_start(struct store *store) {
     store_post(store, &store->client);
 }
 
+static void order_again(struct store *store, size_t index) {
+    store->at_work = index;
+    store->has_wish = true;
+    send(store, 0);
+}
+
+/* A removal that a loss of power took is given again: what it removes is nobody's. */
+static bool removal_is_owed(struct store *store) {
+    for (size_t i = store->wish_count; i > 0; i--) {
+        const struct store_wish *wish = &store->wishes[i - 1];
+
+        if (wish->kind == STORE_DELETE && wish->lost != SIZE_MAX) {
+            order_again(store, i - 1);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* An order is done when it is on disk; only then may the next truncation of its file go out. One
  * that a loss of power took is given again. True: something else comes first. */
-static bool order_is_owed(struct store *store, uint32_t file) {
+static bool cut_is_owed(struct store *store, uint32_t file) {
     for (size_t i = store->wish_count; i > 0; i--) {
         const struct store_wish *wish = &store->wishes[i - 1];
 
@@ -199,9 +218,7 @@ static bool order_is_owed(struct store *store, uint32_t file) {
             return false;
         }
         if (wish->lost != SIZE_MAX) {
-            store->at_work = i - 1;
-            store->has_wish = true;
-            send(store, 0);
+            order_again(store, i - 1);
             return true;
         }
         if (wish->position > kv_synced_position(store->owner.kv)) {
@@ -220,7 +237,7 @@ static bool order_start(struct store *store, enum store_kind kind) {
                               .file = (uint32_t)prng_below(prng, STORE_FILES),
                               .keep = prng_below(prng, (uint64_t)STORE_CHUNK_BYTES * STORE_CHUNKS)};
 
-    if (kind == STORE_CUT && order_is_owed(store, wish.file)) {
+    if (removal_is_owed(store) || (kind == STORE_CUT && cut_is_owed(store, wish.file))) {
         return false;
     }
     (void)wish_add(store, &wish);

@@ -50,13 +50,16 @@ static unsigned counts_print(const struct totals *totals, bool checks, FILE *fil
 /* Two pairs are never met: the log has one I/O, so records and flush wait for a checkpoint's
  * superblock; and one that has not to wait for them goes out in the step that wants it. It goes out
  * in the step, too, in which a sync point ends that it has waited for: there the group's clients
- * hear of that sync point in between, the store's behind the step. */
+ * hear of that sync point in between, the store's behind the step. The sync point that a checkpoint
+ * waits for begins in the step that wants it: the store's clients are seldom in between. */
 static bool is_met(size_t owner, size_t sync, size_t checkpoint) {
-    enum { IDLE, DATA, RECORDS, SUPERBLOCK = 3, SUPERBLOCK_FLUSH };
+    enum { SYNC_NONE, SYNC_OF_DATA, SYNC_OF_RECORDS };
+    enum { CHECKPOINT_WAITS = 1, CHECKPOINT_TO_END = 3, CHECKPOINT_ENDS };
 
-    return !(sync == DATA && checkpoint == SUPERBLOCK) &&
-           !(sync >= RECORDS && checkpoint == SUPERBLOCK_FLUSH) &&
-           !(sync == IDLE && checkpoint == SUPERBLOCK && owner == OWNER_STORE);
+    return !(sync == SYNC_OF_DATA && checkpoint == CHECKPOINT_TO_END) &&
+           !(sync >= SYNC_OF_RECORDS && checkpoint == CHECKPOINT_ENDS) &&
+           !(sync == SYNC_NONE && owner == OWNER_STORE &&
+             (checkpoint == CHECKPOINT_TO_END || checkpoint == CHECKPOINT_WAITS));
 }
 
 static unsigned matrix_print(const struct totals *totals, size_t owner, bool checks, FILE *file) {

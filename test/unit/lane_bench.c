@@ -84,6 +84,7 @@ void gate_begin(uint8_t cluster) {
                                    .requests_max = 64,
                                    .bulk_count = 4,
                                    .small_bulk_count = 8,
+                                   .silent_ns = it.gate_silent_ns,
                                    .tls = it.serving,
                                    .keys = it.ring,
                                    .encryption = it.encryption_of_gate,

@@ -188,6 +188,20 @@ int setup_with_keys(void **state) {
     return setup_with(state, keys);
 }
 
+int setup_with_newer_key(void **state) {
+    const struct secret secrets[] = {{{4, 5, 6}}, {{7, 8, 9}}};
+    char problem[KEY_PROBLEM_BYTES];
+    struct key_file newer;
+    struct key_ring *keys;
+    struct key_file file;
+
+    key_file_make(&secrets[0], &file);
+    key_file_make(&secrets[1], &newer);
+    assert_int_equal(key_file_add(&file, &newer, problem), 0);
+    assert_int_equal(key_ring_new(&file, &keys), 0);
+    return setup_with(state, keys);
+}
+
 void note_flag(void *context) {
     *(bool *)context = true;
 }

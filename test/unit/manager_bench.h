@@ -65,6 +65,7 @@ void target_release(struct target *target);
 void manager_begins(struct bench *bench);
 int setup(void **state);
 int setup_with_keys(void **state);
+int setup_with_newer_key(void **state); /* a newer one before that of setup_with_keys */
 void note_flag(void *context);
 bool is_set(void *context);
 /* Lets time pass, with ticks. */

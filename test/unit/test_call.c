@@ -172,6 +172,29 @@ static void floor_is_the_lowest_awaited(void **state) {
     assert_int_equal(rpc_in_flight(it.rpc), 0);
 }
 
+/* At once, and at a tick what is held: the server that has it asks whether it is given up. */
+static void calls_to_a_lost_log_end(void **state) {
+    (void)state;
+    it.a.holds = true;
+    it.b.answer = -ERR_BUSY;
+    start(0, OP_MKDIR, server_a);
+    start(1, OP_MKDIR, server_b);
+    assert_int_equal(call_given_up(&it.calls[0], it.now_ns), 0);
+    rpc_log_lose(it.rpc, server_a);
+    rpc_log_lose(it.rpc, server_a);
+    rpc_log_lose(it.rpc, (struct log_id){0});
+    assert_int_equal(call_given_up(&it.calls[0], it.now_ns), -ERR_TARGET_LOST);
+    answer(&it.calls[0], -ERR_TARGET_LOST);
+    assert_int_equal(start(2, OP_MKDIR, server_a)->result, -ERR_TARGET_LOST);
+    assert_int_equal(start(3, OP_GETATTR, server_a)->result, -ERR_TARGET_LOST);
+    assert_int_equal(it.done_count, 3);
+    assert_int_equal(it.a.got_count, 1);
+    rpc_log_lose(it.rpc, server_b); /* which shares a place in tables with the other */
+    tick(1);
+    assert_int_equal(it.calls[1].result, -ERR_TARGET_LOST);
+    assert_int_equal(rpc_in_flight(it.rpc), 0);
+}
+
 /* -ERR_BUSY comes back at growing intervals, as the same mutation. */
 static void busy_is_retried(void **state) {
     static const uint64_t waits_ns[] = {RESEND_NS, 2 * RESEND_NS, 4 * RESEND_NS, 8 * RESEND_NS,
@@ -605,6 +628,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(struct_itself_goes_and_returns),
         TEST(floor_is_the_lowest_awaited),
+        TEST(calls_to_a_lost_log_end),
         TEST(busy_is_retried),
         TEST(deadline_ends_retries),
         TEST(cancel_ends_what_waits),

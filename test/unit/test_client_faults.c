@@ -192,6 +192,32 @@ static void fail_osts(struct bench *bench, uint16_t opcode, int result, uint32_t
     }
 }
 
+/* However often keys turn while a capability is on its way; the same one is not tried for ever. */
+static void test_capabilities_that_are_new_are_tried_on(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "turns", RW);
+    const uint32_t *reopens = &bench->cluster.mdt.seen[OP_REOPEN];
+    uint8_t *data = pattern(50000, 12);
+    uint8_t *back = malloc(50000);
+
+    assert_int_equal(put(bench, file, 0, data, 50000), 50000);
+    assert_int_equal(*reopens, 0);
+    bench->cluster.key_turns = 20;
+    assert_int_equal(get(bench, file, 0, back, 50000), 50000);
+    assert_memory_equal(back, data, 50000);
+    assert_int_equal(*reopens, 20);
+    bench->cluster.key_turns = 20;
+    assert_int_equal(put(bench, file, 0, data, 50000), 50000);
+    assert_int_equal(*reopens, 40);
+    fail_osts(bench, OP_CHUNK_READ, -ERR_BAD_CAPABILITY, UINT32_MAX);
+    assert_int_equal(get(bench, file, 0, back, 50000), -EACCES);
+    assert_int_equal(*reopens, 48);
+    fail_osts(bench, 0, 0, 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
 /* The part that did get through must not show up when the file grows over it later. */
 static void test_failed_write_leaves_nothing_behind_the_end(void **state) {
     struct bench *bench = *state;
@@ -486,6 +512,7 @@ int main(void) {
         TEST(old_map_is_replaced),
         TEST(waiting_for_a_map_ends),
         TEST(stale_capability_is_renewed),
+        TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),
         TEST(damaged_data_is_asked_for_twice),
         TEST(start_fails_whole),

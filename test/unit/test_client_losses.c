@@ -82,6 +82,64 @@ static void test_each_handle_is_told_once(void **state) {
     assert_int_equal(on_file(bench, SHOAL_RELEASE, first), 0);
 }
 
+/* A target that was declared lost is called no more: what had its place there answers EIO at once,
+ * also what is under way, and fsync tells of what was not on disk, once. The rest goes on. */
+static void test_a_target_is_lost(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "part", RW);
+    struct shoal_file *clean = make(bench, "clean", RW);
+    struct shoal_file *small = make(bench, "small", RW);
+    struct toy_server *ost = home_of(bench, file);
+    struct asked read;
+    uint8_t data[100];
+
+    assert_int_equal(put(bench, small, 0, "small", 5), 5);
+    assert_int_equal(put(bench, clean, TOY_OSTS * TOY_CHUNK_BYTES, "far", 3), 3);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, clean), 0);
+    assert_int_equal(put(bench, file, 0, "new", 3), 3);
+    ost->hold = true;
+    start(bench, &read,
+          (struct shoal_request){
+              .operation = SHOAL_READ, .file = file, .data = data, .size = sizeof data});
+    assert_false(read.done);
+    for (uint32_t i = 0; i < bench->cluster.map.target_count; i++) {
+        struct map_target *target = &bench->cluster.map.targets[i];
+
+        target->state = target->id.value == ost->id.value ? TARGET_LOST : target->state;
+    }
+    bench->cluster.map.version++;
+    for (int i = 0; i < 40; i++) {
+        tick(bench, NS_PER_S / 10);
+    }
+    uint32_t held = ost->held_count;
+    assert_int_equal(get(bench, file, 0, data, sizeof data), -EIO);
+    assert_int_equal(put(bench, file, 0, data, sizeof data), -EIO);
+    assert_int_equal(get(bench, small, 0, data, sizeof data), 5);
+    assert_int_equal(put(bench, small, 0, "Small", 5), 5);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, clean), 0);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_FSYNC, file), 0);
+    struct shoal_request everything = {.operation = SHOAL_SYNC};
+    assert_int_equal(run(bench, &everything), -EIO);
+    everything = (struct shoal_request){.operation = SHOAL_SYNC};
+    assert_int_equal(run(bench, &everything), 0);
+    struct shoal_request space = {.operation = SHOAL_STATFS};
+    assert_int_equal(run(bench, &space), 0);
+    assert_int_equal(ost->held_count, held);
+    /* In one process it is the server that asks whether somebody still waits. */
+    assert_int_equal(call_given_up(ost->held[0], env_now_ns(bench->cluster.env)), -ERR_TARGET_LOST);
+    ost->fail_opcode = OP_CHUNK_READ;
+    ost->fail_count = 1;
+    ost->fail_result = -ERR_TARGET_LOST;
+    toy_release(ost, UINT32_MAX);
+    tick(bench, NS_PER_S / 10);
+    assert_true(read.done);
+    assert_int_equal(read.request.result, -EIO);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, small), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, clean), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* A loss that nobody has been told of waits for the next one who opens the file. */
 static void test_a_closed_file_is_not_forgotten(void **state) {
     struct bench *bench = *state;
@@ -520,6 +578,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_kill_loses_nothing),
         TEST(each_handle_is_told_once),
+        TEST(a_target_is_lost),
         TEST(a_closed_file_is_not_forgotten),
         TEST(fsync_of_others_writes),
         TEST(lost_metadata),

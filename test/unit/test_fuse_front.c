@@ -574,14 +574,22 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
     struct desk *desk = *state;
     sigset_t usual;
     sigset_t blocked;
+    int ready[2];
+    char byte;
     int status;
-    int child = fork();
 
+    assert_int_equal(pipe(ready), 0);
+    int child = fork();
     if (child == 0) {
+        /* A library may block signals for as long as it forks. */
+        (void)!write(ready[1], "", 1);
         for (;;)
             (void)pause();
     }
     assert_true(child > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
     desk->pid = (uint32_t)child;
     atomic_fetch_add(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
     memory_shoal_wait(desk->client, nothing_comes, desk);

@@ -242,8 +242,43 @@ static void test_many_opens_of_the_dead(void **state) {
     bench_free(bench);
 }
 
+/* A client that has a file open twice for writing, closes it once, and after a restart presents
+ * nothing and sends that close again: the file's row goes with it, as nothing would take it later,
+ * and a group with a row of a session that has ended doesn't start. */
+static void test_a_close_of_what_nobody_presents(void **state) {
+    const struct bench_options options = {.seed = 31, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct meta_bench *bench = files.bench;
+    struct call made, again, close, sync;
+
+    (void)state;
+    assert_int_equal(file_create(&files, 0, OPEN_WRITE, &made), 0);
+    struct ino ino = made.reply.create.attributes.ino;
+    bench_prepare(bench, SESSION, OP_OPEN, &again);
+    again.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &again), 0);
+    bench_prepare(bench, SESSION, OP_SETTLE, &close);
+    close.request.settle =
+        (struct settle_request){.ino = ino, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &close), 0);
+    bench_prepare(bench, SESSION, OP_SYNC, &sync);
+    assert_int_equal(bench_run(bench, &sync), 0);
+    bench_restart(bench, false);
+    bench_attach(bench, SESSION);
+    close.header.term = bench->sessions[SESSION].term;
+    assert_int_equal(bench_run(bench, &close), 0);
+    bench_evict(bench, bench->sessions[SESSION].id);
+    while (bench_is_known(bench, bench->sessions[SESSION].id)) {
+        bench_turn(bench);
+    }
+    bench_restart(bench, false);
+    assert_int_equal(open_count(&files), 0);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_close_of_what_nobody_presents),
         cmocka_unit_test(test_limit_made_smaller),
         cmocka_unit_test(test_opens_by_name),
         cmocka_unit_test(test_opens_of_the_dead),

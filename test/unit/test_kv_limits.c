@@ -1,6 +1,7 @@
 /* The engine's limits to the byte, and what it does once and not more often: what no count of
  * crashes tells from a limit that is one off. */
 #include "unit.h"
+#include "base/crc32c.h"
 #include "kv/kv_internal.h"
 #include "kv_edge.h"
 #include <stdlib.h>
@@ -56,6 +57,54 @@ static void test_checkpoint_of_what_is_synced(void **state) {
     edge_turn(edge, 0);
     assert_int_equal(counters_of(edge).sync_points, 1);
     edge_free(edge);
+}
+
+/* One that needs a sync point takes one, and asks for no second while that is under way. */
+static void test_checkpoint_takes_one_sync_point(void **state) {
+    struct edge *edge = edge_new(18);
+
+    (void)state;
+    edge->options.checkpoint_ns = 3600 * NS_PER_S;
+    reopen(edge);
+    put_sealed(edge, 1, 8);
+    kv_checkpoint_want(edge->kv);
+    while (counters_of(edge).checkpoints == 0) {
+        edge_turn(edge, NS_PER_MS);
+    }
+    for (int i = 0; i < 10; i++) {
+        edge_turn(edge, NS_PER_S);
+    }
+    assert_int_equal(counters_of(edge).sync_points, 1);
+    edge_free(edge);
+}
+
+/* What lies in a ring beside its start is reached by running totals: one that would run over was
+ * written by nobody, though its checksum is right. It is damage, answered with a line. */
+static void test_ring_start_beyond_all_totals(void **state) {
+    static const size_t fields[] = {offsetof(struct ring_start, offset),
+                                    offsetof(struct ring_start, position),
+                                    offsetof(struct ring_start, data_start)};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        struct edge *edge = edge_new(19);
+        struct env_shared *shared;
+        uint64_t far = UINT64_MAX - 4095;
+
+        put_sealed(edge, 1, 8);
+        edge_kill(edge);
+        struct ring_header *header = (void *)edge_region(edge, &shared);
+        for (int k = 0; k < 2; k++) {
+            struct ring_start *start = &header->starts[k];
+
+            memcpy((uint8_t *)start + fields[i], &far, sizeof far);
+            start->crc = crc32c(0, start, offsetof(struct ring_start, crc));
+        }
+        memory_env_env(edge->world)->ops->shared_close(shared);
+        assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+        assert_non_null(strstr(edge->problem, "is damaged: its header"));
+        edge_free(edge);
+    }
 }
 
 /* Since when the base has had no room, by the clock. */
@@ -470,6 +519,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_checkpoint_of_what_is_synced),
+        cmocka_unit_test(test_checkpoint_takes_one_sync_point),
+        cmocka_unit_test(test_ring_start_beyond_all_totals),
         cmocka_unit_test(test_full_since),
         cmocka_unit_test(test_level_of_outcomes),
         cmocka_unit_test(test_data_area),

@@ -2,6 +2,7 @@
  * whatever becomes of the connection. Each waits for conditions; the limit is only for a test that
  * fails. */
 #include "lane_bench.h"
+#include <time.h>
 
 static void what_is_asked_is_answered(void **state) {
     struct lane_stats stats;
@@ -222,6 +223,92 @@ static void a_process_that_is_silent_is_given_up(void **state) {
     lanes_end();
     it.env->streams->listener_close(listener);
     env_stream_close(silent[0]);
+}
+
+static bool is_let_go(void *context) {
+    struct gate_stats stats;
+
+    (void)context;
+    gate_stats(it.gate, &stats);
+    return stats.connection_count == 0;
+}
+
+/* A machine that dies tells nobody: its connections would stay, until there are as many as may be.
+ * A lane that waits asks whether the other end lives, so it is none of these. */
+static void a_lane_that_says_nothing_for_long_is_let_go(void **state) {
+    struct gate_stats stats;
+    uint32_t count = 1;
+
+    (void)state;
+    it.gate_silent_ns = NS_PER_S;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    run_until(is_let_go, NULL);
+    it.holds = true;
+    ask(1, OP_MKDIR, 0);
+    run_until(is_held, &count);
+    uint64_t end_ns = env_now_ns(it.env) + 5 * it.gate_silent_ns / 2;
+    run_until(is_past, &end_ns);
+    gate_stats(it.gate, &stats);
+    assert_int_equal(stats.silent_count, 1);
+    answer_held();
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, 0);
+}
+
+/* The thread was not there, and its tick is what it does first when it is back: what came meanwhile
+ * has lain there all the time. */
+static void what_lay_unread_is_not_run_late(void **state) {
+    const struct timespec away = {.tv_sec = 1, .tv_nsec = 300 * NS_PER_MS};
+    struct gate_stats stats;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    turn();
+    it.ran_count = 0;
+    it.calls[1].deadline_ns = env_now_ns(it.env) + 1200 * NS_PER_MS;
+    ask(1, OP_MKDIR, 0);
+    lane_thread_turn(it.thread);
+    nanosleep(&away, NULL);
+    gate_tick(it.gate);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.ran_count, 0);
+    gate_stats(it.gate, &stats);
+    assert_int_equal(stats.late_count, 1);
+    it.calls[2].deadline_ns = env_now_ns(it.env) + NS_PER_S;
+    ask(2, OP_MKDIR, 0);
+    wait_done(3);
+    assert_int_equal(it.calls[2].result, 0);
+}
+
+/* Its process is gone, with all that was at work or answered. */
+static void a_gate_may_be_left_as_it_is(void **state) {
+    uint32_t count = 6;
+
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    it.holds = true;
+    for (uint32_t i = 0; i < count; i++) {
+        ask(i, i % 2 ? OP_GETATTR : OP_MKDIR, i % 3 ? 0 : 70000);
+    }
+    run_until(is_held, &count);
+    serve(it.held[0]);
+    serve(it.held[1]);
+    it.held_answered = count;
+    gate_abandon(TAKE_PTR(it.gate));
+    it.holds = false;
+    gate_begin(9);
+    wait_done(count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
 }
 
 /* Who is told that his time is up asks anew, in the middle of telling the others. */
@@ -458,6 +545,9 @@ int main(void) {
         LANE_WAYS(a_lane_may_be_idle),
         LANE_WAYS(another_cluster_is_refused),
         LANE_WAYS(a_process_that_is_silent_is_given_up),
+        LANE_WAYS(a_lane_that_says_nothing_for_long_is_let_go),
+        LANE_WAYS(what_lay_unread_is_not_run_late),
+        LANE_WAYS(a_gate_may_be_left_as_it_is),
         LANE_WAYS(callers_may_ask_while_others_are_told),
         LANE_WAYS(a_log_is_asked_for_where_it_is),
         LANE_WAYS(only_who_is_meant_is_asked),

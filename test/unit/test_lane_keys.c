@@ -1,4 +1,6 @@
 /* Lanes and gates as to who is let in: strangers, keys, greetings. */
+#include "base/crc32c.h"
+#include "base/endian.h"
 #include "lane_bench.h"
 
 enum { STRANGERS = 48 };
@@ -75,11 +77,14 @@ static void a_key_is_for_what_it_says(void **state) {
     }
     it.calls[10].request.open.open_flags = OPEN_READ | OPEN_WRITE;
     ask(10, OP_OPEN, 0);
-    wait_done(6);
-    assert_int_equal(it.calls[10].result, -ERR_READ_ONLY);
-    assert_int_equal(it.ran_count, 0);
-    call = ask(11, OP_LOOKUP, 0);
+    it.calls[11].request.reopen.write_count = 1;
+    ask(11, OP_REOPEN, 0);
     wait_done(7);
+    assert_int_equal(it.calls[10].result, -ERR_READ_ONLY);
+    assert_int_equal(it.calls[11].result, -ERR_READ_ONLY);
+    assert_int_equal(it.ran_count, 0);
+    call = ask(12, OP_LOOKUP, 0);
+    wait_done(8);
     assert_int_equal(call->result, 0);
     assert_int_equal(it.asked_as, 65534);
 }
@@ -177,8 +182,8 @@ static void a_greeting_must_fit(void **state) {
         uint32_t version_min, version_max, receiver;
         uint64_t cluster_high;
         int result;
-    } rows[] = {{2, 9, 0, 0, -ERR_NEWER_FORMAT},
-                {0, 0, 0, 0, -ERR_OLDER_FORMAT},
+    } rows[] = {{2, 9, 0, 0, -ERR_TOO_NEW},
+                {0, 0, 0, 0, -ERR_TOO_OLD},
                 {1, 1, 2, 0, -ERR_REFUSED},
                 {1, 1, 0, 77, -ERR_OTHER_CLUSTER},
                 {1, 9, 1, 0, 0},
@@ -195,6 +200,106 @@ static void a_greeting_must_fit(void **state) {
         hello.receiver = rows[i].receiver;
         hello.cluster_high = rows[i].cluster_high;
         assert_int_equal(hello_with(hello), rows[i].result);
+    }
+}
+
+/* A member's life is told to whom it welcomes. A mount that greets by it elsewhere, with the
+ * highest number there is, is not in the member's way. */
+static void a_life_is_nobody_else_s(void **state) {
+    static const struct identity laptop = {.kind = IDENTITY_MOUNT, .serial = 6};
+    const struct secret secret = {{1, 2, 3}};
+    struct hello_request hello = {.version_min = 1,
+                                  .version_max = 1,
+                                  .life_high = 3,
+                                  .life_low = 9,
+                                  .number = UINT64_MAX,
+                                  .plain = true};
+    struct tls_context *of_member = it.calling;
+    struct key_file members, file;
+
+    (void)state;
+    key_file_make(&secret, &members);
+    key_file_derive(&members, &laptop, &file);
+    assert_int_equal(tls_context_call(&file, &it.calling), 0);
+    gate_begin(9);
+    for (hello.lane = 0; hello.lane < 4; hello.lane++) {
+        assert_int_equal(hello_with(hello), 0);
+    }
+    tls_context_free(it.calling);
+    it.calling = of_member;
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0)->deadline_ns = env_now_ns(it.env) + 5 * NS_PER_S;
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+}
+
+/* Greets, and begins a message whose bulk never comes. */
+static uint32_t halves_said;
+
+static size_t message_begin(uint8_t *to, enum connection_kind kind, struct bytes head,
+                            uint32_t bulk_bytes) {
+    store_le32(to, kind);
+    store_le32(to + 4, (uint32_t)head.size);
+    store_le32(to + 8, bulk_bytes);
+    memcpy(to + CONNECTION_PREFIX_BYTES, head.data, head.size);
+    store_le32(to + 12,
+               crc32c(crc32c(0, to, 12), to + CONNECTION_PREFIX_BYTES, (uint32_t)head.size));
+    return CONNECTION_PREFIX_BYTES + head.size;
+}
+
+static void half_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    static const uint8_t head[256];
+    const union request_body body = {.hello = {.version_min = 1,
+                                               .version_max = 1,
+                                               .life_high = 100 + (uintptr_t)stream->context,
+                                               .number = 1}};
+    uint8_t words[256];
+    struct buffer hello = {.data = words, .capacity = sizeof words};
+    uint8_t bytes[1024];
+    size_t sent;
+
+    (void)reason;
+    if (event != ENV_STREAM_OPEN) {
+        return;
+    }
+    assert_int_equal(wire_encode_request(OP_HELLO, &body, &hello), 0);
+    size_t size = message_begin(bytes, CONNECTION_HELLO, (struct bytes){words, hello.size}, 0);
+    size += message_begin(bytes + size, CONNECTION_REQUEST, (struct bytes){head, sizeof head},
+                          BULK_BYTES);
+    assert_int_equal(env_stream_send(stream, &(struct bytes){bytes, size + 1}, 1, &sent), 0);
+    halves_said++;
+}
+
+static bool halves_are_said(void *count) {
+    return halves_said == *(uint32_t *)count;
+}
+
+/* More half messages than there are buffers: they hold up the others no longer than a second. */
+static void half_messages_hold_nobody_up(void **state) {
+    enum { HALVES = 6 };
+    struct env_stream *streams[HALVES];
+    uint32_t count = HALVES;
+
+    (void)state;
+    halves_said = 0;
+    gate_begin(9);
+    lanes_begin(9);
+    for (uint32_t i = 0; i < HALVES; i++) {
+        const struct env_connect_options options = {
+            .deadline_ns = UINT64_MAX, .event = half_event, .context = (void *)(uintptr_t)i};
+
+        assert_int_equal(it.env->streams->connect(it.env, &it.address, &options, &streams[i]), 0);
+    }
+    run_until(halves_are_said, &count);
+    for (uint32_t i = 0; i < 20; i++) {
+        turn(); /* They are read. */
+    }
+    ask(0, OP_MKDIR, BULK_BYTES);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+    assert_non_null(strstr(it.said, "was cut off: it holds memory for half of a message"));
+    for (uint32_t i = 0; i < HALVES; i++) {
+        env_stream_close(streams[i]);
     }
 }
 
@@ -262,6 +367,8 @@ int main(void) {
         LANE_WAY(a_greeting_must_fit, "", encrypted),
         LANE_WAY(who_has_no_key_is_refused, "", plain),
         LANE_WAY(strangers_keep_nobody_out, "", plain),
+        LANE_WAY(a_life_is_nobody_else_s, "", plain),
+        cmocka_unit_test_setup_teardown(half_messages_hold_nobody_up, set_up, tear_down),
         LANE_WAY(ends_that_differ_refuse_each_other, "", plain),
     };
 

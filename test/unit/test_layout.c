@@ -5,6 +5,8 @@
 #include "base/endian.h"
 #include "base/err.h"
 #include "base/prng.h"
+#include "layout/map_lost.h"
+#include "layout/map_pools.h"
 #include "layout/cluster_map.h"
 #include <stdlib.h>
 #include <string.h>
@@ -199,13 +201,98 @@ static void test_a_map_names_revoked_serials(void **state) {
     free(again);
 }
 
+/* Likewise, and a map without it names no key. */
+static void test_a_map_names_the_key_that_signs(void **state) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct cluster_map *again = calloc(1, sizeof *again);
+    const struct {
+        uint8_t bytes[16];
+        size_t size;
+        int result;
+    } rows[] = {
+        {{0}, 0, 0},
+        {{2, 0, 0, 0, 8, 0, 0, 0, 5}, 16, -ERR_MALFORMED}, /* a second one */
+        {{2, 0, 0, 0, 8, 0, 0, 0, 5}, 16, 0},              /* these without a first one */
+        {{2, 0, 0, 0, 8, 0, 0, 0, 0}, 16, -ERR_MALFORMED},
+        {{2, 0, 0, 0, 7, 0, 0, 0, 5}, 15, -ERR_MALFORMED},
+        {{2, 0, 0, 0, 0, 0, 0, 0}, 8, -ERR_MALFORMED},
+    };
+
+    (void)state;
+    cluster_map_single(map, (struct target_id){1}, &(struct target_id){2}, 1);
+    assert_int_equal(map_again(map, &(struct bytes){NULL, 0}, again), 0);
+    assert_true(again->signing_key == 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct bytes section = {rows[i].bytes, rows[i].size};
+
+        map->signing_key = i < 2 ? UINT64_C(0x8000000000000001) : 0;
+        assert_int_equal(map_again(map, &section, again), rows[i].result);
+        assert_true(rows[i].result < 0 || again->signing_key == (i < 2 ? map->signing_key : 5));
+    }
+    free(map);
+    free(again);
+}
+
+/* For good, and no new file goes there; the last storage target can't be. */
+static void test_a_target_is_lost(void **state) {
+    (void)state;
+    const struct target_id osts[] = {{2}, {3}, {4}};
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct cluster_map *again = calloc(1, sizeof *again);
+    struct pool_version pool;
+
+    assert_true(map && again);
+    cluster_map_single(map, (struct target_id){1}, osts, ARRAY_SIZE(osts));
+    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_NOT_SUPPORTED);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){9}), -ERR_NOT_FOUND);
+    assert_int_equal(map->pool_count, 1);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){3}), 0);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){3}), -ERR_TARGET_LOST);
+    assert_true(cluster_map_pool(map, 0, &pool));
+    assert_int_equal(pool.version, 2);
+    assert_int_equal(pool.chain_count, 2);
+    assert_int_equal(pool.chains[1], 4);
+    assert_false(cluster_map_pool_is_whole(map, 1));
+    assert_true(cluster_map_pool_is_whole(map, 2) && cluster_map_pool_is_whole(map, 0));
+    assert_false(cluster_map_pool_is_whole(map, 3));
+
+    size_t size = cluster_map_size(map);
+    struct buffer out = {malloc(size), 0, size};
+    assert_non_null(out.data);
+    cluster_map_encode(map, &out);
+    assert_int_equal(cluster_map_decode((struct bytes){out.data, size}, again), 0);
+    assert_true(cluster_map_is_lost(again, (struct target_id){3}));
+    assert_true(cluster_map_chain_is_lost(again, 3) && !cluster_map_chain_is_lost(again, 4));
+    assert_false(cluster_map_is_lost(again, (struct target_id){9}));
+
+    /* What the newest version lacks anyway needs none; where it had just this one, others come. */
+    assert_int_equal(cluster_map_put_pool(map, (const uint32_t[]){2}, 1), 0);
+    map->pool_count = MAP_POOL_VERSIONS_MAX;
+    map->pools[MAP_POOL_VERSIONS_MAX - 1] = map->pools[2];
+    assert_int_equal(cluster_map_lose(map, (struct target_id){2}), -ERR_NO_SPACE);
+    assert_false(cluster_map_is_lost(map, (struct target_id){2}));
+    map->pool_count = 3;
+    assert_int_equal(cluster_map_lose(map, (struct target_id){2}), 0);
+    assert_true(cluster_map_pool(map, 0, &pool));
+    assert_int_equal(pool.version, 4);
+    assert_int_equal(pool.chain_count, 1);
+    assert_int_equal(pool.chains[0], 4);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){4}), -ERR_LAST_TARGET);
+    assert_true(cluster_map_pool_is_whole(map, 0));
+    free(out.data);
+    free(map);
+    free(again);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid_layouts),
         cmocka_unit_test(test_stripes_use_exactly_their_width),
         cmocka_unit_test(test_small_files_spread),
         cmocka_unit_test(test_map_bytes),
+        cmocka_unit_test(test_a_target_is_lost),
         cmocka_unit_test(test_a_map_names_revoked_serials),
+        cmocka_unit_test(test_a_map_names_the_key_that_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* The manager as to maps, keys and nodes: what is handed out, who is let in, who joins. */
+#include "layout/map_lost.h"
 #include "layout/map_slots.h"
 #include "manager_bench.h"
 
@@ -313,6 +314,81 @@ static void test_nodes_join(void **state) {
     assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
 }
 
+static int lose(struct bench *bench, uint32_t target, bool asks_only,
+                struct target_lose_reply *ret_reply) {
+    struct asked asked;
+    int r = ask(bench, &asked, OP_TARGET_LOSE,
+                (union request_body){.target_lose = {target, asks_only}});
+
+    *ret_reply = asked.call.reply.target_lose;
+    return r;
+}
+
+/* Once nobody has spoken for its node for a while; then for good, also behind a restart that lost
+ * whatever was not flushed. A node that speaks again changes nothing of it. */
+static void test_a_target_is_lost(void **state) {
+    struct bench *bench = *state;
+    uint32_t first = join(bench, 70, 2, NULL).first_target;
+    struct target_lose_reply reply;
+
+    (void)join(bench, 70, 2, "10.0.0.2:7400");
+    assert_int_equal(lose(bench, MDT, true, &reply), -ERR_NOT_SUPPORTED);
+    assert_int_equal(lose(bench, 999, true, &reply), -ERR_NOT_FOUND);
+    assert_int_equal(lose(bench, OST, false, &reply), -ERR_IN_USE); /* the manager's own node */
+    assert_int_equal(lose(bench, first, false, &reply), -ERR_IN_USE);
+    pass(bench, 11 * NS_PER_S);
+    assert_int_equal(lose(bench, first, true, &reply), 0);
+    assert_int_equal(reply.node, 2);
+    assert_int_equal(reply.is_known, 0);
+    uint64_t version = manager_map(bench->manager)->version;
+    assert_int_equal(lose(bench, first, false, &reply), 0);
+    assert_int_equal(reply.map_version, version + 1);
+    for (int i = 0; i < 2; i++) {
+        struct cluster_map *map = map_of(bench);
+        struct pool_version pool;
+
+        assert_true(cluster_map_is_lost(map, (struct target_id){first}));
+        assert_false(cluster_map_is_lost(map, (struct target_id){first + 1}));
+        assert_true(cluster_map_pool(map, 0, &pool));
+        assert_int_equal(pool.chains[pool.chain_count - 1], first + 1);
+        assert_int_equal(pool.chains[pool.chain_count - 2], OST + 1);
+        free(map);
+        assert_int_equal(lose(bench, first, false, &reply), -ERR_TARGET_LOST);
+        (void)join(bench, 70, 2, "10.0.0.2:7400");
+        manager_dies(bench, true);
+        manager_begins(bench);
+    }
+}
+
+static struct manager_hearing hearing_of(struct bench *bench) {
+    struct manager_hearing hearing;
+
+    pass(bench, NS_PER_S);
+    manager_hearing_get(bench->manager, &hearing);
+    return hearing;
+}
+
+/* A node that has lost all is missed by nobody. */
+static void test_who_is_lost_counts_as_no_node(void **state) {
+    struct bench *bench = *state;
+    uint32_t first = join(bench, 70, 1, NULL).first_target;
+    struct target_lose_reply reply;
+
+    (void)join(bench, 70, 1, "10.0.0.2:7400");
+    assert_int_equal(hearing_of(bench).nodes, 2);
+    pass(bench, 11 * NS_PER_S);
+    assert_int_equal(lose(bench, first, false, &reply), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hearing_of(bench).nodes, 1);
+        assert_int_equal(hearing_of(bench).nodes_heard, 1);
+        uint64_t version = join(bench, 70, 1, "10.0.0.2:7400").map_version;
+        assert_int_equal(join(bench, 70, 1, "10.0.0.2:7400").map_version, version);
+        assert_int_equal(hearing_of(bench).nodes, 1);
+        manager_dies(bench, true);
+        manager_begins(bench);
+    }
+}
+
 static void test_who_may_not_join(void **state) {
     struct bench *bench = *state;
     const struct {
@@ -440,17 +516,94 @@ static void test_slots_that_are_not_given(void **state) {
     assert_int_equal(slots_of(bench, 1, &handover), 0);
 }
 
+/* Of which an older copy was put back: it gives nothing away again. */
+static void test_an_older_copy_does_nothing(void **state) {
+    struct bench *bench = *state;
+    struct node_join_reply reply = join(bench, 70, 1, NULL);
+    union request_body request = join_of(70, 1, "10.0.0.2:7400");
+    struct asked asked;
+
+    request.node_join.map_version = reply.map_version;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    request.node_join.map_version = asked.call.reply.node_join.map_version + 1;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_OLD_COPY);
+    assert_non_null(strstr(bench->line, "older copy: node 2 has version"));
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+    assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(1, 100, "/mnt")), -ERR_OLD_COPY);
+    /* By the map that its own node has. */
+    manager_dies(bench, false);
+    bench->map.version = 50;
+    manager_begins(bench);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+    assert_non_null(strstr(bench->line, "older copy: this node has version 50"));
+    manager_dies(bench, false);
+    bench->map.version = 5;
+    manager_begins(bench);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), 0);
+}
+
+/* What the map says after one of two nodes has told the names of its keys. */
+static uint64_t signing_after(struct bench *bench, union request_body request, uint64_t newest,
+                              uint64_t older) {
+    struct asked asked;
+
+    request.node_join.members_key = newest;
+    request.node_join.members_key_older = older;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    pass(bench, NS_PER_S);
+    return manager_map(bench->manager)->signing_key;
+}
+
+/* A newer key signs when all nodes have it, and not while one of them doesn't say so. */
+static void test_all_have_a_key_before_it_signs(void **state) {
+    const struct map_node *first;
+    struct bench *bench = *state;
+    struct key_name names[KEY_FILE_KEYS_MAX];
+
+    assert_int_equal(key_ring_names(bench->keys, names), 2);
+    const uint64_t newer = names[0].value;
+    const uint64_t older = names[1].value;
+    const union request_body other = join_of(70, 1, "10.0.0.2:7400");
+    (void)join(bench, 70, 1, NULL);
+    (void)join(bench, 70, 1, "10.0.0.2:7400");
+    first = &manager_map(bench->manager)->nodes[0];
+    const union request_body own = {.node_join = {.key_high = first->key[0],
+                                                  .key_low = first->key[1],
+                                                  .target_count = first->target_count,
+                                                  .mdt_count = first->mdt_count}};
+    assert_int_equal(signing_after(bench, own, newer, older), 0);
+    assert_int_equal(signing_after(bench, other, older, 0), 0);
+    assert_int_equal(signing_after(bench, own, older, 0), 0);
+    assert_int_equal(signing_after(bench, other, newer, older), 0);
+    /* It died, and has heard nobody since. */
+    manager_dies(bench, false);
+    manager_begins(bench);
+    assert_int_equal(signing_after(bench, own, newer, older), 0);
+    assert_true(signing_after(bench, other, newer, older) == newer);
+    /* Who comes later without it changes nothing. */
+    assert_true(signing_after(bench, other, older, 0) == newer);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    pass(bench, NS_PER_S);
+    assert_true(manager_map(bench->manager)->signing_key == newer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nodes_join),
         TEST(who_may_not_join),
+        TEST(a_target_is_lost),
+        TEST(who_is_lost_counts_as_no_node),
         TEST(joins_share_a_version),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
+        TEST(an_older_copy_does_nothing),
         cmocka_unit_test_setup_teardown(test_a_key_is_revoked, setup_with_keys, teardown),
+        cmocka_unit_test_setup_teardown(test_all_have_a_key_before_it_signs, setup_with_newer_key,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_as_many_keys_as_a_map_names, setup_with_keys,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_nobody_ends_anothers_session, setup_with_keys,

@@ -132,13 +132,15 @@ static struct toy_file *toy_file_make(struct toy_cluster *cluster, uint64_t pare
     return file;
 }
 
-static struct capability toy_capability(const struct toy_file *file) {
+static struct capability toy_capability(const struct toy_cluster *cluster,
+                                        const struct toy_file *file) {
     return (struct capability){
         .ino = file->attributes.ino,
         .generation = file->attributes.data_state == DATA_CHUNKED,
         .rights = RIGHT_READ | RIGHT_WRITE,
         .max_offset = UINT64_MAX,
         .truncate_seq = file->truncate_seq,
+        .key_number = cluster->key_number,
         .truncate_size = file->truncate_size,
         .session = TOY_SESSION,
     };
@@ -162,7 +164,7 @@ static void toy_truncate(struct toy_cluster *cluster, struct toy_file *file, uin
     if (file->attributes.data_state == DATA_CHUNKED) {
         file->truncate_seq++;
         file->truncate_size = size;
-        capability = toy_capability(file);
+        capability = toy_capability(cluster, file);
         for (int i = 0; i < TOY_CHUNKS; i++) {
             if (cluster->chunks[i].ino.value == file->attributes.ino.value) {
                 chunk_cut(&cluster->chunks[i], &capability);
@@ -197,7 +199,7 @@ static int mdt_create(struct toy_cluster *cluster, struct call *call) {
     toy_open(file, asked->open_flags);
     reply->attributes = file->attributes;
     reply->layout = file->layout;
-    reply->capability = toy_capability(file);
+    reply->capability = toy_capability(cluster, file);
     return 0;
 }
 
@@ -211,7 +213,7 @@ static int mdt_open(struct toy_cluster *cluster, struct toy_file *file, struct c
     toy_open(file, flags);
     call->reply.open.attributes = file->attributes;
     call->reply.open.layout = file->layout;
-    call->reply.open.capability = toy_capability(file);
+    call->reply.open.capability = toy_capability(cluster, file);
     return 0;
 }
 
@@ -257,15 +259,16 @@ static int mdt_setattr(struct toy_cluster *cluster, struct toy_file *file, struc
     }
     file->attributes.truncate_seq = file->truncate_seq;
     call->reply.setattr.attributes = file->attributes;
-    call->reply.setattr.capability = toy_capability(file);
+    call->reply.setattr.capability = toy_capability(cluster, file);
     return 0;
 }
 
-static int mdt_inline_read(struct toy_file *file, struct call *call) {
+static int mdt_inline_read(const struct toy_cluster *cluster, struct toy_file *file,
+                           struct call *call) {
     size_t size = MIN((size_t)file->attributes.size, (size_t)INLINE_BYTES_MAX);
 
     call->reply.inline_read.attributes = file->attributes;
-    call->reply.inline_read.capability = toy_capability(file);
+    call->reply.inline_read.capability = toy_capability(cluster, file);
     if (file->attributes.data_state != DATA_CHUNKED) {
         memcpy(call->bulk_in.data, file->data, size);
         call->bulk_in.size = size;
@@ -286,7 +289,7 @@ static int mdt_inline_write(struct toy_cluster *cluster, struct toy_file *file, 
         file->attributes.mtime_ns = file->attributes.ctime_ns;
     }
     call->reply.inline_write.attributes = file->attributes;
-    call->reply.inline_write.capability = toy_capability(file);
+    call->reply.inline_write.capability = toy_capability(cluster, file);
     return 0;
 }
 
@@ -314,7 +317,7 @@ static int mdt_convert(struct toy_cluster *cluster, struct toy_file *file, struc
         toy_change(cluster, file);
     }
     reply->attributes = file->attributes;
-    reply->capability = toy_capability(file);
+    reply->capability = toy_capability(cluster, file);
     reply->capability.generation = 1; /* of what it writes now; counts once committed */
     reply->capability.rights |= cluster->inline_synced ? RIGHT_SYNC_FIRST : 0;
     return 0;
@@ -379,7 +382,7 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
             file->read_opens = call->request.reopen.read_count;
             file->write_opens = call->request.reopen.write_count;
         }
-        call->reply.reopen.capability = toy_capability(file);
+        call->reply.reopen.capability = toy_capability(cluster, file);
         call->reply.reopen.epoch = file->attributes.epoch;
         return 0;
     case OP_SETTLE:
@@ -387,7 +390,7 @@ static int mdt_handle_file(struct toy_cluster *cluster, struct toy_file *file, s
     case OP_SETATTR:
         return mdt_setattr(cluster, file, call);
     case OP_INLINE_READ:
-        return mdt_inline_read(file, call);
+        return mdt_inline_read(cluster, file, call);
     case OP_INLINE_WRITE:
         return mdt_inline_write(cluster, file, call);
     case OP_INLINE_CONVERT:
@@ -541,7 +544,12 @@ static int ost_handle(struct toy_server *server, struct call *call) {
     case OP_CHUNK_READ:
     case OP_CHUNK_WRITE:
         assert(capability->session == TOY_SESSION && file && capability->generation == 1);
-        if (capability->truncate_seq < file->truncate_seq) {
+        if (cluster->key_turns > 0) {
+            cluster->key_turns--;
+            cluster->key_number++;
+        }
+        if (capability->truncate_seq < file->truncate_seq ||
+            capability->key_number != cluster->key_number) {
             return -ERR_BAD_CAPABILITY;
         }
         return call->header.opcode == OP_CHUNK_READ ? ost_read(server, call)

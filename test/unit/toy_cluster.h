@@ -85,7 +85,9 @@ struct toy_cluster {
     struct toy_chunk *chunks;
     uint64_t next_counter;
     uint64_t epoch;
-    uint32_t damage;    /* so many reads of chunks are damaged */
+    uint32_t damage; /* so many reads of chunks are damaged */
+    uint32_t key_number;
+    uint32_t key_turns; /* so many requests for data meet a key that has turned since */
     bool inline_synced; /* conversions must sync first */
 };
 

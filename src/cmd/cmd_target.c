@@ -1,0 +1,84 @@
+/* target: says of a storage target that it will not come back. */
+#include "cmd/find.h"
+#include "host/machine.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+struct target_words {
+    struct find_words where;
+    const char *id;
+    bool yes;
+};
+
+static int words_parse(const struct verb *verb, int argc, char **argv, struct target_words *words) {
+    unsigned long long id;
+    int status = EXIT_OK;
+
+    if (argc < 3 || strcmp(argv[1], "lost") != 0 || argv[2][0] == '-') {
+        return verb_usage(verb, "say lost and the number of a target, as `shoal status` lists it");
+    }
+    words->id = argv[2];
+    if (!verb_parse_count(words->id, &id) || id > UINT32_MAX) {
+        return verb_usage(verb, "%s is no number of a target: `shoal status` lists them",
+                          words->id);
+    }
+    for (int i = 3; i < argc && status == EXIT_OK; i++) {
+        if (strcmp(argv[i], "--yes") == 0) {
+            words->yes = true;
+        } else {
+            status = find_parse(verb, argv, &i, &words->where);
+        }
+    }
+    return status;
+}
+
+static int ask(const struct verb *verb, const struct target_words *words, const char *how) {
+    return find_and_ask(verb, &words->where, 4,
+                        (const char *const[]){"target", "lost", words->id, how});
+}
+
+/* The whole word, as it is for ever. */
+static bool is_confirmed(void) {
+    printf("Type yes to go on: ");
+    fflush(stdout);
+    return machine_is_answered("yes");
+}
+
+static int run_target(const struct verb *verb, int argc, char **argv) {
+    struct target_words words = {.yes = false};
+    int status = words_parse(verb, argc, argv, &words);
+
+    if (status != EXIT_OK || words.yes) {
+        return status != EXIT_OK ? status : ask(verb, &words, "yes");
+    }
+    if (!machine_is_terminal(stdin)) {
+        status = ask(verb, &words, "check");
+        return status != EXIT_OK
+                   ? status
+                   : verb_fail(verb,
+                               "there is no terminal to ask at whether target %s is lost for "
+                               "ever: --yes says so",
+                               words.id);
+    }
+    status = ask(verb, &words, "ask");
+    if (status == EXIT_OK && !is_confirmed()) {
+        status = verb_fail(verb, "target %s is not declared lost: nothing has changed", words.id);
+        return status;
+    }
+    return status != EXIT_OK ? status : ask(verb, &words, "yes");
+}
+
+const struct verb verb_target = {
+    "target",
+    "lost ID [DIR|PATH|--join ADDR --key FILE] [--yes]",
+    "Declares that a storage target, whose daemon is gone, will not come back.",
+    "  --yes                   answers the question what it costs; for scripts\n"
+    "  --join ADDR:PORT[,...]  ask the cluster that has nodes there\n"
+    "  --key FILE              with the members' key\n\n"
+    "ID is the number that `shoal status` shows for the target. From then on nobody waits for it:\n"
+    "what needs a part of a file that was there answers EIO at once, everything else goes on, new\n"
+    "files go elsewhere, and `shoal fsck` names the files. It is for ever.\n",
+    "shoal target lost 6 /srv/shoal",
+    run_target,
+    NULL};

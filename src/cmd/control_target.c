@@ -1,0 +1,98 @@
+/* target lost ID check|ask|yes: whether it can be, what it would cost, or that it be so: the
+ * manager is asked, wherever it is. */
+#include "cmd/control.h"
+#include "cmd/verb.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANAGER_NS (10 * NS_PER_S)
+
+static int lose_failed(struct control_socket_connection *connection, uint32_t id, int r) {
+    switch (-r) {
+    case ERR_NOT_FOUND:
+        control_print(connection, "there is no target %" PRIu32 ": `shoal status` lists them\n",
+                      id);
+        break;
+    case ERR_NOT_SUPPORTED:
+        control_print(connection,
+                      "target %" PRIu32 " is a metadata target: only storage targets can be "
+                      "declared lost so far\n",
+                      id);
+        break;
+    case ERR_TARGET_LOST:
+        control_print(connection, "target %" PRIu32 " is lost already\n", id);
+        break;
+    case ERR_LAST_TARGET:
+        control_print(connection,
+                      "target %" PRIu32 " is the last storage target: nothing would be left to "
+                      "write to\n",
+                      id);
+        break;
+    case ERR_IN_USE:
+        control_print(connection,
+                      "target %" PRIu32 " is not lost: its daemon answers, or did a moment ago: "
+                      "stop it first, and wait some seconds\n",
+                      id);
+        break;
+    case ERR_TIMED_OUT:
+        control_print(connection,
+                      "the cluster's manager does not answer, so it may be that target %" PRIu32
+                      " is not lost: try again when the first node is up\n",
+                      id);
+        break;
+    default:
+        control_print(connection, "target %" PRIu32 " is not lost: %s\n", id, err_text(r));
+        break;
+    }
+    return EXIT_FAILED;
+}
+
+/* The question, without its end. */
+static void cost_print(struct control_socket_connection *connection, uint32_t id,
+                       const struct target_lose_reply *reply) {
+    control_print(connection, "Target %" PRIu32 " of node %" PRIu32 " is lost for good by this.\n",
+                  id, reply->node);
+    if (reply->is_known) {
+        control_print(connection,
+                      "It had %" PRIu64 " bytes of files (%" PRIu64 " MiB) when it was "
+                      "heard last.\n",
+                      reply->used_bytes, (reply->used_bytes + MIB - 1) / MIB);
+    } else {
+        control_print(connection, "How many bytes of files it had is not known: it was not heard "
+                                  "since the manager started.\n");
+    }
+    control_print(connection,
+                  "Every file with a part there keeps its name and loses that part: reads and "
+                  "writes of it\nanswer EIO from then on, for ever; which files these are is not "
+                  "counted before: `shoal fsck`\nnames them afterwards. The target cannot come "
+                  "back, whatever its disk still has.\n");
+}
+
+int control_target(struct control *control, struct control_socket_connection *connection,
+                   size_t argument_count, char **arguments) {
+    struct env *env = local_cluster_env(control->cluster);
+    struct call call = {.header = {.opcode = OP_TARGET_LOSE, .log = LOG_MANAGER},
+                        .deadline_ns = env_now_ns(env) + MANAGER_NS};
+    bool asks = control_has_word(argument_count, arguments, "ask");
+    bool does = control_has_word(argument_count, arguments, "yes");
+    unsigned long long id = 0;
+
+    if (argument_count != 4 || strcmp(arguments[1], "lost") != 0 ||
+        !verb_parse_count(arguments[2], &id) || id > UINT32_MAX) {
+        control_print(connection, "the daemon does not know this request\n");
+        return EXIT_USAGE;
+    }
+    call.request.target_lose = (struct target_lose_request){(uint32_t)id, !does};
+    int r = local_cluster_ask(control->cluster, &call);
+    if (r < 0) {
+        return lose_failed(connection, (uint32_t)id, r);
+    }
+    if (asks) {
+        cost_print(connection, (uint32_t)id, &call.reply.target_lose);
+    } else if (does) {
+        control_print(connection, "target %llu: lost (map %" PRIu64 ")\n", id,
+                      call.reply.target_lose.map_version);
+    }
+    return EXIT_OK;
+}

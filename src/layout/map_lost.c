@@ -1,0 +1,99 @@
+/* Targets that are lost, and pool versions without them. */
+#include "layout/map_lost.h"
+#include "layout/map_pools.h"
+
+bool cluster_map_is_lost(const struct cluster_map *map, struct target_id target) {
+    const struct map_target *found = cluster_map_target(map, target);
+
+    return found && found->state == TARGET_LOST;
+}
+
+bool cluster_map_chain_is_lost(const struct cluster_map *map, uint32_t chain) {
+    const struct map_chain *found = cluster_map_chain(map, chain);
+
+    return found && found->member_count > 0 && cluster_map_is_lost(map, found->members[0]);
+}
+
+int cluster_map_lose_check(const struct cluster_map *map, struct target_id target) {
+    const struct map_target *found = cluster_map_target(map, target);
+    uint32_t others = 0;
+
+    if (!found || found->kind != TARGET_OST) {
+        return found ? -ERR_NOT_SUPPORTED : -ERR_NOT_FOUND;
+    }
+    if (found->state == TARGET_LOST) {
+        return -ERR_TARGET_LOST;
+    }
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        const struct map_target *other = &map->targets[i];
+
+        others += other != found && other->kind == TARGET_OST && other->state != TARGET_LOST;
+    }
+    return others > 0 ? 0 : -ERR_LAST_TARGET;
+}
+
+/* Of the newest pool version those that are not lost; of all chains, where none is left of it. */
+static uint32_t chains_left(const struct cluster_map *map, uint32_t *ret_chains) {
+    struct pool_version pool = {0};
+    uint32_t count = 0;
+
+    (void)cluster_map_pool(map, 0, &pool);
+    for (uint32_t i = 0; i < pool.chain_count; i++) {
+        if (!cluster_map_chain_is_lost(map, pool.chains[i])) {
+            ret_chains[count++] = pool.chains[i];
+        }
+    }
+    for (uint32_t i = 0; count == 0 && i < map->chain_count; i++) {
+        if (!cluster_map_chain_is_lost(map, map->chains[i].id)) {
+            ret_chains[count++] = map->chains[i].id;
+        }
+    }
+    return count;
+}
+
+static bool pool_rests_on(const struct cluster_map *map, const struct pool_version *pool,
+                          struct target_id target) {
+    for (uint32_t i = 0; i < pool->chain_count; i++) {
+        const struct map_chain *chain = cluster_map_chain(map, pool->chains[i]);
+
+        if (chain && chain->member_count > 0 && chain->members[0].value == target.value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int cluster_map_lose(struct cluster_map *map, struct target_id target) {
+    int r = cluster_map_lose_check(map, target);
+    uint32_t chains[CHAINS_MAX];
+
+    if (r < 0) {
+        return r;
+    }
+    struct map_target *lost = &map->targets[cluster_map_target(map, target) - map->targets];
+    uint8_t state = lost->state;
+    lost->state = TARGET_LOST;
+    if (!cluster_map_pool_is_whole(map, 0)) {
+        uint32_t count = chains_left(map, chains);
+
+        r = count > 0 ? cluster_map_put_pool(map, chains, count) : -ERR_LAST_TARGET;
+    }
+    if (r < 0) {
+        lost->state = state;
+    }
+    return r;
+}
+
+bool cluster_map_pool_is_whole(const struct cluster_map *map, uint32_t version) {
+    struct pool_version pool;
+
+    if (!cluster_map_pool(map, version, &pool)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        if (map->targets[i].state == TARGET_LOST && pool_rests_on(map, &pool, map->targets[i].id)) {
+            return false;
+        }
+    }
+    return true;
+}

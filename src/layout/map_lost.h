@@ -1,0 +1,18 @@
+/* A storage target that will not come back. */
+#pragma once
+#include "layout/cluster_map.h"
+
+bool cluster_map_is_lost(const struct cluster_map *map, struct target_id target);
+/* Whether the target at the head of the chain is; false where the map has no such chain. */
+bool cluster_map_chain_is_lost(const struct cluster_map *map, uint32_t chain);
+/* Why the target can't be declared lost, or 0: -ERR_NOT_FOUND: the map has none of that id;
+ * -ERR_NOT_SUPPORTED: it is a metadata target; -ERR_TARGET_LOST: it is already; -ERR_LAST_TARGET:
+ * no other storage target would be left. */
+MUST_CHECK int cluster_map_lose_check(const struct cluster_map *map, struct target_id target);
+/* It is lost for good, and the newest pool version lacks it: one is made without it where need be,
+ * with all that are left where it was the only one there. -> as cluster_map_lose_check;
+ * -ERR_NO_SPACE: the map has no room for a pool version, and is unchanged. */
+MUST_CHECK int cluster_map_lose(struct cluster_map *map, struct target_id target);
+/* Whether new files may be made under this pool version, 0 being the newest: it is named here, and
+ * none of its chains is lost. */
+bool cluster_map_pool_is_whole(const struct cluster_map *map, uint32_t version);

@@ -1,0 +1,223 @@
+/* The contract is in losses.h. */
+#include "losses.h"
+#include "client/client_internal.h"
+#include "layout/map_lost.h"
+#include "life.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5 };
+
+struct losses {
+    struct world *world;
+    struct prng prng;    /* of its own, so that it changes nothing of other seeds */
+    bool is_due;         /* this seed has one, which has not begun yet */
+    uint64_t begins_at;  /* operations submitted by then */
+    struct node *gone;   /* NULL: nobody */
+    struct target_id id; /* of it */
+    bool is_declared;
+    bool is_asking;
+    uint64_t life; /* of the process that asks */
+    struct actor origin;
+    struct call call;
+    uint64_t explained;
+    char failure[200];
+};
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        call_done_message(message);
+    }
+}
+
+struct losses *losses_new(struct world *world, uint64_t operations) {
+    struct losses *losses = calloc(1, sizeof *losses);
+
+    if (!losses) {
+        abort();
+    }
+    losses->world = world;
+    prng_init(&losses->prng, world->options.seed ^ UINT64_C(0x6c6f73736573));
+    losses->is_due = world->options.late_ost && world->options.ost_count > 1 &&
+                     prng_chance(&losses->prng, 1, CHANCE);
+    losses->begins_at = prng_between(&losses->prng, operations / 4, operations * 3 / 4);
+    actor_init(&losses->origin, "losses", origin_step);
+    return losses;
+}
+
+void losses_free(struct losses *losses) {
+    free(losses);
+}
+
+/* A record that says so may be there already, and its answer lost. */
+static void answered(struct call *call) {
+    struct losses *losses = call->context;
+    int r = call->result;
+
+    losses->is_asking = false;
+    if (r == 0 || r == -ERR_TARGET_LOST) {
+        losses->is_declared = true;
+    } else if (r != -ERR_IN_USE && r != -ERR_TIMED_OUT && r != -ERR_CLOSED && r != -ERR_IO &&
+               r != -ERR_NO_SPACE) {
+        snprintf(losses->failure, sizeof losses->failure, "target %" PRIu32 " can't be lost: %s",
+                 losses->id.value, err_name(r));
+    }
+}
+
+static void ask(struct losses *losses) {
+    struct node *asker = losses->world->mdts;
+
+    losses->call = (struct call){
+        .header = {.opcode = OP_TARGET_LOSE, .log = LOG_MANAGER},
+        .request.target_lose = {.target = losses->id.value},
+        .origin = &losses->origin,
+        .done = answered,
+        .context = losses,
+        .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S,
+    };
+    losses->is_asking = true;
+    node_enter(asker);
+    call_start(node_rpc(asker), &losses->call);
+    node_leave(asker);
+}
+
+/* What a process asked that is gone is answered to nobody; nor are steps that it owed run. */
+static void losses_run(void *context) {
+    struct losses *losses = context;
+    struct node *asker = losses->world->mdts;
+
+    if (losses->is_asking && (!node_is_up(asker) || asker->incarnation != losses->life)) {
+        losses->is_asking = false;
+    }
+    if (node_is_up(asker) && asker->incarnation != losses->life) {
+        losses->life = asker->incarnation;
+        actor_init(&losses->origin, "losses", origin_step);
+    }
+    if (!losses->is_asking && !losses->is_declared && node_is_up(asker)) {
+        ask(losses);
+    }
+    if (!losses->is_declared && !losses->failure[0]) {
+        sim_schedule(losses->world->sim, NULL, prng_between(&losses->prng, 1, PAUSE_MS) * NS_PER_MS,
+                     losses_run, losses);
+    }
+}
+
+/* In the newest map of all metadata targets, and in its pool. */
+static bool has_joined(const struct losses *losses, const struct node *ost) {
+    const struct cluster_map *map = &losses->world->map;
+
+    return ost->target_id != 0 && cluster_map_target(map, (struct target_id){ost->target_id});
+}
+
+struct node *losses_begin(struct losses *losses, uint64_t submitted) {
+    struct node *ost = &losses->world->osts[losses->world->options.ost_count - 1];
+
+    if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, ost)) {
+        return NULL;
+    }
+    losses->is_due = false;
+    losses->gone = ost;
+    losses->id.value = ost->target_id;
+    sim_schedule(losses->world->sim, NULL, prng_between(&losses->prng, 1, 2000) * NS_PER_MS,
+                 losses_run, losses);
+    return ost;
+}
+
+bool losses_has(const struct losses *losses, const struct node *node) {
+    return losses && losses->gone == node;
+}
+
+/* Declared is not enough: the others look by the newest map that a metadata target uses. */
+bool losses_are_over(const struct losses *losses) {
+    return !losses->gone ||
+           (losses->is_declared && cluster_map_is_lost(&losses->world->map, losses->id));
+}
+
+static bool chunk_is_lost(const struct losses *losses, const struct layout *layout,
+                          uint64_t chunk) {
+    const struct cluster_map *map = &losses->world->map;
+    struct pool_version pool;
+    const struct map_chain *chain = NULL;
+
+    if (layout_is_valid(layout) && cluster_map_pool(map, layout->pool_version, &pool)) {
+        chain = cluster_map_chain(map, layout_chain(layout, &pool, chunk));
+    }
+    return chain && chain->members[0].value == losses->id.value;
+}
+
+/* [offset, end) has something of a chunk that is lost. */
+static bool is_lost(const struct losses *losses, const struct open_file *file, uint64_t offset,
+                    uint64_t end) {
+    const struct layout *layout = &file->layout;
+
+    for (uint64_t at = offset; layout->chunk_bytes > 0 && at < end;
+         at = (at / layout->chunk_bytes + 1) * layout->chunk_bytes) {
+        if (chunk_is_lost(losses, layout, at / layout->chunk_bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Before a write the bytes of a small file may have to move to its first chunk. */
+bool losses_explain(struct losses *losses, const struct shoal_request *request) {
+    bool writes = request->operation == SHOAL_WRITE;
+    bool explained =
+        losses && losses->gone && request->result == -EIO && request->file &&
+        (writes || request->operation == SHOAL_READ) &&
+        (is_lost(losses, request->file->file, request->offset, request->offset + request->size) ||
+         (writes && is_lost(losses, request->file->file, 0, 1)));
+
+    if (explained) {
+        losses->explained++;
+    }
+    return explained;
+}
+
+struct lost_part losses_known(const struct losses *losses, struct node *client,
+                              const struct shoal_request *request) {
+    struct shoal_client *shoal = node_client(client);
+    const struct cluster_map *map =
+        losses && losses->gone && shoal ? router_map(&shoal->router) : NULL;
+    struct lost_part part = {.is_known = false};
+
+    if (map && request->file && cluster_map_is_lost(map, losses->id)) {
+        const struct open_file *file = request->file->file;
+
+        part.is_known = file->attributes.data_state == DATA_CHUNKED;
+        part.generation = file->capability.generation;
+    }
+    return part;
+}
+
+bool losses_check(const struct losses *losses, const struct lost_part *part,
+                  const struct shoal_request *request) {
+    const struct open_file *file = request->file ? request->file->file : NULL;
+
+    return !part->is_known || request->result <= 0 ||
+           file->capability.generation != part->generation ||
+           !is_lost(losses, file, request->offset, request->offset + (uint64_t)request->result);
+}
+
+bool node_is_lost(const struct node *node) {
+    return node->role == NODE_OST &&
+           cluster_map_is_lost(&node->world->map, (struct target_id){node->target_id});
+}
+
+const char *losses_failure(const struct losses *losses) {
+    return losses->failure[0] ? losses->failure : NULL;
+}
+
+uint64_t losses_declared(const struct losses *losses) {
+    return losses->gone && losses->is_declared;
+}
+
+uint64_t losses_explained(const struct losses *losses) {
+    return losses->explained;
+}

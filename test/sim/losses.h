@@ -1,0 +1,50 @@
+/* A storage target that is gone for good, which somebody declares lost, in half of the seeds in
+ * which one joins; and the oracle of that.
+ *
+ *     joined --> its power fails, and it never starts again --> asked of the manager, again and
+ *                again, from a process that may die itself --> answered: lost
+ *
+ * The oracle: what only that target had answers EIO, and nothing else does; a read that begins when
+ * its client knows of the loss never gives a byte of what was there; and nothing waits for it, so
+ * that all calls are answered, all orders carried out and all files settled at the end, as in any
+ * other seed.
+ *
+ * Thread: the world's. Memory: the heap. */
+#pragma once
+#include "base/prng.h"
+#include "world.h"
+#include <shoal/shoal.h>
+
+struct losses;
+
+/* operations: of the whole seed. */
+struct losses *losses_new(struct world *world, uint64_t operations);
+/* Takes NULL. */
+void losses_free(struct losses *losses);
+/* A target that is to go now, once: the caller fails its power and starts it no more. NULL: not
+ * now. */
+struct node *losses_begin(struct losses *losses, uint64_t submitted);
+/* It is not to start any more. */
+bool losses_has(const struct losses *losses, const struct node *node);
+/* Nobody is gone whose loss the manager has not answered yet. */
+bool losses_are_over(const struct losses *losses);
+/* Whether the EIO of a read or write of this handle is explained by it. */
+bool losses_explain(struct losses *losses, const struct shoal_request *request);
+/* Whether the client knows by now that a part of the file is lost, and which; asked before a read
+ * is submitted. */
+struct lost_part {
+    bool is_known;
+    uint32_t generation; /* of the file's chunks */
+};
+struct lost_part losses_known(const struct losses *losses, struct node *client,
+                              const struct shoal_request *request);
+/* False: the read has given bytes that are lost. */
+bool losses_check(const struct losses *losses, const struct lost_part *part,
+                  const struct shoal_request *request);
+/* A storage target that the map says is lost. */
+bool node_is_lost(const struct node *node);
+/* NULL, or what was wrong. */
+const char *losses_failure(const struct losses *losses);
+/* Declared, and answers of EIO that it explained. */
+uint64_t losses_declared(const struct losses *losses);
+uint64_t losses_explained(const struct losses *losses);

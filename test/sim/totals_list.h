@@ -1,0 +1,92 @@
+/* What is counted of a seed, and printed. */
+#pragma once
+
+/* Name of the enumerator, the text, and whether it may stand below TOTALS_LEAST in a long run. */
+#define TOTALS(X)                                                                                  \
+    X(OPERATIONS, "operations", true)                                                              \
+    X(SUCCEEDED, "succeeded", true)                                                                \
+    X(REFUSED, "refused", false)                                                                   \
+    X(LOST, "answers lost", true)                                                                  \
+    X(RENAMES, "renames", true)                                                                    \
+    X(REPLACED, "renames over a name", true)                                                       \
+    X(EXCHANGED, "renames that exchange", true)                                                    \
+    X(RENAMES_REFUSED, "renames refused", true)                                                    \
+    X(DROPPED, "messages dropped", true)                                                           \
+    X(DELAYED, "messages delayed", true)                                                           \
+    X(DOUBLED, "messages doubled", true)                                                           \
+    X(REORDERED, "messages reordered", true)                                                       \
+    X(CUT_OFF, "messages cut off", true)                                                           \
+    X(CONNECTED, "connections welcomed", true)                                                     \
+    X(REFUSED_CONNECTIONS, "connections refused", true)                                            \
+    X(BROKEN, "connections broken while asked", true)                                              \
+    X(RESET, "connections reset at random", true)                                                  \
+    X(PEERS_GONE, "connections of killed processes", true)                                         \
+    X(PEERS_DARK, "connections lost with power", true)                                             \
+    X(STREAMS_GIVEN_UP, "streams given up by their kernel", true)                                  \
+    X(SILENT, "lanes given up for silence", true)                                                  \
+    X(GIVEN_UP, "lanes reset for a mutation", true)                                                \
+    X(LANES_REPLACED, "lanes taken over by newer", true)                                           \
+    X(OLD_LANES, "lanes refused as older", false)                                                  \
+    X(AGAIN, "requests sent again", true)                                                          \
+    X(LET_GO, "connections let go, all silent", true)                                              \
+    X(ANSWERS_DROPPED, "answers to nobody", true)                                                  \
+    X(BUSY, "requests answered busy", true)                                                        \
+    X(LATE, "requests that lay unread", true)                                                      \
+    X(SEGMENTS_SLOW, "segments slow", true)                                                        \
+    X(SEGMENTS_CUT, "segments cut off", true)                                                      \
+    X(STOPS, "processes stopped", true)                                                            \
+    X(ACCEPTS, "connections accepted late", true)                                                  \
+    X(KILLS, "kills", true)                                                                        \
+    X(POWERS, "power failures", true)                                                              \
+    X(WRITES_CUT, "disk writes cut", true)                                                         \
+    X(BLOCKS_LOST, "disk blocks lost", true)                                                       \
+    X(BLOCKS_TORN, "disk blocks torn", true)                                                       \
+    X(DISKS_SLOW, "slow disk operations", true)                                                    \
+    X(DISKS_FULL, "disks full", true)                                                              \
+    X(NO_SPACE, "answers of no space", true)                                                       \
+    X(NAMES_FULL, "metadata disks full", true)                                                     \
+    X(NAMES_NO_SPACE, "answers of no space for names", true)                                       \
+    X(LATE_CLOSES, "closes put off for space", false)                                              \
+    X(BITS_FLIPPED, "bits flipped", true)                                                          \
+    X(BITS_FOUND, "answers of damaged data", true)                                                 \
+    X(DAMAGE_CUT, "cuts through damaged data", false)                                              \
+    X(LOGS_ROT, "bits of logs flipped", true)                                                      \
+    X(LOGS_REFUSED, "starts refused for them", true)                                               \
+    X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
+    X(KEY_ROTATIONS, "members' keys that all came to sign by", true)                               \
+    X(KEYS_GONE, "nodes that have the newer one alone", true)                                      \
+    X(KEY_NUMBERS, "numbers of keys", true)                                                        \
+    X(CAPABILITIES_CHECKED, "signatures checked", true)                                            \
+    X(CAPABILITIES_REFUSED, "capabilities of old keys", true)                                      \
+    X(CLOCKS, "clocks skewed", true)                                                               \
+    X(PENDING, "PENDING restarts", true)                                                           \
+    X(DUPLICATES, "duplicates refused", true)                                                      \
+    X(CHECKPOINTS, "checkpoints", true)                                                            \
+    X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
+    X(REPLAYS, "replays", true)                                                                    \
+    X(REPLAYS_CUT, "replays cut", true)                                                            \
+    X(RECORDS_REPLAYED, "records replayed", true)                                                  \
+    X(STRAYS, "sets of chunks left to a scrub", true)                                              \
+    X(JOINS, "answers to nodes that join", true)                                                   \
+    X(MAPS, "newer maps that an MDT took", true)                                                   \
+    X(MANAGER_CUTS, "cuts of the manager from all", true)                                          \
+    X(MANAGER_DEAF, "that it hears nobody", false)                                                 \
+    X(MANAGER_MUTE, "that nobody hears it", false)                                                 \
+    X(EVICTIONS, "evictions for silence", true)                                                    \
+    X(EVICTIONS_HELD, "held back, few nodes heard", true)                                          \
+    X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
+    X(POOLS_LEFT, "pools that a full OST left", true)                                              \
+    X(POOLS_BACK, "pools that one came back to", true)                                             \
+    X(TARGETS_LOST, "targets declared lost", true)                                                 \
+    X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(SLOTS, "slots handed over", true)                                                            \
+    X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
+    X(CROSSINGS, "transactions across logs", true)                                                 \
+    X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
+    X(PROMISES_KEPT, "promises kept", true)                                                        \
+    X(PROMISES_GONE, "promises aborted", true)                                                     \
+    X(PROMISES_FOUND, "promises found by starts", true)                                            \
+    X(DECISIONS_FOUND, "decisions found by starts", true)                                          \
+    X(STALLS, "stalls of full logs", false)                                                        \
+    X(WINDOW_WAITS, "waits for a window", true)                                                    \
+    X(OUTCOMES_REFUSED, "outcomes refused", false)
