@@ -1082,7 +1082,8 @@ def an_older_manager_does_nothing(nodes):
     shutil.rmtree(first.path("manager"))
     shutil.copytree(os.path.join(older, "manager"), first.path("manager"))
     result = first.run("up", first.directory)
-    if result.returncode != 1 or result.stderr.count("\n") != 1 or "older copy" not in result.stderr:
+    if (result.returncode != 1 or result.stderr.count("\n") != 1
+            or "older copy" not in result.stderr):
         raise Failed(f"up by an older one: {result.returncode}, {result.stderr.strip()}")
     if "older copy: this node has version" not in text_of(first.path("shoal.log")):
         raise Failed(f"its log ends: {first.log_end()}")
