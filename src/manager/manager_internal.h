@@ -106,8 +106,8 @@ void manager_give_up(struct manager *manager);
 /* manager_map.c */
 MUST_CHECK int manager_map_load(struct manager *manager);
 /* -ERR_OLD_COPY where somebody has a newer map than this manager, which then does nothing more:
- * what it would give out has been given. node: who; 0: its own. */
-MUST_CHECK int manager_map_is_old(struct manager *manager, uint64_t version, uint32_t node);
+ * what it would give out has been given. who: says so, for the line; a few hundred bytes. */
+MUST_CHECK int manager_map_is_old(struct manager *manager, uint64_t version, const char *who);
 void manager_map_get(struct manager *manager, struct call *call);
 /* Writes a map's rows, and that of the hand-over that it has, and lets the waiter wait for them to
  * be durable: -ERR_NO_SPACE: larger than the ring takes. */

@@ -83,15 +83,11 @@ static int map_read(struct manager *manager, struct buffer *out) {
     return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int manager_map_is_old(struct manager *manager, uint64_t version, uint32_t node) {
-    char who[32] = "this node";
-    char line[320];
+int manager_map_is_old(struct manager *manager, uint64_t version, const char *who) {
+    char line[ADDRESS_TEXT_BYTES + 320];
 
     if (version <= manager->map->version) {
         return 0;
-    }
-    if (node != 0) {
-        snprintf(who, sizeof who, "node %" PRIu32, node);
     }
     snprintf(line, sizeof line,
              "the manager's directory is an older copy: %s has version %" PRIu64
@@ -116,7 +112,7 @@ int manager_map_load(struct manager *manager) {
     int r = map_read(manager, &out);
     if (r == 0 && out.size > 0) {
         r = cluster_map_decode((struct bytes){out.data, out.size}, manager->map);
-        r = r < 0 ? r : manager_map_is_old(manager, known, 0);
+        r = r < 0 ? r : manager_map_is_old(manager, known, "this node");
     } else if (r == 0) {
         uint64_t position;
 

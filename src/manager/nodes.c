@@ -15,6 +15,8 @@
 #include "manager/slots.h"
 #include "manager/spaces.h"
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Of a node. One that leaves it to the manager has a metadata target while the cluster has fewer
@@ -171,13 +173,29 @@ static void join_answer(struct manager *manager, struct call *call, int result) 
     call_reply(call, result);
 }
 
+/* Also by the word of a node that is not in this map: it has targets, and its HELLO named this
+ * cluster, so what named it there is newer. */
+static int map_is_old(struct manager *manager, const struct node_join_request *request,
+                      const struct map_node *node) {
+    char address[ADDRESS_TEXT_BYTES];
+    char who[sizeof address + 48];
+
+    if (node) {
+        snprintf(who, sizeof who, "node %" PRIu32, node->id.value);
+    } else {
+        address_copy(request, address);
+        snprintf(who, sizeof who, "a node at %s, which it does not know,", address);
+    }
+    return manager_map_is_old(manager, request->map_version, who);
+}
+
 void manager_join(struct manager *manager, struct call *call) {
     const struct node_join_request *request = &call->request.node_join;
     int r = join_check(request);
     const struct map_node *node = r < 0 ? NULL : node_heard(manager, request);
 
-    if (node) {
-        r = manager_map_is_old(manager, request->map_version, node->id.value);
+    if (r == 0 && (node || request->ready)) {
+        r = map_is_old(manager, request, node);
         if (r < 0) {
             call_reply(call, r);
             return;

@@ -217,7 +217,7 @@ class Cluster:
 
     def lose_rings(self):
         """What power loss does to a killed daemon's shared memory."""
-        for path in self.regions:
+        for path in filter(os.path.exists, self.regions):
             remove(path)
 
     def log_end(self, name="shoal.log"):

@@ -1089,14 +1089,19 @@ def an_older_manager_does_nothing(nodes):
         raise Failed(f"its log ends: {first.log_end()}")
     shutil.rmtree(first.directory)
     shutil.copytree(older, first.directory)
+    first.lose_rings()
     first.run("up", first.directory)
-    wait_until(lambda: re.search("older copy: node [23] has version",
+    wait_until(lambda: re.search("older copy: a node at [^ ]*, which it does not know, has",
                                  text_of(first.path("shoal.log"))), "its line")
     stranger = Node(first, 8)
     result = stranger.run("up", stranger.directory)
     if result.returncode != 1 or result.stderr.count("\n") != 1:
         raise Failed(f"a node may join: {result.returncode}, {result.stderr.strip()}")
-    first.stop()
+    first.note_regions()
+    result = first.run("down", first.directory)
+    if "older copy" not in result.stderr:
+        raise Failed(f"down of an older one: {result.returncode}, {result.stderr.strip()}")
+    first.lose_rings()
     shutil.rmtree(first.directory)
     shutil.move(newest, first.directory)
     first.start()

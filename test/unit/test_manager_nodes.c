@@ -542,6 +542,21 @@ static void test_an_older_copy_does_nothing(void **state) {
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), 0);
 }
 
+/* The copy is of before that node joined. */
+static void test_an_older_copy_does_nothing_by_a_stranger_s_word(void **state) {
+    struct bench *bench = *state;
+    union request_body request = join_of(70, 1, "10.0.0.2:7400");
+    struct asked asked;
+
+    request.node_join.map_version = 2;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_OTHER_CLUSTER);
+    request.node_join.map_version = 900;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_OLD_COPY);
+    assert_non_null(
+        strstr(bench->line, "a node at 10.0.0.2:7400, which it does not know, has ver"));
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(71, 1, NULL)), -ERR_OLD_COPY);
+}
+
 /* What the map says after one of two nodes has told the names of its keys. */
 static uint64_t signing_after(struct bench *bench, union request_body request, uint64_t newest,
                               uint64_t older) {
@@ -601,6 +616,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),
         TEST(an_older_copy_does_nothing),
+        TEST(an_older_copy_does_nothing_by_a_stranger_s_word),
         cmocka_unit_test_setup_teardown(test_a_key_is_revoked, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_all_have_a_key_before_it_signs, setup_with_newer_key,
                                         teardown),
