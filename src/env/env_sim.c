@@ -184,7 +184,7 @@ static bool changes_disk(const struct env_io *io, const struct sim_file *file) {
 static void late_may_land(struct env_sim *env, struct sim_file *file) {
     struct sim *sim = env->process->sim;
 
-    if (sim_file_is_late(file) && prng_chance(sim_prng(sim), 1, 4)) {
+    if (sim_file_is_late(file) && prng_chance(sim_prng(sim), 1, 8)) {
         sim_count(sim, "writes come late", 1);
         sim_file_land(file, 1, 1);
     }
@@ -218,7 +218,9 @@ static int io_apply(struct env_sim *env, struct env_io *io, struct sim_file *fil
         break;
     }
     io_trace(env->process->sim, io, r);
-    late_may_land(env, file);
+    if (io->kind != ENV_IO_READ) {
+        late_may_land(env, file);
+    }
     return r;
 }
 
@@ -433,7 +435,7 @@ static void flight_cut(struct flight *flight, bool power) {
         sim_file_sync_end(flight->file, &flight->sync, false);
     }
     bool writes = io->kind == ENV_IO_WRITE && !flight->result;
-    if (writes && !power && prng_chance(sim_prng(sim), 1, 4)) {
+    if (writes && !power && prng_chance(sim_prng(sim), 1, 2)) {
         sim_file_write_late(flight->file, io->offset, io->buffer, io->size);
         sim_count(sim, "writes left with the medium", 1);
     } else if (writes) {

@@ -461,14 +461,17 @@ static void test_late_writes(void **state) {
         }
         assert_int_equal(run(env, read), 0);
         bool before = back[0] == 0x55;
+        sim_crash_after(process, UINT64_MAX);
         for (unsigned i = 0; i < 40; i++) {
-            assert_int_equal(run(env, read), 0);
+            assert_int_equal(run(env, (struct env_io){.kind = ENV_IO_SYNC, .file = read.file}), 0);
         }
+        assert_int_equal(run(env, read), 0);
         assert_true(seed % 2 || before == (back[0] == 0x55));
         late += before != (back[0] == 0x55);
         never += back[0] != 0x55;
         allocate.file = read.file;
         allocate.size += BLOCK_BYTES;
+        sim_crash_after(process, 0);
         assert_int_equal(run(env, allocate), -ERR_CLOSED);
         sim_free(sim);
     }
