@@ -79,6 +79,8 @@
     X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(TARGETS_LOST, "targets declared lost", true)                                                 \
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(AWAYS, "targets away while files go", true)                                                  \
+    X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
