@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 enum { CONFIG_FORMAT = 3, CONFIG_MDTS_MAX = 8, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
+enum { CONFIG_CONNECTIONS_MAX = 65536 };
 /* Who made the cluster is its first node, and has the manager and the metadata targets. */
 enum {
     CONFIG_FIRST_NODE = 1,
@@ -47,6 +48,7 @@ struct config {
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
     uint64_t sessions_max;
+    uint64_t connections_max;
     uint64_t slow_request_ms;            /* 0: none is */
     char listen[ADDRESS_TEXT_BYTES];     /* canonical; empty: only this machine is served */
     char advertise[ADDRESS_TEXT_BYTES];  /* where others reach that; empty: there */

@@ -79,6 +79,8 @@
     X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(TARGETS_LOST, "targets declared lost", true)                                                 \
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(AWAY_ANSWERS, "calls whose patience was over", true)                                         \
+    X(AWAY_AT_ONCE, "of these, answered at once", true)                                            \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
