@@ -36,6 +36,7 @@ static struct {
     struct actor origin, actor;
     struct env_tick callers_tick, server_tick;
     struct client *clients;
+    uint32_t client_max;
     uint32_t client_count; /* that ask */
     uint32_t done_count, failed_count, connections_most, ticks;
 } it;
@@ -138,9 +139,11 @@ static void wake(void *context) {
     (void)context; /* Each has its turn at each tick. */
 }
 
-static void server_begin(const struct address *address) {
-    struct gate_options options = {
-        .env = it.server_env, .self = {.node = {1}, .life = {1, 2}}, .waker = {.wake = wake}};
+static void server_begin(const struct address *address, uint32_t connections_max) {
+    struct gate_options options = {.env = it.server_env,
+                                   .self = {.node = {1}, .life = {1, 2}},
+                                   .connections_max = connections_max,
+                                   .waker = {.wake = wake}};
 
     assert_int_equal(log_table_new(1, &it.logs), 0);
     options.logs = it.logs;
@@ -173,10 +176,9 @@ static void client_begin(struct client *client, uint64_t life, const struct addr
     assert_int_equal(rpc_new(&rpc, &client->rpc), 0);
 }
 
-static int set_up(void **state) {
+static void begin(uint32_t client_max, uint32_t connections_max) {
     const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
 
-    (void)state;
     memset(&it, 0, sizeof it);
     it.sim = sim_new(7);
     it.callers = sim_process_new(it.sim, "callers");
@@ -184,24 +186,23 @@ static int set_up(void **state) {
     it.callers_env = sim_process_env(it.callers);
     it.server_env = sim_process_env(it.server);
     sim_stream_faults(it.sim)->buffer_bytes = 1024;
-    server_begin(&address);
-    it.clients = calloc(CLIENTS, sizeof *it.clients);
+    it.client_max = client_max;
+    server_begin(&address, connections_max);
+    it.clients = calloc(client_max, sizeof *it.clients);
     assert_non_null(it.clients);
     actor_init(&it.origin, "origin", origin_step);
     worker_init(&it.callers_worker);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
+    for (uint32_t i = 0; i < client_max; i++) {
         client_begin(&it.clients[i], i + 1, &address);
     }
     it.callers_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = callers_turn};
     it.callers_env->ops->tick_start(it.callers_env, &it.callers_tick);
     sim_process_set_hooks(it.callers, &(struct sim_hooks){callers_enter, callers_leave, NULL});
-    return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static void end(void) {
     callers_enter(NULL);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
+    for (uint32_t i = 0; i < it.client_max; i++) {
         for (uint32_t k = 0; k < THREADS; k++) {
             lane_thread_free(it.clients[i].threads[k].lanes);
         }
@@ -214,7 +215,6 @@ static int tear_down(void **state) {
     log_table_free(it.logs);
     sim_free(it.sim);
     free(it.clients);
-    return 0;
 }
 
 static bool are_served(void *context) {
@@ -236,26 +236,35 @@ static uint32_t open_count(const struct client *client) {
     return stats.open_count;
 }
 
-/* All come at once. */
-static void six_hundred_processes_are_served(void **state) {
+static void each_has_its_share(void) {
     struct gate_stats stats;
 
-    (void)state;
-    run_until_served(CLIENTS);
     gate_stats(it.gate, &stats);
     assert_true(it.connections_most <= stats.connections_max);
-    assert_true(stats.lanes_granted >= 1 && stats.lanes_granted <= stats.connections_max / CLIENTS);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
+    assert_true(stats.lanes_granted >= 1 &&
+                stats.lanes_granted <= stats.connections_max / it.client_max);
+    for (uint32_t i = 0; i < it.client_max; i++) {
         assert_true(open_count(&it.clients[i]) >= 1);
     }
 }
 
+/* All come at once. */
+static void six_hundred_processes_are_served(void **state) {
+    (void)state;
+    begin(CLIENTS, 0);
+    run_until_served(CLIENTS);
+    each_has_its_share();
+    end();
+}
+
 /* Each of a few has a lane a thread; when others come, they give some back, while all ask. */
 static void who_has_many_gives_some_back(void **state) {
-    const uint32_t few = 100;
+    const uint32_t few = 10;
+    const uint32_t many = 60;
     struct gate_stats stats;
 
     (void)state;
+    begin(many, 440);
     run_until_served(few);
     for (uint32_t i = 0; i < few; i++) {
         assert_int_equal(open_count(&it.clients[i]), THREADS);
@@ -264,19 +273,17 @@ static void who_has_many_gives_some_back(void **state) {
         }
     }
     it.done_count = 0;
-    run_until_served(CLIENTS);
+    run_until_served(many);
     gate_stats(it.gate, &stats);
     assert_true(stats.surplus_count > 0);
-    assert_true(it.connections_most <= stats.connections_max);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
-        assert_true(open_count(&it.clients[i]) >= 1);
-    }
+    each_has_its_share();
+    end();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(six_hundred_processes_are_served, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(who_has_many_gives_some_back, set_up, tear_down),
+        cmocka_unit_test(six_hundred_processes_are_served),
+        cmocka_unit_test(who_has_many_gives_some_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
