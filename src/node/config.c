@@ -44,7 +44,7 @@ static const struct number_row number_rows[] = {
               "what a node away for so long has answers EIO"),
     LIMIT_ROW(session_timeout_ms, 5000, 3600000, 30000, "a client silent for so long is evicted"),
     LIMIT_ROW(sessions_max, 16, 65536, 65536, "clients that may have a session at a time"),
-    LIMIT_ROW(connections_max, 64, CONFIG_CONNECTIONS_MAX, 4096,
+    LIMIT_ROW(connections_max, 64, 65536, 4096,
               "connections of clients and other nodes, shared evenly"),
     LIMIT_ROW(slow_request_ms, 0, 3600000, 1000, "what takes longer gets a line in shoal.log"),
 };

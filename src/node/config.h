@@ -6,7 +6,6 @@
 #include "base/err.h"
 
 enum { CONFIG_FORMAT = 3, CONFIG_MDTS_MAX = 8, CONFIG_OSTS_MAX = 64, CONFIG_PATH_BYTES = 1024 };
-enum { CONFIG_CONNECTIONS_MAX = 65536 };
 /* Who made the cluster is its first node, and has the manager and the metadata targets. */
 enum {
     CONFIG_FIRST_NODE = 1,

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
-/* Those that others open, and its own to other nodes. */
-enum { STREAMS_MAX = CONFIG_CONNECTIONS_MAX + 16384 };
+/* Those that others open (connections_max), and its own to other nodes. */
+enum { STREAMS_MAX = 65536 + 16384 };
 /* Of the logs that a cluster's map may name, and the manager's. */
 enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
