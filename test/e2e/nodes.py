@@ -294,6 +294,7 @@ def all_may_die_at_once(nodes):
 def a_node_that_is_away_holds_nobody_up(nodes):
     """What needs it waits; sessions begin and end, files elsewhere are used, nodes stop."""
     nodes.start()
+    maps_are_one(nodes)
     first = nodes.first
     # A mount counts a target from its first answer on, and statfs waits a second for that.
     room = clusters.SIZES["data_bytes_max"] * sum(row["kind"] == "ost"
