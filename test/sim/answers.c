@@ -156,6 +156,8 @@ static bool take_data(struct question *question, char *problem) {
     const struct shoal_request *request = &question->request;
     uint32_t client = asker->node->index;
     const struct content_read read = {.client = client,
+                                      .rests = request->operation == SHOAL_READ &&
+                                               rests_on_lost(question),
                                       .offset = request->offset,
                                       .end_offset = request->offset + request->size,
                                       .data = question->buffer,
