@@ -26,7 +26,7 @@ struct client_options {
     uint32_t call_bytes_max;      /* data of one call; whole segments, at most 4 MiB; 0: 4 MiB */
     uint32_t readdir_buffers_max; /* of READDIR_BYTES; 0: 128 */
     uint32_t inline_bytes_max;    /* files up to here are kept with their inode; 0: 4,096 */
-    uint64_t request_timeout_ns;  /* 0: 60 s */
+    uint64_t request_timeout_ns;  /* the patience; 0: 60 s */
     /* A newer map, before anything is asked by it; in a step. NULL: nobody wants to know. */
     void (*map_came)(void *context, const struct cluster_map *map);
     void *map_context;
@@ -62,6 +62,9 @@ struct session_id client_session(const struct shoal_client *client);
 bool client_is_fenced(const struct shoal_client *client);
 /* The newest map; valid while a request is in flight or the caller is the one that ticks. */
 const struct cluster_map *client_map(const struct shoal_client *client);
+
+/* What the request has ended with, as a code of err.def, or 0: in its done. */
+int client_failure(const struct shoal_request *request);
 
 /* What stats and the simulator's totals show. */
 struct client_counters {

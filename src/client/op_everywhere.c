@@ -76,6 +76,7 @@ static bool everywhere_send(struct operation *operation, struct errand *errand, 
         uint64_t soon_ns = env_now_ns(operation->client->options.env) + STATFS_NS;
 
         errand->call.deadline_ns = MIN(errand->call.deadline_ns, soon_ns);
+        errand->call.patience_ns = MIN(errand->call.patience_ns, STATFS_NS);
     }
     errand_start_peer(errand, operation->stage == STATFS_ASKED ? OP_STATFS : OP_SYNC, peer);
     return true;
@@ -97,7 +98,7 @@ static int everywhere_take(struct operation *operation, const struct errand *err
         SPACE_FIELDS(KEEP)
 #undef KEEP
     }
-    if (r == 0 || r == -ERR_TIMED_OUT) {
+    if (r == 0 || r == -ERR_TIMED_OUT || r == -ERR_AWAY) {
 #define ADD(field) sum->field += atomic_load_explicit(&known->field, memory_order_relaxed);
         SPACE_FIELDS(ADD)
 #undef ADD

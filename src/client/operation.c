@@ -45,6 +45,7 @@ static void operation_errand_done(struct errand *errand) {
     struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
 
     operation->result = errand->call.result;
+    operation->deadline_ns = MAX(operation->deadline_ns, errand->call.deadline_ns);
     operation->step(operation);
 }
 
@@ -59,6 +60,7 @@ static bool operation_is_unwanted(void *context) {
 void operation_errand_init(struct operation *operation, struct errand *errand,
                            void (*done)(struct errand *errand)) {
     errand_init(errand, operation->shard, done, operation->deadline_ns);
+    errand->call.patience_ns = operation->client->options.request_timeout_ns;
     errand->call.header.trace_id = operation->trace_id;
     errand->call.unwanted = operation_is_unwanted;
     errand->call.unwanted_context = operation;
@@ -83,7 +85,7 @@ struct credentials operation_who(struct operation *operation) {
 }
 
 uint64_t operation_began_ns(const struct operation *operation) {
-    return operation->deadline_ns - operation->client->options.request_timeout_ns;
+    return operation->began_ns;
 }
 
 void operation_post(struct operation *operation, struct shard *shard) {
@@ -113,6 +115,7 @@ static int operation_check(const struct shoal_request *request) {
 }
 
 static void request_fail(struct shoal_request *request, int result) {
+    operation_of(request)->failure = result;
     request->result = -err_to_errno(result);
     request->done(request);
 }
@@ -169,7 +172,8 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
     operation->home = shard;
     operation->shard = shard;
     operation->step = row->step;
-    operation->deadline_ns = env_now_ns(client->options.env) + client->options.request_timeout_ns;
+    operation->began_ns = env_now_ns(client->options.env);
+    operation->deadline_ns = operation->began_ns + client->options.request_timeout_ns;
     operation->parity = router_enter(&client->router, &shard->readers);
     r = session_check(client, request);
     if (r) {
@@ -206,13 +210,21 @@ void operation_finish(struct operation *operation, int64_t result) {
     if (operation->file) {
         file_unpin(operation->file);
     }
+    operation->failure = 0;
     if (result < 0) {
+        /* Whoever had this long to answer is away, whatever its links look like. */
+        operation->failure = result == -ERR_TIMED_OUT ? -ERR_AWAY : (int)result;
+        result = operation->failure;
         atomic_fetch_add_explicit(&operation->home->failures, 1, memory_order_relaxed);
         result = -err_to_errno((int)result);
     }
     router_leave(&operation->home->readers, operation->parity);
     request->result = result;
     request->done(request);
+}
+
+int client_failure(const struct shoal_request *request) {
+    return ((const struct operation *)(const void *)request->internal)->failure;
 }
 
 void attributes_out(const struct attributes *from, struct shoal_attributes *to) {

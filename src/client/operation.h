@@ -21,7 +21,8 @@ struct operation {
     void (*step)(struct operation *operation);
     struct ino ino;         /* of the file, or the directory of the name */
     struct open_file *file; /* pinned; NULL: none */
-    uint64_t deadline_ns;
+    uint64_t began_ns;
+    uint64_t deadline_ns; /* later than at first where what it waited for went away meanwhile */
     uint64_t trace_id;    /* of all its calls */
     uint64_t close_stamp; /* files that had been closed when it started */
     uint32_t parity;      /* of the router's readers */
@@ -32,6 +33,7 @@ struct operation {
     bool own_retried;      /* the own call's data was damaged once */
     bool asked;            /* the server was asked how the file is now */
     bool killed;           /* a write: set-id bits are cleared */
+    int failure;           /* what it has ended with; client_failure */
     int result;            /* of the errand, or of what was waited for */
     int error;             /* that ends it, when something is to be mended first */
 

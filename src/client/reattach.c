@@ -7,11 +7,19 @@
 static void peer_attach(struct session *session, struct peer *peer);
 static void peer_present(struct session *session, struct peer *peer);
 
+/* Of one that is away, errands without a patience wait on: they are mended at a tick. */
 static void peer_give_back(struct peer *peer, int result) {
-    struct list_node *node;
+    struct list_node *last = peer->stalled.head.previous;
+    struct list_node *node = NULL;
 
-    while ((node = list_pop_front(&peer->stalled)) != NULL) {
-        session_give_back(CONTAINER_OF(node, struct errand, node), result);
+    while (node != last && (node = list_pop_front(&peer->stalled)) != NULL) {
+        struct errand *errand = CONTAINER_OF(node, struct errand, node);
+
+        if (result == -ERR_AWAY && errand->call.patience_ns == 0) {
+            list_push_back(&peer->stalled, node);
+        } else {
+            session_give_back(errand, result);
+        }
     }
 }
 
@@ -104,6 +112,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
     call->done = attach_answered;
     call->context = session;
     call->deadline_ns = env_now_ns(options->env) + options->request_timeout_ns;
+    call->patience_ns = session_patience_ns(session);
     call_start(options->rpc, call);
 }
 
@@ -167,7 +176,7 @@ void peers_cancel(struct session *session) {
 }
 
 void peers_expire(struct session *session, int result) {
-    const struct router *router = &session->client->router;
+    struct router *router = &session->client->router;
 
     for (uint32_t i = 0; i < router->peer_count; i++) {
         struct list *stalled = &router->peers[i].stalled;
@@ -183,6 +192,9 @@ void peers_expire(struct session *session, int result) {
                 list_remove(&errand->node);
                 session_give_back(errand, r);
             }
+        }
+        if (router->peers[i].stage == PEER_NEW && !list_is_empty(stalled) && !session->stopping) {
+            peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
         }
     }
 }
@@ -301,7 +313,7 @@ static void reopening_answered(struct errand *errand) {
     if (r == -ERR_STALE) {
         reopening->file->gone = true; /* Its creation was lost. */
     }
-    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT ||
+    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT || r == -ERR_AWAY ||
         r == -ERR_STALE_MAP || r == -ERR_STALE_TERM) {
         reopening->result = r;
         file_unpin(reopening->file);
@@ -331,6 +343,7 @@ void shard_reopen(struct reopening *reopening) {
     errand_init(&reopening->errand, shard, reopening_answered,
                 env_now_ns(options->env) + options->request_timeout_ns);
     reopening->errand.plain = true;
+    reopening->errand.call.patience_ns = options->request_timeout_ns;
     file_reopen_fill(file, &reopening->errand.call.request.reopen);
     errand_start_peer(&reopening->errand, OP_REOPEN, reopening->peer);
 }

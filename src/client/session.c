@@ -11,6 +11,7 @@ enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536, RENEWALS_PER_DEADLINE
 
 static void session_step(struct actor *actor, struct message *first);
 static void map_ask(struct session *session);
+static void map_expire(struct session *session, int result);
 
 int session_init(struct session *session, struct shoal_client *client) {
     session->client = client;
@@ -29,6 +30,11 @@ static uint64_t session_now_ns(const struct session *session) {
     return env_now_ns(session->client->options.env);
 }
 
+/* A session that begins or ends waits for as long as its call may take. */
+uint64_t session_patience_ns(const struct session *session) {
+    return session->stage == SESSION_RUNNING ? session->client->options.request_timeout_ns : 0;
+}
+
 static void session_done(struct session *session, int result) {
     session->done(session->done_context, result);
 }
@@ -43,6 +49,7 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     call->done = done;
     call->context = session;
     call->deadline_ns = session_now_ns(session) + options->request_timeout_ns;
+    call->patience_ns = opcode == OP_MAP_GET ? session_patience_ns(session) : 0;
     call_start(options->rpc, call);
 }
 
@@ -179,6 +186,8 @@ static void map_answered(struct call *call) {
         session_attach_root(session);
     } else if (r == 0) {
         map_resume_waiting(session);
+    } else if (r == -ERR_AWAY) {
+        map_expire(session, r);
     }
     session_over(session);
 }

@@ -98,6 +98,8 @@ void session_over(struct session *session);
 /* A peer is attached, or cannot be. */
 void client_session_attached(struct session *session, int result);
 
+/* That calls of the running session have; 0: none. */
+uint64_t session_patience_ns(const struct session *session);
 struct bytes session_ticket(const struct session *session);
 
 /* reattach.c: how peers are attached, and attached again; from the session's step. */

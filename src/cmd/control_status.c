@@ -162,6 +162,15 @@ static json_t *keys_json(const struct local_keys *keys) {
     return names;
 }
 
+static json_t *connections_json(const struct control *control) {
+    struct local_connections connections;
+
+    local_cluster_connections(control->cluster, &connections);
+    return json_pack("{s:I, s:I, s:I}", "open", (json_int_t)connections.open_count, "most",
+                     (json_int_t)connections.connections_max, "of_a_process",
+                     (json_int_t)connections.granted);
+}
+
 /* NULL where nobody else is served: there is no such thing to tell. */
 static json_t *node_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
@@ -174,11 +183,12 @@ static json_t *node_json(struct control *control) {
     local_cluster_member(control->cluster, NULL, &state);
     local_cluster_keys(control->cluster, &keys);
     return json_pack(
-        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o}", "id", (json_int_t)config->node, "address",
+        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o, s:o}", "id", (json_int_t)config->node, "address",
         config_address(config), "map_version", (json_int_t)state.map_version, "told",
         (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state), "keys_revoked",
         (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys", keys_json(&keys),
-        "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null());
+        "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null(),
+        "connections", connections_json(control));
 }
 
 static json_t *status_json(struct control *control) {
@@ -254,6 +264,20 @@ static void print_node(struct control *control, struct control_socket_connection
     }
 }
 
+/* Where the half is used, threads of many clients share what they have. */
+static void print_connections(struct control *control,
+                              struct control_socket_connection *connection) {
+    struct local_connections connections;
+
+    local_cluster_connections(control->cluster, &connections);
+    if (connections.open_count >= connections.connections_max / 2) {
+        control_print(connection,
+                      "calls      by %" PRIu32 " connections, of %" PRIu32 " at most, %" PRIu32
+                      " of a process\n",
+                      connections.open_count, connections.connections_max, connections.granted);
+    }
+}
+
 static void print_hearing(struct control *control, struct control_socket_connection *connection) {
     struct manager_hearing hearing;
 
@@ -291,6 +315,7 @@ static void print_table(struct control *control, struct control_socket_connectio
     print_mount(control, connection);
     print_node(control, connection);
     print_hearing(control, connection);
+    print_connections(control, connection);
     control_print(connection, "\n");
     control_print(connection, "%-10s %-8s %-6s %12s %12s %14s\n", "target", "kind", "state",
                   "used MiB", "limit MiB", "allocated MiB");

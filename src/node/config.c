@@ -40,9 +40,12 @@ static const struct number_row number_rows[] = {
     LIMIT_ROW(
         mount_requests_max, 0, 4096, 0,
         "requests of the mount at work, each with a buffer of 1 MiB; 0: 64, or more CPUs' need"),
-    LIMIT_ROW(request_timeout_ms, 1000, 3600000, 60000, "then a request answers ETIMEDOUT"),
+    LIMIT_ROW(request_timeout_ms, 1000, 3600000, 60000,
+              "what a node away for so long has answers EIO"),
     LIMIT_ROW(session_timeout_ms, 5000, 3600000, 30000, "a client silent for so long is evicted"),
     LIMIT_ROW(sessions_max, 16, 65536, 65536, "clients that may have a session at a time"),
+    LIMIT_ROW(connections_max, 64, 65536, 4096,
+              "connections of clients and other nodes, shared evenly"),
     LIMIT_ROW(slow_request_ms, 0, 3600000, 1000, "what takes longer gets a line in shoal.log"),
 };
 

@@ -47,6 +47,7 @@ struct config {
     uint64_t request_timeout_ms;
     uint64_t session_timeout_ms;
     uint64_t sessions_max;
+    uint64_t connections_max;
     uint64_t slow_request_ms;            /* 0: none is */
     char listen[ADDRESS_TEXT_BYTES];     /* canonical; empty: only this machine is served */
     char advertise[ADDRESS_TEXT_BYTES];  /* where others reach that; empty: there */

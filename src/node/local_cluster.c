@@ -12,6 +12,8 @@
 #include <string.h>
 
 enum { TICK_MS = 10, SLOW_TICKS = 10, LANE_TICKS = 5 };
+/* Those that others open (connections_max), and its own to other nodes. */
+enum { STREAMS_MAX = 65536 + 16384 };
 /* Of the logs that a cluster's map may name, and the manager's. */
 enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 1 };
 
@@ -166,11 +168,22 @@ static void gate_log(void *context, const char *line) {
     }
 }
 
+void local_cluster_connections(const struct local_cluster *cluster,
+                               struct local_connections *ret_connections) {
+    const struct local_gate *gate = &cluster->gate;
+
+    *ret_connections = (struct local_connections){
+        .open_count = atomic_load_explicit(&gate->open_count, memory_order_relaxed),
+        .connections_max = (uint32_t)cluster->config.connections_max,
+        .granted = atomic_load_explicit(&gate->lanes_granted, memory_order_relaxed)};
+}
+
 /* From here on clients of other processes may come. */
 static int open_gate(struct local_cluster *cluster, char detail[256]) {
     struct gate_options options = {.env = cluster->env,
                                    .self = {.node = {cluster->config.node}},
                                    .logs = cluster->logs,
+                                   .connections_max = (uint32_t)cluster->config.connections_max,
                                    .tls = cluster->network.serving,
                                    .keys = cluster->network.ring,
                                    .encryption =
@@ -185,7 +198,8 @@ static int open_gate(struct local_cluster *cluster, char detail[256]) {
 
 static int open_all(struct local_cluster *cluster, const struct local_cluster_options *options,
                     char problem[512]) {
-    const struct env_linux_options env_options = {.root = options->directory};
+    const struct env_linux_options env_options = {.root = options->directory,
+                                                  .stream_limit = STREAMS_MAX};
     char detail[256] = "";
     int r = local_directory_check(options, problem);
 

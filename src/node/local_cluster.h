@@ -88,6 +88,13 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
 
+/* Connections of others to this node, and how many each process may have now. */
+struct local_connections {
+    uint32_t open_count, connections_max, granted;
+};
+void local_cluster_connections(const struct local_cluster *cluster,
+                               struct local_connections *ret_connections);
+
 /* The members' keys of this node's file, the newest first, and which of them signs now. */
 struct local_keys {
     uint32_t count; /* 0: it has no file */

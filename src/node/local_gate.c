@@ -98,7 +98,12 @@ void local_gate_tick(struct local_gate *local) {
         }
     }
     if (local->gate) {
+        struct gate_stats stats;
+
         gate_tick(local->gate);
+        gate_stats(local->gate, &stats);
+        atomic_store_explicit(&local->open_count, stats.connection_count, memory_order_relaxed);
+        atomic_store_explicit(&local->lanes_granted, stats.lanes_granted, memory_order_relaxed);
     }
 }
 

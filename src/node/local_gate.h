@@ -21,8 +21,9 @@ struct local_gate {
     atomic_uint stage; /* enum local_gate_stage */
     struct waiting waiting;
     struct address listen;
-    bool listens; /* by TCP, too */
-    bool refused; /* what failed was that */
+    bool listens;                               /* by TCP, too */
+    bool refused;                               /* what failed was that */
+    _Atomic uint32_t open_count, lanes_granted; /* as of the last tick */
 };
 
 /* Where clients of the cluster whose directory env's root is find it, in any process. */

@@ -80,7 +80,7 @@ bool remote_client_thread_idle(void *context) {
     bool ran = actors_run();
 
     (void)context;
-    return lane_thread_turn(thread_here()->lanes) || ran;
+    return (thread_here()->lanes && lane_thread_turn(thread_here()->lanes)) || ran;
 }
 
 /* What is still awaited here ends with the lanes. */
@@ -89,7 +89,7 @@ void remote_client_thread_leave(void *context) {
     struct remote_thread *thread = thread_here();
 
     (void)actors_run();
-    lane_thread_free(thread->lanes);
+    lane_thread_free(TAKE_PTR(thread->lanes));
     while (actors_run() || env_loop_pending(client->env) > 0) {
         (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
     }
@@ -97,8 +97,12 @@ void remote_client_thread_leave(void *context) {
     free(thread);
 }
 
+/* What threads without lanes call goes by this one's. */
 static int service_init(void *context) {
+    struct remote_client *client = context;
+
     remote_client_thread_enter(context);
+    lanes_set_home(client->lanes, thread_here()->lanes);
     return 0;
 }
 
@@ -157,8 +161,11 @@ static void began_again(void *context) {
 }
 
 static int open_lanes(struct remote_client *client, const struct remote_client_options *wanted) {
-    struct lanes_options options = {
-        .env = client->env, .encryption = wanted->encryption, .log = say, .context = client};
+    struct lanes_options options = {.env = client->env,
+                                    .encryption = wanted->encryption,
+                                    .keeps = true,
+                                    .log = say,
+                                    .context = client};
     struct rpc_options rpc = {.transport = &lanes_ops,
                               .env = client->env,
                               .resend_ns = NS_PER_S / 10,
@@ -245,11 +252,13 @@ static int begin(struct remote_client *client, const struct remote_client_option
     return wait_for(client, &client->begin, timeout_ns);
 }
 
-/* The caller goes on to wait for signals: nobody's call may be left to its lanes. */
+/* The caller goes on to wait for signals: nobody's call may be left to its lanes, and nobody may
+ * take them for open. From now on it has none. */
 static void leave_nothing(struct remote_client *client) {
     while (remote_client_thread_idle(client) || env_loop_pending(client->env) > 0) {
         (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
     }
+    lane_thread_free(TAKE_PTR(thread_here()->lanes));
 }
 
 static void say_refused(const char *name, int r, char problem[512]) {

@@ -64,9 +64,9 @@ struct call {
 
     struct actor *origin; /* done runs in its step, through call_done_message */
     void (*done)(struct call *call);
-    void *context;                   /* the caller's */
-    uint64_t deadline_ns;            /* on the caller's clock; 0 = never give up */
-    bool (*unwanted)(void *context); /* transport.h; NULL: never */
+    void *context;                     /* the caller's */
+    uint64_t deadline_ns, patience_ns; /* on its clock, 0 = never give up; transport.h, 0: none */
+    bool (*unwanted)(void *context);   /* transport.h; NULL: never */
     void *unwanted_context;
 
     /* Server side: where the reply goes, and what a waiting operation needs. */
@@ -89,7 +89,7 @@ struct call {
     uint64_t sent_ns;
     uint32_t attempts;
     uint8_t stage;
-    bool bulk_is_sent; /* by its transport: the caller's memory is not read any more */
+    bool bulk_is_sent, is_handed; /* its transport's: memory is not read any more; lane_share.c */
     atomic_bool answered, cancelled;
     void *transport_context;
 };

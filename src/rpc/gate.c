@@ -5,6 +5,7 @@
 #include "env/env_stream.h"
 #include "keys/key_ring.h"
 #include "rpc/bulk_memory.h"
+#include "rpc/callers.h"
 #include "rpc/connection.h"
 #include "rpc/worker.h"
 #include <assert.h>
@@ -49,9 +50,10 @@ struct gate_connection {
     struct gate *gate;
     struct connection *connection;
     struct lane_end *end;
-    struct list sending; /* requests whose answers it has, by request->node */
-    uint64_t since_ns;   /* accepted; refused */
-    bool is_unread;      /* too much waits for it to be read: nothing is read from it */
+    struct caller *caller; /* of the lane */
+    struct list sending;   /* requests whose answers it has, by request->node */
+    uint64_t since_ns;     /* accepted; refused */
+    bool is_unread;        /* too much waits for it to be read: nothing is read from it */
     bool is_refused, is_dirty;
     bool has_tls, is_near; /* near: on this machine */
     struct list_node dirty;
@@ -66,6 +68,7 @@ struct gate {
     struct env_listener *listeners[GATE_LISTENERS_MAX];
     uint32_t listener_count;
     struct list ends[END_BUCKETS];
+    struct callers callers;
     struct list connections; /* that have greeted */
     struct list greetings;   /* that have not, or were refused; oldest first */
     struct list dirty;       /* connections with something to send */
@@ -78,7 +81,7 @@ struct gate {
     uint64_t looked_ns; /* what is noticed now came no earlier than this */
     uint64_t awake_ns;  /* since then there was no gap between ticks */
     uint64_t accepted_count, refused_count, busy_count, late_count;
-    uint64_t replaced_count, old_lane_count, dropped_count, silent_count;
+    uint64_t replaced_count, old_lane_count, dropped_count, silent_count, surplus_count;
     bool is_full_said;
     bool is_short; /* a request has found no room, or bulk no memory, since the last tick */
     uint64_t refusal_said_ns;
@@ -160,6 +163,19 @@ static void end_rest(struct gate *gate, struct lane_end *end) {
     }
 }
 
+/* Callers. */
+
+/* So many connections may have greeted: the rest is for who comes to greet. */
+static uint32_t lanes_max(const struct gate *gate) {
+    uint32_t most = gate->options.connections_max;
+
+    return most - MIN((uint32_t)GATE_GREETINGS_MAX, most / 4);
+}
+
+static uint32_t lanes_granted(const struct gate *gate) {
+    return callers_share(&gate->callers, lanes_max(gate));
+}
+
 /* It is answered. */
 static void request_over(struct gate *gate, struct inlet_request *request) {
     struct lane_end *end = request->from;
@@ -196,6 +212,10 @@ static void connection_leave(struct gate_connection *client, bool reset) {
         end->connection = NULL;
         answers_drop(gate, &end->waiting);
         end_rest(gate, end);
+    }
+    if (client->caller) {
+        client->caller->lane_count--;
+        callers_put(&gate->callers, client->caller);
     }
     list_remove(&client->node);
     list_remove(&client->dirty);
@@ -310,7 +330,7 @@ static int welcome_send(struct gate_connection *client, int result, bool plain) 
                                              .node = self->node.value,
                                              .life_high = self->life[0],
                                              .life_low = self->life[1],
-                                             .lanes = LANE_THREADS_MAX,
+                                             .lanes = lanes_granted(client->gate),
                                              .wall_ns = env_wall_ns(client->gate->options.env),
                                              .result = result,
                                              .plain = plain}};
@@ -359,6 +379,58 @@ static int hello_check(const struct gate *gate, const struct hello_request *hell
     return hello->receiver && hello->receiver != self->node.value ? -ERR_REFUSED : 0;
 }
 
+/* One of which nothing is at work, if there is such. */
+static struct gate_connection *lane_to_drop(struct gate *gate, const struct caller *caller) {
+    struct gate_connection *chosen = NULL;
+
+    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;
+         node = node->next) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+
+        if (client->caller == caller && (!chosen || client->end->request_count == 0)) {
+            chosen = client;
+            if (client->end->request_count == 0) {
+                break;
+            }
+        }
+    }
+    return chosen;
+}
+
+/* Who had many when there were few callers gives one back for each that comes. */
+static void surplus_drop(struct gate *gate) {
+    struct caller *most;
+
+    if (gate->connection_count - gate->greeting_count <= lanes_max(gate)) {
+        return;
+    }
+    most = callers_most(&gate->callers);
+    if (most && most->lane_count > lanes_granted(gate)) {
+        gate->surplus_count++;
+        connection_leave(lane_to_drop(gate, most), true);
+    }
+}
+
+/* The lane's end has this connection from now on. */
+static void end_take(struct gate_connection *client, struct lane_end *end, struct caller *caller,
+                     uint64_t number) {
+    struct gate *gate = client->gate;
+
+    caller->lane_count++; /* First: it stays while the older one goes. */
+    if (end->connection) {
+        gate->replaced_count++;
+        connection_leave(end->connection, true);
+    }
+    end->number = number;
+    end->connection = client;
+    client->end = end;
+    client->caller = caller;
+    list_remove(&client->node);
+    list_push_back(&gate->connections, &client->node);
+    gate->greeting_count--;
+    surplus_drop(gate);
+}
+
 static int hello_take(struct gate_connection *client, struct bytes head) {
     struct gate *gate = client->gate;
     union request_body body;
@@ -379,22 +451,20 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (r < 0) {
         return client_refuse(client, r);
     }
-    end = end_find(gate, (uint64_t[2]){body.hello.life_high, body.hello.life_low}, body.hello.lane,
-                   &identity);
+    const uint64_t life[2] = {body.hello.life_high, body.hello.life_low};
+    end = end_find(gate, life, body.hello.lane, &identity);
     if (!end || body.hello.number <= end->number) {
         gate->old_lane_count += end != NULL;
         return client_refuse(client, end ? -ERR_OLD_LANE : -ERR_NO_MEMORY);
     }
-    if (end->connection) {
-        gate->replaced_count++;
-        connection_leave(end->connection, true);
+    struct caller *caller = callers_get(&gate->callers, life, &identity);
+    if (!caller) {
+        return client_refuse(client, -ERR_NO_MEMORY);
     }
-    end->number = body.hello.number;
-    end->connection = client;
-    client->end = end;
-    list_remove(&client->node);
-    list_push_back(&gate->connections, &client->node);
-    gate->greeting_count--;
+    if (!end->connection && caller->lane_count >= lanes_granted(gate)) {
+        return client_refuse(client, -ERR_TOO_MANY_LANES); /* It has some: it stays. */
+    }
+    end_take(client, end, caller, body.hello.number);
     r = welcome_send(client, 0, body.hello.plain);
     return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);
 }
@@ -864,6 +934,7 @@ int gate_new(const struct gate_options *options, struct gate **ret_gate) {
     for (uint32_t i = 0; i < END_BUCKETS; i++) {
         list_init(&gate->ends[i]);
     }
+    callers_init(&gate->callers);
     r = gate_init(gate);
     if (r < 0) {
         bulk_memory_deinit(&gate->bulk);
@@ -886,7 +957,7 @@ void gate_free(struct gate *gate) {
     while ((node = list_first(&gate->connections))) {
         connection_leave(CONTAINER_OF(node, struct gate_connection, node), false);
     }
-    assert(gate->request_count == 0);
+    assert(gate->request_count == 0 && gate->callers.count == 0);
     for (uint32_t i = 0; i < END_BUCKETS; i++) {
         while ((node = list_pop_front(&gate->ends[i]))) {
             free(CONTAINER_OF(node, struct lane_end, node));
@@ -923,5 +994,7 @@ void gate_stats(const struct gate *gate, struct gate_stats *ret_stats) {
                                      .old_lane_count = gate->old_lane_count,
                                      .dropped_count = gate->dropped_count,
                                      .silent_count = gate->silent_count,
+                                     .surplus_count = gate->surplus_count,
+                                     .lanes_granted = lanes_granted(gate),
                                      .requests = pool_usage(&gate->inlet.pool)};
 }

@@ -22,6 +22,10 @@
  * A lane that lives says something within the time after which it would close unused: one that has
  * been silent for three times as long is gone with its machine, which told nobody, and is let go.
  *
+ * Of the lanes that there may be each process is granted its share, one at least, as its welcome
+ * says: it is refused more, and of one that had more before others came they are taken back. So who
+ * comes is served as long as there are fewer processes than connections.
+ *
  * Time that this thread has not looked at its connections is taken off what it reads next: a
  * process that was stopped and goes on does not run what its caller has given up.
  *
@@ -41,7 +45,7 @@ struct gate_options {
     struct env *env;
     struct lane_identity self;
     struct log_table *logs;    /* that are served */
-    uint32_t connections_max;  /* 0: 4,096 */
+    uint32_t connections_max;  /* 0: 4,096; a quarter of them, 256 at most, for who greets */
     uint32_t requests_max;     /* 0: 4,096 */
     uint32_t bulk_count;       /* buffers of bulk_bytes_max; 0: 64 */
     uint32_t small_bulk_count; /* of 64 KiB; 0: 512 */
@@ -87,6 +91,8 @@ struct gate_stats {
     uint64_t old_lane_count;                /* refused by OLD_LANE */
     uint64_t dropped_count;                 /* answers that found no connection, or lost it */
     uint64_t silent_count;                  /* connections let go for their silence */
+    uint64_t surplus_count;                 /* that were taken back, as others came */
+    uint32_t lanes_granted;                 /* that each process may have now */
     struct pool_usage requests;
 };
 void gate_stats(const struct gate *gate, struct gate_stats *ret_stats);

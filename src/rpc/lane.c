@@ -11,24 +11,10 @@
 enum { HELLO_VERSION = 1, HELLO_BYTES = 256, OUT_BYTES = 256 << 10, OUT_MESSAGES = 256 };
 enum { REST_DOUBLINGS_MAX = 16 };
 
-static uint64_t lane_now(const struct lane *lane) {
-    return env_now_ns(lane->thread->lanes->options.env);
-}
-
-static void lane_say(const struct lane *lane, const char *what, int reason) {
-    const struct lanes_options *options = &lane->thread->lanes->options;
-    char line[2 * LANE_NAME_BYTES];
-
-    if (options->log) {
-        snprintf(line, sizeof line, "%s %s%s%s", lane->peer->name, what, reason < 0 ? ": " : "",
-                 lane->refusal ? lane->refusal
-                 : reason < 0  ? err_text(reason)
-                               : "");
-        options->log(options->context, line);
-    }
-}
-
 static void lane_enter(struct lane *lane, enum lane_state state) {
+    if ((state == LANE_OPEN) != (lane->state == LANE_OPEN)) {
+        lane_note_open(lane, state == LANE_OPEN);
+    }
     lane->state = state;
     lane->since_ns = lane_now(lane);
 }
@@ -70,6 +56,7 @@ static void lane_release(struct lane *lane, struct call *call) {
 /* The call is over here. */
 static void lane_answer(struct lane *lane, struct call *call, int result) {
     lane_release(lane, call);
+    call->is_handed = false;
     rpc_answered(call->rpc, call, result);
 }
 
@@ -97,6 +84,20 @@ static bool lane_is_used(const struct lane *lane) {
     return !list_is_empty(&lane->unsent) || !list_is_empty(&lane->sent);
 }
 
+/* What waits here goes by the lanes that there are. Its connection is gone, so no copy that is not
+ * at work yet is read; of one that is, its number tells. */
+static void lane_share(struct lane *lane) {
+    struct lane_thread *sharer;
+    struct list_node *node;
+
+    while ((node = list_first(&lane->unsent)) && (sharer = lane_sharer(lane))) {
+        struct call *call = CONTAINER_OF(node, struct call, rpc_node);
+
+        lane_release(lane, call);
+        lane_thread_hand(sharer, call);
+    }
+}
+
 /* Nothing that waits here will be let in: each hears why, instead of waiting to its end. */
 static void lane_refuse(struct lane *lane, int reason) {
     struct list_node *node;
@@ -111,15 +112,25 @@ static void lane_refuse(struct lane *lane, int reason) {
     }
 }
 
+/* Since when nothing was heard of the peer, as far as this lane knows. */
+static uint64_t unheard_since_ns(const struct lane *lane, int reason) {
+    if (lane->state == LANE_JOINING) {
+        return lane->since_ns;
+    }
+    return lane->state == LANE_OPEN && reason == -ERR_TIMED_OUT ? lane->heard_ns : lane_now(lane);
+}
+
 static void lane_rest(struct lane *lane, int reason) {
     const struct lanes_options *options = &lane->thread->lanes->options;
+    uint64_t since_ns = unheard_since_ns(lane, reason);
 
     if (lane_is_used(lane)) {
         count_one(&lane->thread->lanes->broken_count);
     }
     bool is_revoked = reason == -ERR_REVOKED;
     bool is_news = is_revoked && atomic_load(&lane->peer->refusal) != reason;
-    if (lane->state == LANE_JOINING && err_action(reason) == ERR_ACTION_FAIL) {
+    bool is_refused = lane->state == LANE_JOINING && err_action(reason) == ERR_ACTION_FAIL;
+    if (is_refused) {
         atomic_fetch_add_explicit(&lane->peer->refusals, 1, memory_order_relaxed);
         atomic_store_explicit(&lane->peer->refusal, reason, memory_order_relaxed);
     }
@@ -127,14 +138,21 @@ static void lane_rest(struct lane *lane, int reason) {
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
     lane_enter(lane, LANE_RESTING);
-    bool first = lane_is_used(lane) && !atomic_exchange(&lane->peer->said, true);
-    if (first) {
-        atomic_fetch_add(&lane->thread->lanes->away_count, 1);
+    if (reason == -ERR_TOO_MANY_LANES) {
+        lane_probe_end(lane);
+        lane_share(lane);
+        return;
     }
-    if (first || (lane_is_used(lane) && is_news)) {
-        lane_say(lane,
-                 is_revoked ? "lets nobody in by this key" : "does not answer, and is tried again",
-                 reason);
+    if (is_refused && reason != -ERR_CLOSED) {
+        lane_probe_end(lane); /* Somebody is there. */
+    } else {
+        lane_note_away(lane, since_ns);
+    }
+    const char *words =
+        is_revoked ? "lets nobody in by this key" : "does not answer, and is tried again";
+    bool is_said = !lane_is_used(lane) || lane_say_away(lane, words, reason);
+    if (!is_said && is_news) {
+        lane_say(lane, words, reason);
     }
     if (is_revoked) {
         lane_refuse(lane, reason);
@@ -198,15 +216,6 @@ static int reply_take(struct lane *lane, const struct connection_message *messag
     return 0;
 }
 
-static void peer_is_back(struct lane *lane) {
-    if (atomic_exchange(&lane->peer->said, false)) {
-        atomic_fetch_sub(&lane->thread->lanes->away_count, 1);
-        lane_say(lane, "answers again", 0);
-    }
-    atomic_store_explicit(&lane->peer->away_since_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&lane->peer->refusals, 0, memory_order_relaxed);
-}
-
 /* The answer was written between the greeting and now: in the middle, as far as one can tell. */
 static int clock_check(struct lane *lane, uint64_t peer_wall_ns) {
     const struct lanes_options *options = &lane->thread->lanes->options;
@@ -229,6 +238,9 @@ static int welcome_take(struct lane *lane, struct bytes head) {
     if (r < 0 || lane->state != LANE_JOINING) {
         return r < 0 ? r : -ERR_MALFORMED;
     }
+    if (body.hello.result == 0 || body.hello.result == -ERR_TOO_MANY_LANES) {
+        lane_note_grant(lane, body.hello.lanes);
+    }
     if (body.hello.result < 0) {
         return body.hello.result >= INT32_MIN ? (int)body.hello.result : -ERR_MALFORMED;
     }
@@ -249,7 +261,7 @@ static int welcome_take(struct lane *lane, struct bytes head) {
         return r;
     }
     count_one(&lane->thread->lanes->connected_count);
-    peer_is_back(lane);
+    lane_note_welcome(lane);
     lane->attempts--; /* This address and this key are tried first when it breaks. */
     lane_enter(lane, LANE_OPEN);
     requests_send(lane);
@@ -262,6 +274,7 @@ static void lane_message(void *context, const struct connection_message *message
 
     lane->heard_ns = lane_now(lane);
     lane->pinged = false;
+    lane_note_heard(lane);
     switch (message->kind) {
     case CONNECTION_WELCOME:
         r = welcome_take(lane, message->head);
@@ -434,6 +447,11 @@ static void lane_join(struct lane *lane) {
 }
 
 void lane_send(struct lane *lane, struct call *call) {
+    if (lane->state != LANE_OPEN && call_has_waited(lane, call, lane_now(lane))) {
+        (void)lane_say_away(lane, "does not answer, and is tried again", 0);
+        rpc_answered(call->rpc, call, -ERR_AWAY);
+        return;
+    }
     list_push_back(&lane->unsent, &call->rpc_node);
     lane_count(lane, 1);
     if (lane->state == LANE_OPEN) {
@@ -461,9 +479,14 @@ static bool must_replace(const struct lane *lane, const struct call *call, bool 
 }
 
 /* Without a connection, and none could be made. */
-static int call_over(const struct lane *lane, const struct call *call, uint64_t now_ns) {
+static int call_over(const struct lane *lane, struct call *call, uint64_t now_ns) {
     bool away =
         lane->state != LANE_OPEN && atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
+
+    if (call_has_waited(lane, call, now_ns)) {
+        return -ERR_AWAY;
+    }
+    call_extend(lane, call);
     int r = call_given_up(call, now_ns);
 
     return r == 0 && away && call_is_unwanted(call) ? -ERR_INTERRUPTED : r;
@@ -556,18 +579,33 @@ static void lane_ask(struct lane *lane, uint64_t now_ns) {
     }
 }
 
+/* After a rest: not where it would be refused, and there are others to go by. */
+static void lane_try(struct lane *lane) {
+    if (lane_is_surplus(lane)) {
+        lane_share(lane);
+    }
+    if (lane_is_used(lane) || lane_probes(lane)) {
+        lane_join(lane);
+    } else {
+        lane_enter(lane, LANE_IDLE);
+    }
+}
+
 void lane_tick(struct lane *lane, uint64_t now_ns) {
     const struct lanes_options *options = &lane->thread->lanes->options;
 
     lane_give_up(lane, now_ns);
     switch (lane->state) {
     case LANE_IDLE:
+        if (lane_probes(lane)) {
+            lane_join(lane);
+        }
         break;
     case LANE_RESTING:
-        if (!lane_is_used(lane)) {
+        if (!lane_is_used(lane) && !lane_probes(lane)) {
             lane_enter(lane, LANE_IDLE);
         } else if (now_ns - lane->since_ns >= lane->rest_ns) {
-            lane_join(lane);
+            lane_try(lane);
         }
         break;
     case LANE_JOINING:
@@ -599,15 +637,22 @@ void lane_finish(struct lane *lane) {
     struct list_node *node;
 
     lane_drop(lane, lane_is_used(lane));
+    lane_enter(lane, LANE_IDLE);
+    lane_probe_end(lane);
     while ((node = list_first(&lane->unsent))) {
         struct call *call = CONTAINER_OF(node, struct call, rpc_node);
 
-        if (!lanes->options.keeps || atomic_load(&lanes->home) == lane->thread) {
+        bool is_kept = lanes->options.keeps && atomic_load(&lanes->home) != lane->thread;
+        if (!is_kept && !call->is_handed) {
             lane_answer(lane, call, -ERR_CLOSED);
             continue;
         }
         lane_release(lane, call);
-        lanes_take_homeless(lanes, call);
+        if (is_kept) {
+            lanes_take_homeless(lanes, call);
+        } else {
+            lanes_hand_on(lane->thread, call);
+        }
     }
     list_remove(&lane->dirty);
     list_remove(&lane->used);

@@ -16,6 +16,11 @@
  * copy of it may be read later than what the caller does next. Silence is only measured while
  * answers are awaited.
  *
+ * A peer is away from when a lane of it broke, fell silent or could not be joined, until one gets
+ * through or hears of it; one lane tries on meanwhile, also while nobody waits. A call with a
+ * patience that is over by then ends with -ERR_AWAY, at a tick, or when it comes. What it has
+ * changed before, if anything, its caller is not told.
+ *
  * Reliable in the sense of transport.h: each call is answered once, with -ERR_TIMED_OUT or
  * -ERR_INTERRUPTED at a tick where nothing else comes (the latter also to who does not want it any
  * more, when the peer can't be reached; a PING is then waited for silent_ns / 5 only); a log that

@@ -25,8 +25,13 @@ struct lane_peer {
     atomic_bool said;                           /* that it can't be reached; until it can */
     _Atomic uint32_t refusals;                  /* in a row, for the reason `refusal` */
     _Atomic int refusal;
-    _Atomic uint64_t away_since_ns; /* 0: it answers */
-    _Atomic int64_t clock_ahead_ns; /* as its last welcome told */
+    _Atomic uint32_t open_count;                          /* lanes that are OPEN */
+    _Atomic uint64_t open_threads[LANE_THREADS_MAX / 64]; /* a bit for each of their threads */
+    _Atomic uint32_t granted;            /* lanes, as its last welcome told; 0: not known */
+    _Atomic uint64_t granted_ns;         /* when that came */
+    _Atomic uint64_t away_since_ns;      /* no lane has heard anything since; 0: it answers */
+    _Atomic(const struct lane *) prober; /* that tries on while nobody waits; NULL: none */
+    _Atomic int64_t clock_ahead_ns;      /* as its last welcome told */
 };
 
 struct lane {
@@ -58,9 +63,11 @@ struct lane_thread {
     atomic_bool is_bound;    /* to a thread; its memory stays for the next one */
     _Atomic uint32_t wakers; /* that may be about to wake it */
     atomic_bool tick_due;
-    _Atomic uint64_t call_count; /* in its lanes */
-    _Atomic uint32_t open_count; /* connections */
-    struct list used;            /* lanes */
+    _Atomic uint64_t call_count;   /* in its lanes */
+    _Atomic uint32_t probe_count;  /* of its lanes */
+    _Atomic uint32_t open_count;   /* connections */
+    _Atomic(struct call *) handed; /* by other threads, for its lanes; newest first, likewise */
+    struct list used;              /* lanes */
     struct lane *lanes_to[LANE_PEERS_MAX];
 };
 
@@ -88,6 +95,44 @@ struct lanes {
     _Atomic uint64_t connected_count, broken_count, silent_count, replaced_count, again_count;
     _Atomic uint32_t away_count; /* peers of which `said` is true */
 };
+
+/* lane_share.c: how many lanes the peer grants; whether one more than are open would be refused. */
+void lane_note_grant(struct lane *lane, uint32_t lane_count);
+bool lane_is_surplus(const struct lane *lane);
+/* Another thread with a lane to the peer that is open; NULL: there is none. */
+struct lane_thread *lane_sharer(const struct lane *lane);
+/* Lists that any thread adds to, linked by transport_context; take: oldest first. */
+void calls_push(_Atomic(struct call *) *calls, struct call *call);
+struct call *calls_take(_Atomic(struct call *) *calls);
+/* Any thread: the call goes by its lanes, or, where it has ended, by another's. */
+void lane_thread_hand(struct lane_thread *thread, struct call *call);
+/* Hands a call of another thread on, from one that ends. */
+void lanes_hand_on(const struct lane_thread *from, struct call *call);
+void lane_thread_unbind(struct lane_thread *thread);
+bool lane_thread_take_handed(struct lane_thread *thread);
+/* lanes.c: by the thread. */
+void lane_thread_send(struct lane_thread *thread, struct call *call);
+/* Any thread. */
+void lane_thread_wake(struct lane_thread *thread);
+
+/* lane_peer.c. */
+uint64_t lane_now(const struct lane *lane);
+void lane_note_open(struct lane *lane, bool is_open);
+void lane_say(const struct lane *lane, const char *what, int reason);
+/* Once an absence. True: it was said. */
+bool lane_say_away(struct lane *lane, const char *what, int reason);
+/* The lane did not get through, and has heard nothing since then: patience counts from there,
+ * unless another lane is open. */
+void lane_note_away(struct lane *lane, uint64_t since_ns);
+void lane_note_welcome(struct lane *lane);
+void lane_note_heard(struct lane *lane);
+/* Whether it goes on trying while nobody waits. */
+bool lane_probes(struct lane *lane);
+void lane_probe_end(struct lane *lane);
+/* Whether its patience is over: nobody has got through to the peer for that long. */
+bool call_has_waited(const struct lane *lane, const struct call *call, uint64_t now_ns);
+/* Whoever asked before the peer went away waits as long from then on. */
+void call_extend(const struct lane *lane, struct call *call);
 
 void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer);
 /* Ends and frees it: each call answers -ERR_CLOSED, or goes to the home's lanes. */

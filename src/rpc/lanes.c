@@ -47,7 +47,7 @@ static uint32_t peer_of(struct lanes *lanes, struct log_id log) {
                : atomic_load_explicit(&lanes->default_peer, memory_order_relaxed);
 }
 
-static void thread_send(struct lane_thread *thread, struct call *call) {
+void lane_thread_send(struct lane_thread *thread, struct call *call) {
     struct lanes *lanes = thread->lanes;
     uint32_t peer = peer_of(lanes, call->header.log);
 
@@ -65,7 +65,15 @@ static void thread_send(struct lane_thread *thread, struct call *call) {
         lane_begin(lane, thread, &lanes->peers[peer]);
         thread->lanes_to[peer] = lane;
     }
-    lane_send(thread->lanes_to[peer], call);
+    struct lane *lane = thread->lanes_to[peer];
+    bool is_shut = lane->state == LANE_IDLE || lane->state == LANE_RESTING;
+    struct lane_thread *sharer = is_shut && lane_is_surplus(lane) ? lane_sharer(lane) : NULL;
+
+    if (sharer) {
+        lane_thread_hand(sharer, call);
+    } else {
+        lane_send(lane, call);
+    }
 }
 
 static void lanes_send(void *context, struct call *call) {
@@ -77,7 +85,7 @@ static void lanes_send(void *context, struct call *call) {
     }
     if (thread) {
         assert(thread->lanes == lanes);
-        thread_send(thread, call);
+        lane_thread_send(thread, call);
     } else if (lanes->options.keeps) {
         lanes_take_homeless(lanes, call);
     } else {
@@ -85,23 +93,8 @@ static void lanes_send(void *context, struct call *call) {
     }
 }
 
-/* The calls that were homeless, oldest first. */
-static struct call *homeless_take(struct lanes *lanes) {
-    struct call *newest = atomic_exchange(&lanes->homeless, NULL);
-    struct call *oldest = NULL;
-
-    while (newest) {
-        struct call *older = newest->transport_context;
-
-        newest->transport_context = oldest;
-        oldest = newest;
-        newest = older;
-    }
-    return oldest;
-}
-
 static void homeless_close(struct lanes *lanes) {
-    struct call *call = homeless_take(lanes);
+    struct call *call = calls_take(&lanes->homeless);
 
     while (call) {
         struct call *next = TAKE_PTR(call->transport_context);
@@ -112,34 +105,29 @@ static void homeless_close(struct lanes *lanes) {
 }
 
 static bool homeless_send(struct lane_thread *home) {
-    struct call *call = homeless_take(home->lanes);
+    struct call *call = calls_take(&home->lanes->homeless);
     bool did = call != NULL;
 
     while (call) {
         struct call *next = TAKE_PTR(call->transport_context);
 
-        thread_send(home, call);
+        lane_thread_send(home, call);
         call = next;
     }
     return did;
 }
 
-static void thread_wake(struct lane_thread *thread);
-
 void lanes_take_homeless(struct lanes *lanes, struct call *call) {
-    struct call *before = atomic_load(&lanes->homeless);
     struct lane_thread *home;
 
-    do {
-        call->transport_context = before;
-    } while (!atomic_compare_exchange_weak(&lanes->homeless, &before, call));
+    calls_push(&lanes->homeless, call);
     if (atomic_load(&lanes->home_state) == HOME_GONE) {
         homeless_close(lanes);
         return;
     }
     home = atomic_load(&lanes->home);
     if (home) {
-        thread_wake(home);
+        lane_thread_wake(home);
     }
 }
 
@@ -347,10 +335,10 @@ void lane_thread_free(struct lane_thread *thread) {
     /* Who has seen it just before is within one system call of being done with it. */
     while (atomic_load(&thread->wakers) > 0) {
     }
-    atomic_store(&thread->is_bound, false);
+    lane_thread_unbind(thread);
 }
 
-static void thread_wake(struct lane_thread *thread) {
+void lane_thread_wake(struct lane_thread *thread) {
     void (*wake)(void *context);
 
     atomic_store(&thread->tick_due, true);
@@ -376,8 +364,9 @@ void lanes_tick(struct lanes *lanes) {
             break;
         }
         if (atomic_load(&thread->is_bound) &&
-            (atomic_load_explicit(&thread->call_count, memory_order_relaxed) > 0 || looks)) {
-            thread_wake(thread);
+            (atomic_load_explicit(&thread->call_count, memory_order_relaxed) > 0 ||
+             atomic_load_explicit(&thread->probe_count, memory_order_relaxed) > 0 || looks)) {
+            lane_thread_wake(thread);
         }
     }
 }
@@ -435,6 +424,7 @@ bool lane_thread_turn(struct lane_thread *thread) {
     if (thread == atomic_load_explicit(&thread->lanes->home, memory_order_relaxed)) {
         did = homeless_send(thread) || did;
     }
+    did = lane_thread_take_handed(thread) || did;
     while ((node = list_pop_front(&thread->dirty))) {
         lane_flush(CONTAINER_OF(node, struct lane, dirty));
         did = true;

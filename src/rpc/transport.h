@@ -18,6 +18,10 @@ struct transport_ops {
     bool reliable;
 };
 
+/* A call with a patience waits until its server has been away for that long, whatever its deadline
+ * was by then, and ends with -ERR_AWAY; one that comes later, while the server stays away, ends so
+ * at once. Only where is_away is told. */
+
 /* Whether the caller, who is asked now, waits no more. A call whose server is known not to answer
  * ends with -ERR_INTERRUPTED then; who holds it asks at its ticks, from any thread. */
 bool call_is_unwanted(const struct call *call);

@@ -8,6 +8,7 @@ SHOAL is the command. The last line counts.
 """
 
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -31,6 +32,8 @@ FILL_BYTES = 5 * clusters.MIB
 FILL_MAX = 120
 LOST_BYTES = 6 * clusters.MIB
 QUICK_S = 10
+PATIENCE_S = 4
+AT_ONCE_S = 1
 
 
 def free_port(host):
@@ -291,6 +294,7 @@ def all_may_die_at_once(nodes):
 def a_node_that_is_away_holds_nobody_up(nodes):
     """What needs it waits; sessions begin and end, files elsewhere are used, nodes stop."""
     nodes.start()
+    maps_are_one(nodes)
     first = nodes.first
     # A mount counts a target from its first answer on, and statfs waits a second for that.
     room = clusters.SIZES["data_bytes_max"] * sum(row["kind"] == "ost"
@@ -883,6 +887,64 @@ def unsynced(first, name):
     return file
 
 
+def timed(call):
+    """The errno of a call, or 0, and how long it took."""
+    start = time.monotonic()
+    return error_of(call), time.monotonic() - start
+
+
+def part_of(path, part):
+    def read():
+        with open(path, "rb", buffering=0) as file:
+            if len(os.pread(file.fileno(), clusters.MIB, part * clusters.MIB)) != clusters.MIB:
+                raise Failed(f"{path} is cut")
+    return read
+
+
+def patience_is_counted_from_the_death(nodes):
+    """What needs a node that is away waits until that has been away for the patience; from then on
+    it fails at once, and nothing else does; and all goes on when the node is back."""
+    nodes.start()
+    maps_are_one(nodes)
+    first, gone = nodes.first, nodes.others[0]
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    first.mount_apart(place, "-o", f"patience={PATIENCE_S}")
+    path = os.path.join(place, "whole")
+    content = put(path, LOST_BYTES)
+    small = put(os.path.join(place, "small"), 1000)
+    same(path, content)
+    file = os.open(path, os.O_RDWR)
+    gone.kill()
+    found = [(part, *timed(part_of(path, part))) for part in range(len(content) // clusters.MIB)]
+    away = [part for part, number, _ in found if number == errno.EIO]
+    waits = [took for _, number, took in found if number]
+    if not away or len(away) == len(found) or any(number not in (0, errno.EIO)
+                                                  for _, number, _ in found):
+        raise Failed(f"parts of a file without a node: {found}")
+    if not PATIENCE_S - AT_ONCE_S < waits[0] < PATIENCE_S + 3 or \
+            any(took > AT_ONCE_S for took in waits[1:]):
+        raise Failed(f"with a patience of {PATIENCE_S} s calls took {waits} s")
+    for part in away:
+        offset = part * clusters.MIB
+        data = content[offset:offset + clusters.MIB]
+        for number, took in (timed(part_of(path, part)),
+                             timed(functools.partial(os.pwrite, file, data, offset))):
+            if number != errno.EIO or took > AT_ONCE_S:
+                raise Failed(f"what needs a node that is away ends with {number} after {took} s")
+    same(os.path.join(place, "small"), small)
+    gone.start()
+    wait_until(lambda: all(timed(part_of(path, part))[0] == 0 for part in away), "its return")
+    same(path, content)
+    if os.pwrite(file, content, 0) != len(content):
+        raise Failed("a write was cut")
+    os.fsync(file)
+    gone.kill()
+    gone.start()
+    same(path, content)
+    os.close(file)
+
+
 def answered(first, target, answer):
     """What the verb says to who answers so at a terminal."""
     ours, theirs = pty.openpty()
@@ -1110,8 +1172,8 @@ def an_older_manager_does_nothing(nodes):
 
 
 TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targets_get_no_new_files,
-         each_node_may_die, all_may_die_at_once,
-         a_node_that_is_away_holds_nobody_up, a_node_may_move, any_node_mounts,
+         each_node_may_die, all_may_die_at_once, a_node_that_is_away_holds_nobody_up,
+         patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
          a_copy_of_a_node_is_refused, keys_change, an_older_manager_does_nothing]

@@ -11,11 +11,13 @@ static void unlook(struct question *question) {
     }
 }
 
+static bool is_given_up(const struct question *question) {
+    return client_failure(&question->request) == -ERR_AWAY;
+}
+
 /* Whether the question may have taken effect, or may still. */
 static bool is_lost(const struct question *question) {
-    int64_t result = question->request.result;
-
-    return result == -ETIMEDOUT || client_is_fenced(node_client(question->asker->node));
+    return is_given_up(question) || client_is_fenced(node_client(question->asker->node));
 }
 
 static uint64_t ino_of(const struct question *question) {
@@ -96,7 +98,8 @@ static void take_all(struct question *question) {
     if (result == 0) {
         contents_synced_all(workload->contents, question->begin);
         names_synced(question);
-    } else if (result == -EIO && question->asker->told < powers * (1 + workload->options.depth)) {
+    } else if (result == -EIO && !is_given_up(question) &&
+               question->asker->told < powers * (1 + workload->options.depth)) {
         question->asker->told++;
     } else if (!is_lost(question)) {
         workload_fail(workload, question, "nothing explains this error");
@@ -121,12 +124,12 @@ static void take_failure(struct question *question) {
         contents_write_end(question->write, how);
     }
     if (question->request.operation == SHOAL_RELEASE) {
-        if (result == -ETIMEDOUT) {
+        if (is_given_up(question)) {
             contents_close_lost(question->content, question->asker->node->index);
         }
         *question->handle = (struct handle){.busy = question->handle->busy};
     }
-    if (question->request.operation == SHOAL_FSYNC && result == -EIO) {
+    if (question->request.operation == SHOAL_FSYNC && result == -EIO && !is_given_up(question)) {
         question->handle->told++;
         question->handle->sync.sure = contents_now(workload->contents);
         question->handle->synced = question->begin;
@@ -153,6 +156,8 @@ static bool take_data(struct question *question, char *problem) {
     const struct shoal_request *request = &question->request;
     uint32_t client = asker->node->index;
     const struct content_read read = {.client = client,
+                                      .rests = request->operation == SHOAL_READ &&
+                                               rests_on_lost(question),
                                       .offset = request->offset,
                                       .end_offset = request->offset + request->size,
                                       .data = question->buffer,

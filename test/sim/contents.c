@@ -543,8 +543,10 @@ static uint64_t look_since(const struct content_file *file, const struct content
                            const struct content_write *part) {
     bool stale = part->end_offset >= look_stale(file, look, part->client);
 
-    return stale ? MIN(look->begin - 1, MIN(look->stale_at, file->stale_at[part->client]))
-                 : look->begin;
+    uint64_t since = stale ? MIN(look->begin - 1, MIN(look->stale_at, file->stale_at[part->client]))
+                           : look->begin;
+
+    return look->rests ? MIN(since, file->contents->power_at - 1) : since;
 }
 
 static bool segment_check(struct content_file *file, size_t index, const struct content_look *look,
@@ -642,6 +644,7 @@ bool contents_read_end(struct content_file *file, struct content_look *look,
 
     list_remove(&look->node);
     file->contents->now++;
+    look->rests = read->rests && file->contents->power_at > 0;
     if (got > 0 && end > high && look_stale(file, look, client) == 0) {
         snprintf(problem, CONTENTS_PROBLEM_BYTES,
                  "ino %" PRIx64 " read to %" PRIu64 ", but it is at most %" PRIu64 " bytes",

@@ -77,15 +77,19 @@ struct content_look {
     uint64_t stale; /* of the client's open file as it was then: a later open changes nothing */
     uint64_t stale_at;
     uint64_t cuts;
+    bool rests;       /* as of the read that ends it */
     uint64_t writers; /* the file's count of changes of who writes; UINT64_MAX: somebody does */
     struct list_node node;
 };
 void contents_look_begin(struct content_file *file, uint32_t client, struct content_look *look);
 void contents_look_drop(struct content_file *file, struct content_look *look);
 /* Each ends the look; false with a line in problem when what was seen cannot be. */
-/* got bytes came of [offset, end_offset). */
+/* got bytes came of [offset, end_offset). rests: by a handle from before the last power failure,
+ * which has not heard what that took: it may still lead to what was there then, whatever others
+ * have written since by what they were given after it. */
 struct content_read {
     uint32_t client;
+    bool rests;
     uint64_t offset;
     uint64_t end_offset;
     const uint8_t *data;

@@ -2,6 +2,7 @@
  * nothing crashes any more, and every call must be answered within RULE_ANSWERS_S of
  * simulated time. */
 #include "run.h"
+#include "absences.h"
 #include "aways.h"
 #include "excuses.h"
 #include "faults.h"
@@ -53,6 +54,7 @@ struct run {
     uint64_t accept_ns; /* when all accept connections again; 0: they do */
     uint64_t go_on_ns;  /* when the process that is stopped goes on; 0: none is */
     struct node *stopped;
+    struct node *absent;    /* for longer than usual; NULL: none */
     uint64_t full_again_ns; /* not before that */
     uint32_t full_count;
     uint64_t names_empty_ns;  /* likewise of the metadata target's */
@@ -334,6 +336,24 @@ static void losses_go_on(struct run *run) {
     }
 }
 
+/* A target that is away for longer than anybody waits. */
+static void absences_go_on(struct run *run) {
+    struct absences *absences = run->world->absences;
+    struct node *gone = absences_begin(absences, workload_counters_get(run->load)->submitted);
+
+    if (gone) {
+        down(run, gone, prng_chance(&run->prng, 1, 2));
+        run->absent = gone;
+    }
+    if (run->absent) {
+        run->restart_ns[run->absent - run->world->nodes] = absences_end_ns(absences);
+    }
+    if (run->absent && sim_now_ns(run->world->sim) >= absences_end_ns(absences)) {
+        run->absent = NULL;
+    }
+    (void)absences_look(absences, run->failure);
+}
+
 /* A client that lost its session, or never got one, ends as a program would. */
 static void restart_one(struct run *run, uint32_t index, bool all) {
     struct node *node = &run->world->nodes[index];
@@ -407,6 +427,7 @@ static void play(struct run *run) {
             ends(run);
             silence_go_on(run);
             losses_go_on(run);
+            absences_go_on(run);
             act_late(run);
             if (sim_now_ns(sim) >= run->act_ns) {
                 act(run);
@@ -528,6 +549,8 @@ static void mend(struct run *run) {
                  ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
+    /* Whoever tries a machine that was silent notices that it is back when the attempt ends. */
+    (void)sim_run_until(sim, sim_now_ns(sim) + 2 * run->world->options.lane_connect_ns, NULL, NULL);
     newcomers_end(run->newcomers);
     if (!failure_of(run) && sim_run_until(sim, end, numbered_now, run) == SIM_DONE) {
         restart(run, true); /* One that has its numbers only now. */
@@ -744,6 +767,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
     counts[TOTAL_AWAYS] = run->aways.count;
     counts[TOTAL_PUT_ASIDE] = run->world->group_sum.orders_put_aside;
+    counts[TOTAL_AWAY_ANSWERS] = absences_given_up(world->absences);
+    counts[TOTAL_AWAY_AT_ONCE] = absences_at_once(world->absences);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
@@ -889,6 +914,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
         turn_at(&run, turn);
     }
     run.losses = losses_new(run.world, OPERATIONS);
+    run.world->absences = absences_new(run.world, OPERATIONS);
     load.losses = run.losses;
     aways_init(&run.aways, run.world, run.losses);
     run.load = workload_new(run.world, &load);

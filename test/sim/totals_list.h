@@ -81,6 +81,8 @@
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
     X(AWAYS, "targets away while files go", true)                                                  \
     X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
+    X(AWAY_ANSWERS, "calls whose patience was over", true)                                         \
+    X(AWAY_AT_ONCE, "of these, answered at once", true)                                            \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \

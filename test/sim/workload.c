@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NO_SPACE_PAUSE_NS (2 * NS_PER_S)
+#define AWAY_PAUSE_NS (500 * NS_PER_MS)
 
 struct workload *workload_new(struct world *world, const struct workload_options *options) {
     struct workload *workload = calloc(1, sizeof *workload);
@@ -161,10 +162,11 @@ static void answered(struct shoal_request *request) {
     if (question->handle) {
         question->handle->busy--;
     }
-    /* Who is told that there is no room does not ask again at once. */
-    ask_later(question,
-              workload_draw(workload, request->result == -ENOSPC ? NO_SPACE_PAUSE_NS
-                                                                 : workload->options.think_ns));
+    /* Who is told that there is no room, or that somebody is away, does not ask again at once. */
+    ask_later(question, workload_draw(workload, request->result == -ENOSPC ? NO_SPACE_PAUSE_NS
+                                                : client_failure(request) == -ERR_AWAY
+                                                    ? AWAY_PAUSE_NS
+                                                    : workload->options.think_ns));
 }
 
 /* Closes that stayed with a client, and are taken. */

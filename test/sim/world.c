@@ -1,6 +1,7 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "rotation.h"
 #include "life.h"
+#include "absences.h"
 #include "pools.h"
 #include "env/sim_stream.h"
 #include "kv/kv_mem.h"
@@ -340,6 +341,7 @@ void world_free(struct world *world) {
     }
     /* Packets under way free themselves with the world's events, but need the network till then. */
     struct sim_net *net = world->net;
+    absences_free(world->absences);
     pools_free(world->pools);
     sim_free(world->sim);
     sim_net_free(net);
@@ -470,6 +472,9 @@ static void told_send(void *context, struct call *call) {
                 (double)sim_now_ns(world->sim) / 1e6, sim_process_name(life->node->process),
                 target_of(world, call->header.log), call->header.sequence, call->header.term,
                 call->header.session.value, call->attempts, text);
+    }
+    if (world->absences) {
+        absences_sent(world->absences, life->node, call);
     }
     carrier_ops(world)->send(life->carrier, call);
 }

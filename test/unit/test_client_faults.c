@@ -186,7 +186,7 @@ static void test_waiting_for_a_map_ends(void **state) {
         tick(bench, NS_PER_S);
     }
     assert_true(look.done);
-    assert_int_equal(look.request.result, -ETIMEDOUT);
+    assert_int_equal(look.request.result, -EIO);
 }
 
 /* Another client has truncated: our capability is refused, a new one is asked for. */

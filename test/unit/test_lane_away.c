@@ -1,0 +1,175 @@
+/* Patience: a call waits until its server has been away for that long, and while the server stays
+ * away what comes later ends at once. Each waits for conditions; the limit is only for a test that
+ * fails. */
+#include "lane_bench.h"
+
+#define PATIENCE_NS (400 * NS_PER_MS)
+#define AT_ONCE_NS (150 * NS_PER_MS) /* of a turn or two, on a machine that is busy */
+
+static struct call *ask_patiently(uint32_t number, uint16_t opcode) {
+    it.calls[number].patience_ns = PATIENCE_NS;
+    it.calls[number].deadline_ns = env_now_ns(it.env) + PATIENCE_NS;
+    return ask(number, opcode, 0);
+}
+
+static void server_goes(void) {
+    answer_held();
+    while (!gate_is_idle(it.gate)) {
+        gate_close(it.gate);
+        gate_turn(it.gate);
+    }
+    gate_end();
+}
+
+static void welcomed(void) {
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, 0);
+}
+
+static bool is_past(void *end_ns) {
+    return env_now_ns(it.env) >= *(uint64_t *)end_ns;
+}
+
+static void pass(uint64_t ns) {
+    uint64_t end_ns = env_now_ns(it.env) + ns;
+
+    run_until(is_past, &end_ns);
+}
+
+static bool is_back(void *context) {
+    (void)context;
+    return strstr(it.said, "answers again") != NULL;
+}
+
+/* The first one waits, the next do not; and when the server is back nobody waits for the thread to
+ * ask again. */
+static void patience_counts_from_when_the_server_went(void **state) {
+    uint64_t gone_ns;
+
+    (void)state;
+    welcomed();
+    server_goes();
+    gone_ns = env_now_ns(it.env);
+    ask_patiently(1, OP_MKDIR);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    assert_true(env_now_ns(it.env) - gone_ns >= PATIENCE_NS - 50 * NS_PER_MS);
+    for (uint32_t i = 2; i < 12; i++) {
+        uint64_t begin_ns = env_now_ns(it.env);
+
+        ask_patiently(i, i % 2 ? OP_GETATTR : OP_MKDIR);
+        wait_done(i + 1);
+        assert_int_equal(it.calls[i].result, -ERR_AWAY);
+        assert_true(env_now_ns(it.env) - begin_ns < AT_ONCE_NS);
+    }
+    it.ran_count = 0;
+    gate_begin(9);
+    run_until(is_back, NULL);
+    ask_patiently(12, OP_MKDIR);
+    wait_done(13);
+    assert_int_equal(it.calls[12].result, 0);
+    assert_int_equal(it.ran_count, 1); /* Nothing of what was given up was sent. */
+}
+
+/* A server that went while nobody asked has been away all the time, or is back. */
+static void patience_counts_while_nobody_asks(void **state) {
+    uint64_t begin_ns;
+
+    (void)state;
+    welcomed();
+    server_goes();
+    pass(PATIENCE_NS + AT_ONCE_NS);
+    begin_ns = env_now_ns(it.env);
+    ask_patiently(1, OP_MKDIR);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    assert_true(env_now_ns(it.env) - begin_ns < AT_ONCE_NS);
+    assert_non_null(strstr(it.said, "does not answer"));
+    gate_begin(9);
+    run_until(is_back, NULL);
+    server_goes();
+    pass(AT_ONCE_NS);
+    gate_begin(9);
+    pass(PATIENCE_NS);
+    ask_patiently(2, OP_MKDIR);
+    wait_done(3);
+    assert_int_equal(it.calls[2].result, 0);
+}
+
+/* What was at work when the server went waits as long as what comes right behind it: whether it has
+ * taken effect there nobody knows. */
+static void who_asked_before_waits_as_long(void **state) {
+    uint32_t count = 1;
+    uint64_t gone_ns;
+
+    (void)state;
+    welcomed();
+    it.holds = true;
+    ask_patiently(1, OP_MKDIR);
+    run_until(is_held, &count);
+    pass(PATIENCE_NS / 2);
+    assert_int_equal(it.done_count, 1);
+    it.held_answered = it.held_count;
+    gate_abandon(TAKE_PTR(it.gate));
+    gone_ns = env_now_ns(it.env);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    assert_true(env_now_ns(it.env) - gone_ns >= PATIENCE_NS - 50 * NS_PER_MS);
+}
+
+/* Whoever has no patience has a deadline, or waits for ever. */
+static void who_has_none_waits_on(void **state) {
+    (void)state;
+    welcomed();
+    server_goes();
+    ask_patiently(1, OP_MKDIR);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    ask(2, OP_MKDIR, 0);
+    ask(3, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + AT_ONCE_NS;
+    wait_done(3);
+    assert_int_equal(it.calls[3].result, -ERR_TIMED_OUT);
+    gate_begin(9);
+    wait_done(4);
+    assert_int_equal(it.calls[2].result, 0);
+}
+
+/* The one that tried has left: whether anybody is there the next one finds out. */
+static void a_thread_that_tried_may_leave(void **state) {
+    (void)state;
+    welcomed();
+    server_goes();
+    ask_patiently(1, OP_MKDIR);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    lane_thread_free(TAKE_PTR(it.thread));
+    thread_begin();
+    gate_begin(9);
+    ask_patiently(2, OP_MKDIR);
+    wait_done(3);
+    assert_int_equal(it.calls[2].result, 0);
+    server_goes();
+    lane_thread_free(TAKE_PTR(it.thread));
+    thread_begin();
+    ask_patiently(3, OP_MKDIR);
+    wait_done(4);
+    assert_int_equal(it.calls[3].result, -ERR_AWAY);
+}
+
+int main(void) {
+    static struct way without_ring = {.without_ring = true};
+    static struct way plain = {.by_tcp = true};
+    static struct way encrypted = {.by_tcp = true, .encryption = LINK_ENCRYPTED_ALWAYS};
+    const struct CMUnitTest tests[] = {
+        LANE_WAYS(patience_counts_from_when_the_server_went),
+        LANE_WAYS(patience_counts_while_nobody_asks),
+        LANE_WAYS(who_asked_before_waits_as_long),
+        LANE_WAYS(who_has_none_waits_on),
+        LANE_WAYS(a_thread_that_tried_may_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* More processes than a gate has connections for all their threads, over simulated streams: each
+ * is served, as none has more lanes than its share, and its threads share them. */
+#include "env/env_sim.h"
+#include "env/sim_stream.h"
+#include "rpc/call.h"
+#include "rpc/gate.h"
+#include "rpc/transport.h"
+#include "rpc/worker.h"
+#include "unit.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLIENTS = 600, THREADS = 32, ROUNDS = 2, TICK_MS = 20, LANE_TICKS = 5, LIMIT_S = 50 };
+
+static const struct log_id log_served = {77};
+
+struct caller_thread {
+    struct lane_thread *lanes;
+    struct call call;
+    uint32_t asked, done;
+};
+
+struct client {
+    struct lanes *lanes;
+    struct rpc *rpc;
+    struct caller_thread threads[THREADS];
+};
+
+static struct {
+    struct sim *sim;
+    struct sim_process *callers, *server;
+    struct env *callers_env, *server_env;
+    struct worker callers_worker, server_worker;
+    struct log_table *logs;
+    struct gate *gate;
+    struct actor origin, actor;
+    struct env_tick callers_tick, server_tick;
+    struct client *clients;
+    uint32_t client_max;
+    uint32_t client_count; /* that ask */
+    uint32_t done_count, failed_count, connections_most, ticks;
+} it;
+
+static void callers_enter(void *context) {
+    (void)context;
+    worker_bind(&it.callers_worker);
+}
+
+static void callers_leave(void *context) {
+    (void)context;
+    while (worker_run_one(&it.callers_worker)) {
+    }
+    worker_bind(NULL);
+}
+
+static void server_enter(void *context) {
+    (void)context;
+    worker_bind(&it.server_worker);
+}
+
+static void server_leave(void *context) {
+    struct gate_stats stats;
+
+    (void)context;
+    while (worker_run_one(&it.server_worker) || gate_turn(it.gate)) {
+    }
+    gate_stats(it.gate, &stats);
+    it.connections_most = MAX(it.connections_most, stats.connection_count);
+    worker_bind(NULL);
+}
+
+static void call_done(struct call *call) {
+    struct caller_thread *thread = call->context;
+
+    thread->done++;
+    it.done_count++;
+    it.failed_count += call->result != 0;
+}
+
+static void ask(struct client *client, struct caller_thread *thread) {
+    thread->asked++;
+    thread->call = (struct call){.header = {.opcode = OP_GETATTR, .log = log_served},
+                                 .origin = &it.origin,
+                                 .done = call_done,
+                                 .context = thread};
+    call_start(client->rpc, &thread->call);
+}
+
+/* Each thread's turn: it asks again when it was answered. */
+static void callers_turn(struct env_tick *tick) {
+    (void)tick;
+    it.ticks++;
+    for (uint32_t i = 0; i < it.client_count; i++) {
+        struct client *client = &it.clients[i];
+
+        if (it.ticks % LANE_TICKS == 0) {
+            lanes_tick(client->lanes);
+            rpc_tick(client->rpc);
+        }
+        for (uint32_t k = 0; k < THREADS; k++) {
+            struct caller_thread *thread = &client->threads[k];
+
+            lane_thread_bind(thread->lanes);
+            if (thread->asked == thread->done && thread->asked < ROUNDS) {
+                ask(client, thread);
+            }
+            (void)lane_thread_turn(thread->lanes);
+        }
+        lane_thread_bind(NULL);
+    }
+}
+
+static void server_ticks(struct env_tick *tick) {
+    (void)tick;
+    gate_tick(it.gate);
+}
+
+static void server_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        call_reply(call, 0);
+    }
+}
+
+static void origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *message = first;
+
+        first = first->next;
+        call_done_message(message);
+    }
+}
+
+static void wake(void *context) {
+    (void)context; /* Each has its turn at each tick. */
+}
+
+static void server_begin(const struct address *address, uint32_t connections_max) {
+    struct gate_options options = {.env = it.server_env,
+                                   .self = {.node = {1}, .life = {1, 2}},
+                                   .connections_max = connections_max,
+                                   .waker = {.wake = wake}};
+
+    assert_int_equal(log_table_new(1, &it.logs), 0);
+    options.logs = it.logs;
+    actor_init(&it.actor, "server", server_step);
+    assert_int_equal(log_table_add(it.logs, log_served, &it.actor), 0);
+    worker_init(&it.server_worker);
+    worker_bind(&it.server_worker);
+    assert_int_equal(gate_new(&options, &it.gate), 0);
+    assert_int_equal(gate_listen(it.gate, address), 0);
+    worker_bind(NULL);
+    it.server_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = server_ticks};
+    it.server_env->ops->tick_start(it.server_env, &it.server_tick);
+    sim_process_set_hooks(it.server, &(struct sim_hooks){server_enter, server_leave, NULL});
+}
+
+static void client_begin(struct client *client, uint64_t life, const struct address *address) {
+    const struct lanes_options options = {.env = it.callers_env, .self = {.life = {3, life}}};
+    const struct lane_waker waker = {.wake = wake};
+    struct rpc_options rpc = {
+        .transport = &lanes_ops, .env = it.callers_env, .resend_ns = NS_PER_MS, .logs_max = 1};
+    uint32_t peer;
+
+    assert_int_equal(lanes_new(&options, &client->lanes), 0);
+    assert_int_equal(lanes_peer_add(client->lanes, address, 1, "the server", &peer), 0);
+    lanes_set_default(client->lanes, peer);
+    for (uint32_t k = 0; k < THREADS; k++) {
+        assert_int_equal(lane_thread_new(client->lanes, &waker, &client->threads[k].lanes), 0);
+    }
+    rpc.transport_context = client->lanes;
+    assert_int_equal(rpc_new(&rpc, &client->rpc), 0);
+}
+
+static void begin(uint32_t client_max, uint32_t connections_max) {
+    const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
+
+    memset(&it, 0, sizeof it);
+    it.sim = sim_new(7);
+    it.callers = sim_process_new(it.sim, "callers");
+    it.server = sim_process_new(it.sim, "server");
+    it.callers_env = sim_process_env(it.callers);
+    it.server_env = sim_process_env(it.server);
+    sim_stream_faults(it.sim)->buffer_bytes = 1024;
+    it.client_max = client_max;
+    server_begin(&address, connections_max);
+    it.clients = calloc(client_max, sizeof *it.clients);
+    assert_non_null(it.clients);
+    actor_init(&it.origin, "origin", origin_step);
+    worker_init(&it.callers_worker);
+    for (uint32_t i = 0; i < client_max; i++) {
+        client_begin(&it.clients[i], i + 1, &address);
+    }
+    it.callers_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = callers_turn};
+    it.callers_env->ops->tick_start(it.callers_env, &it.callers_tick);
+    sim_process_set_hooks(it.callers, &(struct sim_hooks){callers_enter, callers_leave, NULL});
+}
+
+static void end(void) {
+    callers_enter(NULL);
+    for (uint32_t i = 0; i < it.client_max; i++) {
+        for (uint32_t k = 0; k < THREADS; k++) {
+            lane_thread_free(it.clients[i].threads[k].lanes);
+        }
+        rpc_free(it.clients[i].rpc);
+        lanes_free(it.clients[i].lanes);
+    }
+    server_enter(NULL);
+    gate_abandon(it.gate);
+    worker_bind(NULL);
+    log_table_free(it.logs);
+    sim_free(it.sim);
+    free(it.clients);
+}
+
+static bool are_served(void *context) {
+    (void)context;
+    return it.done_count == it.client_count * THREADS * ROUNDS;
+}
+
+static void run_until_served(uint32_t client_count) {
+    it.client_count = client_count;
+    assert_int_equal(
+        sim_run_until(it.sim, sim_now_ns(it.sim) + LIMIT_S * NS_PER_S, are_served, NULL), SIM_DONE);
+    assert_int_equal(it.failed_count, 0);
+}
+
+static uint32_t open_count(const struct client *client) {
+    struct lane_stats stats;
+
+    lanes_stats(client->lanes, &stats);
+    return stats.open_count;
+}
+
+static void each_has_its_share(void) {
+    struct gate_stats stats;
+
+    gate_stats(it.gate, &stats);
+    assert_true(it.connections_most <= stats.connections_max);
+    assert_true(stats.lanes_granted >= 1 &&
+                stats.lanes_granted <= stats.connections_max / it.client_max);
+    for (uint32_t i = 0; i < it.client_max; i++) {
+        assert_true(open_count(&it.clients[i]) >= 1);
+    }
+}
+
+/* All come at once. */
+static void six_hundred_processes_are_served(void **state) {
+    (void)state;
+    begin(CLIENTS, 0);
+    run_until_served(CLIENTS);
+    each_has_its_share();
+    end();
+}
+
+/* Each of a few has a lane a thread; when others come, they give some back, while all ask. */
+static void who_has_many_gives_some_back(void **state) {
+    const uint32_t few = 10;
+    const uint32_t many = 60;
+    struct gate_stats stats;
+
+    (void)state;
+    begin(many, 440);
+    run_until_served(few);
+    for (uint32_t i = 0; i < few; i++) {
+        assert_int_equal(open_count(&it.clients[i]), THREADS);
+        for (uint32_t k = 0; k < THREADS; k++) {
+            it.clients[i].threads[k].asked = it.clients[i].threads[k].done = 0;
+        }
+    }
+    it.done_count = 0;
+    run_until_served(many);
+    gate_stats(it.gate, &stats);
+    assert_true(stats.surplus_count > 0);
+    each_has_its_share();
+    end();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(six_hundred_processes_are_served),
+        cmocka_unit_test(who_has_many_gives_some_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
