@@ -37,7 +37,8 @@
     X(DEAF_EVICTION, "deaf-eviction")           /* evicts all while it hears few nodes */          \
     X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */       \
     X(LOST_WAITS, "lost-waits")                 /* an order waits for a target that is lost */     \
-    X(EARLY_KEY, "early-key")                   /* signs by a key that others may not have */
+    X(EARLY_KEY, "early-key")                   /* signs by a key that others may not have */      \
+    X(TWO_LIVES, "two-lives")                   /* a life is registered while another stands */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

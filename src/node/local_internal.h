@@ -59,6 +59,10 @@ struct local_cluster {
     _Atomic int begin_result; /* of its last beginning */
     struct local_gate gate;
     struct local_network network;
+    struct waiting registering; /* of the lives of its logs; local_lives.c */
+    bool registered;            /* it has ended well; the member's step */
+    atomic_bool serves;         /* likewise: its targets are ticked */
+    char refusal[256];          /* it has not */
     struct env_tick tick;
     uint32_t ticks;
     bool ticking;

@@ -79,6 +79,9 @@
     X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(TARGETS_LOST, "targets declared lost", true)                                                 \
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(COPIES, "directories copied, or put back", true)                                             \
+    X(COPIES_REFUSED, "copies refused", true)                                                      \
+    X(COPIES_MOVED, "lives registered elsewhere", true)                                            \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
