@@ -350,8 +350,7 @@ static void lives_flushed(struct kv_waiter *waiter, int result) {
 /* It may be refused by now, so it is looked at once more. An error: it stays. */
 static int life_call_step(struct manager *manager, struct call *call) {
     const struct node_join_request *request = &call->request.node_join;
-    const struct map_node *node =
-        manager_heard_node(manager, request->key_high, request->key_low);
+    const struct map_node *node = manager_heard_node(manager, request->key_high, request->key_low);
     struct judged judged;
     int r = lives_judge(manager, node, request, &judged);
 

@@ -63,10 +63,10 @@ struct member_state {
     uint32_t first_target;
     uint32_t mdt_count;   /* of its targets, the first ones */
     uint64_t map_version; /* of the map in use; 0: none */
-    int result;        /* of the last question: 0, or what the manager has said, or its silence */
-    bool told;         /* the manager's map has its targets and its address */
+    int result; /* of the last question: 0, or what the manager has said, or its silence */
+    bool told;  /* the manager's map has its targets and its address */
     struct registration registration; /* ASKING where it tells no lives */
-    uint64_t heard_ns; /* when the manager answered last; 0: never */
+    uint64_t heard_ns;                /* when the manager answered last; 0: never */
 };
 
 /* -ERR_INVALID for an address that is too long; -ERR_NO_MEMORY. */

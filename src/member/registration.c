@@ -39,10 +39,9 @@ bool registration_answer(struct registration *registration, const struct node_jo
 
 bool registration_tick(struct registration *registration, uint64_t now_ns) {
     uint64_t silent_ns = now_ns - registration->heard_ns;
-    bool is_alone = (registration->stage == REGISTRATION_ASKING &&
-                     silent_ns >= REGISTRATION_ALONE_NS) ||
-                    (registration->stage == REGISTRATION_WAITING &&
-                     silent_ns >= REGISTRATION_WAITING_NS);
+    bool is_alone =
+        (registration->stage == REGISTRATION_ASKING && silent_ns >= REGISTRATION_ALONE_NS) ||
+        (registration->stage == REGISTRATION_WAITING && silent_ns >= REGISTRATION_WAITING_NS);
 
     if (is_alone) {
         registration->stage = REGISTRATION_ALONE;

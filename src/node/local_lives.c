@@ -3,6 +3,7 @@
 #include "host/folder.h"
 #include "host/process.h"
 #include "node/local_internal.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

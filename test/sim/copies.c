@@ -34,7 +34,7 @@ struct copy {
     struct directory directory;
     /* The process. */
     bool runs;
-    uint64_t process; /* it is the so-manieth */
+    uint64_t process;     /* it is the so-manieth */
     uint64_t incarnation; /* of the asker */
     uint64_t started_ns;
     uint64_t place;
@@ -48,8 +48,8 @@ struct copy {
     struct call call;
     struct wire_life told;
     /* What was seen. */
-    uint64_t sent_ns;    /* its last question */
-    uint64_t heard_ns;   /* when that was sent which was answered well last */
+    uint64_t sent_ns;  /* its last question */
+    uint64_t heard_ns; /* when that was sent which was answered well last */
     uint64_t heard_place;
 };
 
@@ -177,17 +177,16 @@ static void ask(struct copy *copy) {
     struct copies *all = copy->all;
     struct node *asker = copy->asker;
 
-    copy->call =
-        (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
-                      .request.node_join = {.key_high = KEY,
-                                            .key_low = 1,
-                                            .target_count = 1,
-                                            .place = copy->place,
-                                            .asked = copy->registration.asked},
-                      .origin = &all->origins[copy - all->copies],
-                      .done = answered,
-                      .context = copy,
-                      .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
+    copy->call = (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
+                               .request.node_join = {.key_high = KEY,
+                                                     .key_low = 1,
+                                                     .target_count = 1,
+                                                     .place = copy->place,
+                                                     .asked = copy->registration.asked},
+                               .origin = &all->origins[copy - all->copies],
+                               .done = answered,
+                               .context = copy,
+                               .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
     if (all->first_target != 0) {
         const struct target_id target = {all->first_target};
 
