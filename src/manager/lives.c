@@ -2,10 +2,10 @@
  *
  *     node_join{lives} --> all are the registered ones, on disk --------------> REGISTERED
  *         |--> one's term is not above the registered one's ------------------> OLDER
- *         |--> the registered one was heard within STANDS_NS: WAIT, ticket n
+ *         |--> the registered one was heard within stands_ns: WAIT, ticket n
  *         |       it brings back a number from n on: it has read an answer that was made later
  *         |       than the first question of this one ------------------------> RUNS
- *         |       it is silent for STANDS_NS --> (next line)
+ *         |       it is silent for stands_ns --> (next line)
  *         '--> life_calls --> their rows written --> living_calls --flushed--> manager_join again
  *
  * All of a node's logs, or none. A life from the place of the registered one does not wait: who runs
@@ -24,7 +24,6 @@ enum { LIVES_MAX = 2048, HASH_PLACES = 2 * LIVES_MAX };
 static_assert((HASH_PLACES & (HASH_PLACES - 1)) == 0 && LIVES_MAX < UINT16_MAX, "places");
 static_assert((int)LIVES_MAX > (int)MAP_PLACES_MAX, "all logs of a map");
 
-/* So long a life that has spoken is taken for one that runs. */
 #define STANDS_NS (5 * NS_PER_S)
 
 struct life {
@@ -43,7 +42,8 @@ struct manager_lives {
     uint32_t count;
     uint16_t places[HASH_PLACES]; /* 0: free; else one more than the index */
     uint64_t asked_first;         /* drawn at the start: numbers of another start are not ours */
-    uint64_t asked;               /* number of the newest ticket; asked_first: none */
+    uint64_t stands_ns;
+    uint64_t asked; /* number of the newest ticket; asked_first: none */
     struct kv_waiter waiter;
     bool waiting;
 };
@@ -57,6 +57,8 @@ int manager_lives_new(struct manager *manager) {
     manager->env->ops->random(manager->env, &lives->asked_first, sizeof lives->asked_first);
     lives->asked_first >>= 1;
     lives->asked = lives->asked_first;
+    lives->stands_ns =
+        manager->options.life_stands_ns > 0 ? manager->options.life_stands_ns : STANDS_NS;
     manager->lives = lives;
     return 0;
 }
@@ -178,7 +180,7 @@ static bool is_ours(const struct manager_lives *lives, uint64_t asked) {
 static bool stands(const struct manager *manager, const struct life *life, uint64_t place) {
     bool is_dead = place != 0 && place == life->place;
 
-    return !is_dead && manager_listening_ns(manager) < life->heard_ns + STANDS_NS &&
+    return !is_dead && manager_listening_ns(manager) < life->heard_ns + manager->lives->stands_ns &&
            !BUG(TWO_LIVES);
 }
 

@@ -12,10 +12,10 @@ enum {
     COPIES = 3, /* as many as there are clients at least */
     DIRECTORIES_MAX = 24,
     PAUSE_MS = 200,
-    ACT_MS = 3000,
-    PATIENCE_S = 3,
-    STANDS_MS = 4900, /* 5 s by the manager's clock, which may drift */
-    DIES_EACH = 150,  /* looks */
+    ACT_MS = 800,
+    PATIENCE_MS = WORLD_LIFE_STANDS_MS * 8 / 10, /* no answer comes behind the next life */
+    STANDS_MS = WORLD_LIFE_STANDS_MS * 49 / 50,  /* the manager's clock may drift */
+    DIES_EACH = 150,                             /* looks */
     KEY = 4711,
 };
 
@@ -177,16 +177,17 @@ static void ask(struct copy *copy) {
     struct copies *all = copy->all;
     struct node *asker = copy->asker;
 
-    copy->call = (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
-                               .request.node_join = {.key_high = KEY,
-                                                     .key_low = 1,
-                                                     .target_count = 1,
-                                                     .place = copy->place,
-                                                     .asked = copy->registration.asked},
-                               .origin = &all->origins[copy - all->copies],
-                               .done = answered,
-                               .context = copy,
-                               .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
+    copy->call =
+        (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
+                      .request.node_join = {.key_high = KEY,
+                                            .key_low = 1,
+                                            .target_count = 1,
+                                            .place = copy->place,
+                                            .asked = copy->registration.asked},
+                      .origin = &all->origins[copy - all->copies],
+                      .done = answered,
+                      .context = copy,
+                      .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_MS * NS_PER_MS};
     if (all->first_target != 0) {
         const struct target_id target = {all->first_target};
 

@@ -5,7 +5,7 @@
  *
  * The oracle:
  * - no life is registered behind one of a higher term, or of the same
- * - none is while one at another place is heard, nor for 5 s behind that
+ * - none is while one at another place is heard, nor for as long behind that as it stands
  * - none is refused but for another copy, that has run since, or has started as often
  * - at the end exactly one copy is registered, and all others are refused
  *
