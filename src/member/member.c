@@ -163,9 +163,14 @@ static void registered_tell(struct member *member) {
 /* False: nothing of the answer is for this process but that its lives are not registered. */
 static bool lives_answered(struct member *member, const struct call *call) {
     struct registration *registration = &member->state.registration;
+    bool has_changed = false;
 
-    if (call->request.node_join.lives.size > 0 &&
-        registration_answer(registration, &call->reply.node_join, now_of(member))) {
+    if (call->request.node_join.lives.size > 0) {
+        has_changed = call->result < 0 ? registration_error(registration)
+                                       : registration_answer(registration, &call->reply.node_join,
+                                                             now_of(member));
+    }
+    if (has_changed) {
         registered_tell(member);
     }
     return registration->verdict <= LIVES_REGISTERED;
@@ -187,7 +192,7 @@ static void join_answered(struct call *call) {
     }
     member->away_ns = member->said_ns = 0;
     member->state.heard_ns = now_ns;
-    if (call->result < 0 || !lives_answered(member, call)) {
+    if (!lives_answered(member, call) || call->result < 0) {
         return;
     }
     member->state.node.value = reply->node;

@@ -37,6 +37,15 @@ bool registration_answer(struct registration *registration, const struct node_jo
     return registration->stage != before;
 }
 
+bool registration_error(struct registration *registration) {
+    bool is_alone = registration->stage == REGISTRATION_ASKING;
+
+    if (is_alone) {
+        registration->stage = REGISTRATION_ALONE;
+    }
+    return is_alone;
+}
+
 bool registration_tick(struct registration *registration, uint64_t now_ns) {
     uint64_t silent_ns = now_ns - registration->heard_ns;
     bool is_alone =

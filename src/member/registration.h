@@ -1,6 +1,6 @@
 /* Whether the lives of a node's logs are those that serve them, as far as its manager says.
  *
- *     ASKING --no answer within ALONE_NS--> ALONE: it serves, and goes on asking
+ *     ASKING --no answer within ALONE_NS, or an error--> ALONE: it serves, and goes on asking
  *     ASKING --WAIT--> WAITING --no answer within WAITING_NS--> ALONE
  *     ASKING, WAITING, ALONE --REGISTERED--> REGISTERED
  *     any --RUNS or OLDER--> REFUSED, for good: it serves nothing any more
@@ -41,5 +41,7 @@ void registration_begin(struct registration *registration, uint64_t now_ns);
 /* An answer to a question with lives. True: the stage is another. */
 bool registration_answer(struct registration *registration, const struct node_join_reply *reply,
                          uint64_t now_ns);
+/* A manager that is there answers with an error. True: the stage is another. */
+bool registration_error(struct registration *registration);
 /* Again and again. True: the stage is another. */
 bool registration_tick(struct registration *registration, uint64_t now_ns);

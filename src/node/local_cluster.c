@@ -245,6 +245,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     if (r == 0) {
         local_member_serve(cluster);
     }
+    if (r < 0 && cluster->serving) {
+        local_targets_give_up(cluster);
+    }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {
     }

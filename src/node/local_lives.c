@@ -64,17 +64,12 @@ static const struct kv *kv_of(const struct local_cluster *cluster, uint32_t inde
     return atomic_load(&cluster->ost_lost[ost]) ? NULL : ost_kv(cluster->osts[ost]);
 }
 
-/* Without the manager, whose log is asked and not told. */
-static uint32_t target_first(const struct local_cluster *cluster) {
-    return cluster->config.mdt_count > 0 ? TARGET_GROUP_FIRST : TARGET_OST_FIRST;
-}
-
 size_t local_lives_tell(void *context, uint8_t *ret_lives) {
     const struct local_cluster *cluster = context;
     size_t bytes = 0;
 
-    for (uint32_t i = target_first(cluster); i < local_target_end(&cluster->config);
-         i = local_target_next(&cluster->config, i)) {
+    for (uint32_t i = local_target_first_data(&cluster->config);
+         i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
         const struct kv *kv = kv_of(cluster, i);
 
         if (kv) {
@@ -93,8 +88,8 @@ size_t local_lives_tell(void *context, uint8_t *ret_lives) {
 static void refusal_print(struct local_cluster *cluster, const struct registration *registration) {
     char name[LOCAL_TARGET_NAME_BYTES] = "a target";
 
-    for (uint32_t i = target_first(cluster); i < local_target_end(&cluster->config);
-         i = local_target_next(&cluster->config, i)) {
+    for (uint32_t i = local_target_first_data(&cluster->config);
+         i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
         const struct kv *kv = kv_of(cluster, i);
 
         if (kv && kv_log_id(kv).value == registration->log.value) {

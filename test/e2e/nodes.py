@@ -812,6 +812,7 @@ def a_copy_elsewhere_is_refused(nodes):
     node.source = f"127.0.0.78:{free_port('127.0.0.78')}"
     node.start("--listen", node.source)
     wait_until(lambda: status(node)["node"]["told"], "its new address at the manager")
+    slots_are_dealt(nodes)
     maps_are_one(nodes)
     before = versions(nodes)
     twin = Twin(node, 9)

@@ -211,6 +211,30 @@ static void test_a_copy_changes_no_map(void **state) {
     }
 }
 
+/* Who speaks for the manager's node is of its process, and alone in its directory. */
+static void test_its_own_node_does_not_wait(void **state) {
+    struct bench *bench = *state;
+    const struct map_node *own = &bench->map.nodes[0];
+    struct asked asked;
+
+    for (uint64_t term = 5; term > 3; term--) {
+        for (uint64_t place = 1; place < 3; place++) {
+            union request_body request =
+                join_of(bench, (struct told){term + place, place, place, 0});
+
+            request.node_join.key_high = own->key[0];
+            request.node_join.key_low = own->key[1];
+            request.node_join.target_count = own->target_count;
+            request.node_join.mdt_count = own->mdt_count;
+            lives[0].log = cluster_map_first_log(&bench->map, (struct target_id){MDT}).value;
+            lives[1].log = cluster_map_first_log(&bench->map, (struct target_id){OST}).value;
+            assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+            assert_int_equal(asked.call.reply.node_join.verdict,
+                             term == 5 ? LIVES_REGISTERED : LIVES_OLDER);
+        }
+    }
+}
+
 /* Two at the same moment: one is registered. */
 static void test_one_of_two_at_once(void **state) {
     struct bench *bench = *state;
@@ -231,10 +255,15 @@ static void test_one_of_two_at_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(terms_only_rise),          TEST(another_place_waits_for_silence),
-        TEST(one_that_runs_is_told_of), TEST(a_start_hears_all),
-        TEST(a_gap_is_nobodys_silence), TEST(what_is_told_must_be_its_own),
-        TEST(a_copy_changes_no_map),    TEST(one_of_two_at_once),
+        TEST(terms_only_rise),
+        TEST(another_place_waits_for_silence),
+        TEST(one_that_runs_is_told_of),
+        TEST(a_start_hears_all),
+        TEST(a_gap_is_nobodys_silence),
+        TEST(what_is_told_must_be_its_own),
+        TEST(a_copy_changes_no_map),
+        TEST(one_of_two_at_once),
+        TEST(its_own_node_does_not_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

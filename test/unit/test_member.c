@@ -418,6 +418,17 @@ static void test_a_manager_that_is_away_holds_nobody_up(void **state) {
     assert_int_equal(it.stage, REGISTRATION_REFUSED);
 }
 
+/* One that is there, and takes nobody's lives. */
+static void test_an_error_holds_nobody_up(void **state) {
+    (void)state;
+    it.has_lives = true;
+    it.join_result = -ERR_OLD_COPY;
+    member_begin(&it.map);
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(it.stage, REGISTRATION_ALONE);
+    assert_int_equal(it.stages, 1);
+}
+
 static void stop_done(void *context, int result) {
     (void)context;
     it.stopped = result == 0;
@@ -453,6 +464,7 @@ int main(void) {
         TEST(lives_are_registered),
         TEST(one_that_waits_asks_often),
         TEST(a_manager_that_is_away_holds_nobody_up),
+        TEST(an_error_holds_nobody_up),
     };
 #undef TEST
 
