@@ -8,10 +8,10 @@
  *         |       it is silent for stands_ns --> (next line)
  *         '--> life_calls --> their rows written --> living_calls --flushed--> manager_join again
  *
- * All of a node's logs, or none. A life from the place of the registered one does not wait: who runs
- * on a directory holds its lock, so the life before is dead. Nor does one of the manager's own node,
- * which is of the same directory. What is late in the network proves
- * nothing, as it bears no number that was given out later.
+ * All of a node's logs, or none. A life from the place of the registered one does not wait: who
+ * runs on a directory holds its lock, so the life before is dead. Nor does one of the manager's own
+ * node, which is of the same directory. What is late in the network proves nothing, as it bears no
+ * number that was given out later.
  *
  * Rows outlive the manager; when a life was heard does not: after a start all count as heard then.
  * A node tells its lives each second, so entries are found by a hash table with open addressing. */
@@ -178,7 +178,7 @@ static bool is_ours(const struct manager_lives *lives, uint64_t asked) {
     return asked > lives->asked_first && asked <= lives->asked;
 }
 
-/* Those of the manager's own node are of the process that has its directory, whose lock it holds. */
+/* Those of the manager's own node are of the process that holds the lock of its directory. */
 static bool stands(const struct manager *manager, const struct life *life, uint64_t place) {
     bool is_dead =
         (place != 0 && place == life->place) || life->node == manager->map->nodes[0].id.value;

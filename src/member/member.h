@@ -27,8 +27,8 @@ struct member_hooks {
     /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_BYTES_MAX: asked for
      * when the manager is told that they can be called. Answers the bytes. NULL: it has none. */
     size_t (*spaces)(void *context, uint8_t *ret_spaces);
-    /* The lives of its logs that are open, as struct wire_life, at most WIRE_LIVES_BYTES_MAX; answers
-     * the bytes. NULL: it has none. */
+    /* The lives of its logs that are open, as struct wire_life, at most WIRE_LIVES_BYTES_MAX.
+     * Answers the bytes. NULL: it has none. */
     size_t (*lives)(void *context, uint8_t *ret_lives);
     /* What becomes of these: at each stage that is reached behind ASKING. */
     void (*registered)(void *context, const struct registration *registration);

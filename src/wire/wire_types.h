@@ -28,22 +28,6 @@ struct wire_space {
 };
 _Static_assert(sizeof(struct wire_space) == 24, "no padding");
 
-/* Of a log that its sender serves: drawn at a start of it, under that term, which is on disk. */
-struct wire_life {
-    uint64_t log;
-    uint64_t term;
-    uint64_t life_high;
-    uint64_t life_low;
-};
-_Static_assert(sizeof(struct wire_life) == 32, "no padding");
-/* struct wire_life of each log of a node: 64 OSTs and 8 groups. */
-enum { WIRE_LIVES_BYTES_MAX = (64 + 8) * 32 };
-
-/* What the manager says of a node's lives. WAITS: the life that is registered has spoken a short
- * while ago and is asked whether it still runs. RUNS: it does, at another place. OLDER: another life
- * of a term as high or higher is registered. */
-enum lives_verdict { LIVES_NOT_TOLD, LIVES_REGISTERED, LIVES_WAIT, LIVES_RUNS, LIVES_OLDER };
-
 /* Where the bytes of a file are. It goes from EMPTY to INLINE to CHUNKED or straight to CHUNKED,
  * never back. */
 enum data_state { DATA_EMPTY, DATA_INLINE, DATA_CHUNKED };

@@ -65,7 +65,7 @@ struct copies {
     uint64_t terms[DIRECTORIES_MAX + 1]; /* by number: the highest that was told to the manager */
     uint32_t first_target;               /* 0: no numbers yet */
     struct wire_life best;
-    uint64_t made, refused, moved;
+    uint64_t made, refused, runs, moved;
     char failure[300];
 };
 
@@ -139,6 +139,7 @@ static void check_refused(struct copy *copy) {
         fail(all, copy, "refused for a life that there is not");
     }
     all->refused++;
+    all->runs += copy->registration.verdict == LIVES_RUNS;
     copy->directory.is_refused = true;
     copy->runs = false;
 }
@@ -360,6 +361,10 @@ uint64_t copies_made(const struct copies *copies) {
 
 uint64_t copies_refused(const struct copies *copies) {
     return copies->refused;
+}
+
+uint64_t copies_run(const struct copies *copies) {
+    return copies->runs;
 }
 
 uint64_t copies_moved(const struct copies *copies) {

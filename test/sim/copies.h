@@ -1,7 +1,8 @@
 /* A node whose directory is copied, or put back from a backup, and started at several places; in
- * one seed of three. It has a directory's terms and no targets, so nothing of it is in the map: what
- * is played is who of its copies is registered by the manager, through all faults. Each copy runs
- * beside a client, with whose process it dies, and asks as a member does (member/registration.h).
+ * one seed of three. It has a directory's terms and no targets, so nothing of it is in the map:
+ * what is played is who of its copies is registered by the manager, through all faults. Each copy
+ * runs beside a client, with whose process it dies, and asks as a member does
+ * (member/registration.h).
  *
  * The oracle:
  * - no life is registered behind one of a higher term, or of the same
@@ -27,5 +28,7 @@ bool copies_are_done(const struct copies *copies);
 const char *copies_failure(const struct copies *copies);
 uint64_t copies_made(const struct copies *copies);
 uint64_t copies_refused(const struct copies *copies);
+/* Of these, as another one runs. */
+uint64_t copies_run(const struct copies *copies);
 /* Lives that were registered behind one at another place. */
 uint64_t copies_moved(const struct copies *copies);

@@ -714,6 +714,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
     counts[TOTAL_COPIES] = copies_made(run->copies);
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
+    counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
     counts[TOTAL_COPIES_MOVED] = copies_moved(run->copies);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;

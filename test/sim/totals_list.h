@@ -81,6 +81,7 @@
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
     X(COPIES, "directories copied, or put back", true)                                             \
     X(COPIES_REFUSED, "copies refused", true)                                                      \
+    X(COPIES_RUN, "of these, as another one runs", true)                                           \
     X(COPIES_MOVED, "lives registered elsewhere", true)                                            \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
