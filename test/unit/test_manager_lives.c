@@ -75,6 +75,26 @@ static void test_terms_only_rise(void **state) {
     }
 }
 
+/* The power fails at the very answer, to its first question or to a second one meanwhile. */
+static void test_a_life_is_on_disk_before_it_is_told(void **state) {
+    struct bench *bench = *state;
+    struct asked asked[2];
+
+    node_joins(bench);
+    for (uint64_t term = 5; term < 9; term++) {
+        start(bench, &asked[0], OP_NODE_JOIN, join_of(bench, (struct told){term, term, 1, 0}));
+        start(bench, &asked[1], OP_NODE_JOIN, join_of(bench, (struct told){term, term, 1, 0}));
+        finish(bench, &asked[term % 2]);
+        assert_int_equal(asked[term % 2].call.reply.node_join.verdict, LIVES_REGISTERED);
+        if (!asked[0].done || !asked[1].done) {
+            finish(bench, &asked[1 - term % 2]);
+        }
+        manager_dies(bench, true);
+        manager_begins(bench);
+        assert_int_equal(verdict(bench, (struct told){term, 99, 1, 0}), LIVES_OLDER);
+    }
+}
+
 /* From the same directory it does not wait, as that has one process at a time. From another it
  * waits until the one before has been silent for 5 s; that one is an older copy then. */
 static void test_another_place_waits_for_silence(void **state) {
@@ -256,6 +276,7 @@ static void test_one_of_two_at_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(terms_only_rise),
+        TEST(a_life_is_on_disk_before_it_is_told),
         TEST(another_place_waits_for_silence),
         TEST(one_that_runs_is_told_of),
         TEST(a_start_hears_all),
