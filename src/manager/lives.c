@@ -18,7 +18,6 @@
 #include "manager/lives.h"
 #include "base/bug.h"
 #include "manager/heard.h"
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { LIVES_MAX = 2048, HASH_PLACES = 2 * LIVES_MAX };
@@ -42,7 +41,7 @@ struct manager_lives {
     struct life lives[LIVES_MAX];
     uint32_t count;
     uint16_t places[HASH_PLACES]; /* 0: free; else one more than the index */
-    uint64_t asked_first;         /* drawn at the start: numbers of another start are not ours */
+    uint64_t asked_first;         /* of this start's own life: numbers of another are not ours */
     uint64_t stands_ns;
     uint64_t asked; /* number of the newest ticket; asked_first: none */
     struct kv_waiter waiter;
@@ -55,9 +54,6 @@ int manager_lives_new(struct manager *manager) {
     if (!lives) {
         return -ERR_NO_MEMORY;
     }
-    manager->env->ops->random(manager->env, &lives->asked_first, sizeof lives->asked_first);
-    lives->asked_first >>= 1;
-    lives->asked = lives->asked_first;
     lives->stands_ns =
         manager->options.life_stands_ns > 0 ? manager->options.life_stands_ns : STANDS_NS;
     manager->lives = lives;
@@ -117,20 +113,20 @@ static int row_load(struct manager *manager, struct log_id log, struct bytes val
 }
 
 int manager_lives_load(struct manager *manager) {
+    static const char line[] =
+        "the manager does nothing: lives cannot be read: put a whole copy of DIR/manager back";
     struct kv_key from = manager_key(MANAGER_ROW_LIFE, 0, 0);
     struct kv_key to = manager_key(MANAGER_ROW_LIFE + 1, 0, 0);
     struct kv_cursor cursor;
     struct bytes value;
-    char line[120];
     int r = 0;
 
+    manager->lives->asked_first = manager->lives->asked = kv_life(manager->kv).low >> 1;
     kv_cursor_init(&cursor, &from, &to);
     while (r == 0 && (r = kv_next(manager->kv, &cursor, &value)) == 0) {
         r = row_load(manager, (struct log_id){kv_key_split(&cursor.key).id}, value);
     }
     if (r == -ERR_CORRUPT && manager->options.log) {
-        snprintf(line, sizeof line,
-                 "the manager does nothing: lives cannot be read: put DIR/manager back");
         manager->options.log(manager->options.log_context, line);
     }
     return r == -ERR_NOT_FOUND ? 0 : r;
