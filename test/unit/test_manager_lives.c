@@ -1,5 +1,6 @@
 /* Of each log one life is registered: none behind a higher term, none while another is heard; the
  * rows of it are on disk before anybody is told. */
+#include "manager/manager_format.h"
 #include "manager_bench.h"
 
 enum { TARGET_COUNT = 2, KEY = 70 };
@@ -255,6 +256,32 @@ static void test_its_own_node_does_not_wait(void **state) {
     }
 }
 
+/* It does nothing rather than register a life behind one that it can't read. */
+static void test_a_row_that_is_none(void **state) {
+    struct bench *bench = *state;
+    const struct kv_key key = manager_key(MANAGER_ROW_LIFE, UINT64_C(1) << 63, 0);
+    const struct manager_life_row row = {.format = MANAGER_ROW_FORMAT + 1};
+    const struct kv_need need = {.rows = 1, .value_bytes = sizeof row, .record_bytes = 200};
+    struct kv_grant grant;
+    struct asked asked;
+
+    node_joins(bench);
+    struct kv *kv = manager_kv(bench->manager);
+    assert_int_equal(kv_admit(kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(kv, &grant);
+    assert_int_equal(kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row}), 0);
+    (void)kv_commit(kv);
+    (void)kv_seal(kv);
+    manager_dies(bench, false);
+    manager_begins(bench);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(bench, (struct told){5, 1, 1, 0})),
+                     -ERR_CORRUPT);
+    assert_non_null(strstr(bench->line, "lives cannot be read"));
+    log_table_remove(bench->logs, LOG_MANAGER);
+    manager_abandon(bench->manager);
+    bench->manager = NULL;
+}
+
 /* Two at the same moment: one is registered. */
 static void test_one_of_two_at_once(void **state) {
     struct bench *bench = *state;
@@ -285,6 +312,7 @@ int main(void) {
         TEST(a_copy_changes_no_map),
         TEST(one_of_two_at_once),
         TEST(its_own_node_does_not_wait),
+        TEST(a_row_that_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
