@@ -116,10 +116,23 @@ static void line_say(const struct local_cluster *cluster, const char *line) {
     }
 }
 
-/* One that serves ends as by a kill, at this very moment: each answer that it still gave would be
- * one that the other life knows nothing of. */
+/* Whoever calls from now on finds none of its logs. */
+static void logs_leave(struct local_cluster *cluster) {
+    for (uint32_t i = local_target_first_data(&cluster->config);
+         i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
+        const struct kv *kv = kv_of(cluster, i);
+
+        if (kv) {
+            log_table_remove(cluster->logs, kv_log_id(kv));
+        }
+    }
+}
+
+/* One that serves ends as by a kill: each answer that it still gave would be one that the other
+ * life knows nothing of. */
 static void refused(struct local_cluster *cluster, const struct registration *registration) {
     refusal_print(cluster, registration);
+    logs_leave(cluster);
     (void)!folder_file_write(cluster->env, LOCAL_REFUSED_NAME, cluster->refusal,
                              strlen(cluster->refusal));
     if (cluster->registered) {
