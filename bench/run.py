@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 
+import afar
 import data
 import figures
 import mounts
@@ -137,7 +138,7 @@ def starts(bench):
 
 PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
          "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
-         "listing": names.listing, "links": nodes.links, "nodes": nodes.spread,
+         "afar": afar.afar, "listing": names.listing, "links": nodes.links, "nodes": nodes.spread,
          "joining": nodes.joining, "planner": planner.prediction}
 
 

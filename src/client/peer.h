@@ -14,6 +14,8 @@
  *
  * A metadata target that comes back frees what nobody has open once all have attached, so opens
  * are presented before. */
+struct reopening;
+
 enum peer_stage { PEER_NEW, PEER_ATTACHING, PEER_REOPENING, PEER_ATTACHED };
 
 /* What it has said last of its room; zeros: nothing yet. */
@@ -38,7 +40,8 @@ struct peer {
     int present_result;
     uint64_t present_term; /* of the server, to which they were presented; 0: there were none */
     uint32_t shards_left;  /* that have not presented theirs yet */
-    struct list stalled;   /* errands that go on when we are attached */
+    struct reopening *reopenings; /* one a shard; NULL: nothing was ever presented */
+    struct list stalled;          /* errands that go on when we are attached */
     struct call call;
     struct call floor_call;  /* floor.c */
     uint64_t floor;          /* that it tells */

@@ -2,6 +2,7 @@
 #include "client/client_internal.h"
 #include "rpc/sequence.h"
 #include <assert.h>
+#include <stdlib.h>
 
 static void peer_attach(struct session *session, struct peer *peer);
 static void peer_present(struct session *session, struct peer *peer);
@@ -85,7 +86,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
     const struct client_options *options = &session->client->options;
     struct call *call = &peer->call;
 
-    assert(peer->stage != PEER_ATTACHING && !peer->attached && session->presenting != peer);
+    assert(peer->stage != PEER_ATTACHING && !peer->attached && peer->shards_left == 0);
     peer->stage = PEER_ATTACHING;
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
@@ -186,14 +187,18 @@ void peers_expire(struct session *session, int result) {
     }
 }
 
-/* Every shard presents its own, all at once; one peer at a time, as a shard has one cursor. */
+/* Every shard presents its own, all at once; what is presented to one peer does not wait for what
+ * is to another, which may be away. Their places stay for the next time. */
 static void peer_present(struct session *session, struct peer *peer) {
-    peer->stage = PEER_REOPENING;
-    if (session->presenting) {
+    assert(peer->shards_left == 0);
+    if (!peer->reopenings) {
+        peer->reopenings = calloc(CLIENT_SHARDS, sizeof *peer->reopenings);
+    }
+    if (!peer->reopenings) {
+        peer_fail(session, peer, -ERR_NO_MEMORY);
         return;
     }
-    assert(peer->shards_left == 0 && peer->stage == PEER_REOPENING);
-    session->presenting = peer;
+    peer->stage = PEER_REOPENING;
     /* Not the one that we are attached to: it is the same where the server alone forgot us. */
     uint64_t over = peer->mended_term;
 
@@ -202,15 +207,16 @@ static void peer_present(struct session *session, struct peer *peer) {
     peer->present_term = 0;
     peer->shards_left = CLIENT_SHARDS;
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
-        struct reopening *reopening = &session->client->shards[i].reopening;
+        struct reopening *reopening = &peer->reopenings[i];
 
         reopening->peer = peer;
+        reopening->shard = &session->client->shards[i];
         reopening->bucket = 0;
         reopening->file = NULL;
         reopening->result = 0;
         reopening->term = 0;
         reopening->message.kind = SHARD_REOPEN;
-        actor_post(&session->client->shards[i].actor, &reopening->message);
+        actor_post(&reopening->shard->actor, &reopening->message);
     }
 }
 
@@ -225,10 +231,9 @@ static bool term_is_one(uint64_t *term, uint64_t other) {
 /* A peer that did not know us after all is attached first, then told. */
 void peer_presented(struct session *session, struct message *message) {
     struct reopening *reopening = CONTAINER_OF(message, struct reopening, message);
-    struct router *router = &session->client->router;
     struct peer *peer = reopening->peer;
 
-    assert(session->presenting == peer && peer->stage == PEER_REOPENING);
+    assert(peer->stage == PEER_REOPENING);
     assert(peer->shards_left > 0 && !reopening->file);
     if (reopening->result && peer->present_result == 0) {
         peer->present_result = reopening->result;
@@ -242,27 +247,21 @@ void peer_presented(struct session *session, struct message *message) {
     int r = peer->present_result;
 
     peer->present_result = 0;
-    session->presenting = NULL;
     if (r == 0 || (r == -ERR_UNKNOWN_SESSION && !peer->attached)) {
         peer->presented = r == 0;
         peer_go_on(session, peer);
     } else if (r == -ERR_STALE_TERM) {
-        peer->stage = PEER_REOPENING; /* once more from the beginning, below */
+        /* Once more from the beginning. */
         peer->mended_term = atomic_load(&peer->term);
+        peer_present(session, peer);
     } else {
         peer_fail(session, peer, r);
-    }
-    for (uint32_t i = 0; i < router->peer_count && !session->presenting; i++) {
-        if (router->peers[i].stage == PEER_REOPENING) {
-            peer_present(session, &router->peers[i]);
-        }
     }
     session_over(session);
 }
 
 /* The file after the cursor's that is open and served by the peer; NULL at the end. */
-static struct open_file *reopening_next(struct shard *shard) {
-    struct reopening *reopening = &shard->reopening;
+static struct open_file *reopening_next(const struct shard *shard, struct reopening *reopening) {
     struct open_file *file = reopening->file ? reopening->file->next : NULL;
     struct peer *peer;
 
@@ -282,16 +281,16 @@ static struct open_file *reopening_next(struct shard *shard) {
     }
 }
 
-static void reopening_end(struct shard *shard) {
-    shard->reopening.message.kind = SESSION_PRESENTED;
-    actor_post(&shard->client->session.actor, &shard->reopening.message);
+static void reopening_end(struct reopening *reopening) {
+    reopening->message.kind = SESSION_PRESENTED;
+    actor_post(&reopening->shard->client->session.actor, &reopening->message);
 }
 
 /* The requests of a file that the server has not got any more are answered with -ERR_STALE: a
  * storage target does not know better, and would take what nobody ever removes. */
 static void reopening_answered(struct errand *errand) {
-    struct shard *shard = errand->shard;
-    struct reopening *reopening = &shard->reopening;
+    struct reopening *reopening = CONTAINER_OF(errand, struct reopening, errand);
+    struct shard *shard = reopening->shard;
     int r = errand->call.result;
 
     if (r == 0) {
@@ -307,16 +306,16 @@ static void reopening_answered(struct errand *errand) {
         reopening->result = r;
         file_unpin(reopening->file);
         reopening->file = NULL;
-        reopening_end(shard);
+        reopening_end(reopening);
         return;
     }
-    shard_reopen(shard);
+    shard_reopen(reopening);
 }
 
-void shard_reopen(struct shard *shard) {
-    struct reopening *reopening = &shard->reopening;
+void shard_reopen(struct reopening *reopening) {
+    struct shard *shard = reopening->shard;
     const struct client_options *options = &shard->client->options;
-    struct open_file *file = reopening_next(shard);
+    struct open_file *file = reopening_next(shard, reopening);
 
     if (file) {
         file_pin(file);
@@ -326,7 +325,7 @@ void shard_reopen(struct shard *shard) {
     }
     reopening->file = file;
     if (!file) {
-        reopening_end(shard);
+        reopening_end(reopening);
         return;
     }
     errand_init(&reopening->errand, shard, reopening_answered,

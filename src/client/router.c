@@ -15,6 +15,7 @@ void router_deinit(struct router *router) {
     free((void *)(uintptr_t)atomic_load(&router->newest));
     for (uint32_t i = 0; i < router->peer_count; i++) {
         ledger_deinit(&router->peers[i].ledger);
+        free(router->peers[i].reopenings);
     }
     free(router->peers);
     *router = (struct router){.peers = NULL};

@@ -261,7 +261,6 @@ static void session_start(struct session *session) {
 void session_over(struct session *session) {
     if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session) &&
         session->floors_under_way == 0) {
-        assert(!session->presenting);
         session->ended = false;
         session->stage = SESSION_OVER;
         session_done(session, session->end_result);

@@ -75,7 +75,6 @@ struct session {
     struct again again;
     uint64_t floors_ns;        /* when floors were last looked at */
     uint32_t floors_under_way; /* calls */
-    struct peer *presenting;   /* whose opens are being presented; one at a time */
     _Atomic uint64_t reattachments;
 };
 

@@ -28,7 +28,7 @@ static void shard_handle(struct shard *shard, struct message *message) {
         errand_return(errand);
         break;
     case SHARD_REOPEN:
-        shard_reopen(shard);
+        shard_reopen(CONTAINER_OF(message, struct reopening, message));
         break;
     case SHARD_LATE:
         late_step(shard);

@@ -24,6 +24,8 @@ enum { SHARD_CLOSED_MAX = 16 };
 
 enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN, SHARD_LATE, SHARD_LET_GO };
 
+struct shard;
+
 struct closed_file {
     struct attributes attributes;
     uint64_t stamp;
@@ -32,6 +34,7 @@ struct closed_file {
 /* Presents the open files of one peer after its restart; see reattach.c. */
 struct reopening {
     struct message message;
+    struct shard *shard;
     struct peer *peer;
     struct open_file *file; /* the last one that was presented; pinned */
     uint32_t bucket;
@@ -65,7 +68,6 @@ struct shard {
     struct readdir_buffer *readdir_free;
     struct list readdir_waiting;
 
-    struct reopening reopening;
     struct message going; /* see again.h */
     struct late_closes late;
     struct closed_file closed[SHARD_CLOSED_MAX];
@@ -99,5 +101,5 @@ MUST_CHECK bool shard_refresh(struct shard *shard, uint64_t stamp, struct attrib
 void shard_overlay_begin(struct shard *shard);
 void shard_overlay_end(struct shard *shard, const struct attributes *attributes);
 
-/* In the step: presents the open files of the reopening's peer; see reattach.c. */
-void shard_reopen(struct shard *shard);
+/* In the step of its shard: presents the open files of its peer; see reattach.c. */
+void shard_reopen(struct reopening *reopening);

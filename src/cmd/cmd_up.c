@@ -433,8 +433,8 @@ const struct verb verb_up = {
     "  --advertise ADDR:PORT  where others reach it, if that is not where it listens\n"
     "  --join ADDR:PORT[,...]  join the cluster that has nodes there: DIR is new, or has joined\n"
     "                 it before\n"
-    "  --accept-loss  go on where memory that a killed daemon left is damaged: what was\n"
-    "                 acknowledged in it is lost\n"
+    "  --accept-loss  go on where memory that a killed daemon left is damaged, or a log's end\n"
+    "                 can't be read: what was acknowledged in it is lost\n"
     "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
     "shoal up /var/lib/shoal --mount /mnt/shoal",
     run_up,

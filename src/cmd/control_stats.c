@@ -129,7 +129,9 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("refused", totals.refused);
     GROUP_COUNTER("waited", totals.waited);
     GROUP_COUNTER("orders_done", totals.orders_done);
+    GROUP_COUNTER("orders_put_aside", totals.orders_put_aside);
     GROUP_COUNTER("settled", totals.settled);
+    GROUP_COUNTER("settles_put_off", totals.settles_put_off);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
     GROUP_COUNTER("evictions", totals.evictions);
     GROUP_COUNTER("crossings", totals.crossings);

@@ -18,7 +18,7 @@ struct daemon_options {
     const char *key_path;          /* absolute; likewise */
     const char *advertise;         /* ADDRESS:PORT; likewise */
     const char *join;              /* addresses of a cluster, commas between; likewise */
-    bool accept_loss;              /* go on without what a damaged ring held */
+    bool accept_loss;              /* go on without what a damaged ring, or log's end, held */
     struct background *background; /* reported to once it serves; NULL: in the foreground */
 };
 

@@ -34,7 +34,9 @@ enum env_io_kind { ENV_IO_READ, ENV_IO_WRITE, ENV_IO_SYNC, ENV_IO_ALLOCATE };
  * write is an error. SYNC makes what completed before its submission durable (fdatasync).
  * ALLOCATE makes [offset, offset + size) writable without -ERR_NO_SPACE and grows the file; no
  * write to that range may be in flight meanwhile. It answers -ERR_NO_SPACE also when fewer than
- * keep_free_bytes would be left for other files; on failure the file has its old size. */
+ * keep_free_bytes would be left for other files; on failure the file has its old size. It ends
+ * behind all direct writes to the file that began before it, also those of a process that has been
+ * killed since; not so on a block device, and where the medium has no fallocate. */
 struct env_io {
     enum env_io_kind kind;
     struct env_file *file;

@@ -174,10 +174,26 @@ static void io_trace(struct sim *sim, const struct env_io *io, int result) {
     }
 }
 
+/* An allocation of what is allocated already changes nothing. */
+static bool changes_disk(const struct env_io *io, const struct sim_file *file) {
+    return io->kind == ENV_IO_ALLOCATE ? !sim_file_is_allocated(file, io->offset, io->size)
+                                       : io->kind != ENV_IO_READ;
+}
+
+/* What a killed process had with the medium comes at some time; an allocation waits for it. */
+static void late_may_land(struct env_sim *env, struct sim_file *file) {
+    struct sim *sim = env->process->sim;
+
+    if (sim_file_is_late(file) && prng_chance(sim_prng(sim), 1, 8)) {
+        sim_count(sim, "writes come late", 1);
+        sim_file_land(file, 1, 1);
+    }
+}
+
 /* The effect of io; sync has begun before for a SYNC, and is ended here. */
 static int io_apply(struct env_sim *env, struct env_io *io, struct sim_file *file,
                     struct sim_sync *sync) {
-    bool allowed = io->kind == ENV_IO_READ ? may_read(env) : may_change(env);
+    bool allowed = changes_disk(io, file) ? may_change(env) : may_read(env);
     int r = 0;
 
     if (!allowed) {
@@ -197,10 +213,14 @@ static int io_apply(struct env_sim *env, struct env_io *io, struct sim_file *fil
         sim_file_sync_end(file, sync, r == 0);
         break;
     case ENV_IO_ALLOCATE:
+        sim_file_land(file, 1, 1);
         r = r ? r : sim_file_allocate(file, io->offset, io->size, io->keep_free_bytes);
         break;
     }
     io_trace(env->process->sim, io, r);
+    if (io->kind != ENV_IO_READ) {
+        late_may_land(env, file);
+    }
     return r;
 }
 
@@ -406,14 +426,19 @@ struct env *env_sim_base(struct env_sim *env) {
     return &env->env;
 }
 
-static void flight_cut(struct flight *flight) {
+/* Of a write in flight some has come, or the medium has all of it and is late. */
+static void flight_cut(struct flight *flight, bool power) {
     struct env_io *io = flight->io;
     struct sim *sim = flight->env->process->sim;
 
     if (flight->syncing) {
         sim_file_sync_end(flight->file, &flight->sync, false);
     }
-    if (io->kind == ENV_IO_WRITE && !flight->result) {
+    bool writes = io->kind == ENV_IO_WRITE && !flight->result;
+    if (writes && !power && prng_chance(sim_prng(sim), 1, 2)) {
+        sim_file_write_late(flight->file, io->offset, io->buffer, io->size);
+        sim_count(sim, "writes left with the medium", 1);
+    } else if (writes) {
         sim_file_write_some(flight->file, io->offset, io->buffer, io->size);
         sim_count(sim, "writes cut", 1);
     }
@@ -425,7 +450,7 @@ void env_sim_kill(struct env_sim *env, bool power) {
 
     /* The events of these free them when their time comes. */
     while ((node = list_pop_front(&env->flights)) != NULL) {
-        flight_cut(CONTAINER_OF(node, struct flight, node));
+        flight_cut(CONTAINER_OF(node, struct flight, node), power);
     }
     sim_ticks_kill(env);
     for (node = list_first(&env->files); node; node = list_next(&env->files, node)) {

@@ -4,6 +4,9 @@
  *     sim_kill          stay             stays        stays         each 4 KiB piece may be there
  *     sim_power         gone             (see below)  stays         likewise
  *
+ * Of a killed process some writes stay with the medium, whole: each comes before an ALLOCATE on its
+ * file ends, else at some time behind an operation of its successor on that file.
+ *
  * A power failure keeps, loses or tears (in 512-byte sectors) each 4 KiB block that was written
  * since it was last synced. Data that a SYNC covers (it was submitted after the write completed,
  * and itself completed) is never touched. Creating, renaming and removing files is durable when

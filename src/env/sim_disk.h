@@ -51,6 +51,13 @@ size_t sim_file_read(const struct sim_file *file, uint64_t offset, void *buffer,
 int sim_file_write(struct sim_file *file, uint64_t offset, const void *buffer, size_t size);
 /* Writes some of the 4 KiB pieces, by lot; what a crash leaves of a write in flight. */
 void sim_file_write_some(struct sim_file *file, uint64_t offset, const void *buffer, size_t size);
+/* Of a killed process: still with the medium, until it lands, or until a loss of power. */
+void sim_file_write_late(struct sim_file *file, uint64_t offset, const void *buffer, size_t size);
+bool sim_file_is_late(const struct sim_file *file);
+/* All of these are done; each with that chance, the others are gone. */
+void sim_file_land(struct sim_file *file, uint64_t numerator, uint64_t denominator);
+/* Whether all of it is the file's, and has its space. */
+bool sim_file_is_allocated(const struct sim_file *file, uint64_t offset, uint64_t size);
 /* With keep_free_bytes as struct env_io has it. */
 int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size,
                       uint64_t keep_free_bytes);

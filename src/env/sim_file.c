@@ -41,6 +41,14 @@ struct bitmap {
     size_t word_count;
 };
 
+/* Of a killed process, and still with the medium. */
+struct late_write {
+    struct list_node node;
+    uint64_t offset;
+    size_t size;
+    uint8_t data[];
+};
+
 struct sim_file {
     struct sim_disk *disk;
     unsigned reference_count;
@@ -49,6 +57,7 @@ struct sim_file {
     struct chunk **chunks;
     size_t chunk_count;
     struct list dirty;
+    struct list late;       /* writes */
     struct sim_sync *syncs; /* under way */
     struct bitmap allocated;
     struct bitmap durable_allocated;
@@ -106,6 +115,7 @@ struct sim_file *sim_file_new(struct sim_disk *disk) {
     file->disk = disk;
     file->reference_count = 1;
     list_init(&file->dirty);
+    list_init(&file->late);
     return file;
 }
 
@@ -178,10 +188,15 @@ void sim_file_get(struct sim_file *file) {
 }
 
 void sim_file_put(struct sim_file *file) {
+    struct list_node *node;
+
     if (--file->reference_count > 0) {
         return;
     }
     assert(!file->syncs);
+    while ((node = list_pop_front(&file->late)) != NULL) {
+        free(CONTAINER_OF(node, struct late_write, node));
+    }
     for (size_t i = 0; i < file->chunk_count; i++) {
         for (size_t j = 0; file->chunks[i] && j < SLOTS_PER_CHUNK; j++) {
             slot_clean(&file->chunks[i]->slots[j]);
@@ -305,6 +320,16 @@ static uint64_t block_after(uint64_t offset) {
     return (offset + BLOCK_BYTES - 1) / BLOCK_BYTES;
 }
 
+bool sim_file_is_allocated(const struct sim_file *file, uint64_t offset, uint64_t size) {
+    bool whole = offset + size <= file->size_bytes;
+
+    for (uint64_t block = offset / BLOCK_BYTES; whole && block < block_after(offset + size);
+         block++) {
+        whole = bitmap_get(&file->allocated, block);
+    }
+    return whole;
+}
+
 int sim_file_allocate(struct sim_file *file, uint64_t offset, uint64_t size,
                       uint64_t keep_free_bytes) {
     uint64_t end = offset + size;
@@ -350,6 +375,32 @@ void sim_file_write_some(struct sim_file *file, uint64_t offset, const void *buf
     if (blocks_allocate(file, offset / BLOCK_BYTES, block_after(offset + size)) == 0) {
         pieces_write(file, (struct bytes){buffer, size}, offset, false);
     }
+}
+
+void sim_file_write_late(struct sim_file *file, uint64_t offset, const void *buffer, size_t size) {
+    struct late_write *late = sim_allocate(sizeof *late + size);
+
+    late->offset = offset;
+    late->size = size;
+    memcpy(late->data, buffer, size);
+    list_push_back(&file->late, &late->node);
+}
+
+void sim_file_land(struct sim_file *file, uint64_t numerator, uint64_t denominator) {
+    struct list_node *node;
+
+    while ((node = list_pop_front(&file->late)) != NULL) {
+        struct late_write *late = CONTAINER_OF(node, struct late_write, node);
+
+        if (prng_chance(sim_prng(sim_disk_world(file->disk)), numerator, denominator)) {
+            (void)sim_file_write(file, late->offset, late->data, late->size);
+        }
+        free(late);
+    }
+}
+
+bool sim_file_is_late(const struct sim_file *file) {
+    return list_first(&file->late) != NULL;
 }
 
 void sim_file_sync_begin(struct sim_file *file, struct sim_sync *sync) {
@@ -488,6 +539,7 @@ void sim_file_power(struct sim_file *file) {
     struct list_node *node;
 
     assert(!file->syncs);
+    sim_file_land(file, 1, 2);
     while ((node = list_first(&file->dirty)) != NULL) {
         struct dirty *dirty = CONTAINER_OF(node, struct dirty, node);
 

@@ -1,7 +1,7 @@
-/* The disk log: superblocks, batches, replay. */
-#include "kv/disk_log.h"
+/* The disk log: its file, superblocks, what is written. */
+#include "kv/disk_log_internal.h"
+#include "base/bug.h"
 #include "base/crc32c.h"
-#include "kv/record.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,7 @@
 
 enum { WRITTEN_AT_START_BYTES = 64 * 1024 * 1024 };
 
-static uint64_t round_up(uint64_t value, uint64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
-static int run(struct disk_log *log, enum env_io_kind kind, uint64_t offset, size_t size) {
+int disk_log_run(struct disk_log *log, enum env_io_kind kind, uint64_t offset, size_t size) {
     log->io = (struct env_io){
         .kind = kind, .file = log->file, .offset = offset, .buffer = log->stage, .size = size};
     int r = log->env->ops->io_run(log->env, &log->io);
@@ -44,9 +40,29 @@ int disk_log_write_superblock(struct disk_log *log) {
     disk_log_prepare_superblock(log);
     int r = log->env->ops->io_run(log->env, &log->io);
 
-    r = r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
+    r = r < 0 ? r : disk_log_run(log, ENV_IO_SYNC, 0, 0);
     log->tail = r < 0 ? log->tail : log->superblock.tail_offset;
     return r;
+}
+
+void disk_log_note_stop(struct disk_log *log) {
+    struct log_superblock *superblock = &log->superblock;
+    uint64_t term = superblock->term + 1;
+
+    superblock->stopped = 1;
+    superblock->starts[term % LOG_STARTS] =
+        (struct log_start){.term = term, .position = log->last_position};
+}
+
+bool disk_log_is_complete(const struct disk_log *log) {
+    const struct log_superblock *superblock = &log->superblock;
+    uint64_t term = superblock->term + 1;
+    const struct log_start *next = &superblock->starts[term % LOG_STARTS];
+
+    if (superblock->stopped && next->term == term) {
+        return log->last_position >= next->position;
+    }
+    return superblock->term == 0 || log->unreadable == 0;
 }
 
 void disk_log_move_tail(struct disk_log *log) {
@@ -58,15 +74,15 @@ void disk_log_move_tail(struct disk_log *log) {
 /* The region's beginning is written through, so that flushes of the first batches do not wait for
  * the file system to note that blocks have become written. */
 static int log_format(struct disk_log *log, const struct disk_log_options *options) {
-    int r = run(log, ENV_IO_ALLOCATE, 0, options->file_bytes);
+    int r = disk_log_run(log, ENV_IO_ALLOCATE, 0, options->file_bytes);
 
     memset(log->stage, 0, log->stage_bytes);
     uint64_t end = MIN(options->file_bytes, (uint64_t)WRITTEN_AT_START_BYTES);
     for (uint64_t at = 0; at < end && r == 0; at += log->stage_bytes) {
-        r = run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, log->stage_bytes));
+        r = disk_log_run(log, ENV_IO_WRITE, at, (size_t)MIN(end - at, log->stage_bytes));
     }
     /* Whoever finds a superblock finds a whole file: without power it may come back shorter. */
-    r = r < 0 ? r : run(log, ENV_IO_SYNC, 0, 0);
+    r = r < 0 ? r : disk_log_run(log, ENV_IO_SYNC, 0, 0);
     if (r < 0) {
         return r;
     }
@@ -122,14 +138,49 @@ static int check_is_zero(struct disk_log *log, const struct disk_log_options *op
     return r;
 }
 
-static int read_superblocks(struct disk_log *log, const char *path, bool *ret_found,
-                            char problem[256]) {
-    bool found = false;
+/* The other one is whole, or may be: a start needs one. */
+static void superblock_check(struct disk_log *log, const struct log_superblock *superblock,
+                             bool *found) {
+    if (superblock->crc == superblock_crc(superblock) &&
+        (!*found || superblock->sequence > log->superblock.sequence)) {
+        log->superblock = *superblock;
+        *found = true;
+    }
+}
 
+/* What a start takes for true when the other superblock, which may be the newer, can't be read:
+ * that one told of a start more, which found no ring and all that was not synced lost. */
+static void superblock_assume(struct disk_log *log) {
+    struct log_superblock *superblock = &log->superblock;
+
+    superblock->term++;
+    superblock->losses++;
+    superblock->stopped = 0;
+    superblock->starts[superblock->term % LOG_STARTS] =
+        (struct log_start){.term = superblock->term, .position = superblock->tail_position - 1};
+}
+
+static int refuse_unreadable(const struct disk_log *log, uint64_t offset, char problem[256]) {
+    snprintf(problem, 256,
+             "%s: its superblock, at byte %" PRIu64 ", cannot be read, and the other one is not "
+             "whole: check the disk, and restore DIR from a backup",
+             log->path, offset);
+    return -ERR_IO;
+}
+
+static int read_superblocks(struct disk_log *log, bool *ret_found, char problem[256]) {
+    uint64_t unreadable = 0;
+
+    *ret_found = false;
     for (uint64_t i = 0; i < 2; i++) {
         struct log_superblock superblock;
-        int r = run(log, ENV_IO_READ, i * BLOCK_BYTES, BLOCK_BYTES);
+        int r = disk_log_run(log, ENV_IO_READ, i * BLOCK_BYTES, BLOCK_BYTES);
 
+        if (r == -ERR_IO) {
+            unreadable = i * BLOCK_BYTES;
+            log->superblock_is_unreadable = true;
+            continue;
+        }
         if (r < 0) {
             return r;
         }
@@ -142,28 +193,28 @@ static int read_superblocks(struct disk_log *log, const char *path, bool *ret_fo
         }
         if (superblock.format > LOG_FORMAT) {
             snprintf(problem, 256, "%s has format %u, this version reads up to %d: use a newer one",
-                     path, superblock.format, LOG_FORMAT);
+                     log->path, superblock.format, LOG_FORMAT);
             return -ERR_NEWER_FORMAT;
         }
-        if (superblock.crc == superblock_crc(&superblock) &&
-            (!found || superblock.sequence > log->superblock.sequence)) {
-            log->superblock = superblock;
-            found = true;
-        }
+        superblock_check(log, &superblock, ret_found);
     }
-    *ret_found = found;
+    if (log->superblock_is_unreadable && !*ret_found) {
+        return refuse_unreadable(log, unreadable, problem);
+    }
     return 0;
 }
 
-/* Running totals of bytes stay far below; what is added to one does not wrap. */
-#define LOG_OFFSET_MAX (UINT64_C(3) << 62)
-
 /* Its checksum is right, so what makes no sense was written so. */
-static int check_tail(const struct log_superblock *superblock, const char *path,
-                      char problem[256]) {
-    if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > LOG_OFFSET_MAX ||
-        superblock->tail_position == 0) {
+static int check_totals(const struct log_superblock *superblock, const char *path,
+                        char problem[256]) {
+    if (superblock->tail_offset % BLOCK_BYTES != 0 || superblock->tail_offset > LOG_TOTAL_MAX ||
+        superblock->tail_position == 0 || superblock->tail_position > LOG_TOTAL_MAX) {
         snprintf(problem, 256, "%s: its superblock names a place that no batch can have", path);
+        return -ERR_CORRUPT;
+    }
+    if (superblock->term > LOG_TOTAL_MAX || superblock->sequence > LOG_TOTAL_MAX) {
+        snprintf(problem, 256, "%s: its superblock counts more starts than there can have been",
+                 path);
         return -ERR_CORRUPT;
     }
     return 0;
@@ -171,6 +222,12 @@ static int check_tail(const struct log_superblock *superblock, const char *path,
 
 static int check_superblock(struct disk_log *log, const struct disk_log_options *options,
                             char problem[256]) {
+    uint64_t size_bytes = 0;
+    int r = log->env->ops->file_size(log->file, &size_bytes);
+
+    if (r < 0) {
+        return r;
+    }
     if (memcmp(log->superblock.owner_id, options->owner_id, LOG_OWNER_BYTES) != 0) {
         snprintf(problem, 256, "%s belongs to another target", options->path);
         return -ERR_NOT_OURS;
@@ -186,7 +243,21 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
                  (unsigned long long)log->region_bytes);
         return -ERR_INVALID;
     }
-    return check_tail(&log->superblock, options->path, problem);
+    if (size_bytes < DISK_LOG_REGION_START + log->region_bytes) {
+        snprintf(problem, 256,
+                 "%s was cut short: it has %" PRIu64 " bytes, and had %" PRIu64
+                 ": restore DIR from a backup",
+                 options->path, size_bytes, DISK_LOG_REGION_START + log->region_bytes);
+        return -ERR_CORRUPT;
+    }
+    return check_totals(&log->superblock, options->path, problem);
+}
+
+/* A process that was killed may have had writes with the medium, which come after it has gone: into
+ * what is read here, or over what is written next. An allocation waits for all of the file's, and
+ * of what is allocated already it changes nothing. */
+static int wait_for_earlier(struct disk_log *log) {
+    return BUG(EARLY_READ) ? 0 : disk_log_run(log, ENV_IO_ALLOCATE, 0, DISK_LOG_REGION_START);
 }
 
 /* Opens the file and reads its superblocks, whether there are any or not. */
@@ -208,13 +279,15 @@ static int look(struct disk_log *log, const struct disk_log_options *options, un
     if (!log->stage) {
         return -ERR_NO_MEMORY;
     }
+    snprintf(log->path, sizeof log->path, "%s", options->path);
     int r = env->ops->file_open(env, options->path, flags | ENV_FILE_DIRECT, &log->file);
     if (r == 0) {
         r = env->ops->file_size(log->file, &size);
     }
     *ret_found = false;
-    if (r == 0 && size >= 2 * BLOCK_BYTES) {
-        r = read_superblocks(log, options->path, ret_found, problem);
+    if (r == 0 && size >= DISK_LOG_REGION_START) {
+        r = wait_for_earlier(log);
+        r = r < 0 ? r : read_superblocks(log, ret_found, problem);
     }
     return r;
 }
@@ -258,6 +331,12 @@ int disk_log_open(struct disk_log *log, const struct disk_log_options *options, 
 
     if (r == 0 && found) {
         r = check_superblock(log, options, problem);
+        if (r == 0 && log->superblock_is_unreadable) {
+            superblock_assume(log);
+        } else if (r == 0 && log->superblock.term == 0) {
+            /* A ring bears the id of its log, which may not be on disk yet. */
+            r = disk_log_run(log, ENV_IO_SYNC, 0, 0);
+        }
     } else if (r == 0) {
         r = check_is_zero(log, options, problem);
         r = r < 0 ? r : log_format(log, options);
@@ -321,7 +400,7 @@ uint8_t *disk_log_payload(struct disk_log *log) {
     return log->stage + sizeof(struct log_batch);
 }
 
-static uint32_t batch_crc(const struct log_batch *batch) {
+uint32_t disk_log_batch_crc(const struct log_batch *batch) {
     struct log_batch header = *batch;
 
     header.crc = 0;
@@ -343,7 +422,7 @@ void disk_log_prepare(struct disk_log *log, const struct disk_log_span *span) {
                                 .durable_upto = span->durable_upto,
                                 .payload_bytes = span->payload_bytes,
                                 .previous_crc = log->last_crc};
-    batch->crc = batch_crc(batch);
+    batch->crc = disk_log_batch_crc(batch);
     log->batch_bytes = padded;
     assert(disk_log_used_bytes(log) <= log->region_bytes);
     memset(log->stage + whole, 0, padded - whole);
@@ -362,93 +441,7 @@ void disk_log_advance(struct disk_log *log, const struct disk_log_span *span) {
     log->last_crc = span->last_crc;
 }
 
-/* Reads the batch at `offset` into the stage. -ERR_NOT_FOUND when there is none or it is not whole.
- * Only bytes that the region has are read, however long the header says that it is. */
-static int read_batch(struct disk_log *log, uint64_t offset) {
-    struct log_batch *batch = (void *)log->stage;
-    uint64_t place = offset % log->region_bytes;
-    int r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + place, BLOCK_BYTES);
-
-    if (r < 0) {
-        return r;
-    }
-    size_t whole = sizeof *batch + (size_t)batch->payload_bytes;
-    if (batch->magic != LOG_BATCH_MAGIC || batch->owner != log->owner || batch->offset != offset ||
-        whole > log->stage_bytes || whole > log->region_bytes - place) {
-        return -ERR_NOT_FOUND;
-    }
-    if (whole > BLOCK_BYTES) {
-        r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + place,
-                (size_t)round_up(whole, BLOCK_BYTES));
-        if (r < 0) {
-            return r;
-        }
-    }
-    return batch->crc == batch_crc(batch) ? 0 : -ERR_NOT_FOUND;
-}
-
-/* The batch behind the last good one: at head, or at the region's beginning when it did not fit. */
-static int find_batch(struct disk_log *log, uint64_t *ret_offset) {
-    uint64_t lap = round_up(log->head, log->region_bytes);
-    const uint64_t places[] = {log->head, lap};
-
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-        const struct log_batch *batch = (const void *)log->stage;
-
-        if ((i == 1 && lap == log->head) ||
-            places[i] + BLOCK_BYTES > log->tail + log->region_bytes) {
-            break;
-        }
-        int r = read_batch(log, places[i]);
-        if (r == 0 && batch->first_position == log->last_position + 1 &&
-            batch->previous_crc == log->last_crc) {
-            *ret_offset = places[i];
-            return 0;
-        }
-        if (r < 0 && r != -ERR_NOT_FOUND) {
-            return r;
-        }
-    }
-    return -ERR_NOT_FOUND;
-}
-
-/* True when the block may begin a later batch that knew of more durable records than we found. */
-static bool looks_later(const struct disk_log *log, const uint8_t *block, uint64_t offset) {
-    const struct log_batch *batch = (const void *)block;
-
-    return batch->magic == LOG_BATCH_MAGIC && batch->owner == log->owner &&
-           batch->offset == offset && batch->durable_upto > log->last_position;
-}
-
-static int check_piece(struct disk_log *log, uint64_t at, size_t size, char problem[256]) {
-    uint64_t suspects[DISK_LOG_STAGE_BYTES_MAX / BLOCK_BYTES];
-    size_t suspect_count = 0;
-    int r = run(log, ENV_IO_READ, DISK_LOG_REGION_START + at % log->region_bytes, size);
-
-    assert(size / BLOCK_BYTES <= ARRAY_SIZE(suspects));
-    for (size_t i = 0; r == 0 && i < size; i += BLOCK_BYTES) {
-        if (looks_later(log, log->stage + i, at + i)) {
-            suspects[suspect_count++] = at + i;
-        }
-    }
-    for (size_t i = 0; r == 0 && i < suspect_count; i++) {
-        const struct log_batch *batch = (const void *)log->stage;
-
-        r = read_batch(log, suspects[i]);
-        if (r == 0) {
-            snprintf(problem, 256,
-                     "the disk log is damaged: record %llu is missing though %llu was durable",
-                     (unsigned long long)log->last_position + 1,
-                     (unsigned long long)batch->durable_upto);
-            return -ERR_CORRUPT;
-        }
-        r = r == -ERR_NOT_FOUND ? 0 : r;
-    }
-    return r;
-}
-
-/* A log is eight rings long at the least. */
-static uint64_t ring_bytes_max(const struct disk_log *log) {
+uint64_t disk_log_ring_bytes_max(const struct disk_log *log) {
     uint8_t log2 = log->superblock.ring_log2;
 
     return log2 > 0 && log2 < 64 ? UINT64_C(1) << log2
@@ -458,80 +451,10 @@ static uint64_t ring_bytes_max(const struct disk_log *log) {
 void disk_log_note_ring(struct disk_log *log, uint64_t ring_bytes) {
     struct log_superblock *superblock = &log->superblock;
     bool is_new = superblock->term == 0 && superblock->ring_log2 == 0;
-    uint64_t longest = is_new ? ring_bytes : MAX(ring_bytes, ring_bytes_max(log));
+    uint64_t longest = is_new ? ring_bytes : MAX(ring_bytes, disk_log_ring_bytes_max(log));
 
     superblock->ring_log2 = 1;
     while (longest > UINT64_C(1) << superblock->ring_log2) {
         superblock->ring_log2++;
     }
-}
-
-/* The walk has ended. A batch further on that was written when the record at which it ended was
- * durable already means that what is missing here was lost by the medium, not by a crash. One sync
- * point writes at most a ring of records, so the next one's batches begin within that. */
-static int check_end(struct disk_log *log, char problem[256]) {
-    uint64_t limit = log->tail + log->region_bytes;
-    uint64_t behind = round_up(ring_bytes_max(log) / 4 * 5, BLOCK_BYTES) + 2 * log->stage_bytes;
-    uint64_t end = MIN(log->head + behind, limit);
-    int r = 0;
-
-    for (uint64_t at = log->head; at < end && r == 0;) {
-        uint64_t left = log->region_bytes - at % log->region_bytes;
-        uint64_t piece = MIN(end - at, log->stage_bytes);
-        uint64_t size = MIN(piece, left);
-
-        r = check_piece(log, at, (size_t)size, problem);
-        at += size;
-    }
-    return r;
-}
-
-static int replay_batch(struct disk_log *log,
-                        int (*each)(void *context, const struct log_record *record),
-                        void *context) {
-    const struct log_batch *batch = (const void *)log->stage;
-    uint64_t batch_offset = batch->offset;
-    uint32_t left = batch->payload_bytes;
-    const uint8_t *at = (const uint8_t *)(batch + 1);
-
-    while (left > 0) {
-        const struct log_record *record = (const void *)at;
-
-        if (record_check(record, left, log->last_crc) < 0 ||
-            record->position != log->last_position + 1 || record_padded(record->length) > left) {
-            return -ERR_CORRUPT;
-        }
-        int r = each(context, record);
-        if (r < 0) {
-            return r;
-        }
-        log->last_position++;
-        log->last_crc = record->crc;
-        at += record_padded(record->length);
-        left -= (uint32_t)record_padded(record->length);
-    }
-    log->head = batch_offset + round_up(sizeof *batch + batch->payload_bytes, BLOCK_BYTES);
-    return 0;
-}
-
-int disk_log_replay(struct disk_log *log,
-                    int (*each)(void *context, const struct log_record *record), void *context,
-                    char problem[256]) {
-    uint64_t offset;
-    int r;
-
-    while ((r = find_batch(log, &offset)) == 0) {
-        r = replay_batch(log, each, context);
-        if (r < 0) {
-            if (!problem[0]) {
-                snprintf(problem, 256, "the disk log cannot be replayed at record %llu: %s",
-                         (unsigned long long)log->last_position + 1, err_text(r));
-            }
-            return r;
-        }
-        if (log->last_position <= log->applied) {
-            disk_log_move_tail(log);
-        }
-    }
-    return r == -ERR_NOT_FOUND ? check_end(log, problem) : r;
 }

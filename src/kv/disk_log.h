@@ -36,12 +36,17 @@ struct disk_log {
     uint64_t applied;       /* set before a replay: the base has records up to this */
     uint64_t last_position; /* newest record in it */
     uint32_t last_crc;      /* of that record */
-    uint8_t *stage;         /* stage_bytes and a block, aligned */
+    uint64_t unreadable;    /* behind a replay: where a batch might follow, byte; 0: all was read */
+    bool superblock_is_unreadable; /* one of the two */
+    uint8_t *stage;                /* stage_bytes and a block, aligned */
     struct env_io io;
+    char path[56]; /* for messages */
 };
 
-/* (start) Formats a missing file, or one that is all zeros. -ERR_NOT_OURS, -ERR_NEWER_FORMAT,
- * -ERR_CORRUPT, -ERR_NO_SPACE with a line in problem. */
+/* (start) Formats a missing file, or one that is all zeros. One that is there is read when all has
+ * come that was written before, also by a process that was killed (env.h, ALLOCATE). Of its two
+ * superblocks one may be unreadable: the start counts as one behind a loss. -ERR_NOT_OURS,
+ * -ERR_NEWER_FORMAT, -ERR_CORRUPT, -ERR_IO, -ERR_NO_SPACE with a line in problem. */
 MUST_CHECK int disk_log_open(struct disk_log *log, const struct disk_log_options *options,
                              char problem[256]);
 /* (start) Whether the file is a log that disk_log_open takes as it is; changes nothing. The same
@@ -51,7 +56,8 @@ void disk_log_close(struct disk_log *log);
 
 /* (start) Gives every record from the tail on to `each`, in order; leaves head behind the last, and
  * the superblock's tail, which is not written, behind the batches up to record log->applied.
- * -ERR_CORRUPT when a batch is bad that a later one says was durable. */
+ * -ERR_CORRUPT when a batch is bad that a later one says was durable; -ERR_IO when it can't be
+ * read. One that can't be read with none behind it ends the replay: see disk_log_is_complete. */
 MUST_CHECK int disk_log_replay(struct disk_log *log,
                                int (*each)(void *context, const struct log_record *record),
                                void *context, char problem[256]);
@@ -78,6 +84,12 @@ void disk_log_advance(struct disk_log *log, const struct disk_log_span *span);
 /* Notes in the superblock how long the ring is from now on: the longest that there was bounds how
  * far behind a bad batch a later one can be. */
 void disk_log_note_ring(struct disk_log *log, uint64_t ring_bytes);
+/* Notes in the superblock that the term has ended with what the log holds now: the next start
+ * misses no ring, and finds all that, or some was lost. */
+void disk_log_note_stop(struct disk_log *log);
+/* Behind a replay, where no ring has what the log lacks: whether all is in it that may have been
+ * flushed. A note of a stop says; without one it is so where all could be read. */
+bool disk_log_is_complete(const struct disk_log *log);
 /* The superblock's tail is where the log ends now: nothing in it is needed. */
 void disk_log_move_tail(struct disk_log *log);
 /* Lays the next superblock out in the stage and the io that writes it. */

@@ -332,7 +332,7 @@ uint64_t kv_survived_position(const struct kv *kv, uint64_t term) {
     for (size_t i = 0; i < LOG_STARTS; i++) {
         const struct log_start *start = &kv->log.superblock.starts[i];
 
-        if (start->term > term) {
+        if (start->term > term && start->term <= kv->term) {
             least = MIN(least, start->position);
         }
     }
@@ -385,6 +385,17 @@ static bool checkpoint_is_due(const struct kv *kv, uint64_t now_ns) {
            now_ns - kv->checkpoint.last_ns >= interval_ns;
 }
 
+/* Of records or of data, with what no sync point has cut yet: what a running one takes is let go at
+ * its end, and asks for no other. */
+static bool ring_is_half_full(const struct kv *kv) {
+    const struct ring *ring = &kv->ring;
+    const struct ring_start *from = kv_sync_is_idle(kv) ? &ring->start : &kv->sync.cut;
+    uint64_t end = ring->start.offset + ring_used_bytes(ring);
+
+    return end - from->offset >= ring->record_bytes / 2 ||
+           ring->data_head - from->data_start > ring->data_bytes / 2;
+}
+
 static void maintain(struct kv *kv) {
     uint64_t now = env_now_ns(kv->env);
 
@@ -394,8 +405,7 @@ static void maintain(struct kv *kv) {
     bool unsynced = kv->synced < kv->ring.position || kv->ring.open_bytes > 0;
     bool due = kv_sync_is_idle(kv) && now - kv->sync.last_ns >= kv->options.sync_interval_ns;
 
-    if (unsynced && (due || ring_used_bytes(&kv->ring) >= kv->ring.record_bytes / 2 ||
-                     ring_data_free_bytes(&kv->ring) < kv->ring.data_bytes / 2)) {
+    if (unsynced && (due || ring_is_half_full(kv))) {
         kv_sync_want(kv);
     }
     if (kv_changes_used_bytes(kv) >= kv->options.changes_bytes_max / 2 ||
@@ -438,7 +448,7 @@ bool kv_is_idle(const struct kv *kv) {
 
 static void stop_write(struct kv *kv) {
     kv->stop_stage = STOP_WRITE;
-    kv->log.superblock.stopped = 1;
+    disk_log_note_stop(&kv->log);
     disk_log_prepare_superblock(&kv->log);
     kv_log_submit(kv);
 }

@@ -109,7 +109,8 @@ uint16_t kv_losses(const struct kv *kv); /* starts that found neither a stop nor
 int kv_failure(const struct kv *kv);     /* 0, or what undid all since kv_seal; from any thread */
 
 /* Wait until position is durable (a sync point is begun when none covers it). done runs from
- * kv_step, or at once when it is durable already. result: 0 or the error that stopped the log. */
+ * kv_step, or at once when it is durable already, or there is no record of that position and none
+ * is open that will have it: -ERR_INVALID. result: 0 or the error that stopped the log. */
 struct kv_waiter {
     struct queue_node node;
     uint64_t position;

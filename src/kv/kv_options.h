@@ -21,7 +21,7 @@ struct kv_options {
     const char *directory;   /* for disk log and base, relative to the env's root */
     const char *shared_name; /* of the ring; no other log's on this machine */
     bool ring_expected;      /* no ring is a loss, told by a line */
-    bool accept_loss;        /* a damaged ring is one, too, and is no reason to refuse */
+    bool accept_loss;        /* a damaged ring or end of the log is one: no reason to refuse */
     const struct kv_base_ops *base;
     void *base_store;       /* kv_mem: its struct kv_mem_store */
     const char *root;       /* file system path of the env's root; LMDB only */

@@ -104,10 +104,18 @@ static int make_room(struct kv *kv, const struct record_operation *operation) {
     return r;
 }
 
+/* The engine's own rows are in no record: they are made of what it keeps. */
+static bool is_engine_row(const struct record_operation *operation) {
+    return operation->kind <= LOG_PATCH && kv_key_split(&operation->key).space >= KV_SPACE_ENGINE;
+}
+
 static int replay_operation(struct kv_replay *replay, const struct log_record *record,
                             const struct record_operation *operation) {
     struct kv *kv = replay->kv;
 
+    if (is_engine_row(operation)) {
+        return -ERR_MALFORMED;
+    }
     if (operation->kind == LOG_NOTE) {
         return kv->options.hooks.replay_note
                    ? kv->options.hooks.replay_note(kv->options.hook_context, operation->value,
@@ -141,7 +149,7 @@ int kv_replay_record(void *context, const struct log_record *record) {
     struct kv_replay *replay = context;
     struct kv *kv = replay->kv;
 
-    if (record->term < kv->term) {
+    if (record->term < kv->term || record->term > LOG_TOTAL_MAX) {
         snprintf(replay->problem, 256, "record %" PRIu64 " is of term %" PRIu64 ", behind %" PRIu64,
                  record->position, record->term, kv->term);
         return -ERR_CORRUPT;
@@ -160,13 +168,18 @@ int kv_replay_record(void *context, const struct log_record *record) {
     return r;
 }
 
-static int row_read(struct bytes value, struct kv_outcome *ret_outcome) {
+static int row_read(const struct kv_key *key, struct bytes value, struct kv_outcome *ret_outcome) {
     struct log_outcome fixed;
+    struct kv_key named;
 
     if (value.size < sizeof fixed || value.size - sizeof fixed > KV_REPLY_BYTES_MAX) {
         return -ERR_CORRUPT;
     }
     memcpy(&fixed, value.data, sizeof fixed);
+    named = kv_outcome_key((struct session_id){fixed.session}, fixed.sequence);
+    if (kv_key_compare(key, &named) != 0) {
+        return -ERR_CORRUPT;
+    }
     *ret_outcome = (struct kv_outcome){
         .slot = {fixed.slot},
         .session = {fixed.session},
@@ -182,7 +195,7 @@ static int row_read(struct bytes value, struct kv_outcome *ret_outcome) {
  * One that finds no room stays: the next start finds it as superfluous. */
 static int restore_row(struct kv *kv, const struct kv_key *key, struct bytes value) {
     struct kv_outcome outcome;
-    int r = row_read(value, &outcome);
+    int r = row_read(key, value, &outcome);
 
     r = r < 0 ? r : outcomes_make_room(kv->outcomes);
     if (r == 0 && !outcomes_restore(kv->outcomes, &outcome) &&
@@ -234,6 +247,9 @@ static int open_base(struct kv *kv, char problem[256]) {
     if (r == 0) {
         kv->term = load_le64(value.data + 8);
         kv->applied = load_le64(value.data + 16);
+        if (kv->term > LOG_TOTAL_MAX || kv->applied > LOG_TOTAL_MAX) {
+            return -ERR_CORRUPT;
+        }
     }
     /* Without that row the first checkpoint may have been cut among those of outcomes. */
     if (r == 0 || r == -ERR_NOT_FOUND) {
@@ -241,6 +257,20 @@ static int open_base(struct kv *kv, char problem[256]) {
         r = r < 0 ? r : restore_rows(kv, KV_ROW_OUTCOME);
     }
     return r;
+}
+
+static int refuse_short(struct kv_replay *replay) {
+    const struct kv *kv = replay->kv;
+    char unreadable[64] = "";
+
+    if (kv->log.unreadable > 0) {
+        snprintf(unreadable, sizeof unreadable, ": byte %" PRIu64 " of it cannot be read",
+                 kv->log.unreadable);
+    }
+    snprintf(replay->problem, 256,
+             "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64 "%s",
+             kv->options.directory, kv->log.last_position, kv->applied, unreadable);
+    return kv->log.unreadable > 0 ? -ERR_IO : -ERR_CORRUPT;
 }
 
 static int open_log(struct kv *kv, struct kv_replay *replay) {
@@ -274,13 +304,32 @@ static int open_log(struct kv *kv, struct kv_replay *replay) {
     kv->term = MAX(kv->term, applied_term);
     kv->term = MAX(kv->term, kv->log.superblock.term);
     if (r == 0 && kv->log.last_position < kv->applied) {
-        snprintf(replay->problem, 256,
-                 "%s: the disk log ends at record %" PRIu64 ", the base holds %" PRIu64,
-                 kv->options.directory, kv->log.last_position, kv->applied);
-        r = -ERR_CORRUPT;
+        r = refuse_short(replay);
     }
     replay->log_options = NULL;
     return r;
+}
+
+/* The superblock that can't be read may be the newer one: a log that does not go with the other is
+ * not damaged for that. */
+static int refuse_older(const struct kv *kv, char problem[256]) {
+    snprintf(problem, 256,
+             "%s: one of its superblocks cannot be read, and the other one is too old: check the "
+             "disk, and restore DIR from a backup",
+             kv->log.path);
+    return -ERR_IO;
+}
+
+static void say_of_superblock(const struct kv *kv) {
+    char line[256];
+
+    if (kv->log.superblock_is_unreadable && kv->options.log) {
+        snprintf(line, sizeof line,
+                 "%s: one of the superblocks of its log could not be read, and was written anew: "
+                 "check the disk",
+                 kv->options.directory);
+        kv->options.log(kv->options.log_context, line);
+    }
 }
 
 int kv_recover(struct kv *kv, char problem[256]) {
@@ -293,6 +342,7 @@ int kv_recover(struct kv *kv, char problem[256]) {
     }
     if (r == 0) {
         r = open_log(kv, &replay);
+        r = r == -ERR_CORRUPT && kv->log.superblock_is_unreadable ? refuse_older(kv, problem) : r;
     }
     if (r == 0) {
         r = kv_recover_ring(kv, &replay);
@@ -317,5 +367,8 @@ int kv_recover(struct kv *kv, char problem[256]) {
         (struct log_start){.term = kv->term, .position = kv->ring.position};
     r = disk_log_write_superblock(&kv->log);
     assert(r < 0 || kv_log_has_room(kv, kv->ring.head, 0));
+    if (r == 0) {
+        say_of_superblock(kv);
+    }
     return r;
 }

@@ -1,5 +1,6 @@
 /* Opening, the ring's part: is it this log's, does it hold what it says, what of it is new. */
 #include "kv/kv_internal.h"
+#include "base/bug.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,10 +12,24 @@ static void ring_path(struct kv *kv, char path[RING_PATH_BYTES]) {
     kv->env->ops->shared_path(kv->env, kv->options.shared_name, RING_PATH_BYTES, path);
 }
 
+/* A part of the disk log can't be read that the start needs. */
+static int refuse_unreadable(const struct kv_replay *replay, const char *way_on) {
+    const struct disk_log *log = &replay->kv->log;
+
+    snprintf(replay->problem, 256,
+             "%s: byte %" PRIu64 " of it cannot be read, and records behind %" PRIu64
+             " may have been there: check the disk, and %s",
+             log->path, log->unreadable, log->last_position, way_on);
+    return -ERR_IO;
+}
+
 /* The log of another life: that of a copy which was put back, or one that a disk forgot. */
 static int refuse_ring(struct kv_replay *replay, uint64_t position) {
     char path[RING_PATH_BYTES];
 
+    if (replay->kv->log.unreadable > 0) {
+        return refuse_unreadable(replay, "restore DIR from a backup");
+    }
     ring_path(replay->kv, path);
     snprintf(replay->problem, 256,
              "the ring %s and the disk log disagree from record %" PRIu64
@@ -188,6 +203,14 @@ static int replay_ring(struct kv *kv, struct kv_replay *replay) {
     return r;
 }
 
+/* Before the ring's start moves over records that the disk log is found to hold: the process that
+ * wrote them may have been killed before their flush, and a disk that fails in one may forget. */
+static int flush_log(struct kv *kv) {
+    struct env_io flush = {.kind = ENV_IO_SYNC, .file = kv->log.file};
+
+    return BUG(EARLY_START) ? 0 : kv->env->ops->io_run(kv->env, &flush);
+}
+
 static int take_ring(struct kv *kv, struct kv_replay *replay) {
     struct ring *ring = &kv->ring;
 
@@ -202,8 +225,11 @@ static int take_ring(struct kv *kv, struct kv_replay *replay) {
     if (r < 0) {
         return r;
     }
-    if (walked.position < kv->log.last_position) {
-        return 0; /* nothing in it that the disk log lacks: it is begun anew */
+    r = walked.start.position != ring->start.position || walked.position < kv->log.last_position
+            ? flush_log(kv)
+            : 0;
+    if (r < 0 || walked.position < kv->log.last_position) {
+        return r; /* nothing in it that the disk log lacks: it is begun anew */
     }
     ring_continue(ring, walked.end, walked.position, walked.crc);
     ring->data_head = walked.data_head;
@@ -242,12 +268,43 @@ static int refuse_other_size(struct kv *kv, struct kv_replay *replay) {
     return -ERR_IN_USE;
 }
 
-/* Before the ring is made, which from then on would seem to be the one that was lost. */
-static int note_loss(struct kv *kv) {
-    struct log_superblock *superblock = &kv->log.superblock;
+/* Where the disk log ends there was more, or may have been, and no ring has it. */
+static int check_complete(struct kv *kv, struct kv_replay *replay) {
+    const struct disk_log *log = &kv->log;
+    char line[256];
 
-    if (superblock->term == 0 || superblock->stopped) {
+    if (disk_log_is_complete(log)) {
         return 0;
+    }
+    if (!kv->options.accept_loss && log->unreadable > 0) {
+        return refuse_unreadable(replay, "start with --accept-loss to go on without them");
+    }
+    if (!kv->options.accept_loss) {
+        snprintf(replay->problem, 256,
+                 "%s: the disk log is damaged: it ends at record %" PRIu64
+                 ", and went on when it was stopped: check the disk, and start with --accept-loss "
+                 "to go on without what is missing",
+                 log->path, log->last_position);
+        return -ERR_CORRUPT;
+    }
+    if (kv->options.log) {
+        snprintf(line, sizeof line,
+                 "%s: the disk log is damaged at its end: what was acknowledged behind record "
+                 "%" PRIu64 " is lost",
+                 kv->options.directory, log->last_position);
+        kv->options.log(kv->options.log_context, line);
+    }
+    kv->log.superblock.stopped = 0;
+    return 0;
+}
+
+/* Before the ring is made, which from then on would seem to be the one that was lost. */
+static int note_loss(struct kv *kv, struct kv_replay *replay) {
+    struct log_superblock *superblock = &kv->log.superblock;
+    int r = check_complete(kv, replay);
+
+    if (r < 0 || superblock->term == 0 || superblock->stopped) {
+        return r;
     }
     superblock->losses++;
     return disk_log_write_superblock(&kv->log);
@@ -256,12 +313,10 @@ static int note_loss(struct kv *kv) {
 /* The ring that is there holds nothing that the disk log lacks, and gives way to another one: as
  * behind a stop, none is missed from here on. */
 static int note_complete(struct kv *kv) {
-    struct log_superblock *superblock = &kv->log.superblock;
-
-    if (superblock->stopped) {
-        return 0;
+    if (kv->log.superblock.stopped) {
+        return flush_log(kv);
     }
-    superblock->stopped = 1;
+    disk_log_note_stop(&kv->log);
     return disk_log_write_superblock(&kv->log);
 }
 
@@ -338,7 +393,7 @@ int kv_recover_ring(struct kv *kv, struct kv_replay *replay) {
         say_of_ring(kv, "is gone, though the machine still runs since the daemon was killed: what "
                         "was acknowledged in the last second before is lost");
     }
-    r = found == RING_USABLE ? take_ring(kv, replay) : lost ? note_loss(kv) : 0;
+    r = found == RING_USABLE ? take_ring(kv, replay) : lost ? note_loss(kv, replay) : 0;
     if (r == 0 && (found != RING_USABLE || kv->ring.position < kv->log.last_position)) {
         ring_reset(&kv->ring, kv->log.last_position, kv->log.last_crc);
     }

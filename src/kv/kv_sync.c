@@ -12,9 +12,13 @@ void kv_sync_want(struct kv *kv) {
 }
 
 void kv_sync(struct kv *kv, struct kv_waiter *waiter, uint64_t position) {
+    uint64_t newest = kv->ring.position + (kv->ring.open_bytes > 0 ? 1 : 0);
+
     waiter->position = position;
     if (kv->failed < 0) {
         waiter->done(waiter, kv->failed);
+    } else if (position > newest) {
+        waiter->done(waiter, -ERR_INVALID);
     } else if (position <= kv->synced) {
         waiter->done(waiter, 0);
     } else {

@@ -19,8 +19,9 @@ static uint32_t start_crc(const struct ring_start *start) {
 /* One that names a place where no record can begin was not written by us, whatever its crc. */
 static bool start_is_whole(const struct ring_start *start) {
     return start->crc == start_crc(start) && start->offset % LOG_ALIGN == 0 &&
-           start->position > 0 && start->position <= LOG_TOTAL_MAX &&
-           start->offset <= LOG_TOTAL_MAX && start->data_start <= LOG_TOTAL_MAX;
+           start->sequence <= LOG_TOTAL_MAX && start->position > 0 &&
+           start->position <= LOG_TOTAL_MAX && start->offset <= LOG_TOTAL_MAX &&
+           start->data_start <= LOG_TOTAL_MAX;
 }
 
 static const struct ring_start *newest_start(const struct ring_header *header) {
@@ -268,8 +269,9 @@ const struct log_record *ring_walk(const struct ring *ring, uint64_t *offset, ui
         at += left_behind(ring, at);
         record = (const void *)ring->records;
     }
-    if (record_check(record, left_behind(ring, at), previous_crc) < 0 ||
-        record->position != position ||
+    size_t longest = MIN(left_behind(ring, at), ring->record_bytes_max);
+
+    if (record_check(record, longest, previous_crc) < 0 || record->position != position ||
         at + record_padded(record->length) - ring->start.offset > ring->record_bytes) {
         return NULL;
     }

@@ -3,6 +3,7 @@
  *     C counter     id 0                 u64 next session id
  *                   id 1                 u64 number of the list of the ended
  *     H hand-over   id 0                 struct manager_handover_row, of the last one
+ *                   id the giver's log   likewise, of one that was set aside
  *     L life        id = log               struct manager_life_row: the last one that registered
  *     M map         index = piece        bytes of the encoded map, MANAGER_PIECE_BYTES a piece
  *     S session     id = session         struct manager_session_row, origin: it lives */

@@ -5,6 +5,10 @@
  *                             ^ \--nothing to give--> NONE, and this group is not asked again
  *                             +--- a start that finds the row without the map
  *
+ * A giver that does not answer for GIVER_PATIENCE_NS is set aside where another can give: its row
+ * moves to a place of its own, as it may have given and not been heard, and it is asked again,
+ * under the same number, once it answers anything. What it may have given counts as the receiver's.
+ *
  * Each group is told what the map gives it, until it says that it has it, and from time to time how
  * many files all have, of which each says its own. */
 #include "manager/manager_internal.h"
@@ -18,6 +22,7 @@ enum { GIVEN_MAX = 16, SLOTS_TOLD_MAX = 1024 };
 #define ANSWER_NS (5 * NS_PER_S)
 #define AGAIN_NS NS_PER_S
 #define LOADS_NS (10 * NS_PER_S)
+#define GIVER_PATIENCE_NS (10 * NS_PER_S)
 
 enum handover_stage { HANDOVER_NONE, HANDOVER_MARKING, HANDOVER_GIVING, HANDOVER_GIVEN };
 
@@ -26,22 +31,33 @@ struct telling {
     struct manager *manager;
     struct call call;
     bool out;
-    uint64_t version; /* of the map, whose slots it has; 0: not known */
-    uint64_t next_ns; /* when it is told again */
+    uint64_t version;  /* of the map, whose slots it has; 0: not known */
+    uint64_t next_ns;  /* when it is told again */
+    uint64_t heard_ns; /* when it has answered last; 0: never */
     uint64_t inode_count;
     size_t bulk_bytes;
     uint8_t bulk[];
 };
 
+struct aside {
+    struct manager_handover_row row;
+    uint64_t since_ns;
+};
+
 struct manager_slots {
     enum handover_stage stage;
-    struct manager_handover_row row;
+    struct manager_handover_row last; /* the newest, and its row on disk */
+    struct manager_handover_row row;  /* that is under way, or was last: that one, or */
+    bool is_aside;                    /* one that was set aside, the first of these: */
+    struct aside asides[MAP_GROUPS_MAX];
+    uint32_t aside_count;
     struct kv_waiter waiter;
     bool waiting;
     bool applied; /* next_map has it */
     bool giving;
     struct call give_call;
-    uint64_t next_ns; /* when the giver is asked again */
+    uint64_t next_ns;  /* when the giver is asked again */
+    uint64_t asked_ns; /* when it was asked first; 0: it was not */
     struct wire_slots given[GIVEN_MAX];
     uint32_t given_count;
     bool exhausted[MAP_GROUPS_MAX]; /* it has nothing more to give */
@@ -61,35 +77,58 @@ void manager_slots_free(struct manager *manager) {
     free(manager->slots);
 }
 
-int manager_slots_load(struct manager *manager) {
-    struct manager_slots *slots = manager->slots;
-    struct kv_key key = manager_key(MANAGER_ROW_HANDOVER, 0, 0);
-    struct bytes value;
-    int r = kv_get(manager->kv, &key, &value);
+static int row_load(struct manager_slots *slots, uint64_t giver, struct bytes value) {
+    bool known = value.size == sizeof slots->row && value.data[0] == MANAGER_ROW_FORMAT;
 
-    slots->row = (struct manager_handover_row){.format = MANAGER_ROW_FORMAT, .recorded = 1};
-    if (r < 0) {
-        return r == -ERR_NOT_FOUND ? 0 : r;
-    }
-    if (value.size != sizeof slots->row || value.data[0] != MANAGER_ROW_FORMAT) {
+    if (!known || (giver != 0 && slots->aside_count == MAP_GROUPS_MAX)) {
         return -ERR_CORRUPT;
     }
-    memcpy(&slots->row, value.data, sizeof slots->row);
-    slots->stage = slots->row.recorded ? HANDOVER_NONE : HANDOVER_GIVING;
-    return 0;
+    struct manager_handover_row *row =
+        giver == 0 ? &slots->last : &slots->asides[slots->aside_count++].row;
+    memcpy(row, value.data, sizeof *row);
+    return row->from == giver || giver == 0 ? 0 : -ERR_CORRUPT;
 }
 
-static int row_put(struct manager *manager, bool recorded) {
-    struct manager_handover_row row = manager->slots->row;
-    struct kv_key key = manager_key(MANAGER_ROW_HANDOVER, 0, 0);
+int manager_slots_load(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+    struct kv_key from = manager_key(MANAGER_ROW_HANDOVER, 0, 0);
+    struct kv_key to = manager_key(MANAGER_ROW_HANDOVER + 1, 0, 0);
+    struct kv_cursor cursor;
+    struct bytes value;
+    int r;
 
-    row.recorded = recorded;
-    return kv_put(manager->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
+    slots->last = (struct manager_handover_row){.format = MANAGER_ROW_FORMAT, .recorded = 1};
+    slots->aside_count = 0;
+    kv_cursor_init(&cursor, &from, &to);
+    while ((r = kv_next(manager->kv, &cursor, &value)) == 0) {
+        r = row_load(slots, kv_key_split(&cursor.key).id, value);
+        if (r < 0) {
+            return r;
+        }
+    }
+    slots->row = slots->last;
+    slots->stage = slots->row.recorded ? HANDOVER_NONE : HANDOVER_GIVING;
+    return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int row_put(struct manager *manager, uint64_t id, const struct manager_handover_row *row) {
+    struct kv_key key = manager_key(MANAGER_ROW_HANDOVER, id, 0);
+
+    return kv_put(manager->kv, &key, (struct bytes){(const uint8_t *)row, sizeof *row});
 }
 
 /* Of a map that does not have it the row stays what it is. */
 int manager_slots_row_put(struct manager *manager) {
-    return row_put(manager, manager->slots->row.recorded || manager->slots->applied);
+    const struct manager_slots *slots = manager->slots;
+    struct manager_handover_row last = slots->last;
+
+    if (slots->applied && slots->is_aside) {
+        struct kv_key key = manager_key(MANAGER_ROW_HANDOVER, slots->row.from, 0);
+
+        return kv_delete(manager->kv, &key);
+    }
+    last.recorded = last.recorded || slots->applied;
+    return row_put(manager, 0, &last);
 }
 
 /* Index of the log's group; group_count: none. */
@@ -109,68 +148,166 @@ static void marked(struct kv_waiter *waiter, int result) {
     slots->stage = result == 0 ? HANDOVER_GIVING : HANDOVER_NONE;
 }
 
-/* From the group that has most to the one that has least, as much as brings neither past its share.
- * Nobody: false. */
-static bool choose(const struct manager *manager, struct manager_handover_row *row) {
+static bool is_set_aside(const struct manager_slots *slots, uint64_t giver) {
+    for (uint32_t i = 0; i < slots->aside_count; i++) {
+        if (slots->asides[i].row.from == giver) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many slots each group has, or may have been given. */
+static void slots_count(const struct manager *manager, uint32_t counts[MAP_GROUPS_MAX]) {
+    const struct manager_slots *slots = manager->slots;
     const struct cluster_map *map = manager->map;
-    uint32_t share = SLOT_COUNT / map->group_count;
-    uint32_t counts[MAP_GROUPS_MAX] = {0};
-    uint32_t from = 0;
-    uint32_t to = 0;
 
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         if (map->slot_groups[slot] < map->group_count) {
             counts[map->slot_groups[slot]]++;
         }
     }
-    for (uint32_t i = 0; i < map->group_count; i++) {
-        to = counts[i] < counts[to] ? i : to;
-        if (manager->slots->exhausted[from] ||
-            (counts[i] > counts[from] && !manager->slots->exhausted[i])) {
-            from = i;
+    for (uint32_t i = 0; i < slots->aside_count; i++) {
+        uint32_t to = group_of(map, slots->asides[i].row.to);
+
+        if (to < map->group_count) {
+            counts[to] += slots->asides[i].row.count;
         }
     }
-    if (counts[to] >= share || counts[from] <= share || manager->slots->exhausted[from]) {
+}
+
+/* From the group that has most to the one that has least, as much as brings neither past its share.
+ * Nobody: false. */
+static bool choose(const struct manager *manager, struct manager_handover_row *ret_row) {
+    const struct manager_slots *slots = manager->slots;
+    const struct cluster_map *map = manager->map;
+    uint32_t share = SLOT_COUNT / map->group_count;
+    uint32_t counts[MAP_GROUPS_MAX] = {0};
+    uint32_t from = MAP_GROUPS_MAX;
+    uint32_t to = 0;
+
+    slots_count(manager, counts);
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        bool gives = !slots->exhausted[i] && !is_set_aside(slots, map->groups[i].log.value);
+
+        to = counts[i] < counts[to] ? i : to;
+        from = gives && (from == MAP_GROUPS_MAX || counts[i] > counts[from]) ? i : from;
+    }
+    if (from == MAP_GROUPS_MAX || counts[to] >= share || counts[from] <= share) {
         return false;
     }
-    *row = (struct manager_handover_row){.format = MANAGER_ROW_FORMAT,
-                                         .number = row->number + 1,
-                                         .from = map->groups[from].log.value,
-                                         .to = map->groups[to].log.value,
-                                         .count = MIN(counts[from] - share, share - counts[to])};
+    *ret_row =
+        (struct manager_handover_row){.format = MANAGER_ROW_FORMAT,
+                                      .number = slots->last.number + 1,
+                                      .from = map->groups[from].log.value,
+                                      .to = map->groups[to].log.value,
+                                      .count = MIN(counts[from] - share, share - counts[to])};
     return true;
 }
 
-static void handover_begin(struct manager *manager) {
+/* aside: a row that moves to a place of its own; or NULL. */
+static void handover_mark(struct manager *manager, const struct manager_handover_row *row,
+                          const struct manager_handover_row *aside) {
     struct manager_slots *slots = manager->slots;
-    const struct kv_need need = {.rows = 1,
-                                 .value_bytes = sizeof slots->row,
-                                 .record_bytes = sizeof slots->row + KV_ROW_RECORD_BYTES};
-    struct manager_handover_row before = slots->row;
+    const struct kv_need need = {.rows = 2,
+                                 .value_bytes = 2 * sizeof *row,
+                                 .record_bytes = 2 * (sizeof *row + KV_ROW_RECORD_BYTES)};
     struct kv_grant grant;
 
-    if (slots->even_version == manager->map->version) {
-        return;
-    }
-    if (!choose(manager, &slots->row)) {
-        slots->even_version = manager->map->version;
-        return;
-    }
     if (kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant) < 0) {
-        slots->row = before;
         return;
     }
     kv_begin(manager->kv, &grant);
-    if (row_put(manager, false) < 0) {
+    int r = aside ? row_put(manager, aside->from, aside) : 0;
+    r = r < 0 ? r : row_put(manager, 0, row);
+    if (r < 0) {
         kv_abort(manager->kv);
-        slots->row = before;
         return;
     }
     (void)kv_commit(manager->kv);
+    slots->last = *row;
+    slots->row = *row;
+    slots->is_aside = false;
+    slots->asked_ns = 0;
+    slots->next_ns = 0;
     slots->stage = HANDOVER_MARKING;
     slots->waiting = true;
     slots->waiter.done = marked;
     kv_sync(manager->kv, &slots->waiter, kv_seal(manager->kv));
+}
+
+/* One whose giver has answered something since it was set aside becomes the first of them. */
+static bool aside_take(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+
+    for (uint32_t i = 0; i < slots->aside_count; i++) {
+        struct aside aside = slots->asides[i];
+        uint32_t from = group_of(manager->map, aside.row.from);
+        const struct telling *telling =
+            from < manager->map->group_count ? slots->tellings[from] : NULL;
+
+        if (telling && telling->heard_ns > aside.since_ns) {
+            slots->asides[i] = slots->asides[0];
+            slots->asides[0] = aside;
+            slots->row = aside.row;
+            slots->is_aside = true;
+            slots->asked_ns = 0;
+            slots->next_ns = 0;
+            slots->stage = HANDOVER_GIVING;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void handover_begin(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+    struct manager_handover_row row;
+
+    if (aside_take(manager) || slots->even_version == manager->map->version) {
+        return;
+    }
+    if (choose(manager, &row)) {
+        handover_mark(manager, &row, NULL);
+    } else {
+        slots->even_version = manager->map->version;
+    }
+}
+
+/* Its giver has not answered for long. Of one that was set aside before, its row stays there. */
+static void giver_pass_over(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+    struct manager_handover_row row = slots->row;
+    struct manager_handover_row next;
+
+    if (slots->is_aside) {
+        slots->asides[0].since_ns = env_now_ns(manager->env);
+        slots->is_aside = false;
+        slots->row = slots->last;
+        slots->stage = HANDOVER_NONE;
+        return;
+    }
+    if (slots->aside_count == MAP_GROUPS_MAX) {
+        return;
+    }
+    slots->asides[slots->aside_count++] = (struct aside){row, env_now_ns(manager->env)};
+    if (choose(manager, &next)) {
+        handover_mark(manager, &next, &row);
+    }
+    if (slots->stage != HANDOVER_MARKING) {
+        slots->aside_count--;
+        slots->asked_ns = env_now_ns(manager->env); /* Looked at again after as long. */
+    }
+}
+
+/* What was set aside and is under way has ended. */
+static void aside_end(struct manager_slots *slots) {
+    if (slots->is_aside) {
+        slots->asides[0] = slots->asides[--slots->aside_count];
+        slots->is_aside = false;
+        slots->row = slots->last;
+        slots->even_version = 0;
+    }
 }
 
 /* It comes over a network: what is not the giver's by the map was never asked for. */
@@ -208,6 +345,9 @@ static void given(struct call *call) {
     slots->given_count = (uint32_t)count;
     slots->exhausted[from] = count == 0;
     slots->stage = count == 0 ? HANDOVER_NONE : HANDOVER_GIVEN;
+    if (count == 0) {
+        aside_end(slots);
+    }
 }
 
 static void give_ask(struct manager *manager) {
@@ -218,6 +358,7 @@ static void give_ask(struct manager *manager) {
         return;
     }
     slots->giving = true;
+    slots->asked_ns = slots->asked_ns > 0 ? slots->asked_ns : now_ns;
     slots->give_call = (struct call){
         .header = {.opcode = OP_SLOTS_GIVE, .log = {slots->row.from}},
         .request.slots_give = {.handover = slots->row.number,
@@ -230,6 +371,18 @@ static void give_ask(struct manager *manager) {
         .deadline_ns = now_ns + ANSWER_NS,
     };
     call_start(manager->options.rpc, &slots->give_call);
+}
+
+static void giver_step(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+    uint64_t now_ns = env_now_ns(manager->env);
+
+    if (!slots->giving && slots->asked_ns > 0 && now_ns - slots->asked_ns >= GIVER_PATIENCE_NS) {
+        giver_pass_over(manager);
+    }
+    if (slots->stage == HANDOVER_GIVING) {
+        give_ask(manager);
+    }
 }
 
 bool manager_slots_are_given(const struct manager *manager) {
@@ -256,8 +409,13 @@ void manager_slots_recorded(struct manager *manager) {
 
     if (slots->applied) {
         slots->applied = false;
-        slots->row.recorded = 1;
         slots->stage = HANDOVER_NONE;
+        if (slots->is_aside) {
+            aside_end(slots);
+        } else {
+            slots->last.recorded = 1;
+            slots->row = slots->last;
+        }
     }
 }
 
@@ -272,6 +430,7 @@ static void told(struct call *call) {
         telling->version = 0;
         return;
     }
+    telling->heard_ns = now_ns;
     telling->inode_count = call->reply.group_tell.inode_count;
     if (call->reply.group_tell.more) {
         telling->next_ns = now_ns;
@@ -345,7 +504,7 @@ void manager_slots_tick(struct manager *manager) {
     if (slots->stage == HANDOVER_NONE && !manager->next_map && manager->map->group_count > 1) {
         handover_begin(manager);
     } else if (slots->stage == HANDOVER_GIVING) {
-        give_ask(manager);
+        giver_step(manager);
     }
     manager_groups_tell(manager);
 }

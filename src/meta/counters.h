@@ -9,7 +9,9 @@ struct group_totals {
     uint64_t refused;    /* by the session's state or term */
     uint64_t waited;     /* requests that met a full log */
     uint64_t orders_done;
+    uint64_t orders_put_aside; /* until a storage target that was away has returned */
     uint64_t settled;
+    uint64_t settles_put_off; /* likewise */
     uint64_t orphans_freed;
     uint64_t evictions;
     uint64_t crossings;       /* transactions across logs that were decided here */

@@ -132,11 +132,12 @@ static void session_end(struct group *group, struct session *session) {
     group->moved = true;
 }
 
-/* At first each open is looked at once, and those that wait go to the end: what needs no storage
- * target is closed though one is away. From then on as many as can go on, from the front; a session
- * may have very many. True: more can be done at once. */
+/* Opens that wait go to the end, so that each has its turn, and what needs no storage target that
+ * is away is closed soon; a session may have very many. While some have not been looked at, a lack
+ * of settle jobs stops none of those that need none. True: more can be done at once. */
 static bool opens_close(struct group *group, struct session *session) {
     struct list_node *node = list_first(&session->opens);
+    const struct list_node *moved = NULL; /* the first one */
     enum close_result result = CLOSED;
     int looks = 0;
     int closed = 0;
@@ -145,7 +146,8 @@ static bool opens_close(struct group *group, struct session *session) {
         session->evict_began = true;
         session->evict_unseen = list_count(&session->opens);
     }
-    while (node && closed < EVICTION_CLOSES_A_STEP && looks++ < EVICTION_LOOKS_A_STEP) {
+    while (node && node != moved && closed < EVICTION_CLOSES_A_STEP &&
+           looks++ < EVICTION_LOOKS_A_STEP) {
         struct open_entry *entry = CONTAINER_OF(node, struct open_entry, by_session);
         struct list_node *next = list_next(&session->opens, node);
 
@@ -153,12 +155,11 @@ static bool opens_close(struct group *group, struct session *session) {
         if (result == NO_ROOM || (result == NO_SETTLE && session->evict_unseen == 0)) {
             return false;
         }
-        if (session->evict_unseen > 0) {
-            session->evict_unseen--;
-            if (result != CLOSED) {
-                list_remove(node);
-                list_push_back(&session->opens, node);
-            }
+        session->evict_unseen -= session->evict_unseen > 0;
+        if (result != CLOSED) {
+            list_remove(node);
+            list_push_back(&session->opens, node);
+            moved = moved ? moved : node;
         }
         closed += result == CLOSED;
         node = next;

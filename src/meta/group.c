@@ -228,8 +228,8 @@ static void kv_stopped(void *context, int result) {
 }
 
 static uint32_t calls_out(const struct group *group) {
-    return queue_calls_out(&group->orders) + settle_calls_out(&group->settle) +
-           group->crossings.calls_out + group->promises.calls_out;
+    return queue_calls_out(group) + settle_calls_out(&group->settle) + group->crossings.calls_out +
+           group->promises.calls_out;
 }
 
 /* The log may end once nobody waits for a position in it and no call of ours is out. */
@@ -251,7 +251,7 @@ static void stop_begin(struct group *group) {
         group->stage = GROUP_STOPPING;
         ended_calls_answer(group, -ERR_CLOSED);
     }
-    queue_cancel(&group->orders);
+    queue_cancel(group);
     settle_cancel(&group->settle);
     crossings_cancel(&group->crossings);
     promises_cancel(&group->promises);
@@ -304,6 +304,7 @@ static void take_in(struct group *group, struct message *message) {
         atomic_store(&group->tick.posted, false);
         group->orders.ticked = true;
         group->settle.ticked = true;
+        ost_peers_tick(group);
         held_give_up(group);
         crossings_tick(group);
         promises_tick(group);
@@ -413,6 +414,7 @@ static int take_memory(struct group *group) {
 
     int r = sessions_init(&group->sessions, options->sessions_max);
     r = r < 0 ? r : opens_init(&group->opens, options->opens_max);
+    r = r < 0 ? r : ost_peers_init(&group->ost_peers);
     r = r < 0 ? r : queue_init(&group->orders, group);
     return r < 0 ? r : settle_init(&group->settle, group);
 }
@@ -530,6 +532,7 @@ void group_abandon(struct group *group) {
     promises_deinit(&group->promises);
     settle_deinit(&group->settle);
     queue_deinit(&group->orders);
+    ost_peers_deinit(&group->ost_peers);
     opens_deinit(&group->opens);
     sessions_deinit(&group->sessions);
     signer_deinit(&group->signer);

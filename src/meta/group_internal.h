@@ -9,6 +9,7 @@
 #include "meta/numbers.h"
 #include "meta/slots.h"
 #include "meta/opens.h"
+#include "meta/ost_peers.h"
 #include "meta/parking.h"
 #include "meta/promise.h"
 #include "meta/queue.h"
@@ -94,6 +95,7 @@ struct group {
     struct sessions sessions;
     struct ended ended;
     struct opens opens;
+    struct ost_peers ost_peers;
     struct order_queue orders;
     struct settle settle;
     struct stakes stakes;

@@ -189,10 +189,10 @@ int op_cross_prepare(struct transaction *transaction, struct call *call) {
         return -ERR_CHANGED; /* It has ended: a late copy. */
     }
     promise = promise_find(&transaction->group->promises, &id);
-    if (!promise) {
+    if (!promise && !promises_past(&transaction->group->promises, &id)) {
         return prepare_new(transaction, &id, call);
     }
-    if (promise->committed) {
+    if (!promise || promise->committed) {
         return -ERR_CHANGED;
     }
     call->reply.cross_prepare.made = promise->made;

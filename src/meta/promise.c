@@ -67,6 +67,17 @@ static bool is_before(uint64_t term, uint64_t number, uint64_t other_term, uint6
     return term < other_term || (term == other_term && number < other_number);
 }
 
+bool promises_past(const struct promises *promises, const struct cross_id *id) {
+    for (uint32_t i = 0; i < promises->source_count; i++) {
+        const struct promise_source *source = &promises->sources[i];
+
+        if (source->log == id->log) {
+            return !is_before(source->past_term, source->past_number, id->term, id->number);
+        }
+    }
+    return false;
+}
+
 /* In the order of their commits, which is nearly that of their numbers: one that is not done keeps
  * those behind it a little longer. */
 static void marks_end(struct promises *promises, struct promise_source *source) {
@@ -154,6 +165,7 @@ void promise_kept(struct group *group, struct promise *promise) {
     stakes_give(group, promise);
     promise->committed = true;
     promise->halves_bytes = 0;
+    promise->asked_ns = group->now_ns;
     list_remove(&promise->node);
     list_push_back(&source_of(&group->promises, promise->id.log)->marks, &promise->node);
 }
@@ -196,6 +208,20 @@ void promise_is_waited_for(struct group *group, const void *owner) {
     ((struct promise *)(uintptr_t)owner)->wanted = true;
 }
 
+/* The coordinator has no such transaction: it is aborted here, or has ended everywhere. */
+static void is_over(struct promise *promise) {
+    struct promises *promises = promise->promises;
+    struct promise_source *source = source_of(promises, promise->id.log);
+
+    if (promise->committed &&
+        is_before(source->past_term, source->past_number, promise->id.term, promise->id.number)) {
+        source->past_term = promise->id.term;
+        source->past_number = promise->id.number;
+    }
+    list_remove(&promise->node);
+    list_push_back(&promises->to_drop, &promise->node);
+}
+
 static void ask_answered(struct call *call) {
     struct promise *promise = call->context;
     struct promises *promises = promise->promises;
@@ -203,12 +229,14 @@ static void ask_answered(struct call *call) {
     assert(promises->calls_out > 0);
     promises->calls_out--;
     promise->asking = false;
+    if (promise->is_mark_ask) {
+        promise->is_mark_ask = false;
+        source_of(promises, promise->id.log)->mark_asks--;
+    }
     if (promise->gone) {
         free(promise);
-    } else if (call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED &&
-               !promise->committed) {
-        list_remove(&promise->node);
-        list_push_back(&promises->to_drop, &promise->node);
+    } else if (call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED) {
+        is_over(promise);
     }
 }
 
@@ -247,6 +275,36 @@ void promises_tick(struct group *group) {
     }
 }
 
+static void marks_of_source_ask(struct group *group, struct promise_source *source) {
+    struct list_node *node;
+
+    while (source->mark_asks < PROMISE_MARK_ASKS && (node = list_first(&source->marks))) {
+        struct promise *mark = CONTAINER_OF(node, struct promise, node);
+
+        if (group->now_ns - mark->asked_ns < PROMISE_MARK_ASK_NS) {
+            return;
+        }
+        list_remove(node);
+        list_push_back(&source->marks, node);
+        if (mark->asking) {
+            mark->asked_ns = group->now_ns;
+        } else {
+            mark->is_mark_ask = true;
+            source->mark_asks++;
+            ask(group, mark);
+        }
+    }
+}
+
+static void marks_ask(struct group *group) {
+    struct promises *promises = &group->promises;
+    bool many = promises->count >= PROMISE_MARKS_MANY && !promises->cancelled && group->rpc;
+
+    for (uint32_t i = 0; many && i < promises->source_count; i++) {
+        marks_of_source_ask(group, &promises->sources[i]);
+    }
+}
+
 static bool drop(struct group *group, struct promise *promise) {
     static const struct kv_need need = {.rows = 1, .record_bytes = 100};
     struct kv_key key =
@@ -269,19 +327,27 @@ static bool drop(struct group *group, struct promise *promise) {
 void promises_step(struct group *group) {
     struct list_node *node;
 
+    marks_ask(group);
     while ((node = list_first(&group->promises.to_drop)) &&
            drop(group, CONTAINER_OF(node, struct promise, node))) {
     }
 }
 
-void promises_cancel(struct promises *promises) {
-    promises->cancelled = true;
-    for (struct list_node *node = list_first(&promises->prepared); node;
-         node = list_next(&promises->prepared, node)) {
+static void list_cancel(const struct list *list) {
+    for (struct list_node *node = list_first(list); node; node = list_next(list, node)) {
         struct promise *promise = CONTAINER_OF(node, struct promise, node);
 
         if (promise->asking) {
             call_cancel(&promise->call);
         }
+    }
+}
+
+void promises_cancel(struct promises *promises) {
+    promises->cancelled = true;
+    list_cancel(&promises->prepared);
+    list_cancel(&promises->to_drop);
+    for (uint32_t i = 0; i < promises->source_count; i++) {
+        list_cancel(&promises->sources[i].marks);
     }
 }

@@ -2,8 +2,15 @@
  * prepare to the commit, and marks of those that are done, until the coordinator has said that they
  * have ended everywhere. Each is a T row (docs/internals/halves.md).
  *
- *     prepare --record on disk--> PREPARED --commit--> COMMITTED --below--> gone
+ *     prepare --record on disk--> PREPARED --commit--> COMMITTED --below, or ended--> gone
  *                                     '----abort, or the coordinator does not know it--> gone
+ *
+ * Marks go when the coordinator says that all numbers below some one have ended. While one does not
+ * end, as a participant of it is away, those behind it would stay: once there are
+ * PROMISE_MARKS_MANY the coordinator is asked about each, the oldest first, and one that it has no
+ * more has ended. What tells late copies of its prepare is then its number: a prepare at or below
+ * the highest mark that went so, of which there is no trace, is refused; one that was no late copy
+ * begins anew.
  *
  * Thread: the group's step.  Memory: one a transaction under way, up to PROMISES_MAX. */
 #pragma once
@@ -13,7 +20,9 @@
 #include "rpc/call.h"
 
 enum { PROMISES_MAX = 8192, PROMISE_BUCKETS = 1024, PROMISE_STAKES_MAX = 2 * HALVES_MAX };
+enum { PROMISE_MARKS_MANY = 1024, PROMISE_MARK_ASKS = 16 /* of one coordinator at a time */ };
 #define PROMISE_ASK_NS (5 * NS_PER_S)
+#define PROMISE_MARK_ASK_NS NS_PER_S
 
 struct cross_id {
     uint64_t log;
@@ -31,7 +40,8 @@ struct promise {
     uint64_t asked_ns;
     struct call call; /* that asks */
     bool asking;
-    bool wanted; /* somebody waits for its end */
+    bool is_mark_ask; /* counted by its coordinator's mark_asks */
+    bool wanted;      /* somebody waits for its end */
     struct promises *promises;
     struct ino made;
     uint32_t stake_count;
@@ -47,7 +57,10 @@ struct promise_source {
     uint64_t log;
     uint64_t below_term; /* all before this one have ended */
     uint64_t below_number;
-    struct list marks;
+    uint64_t past_term; /* the highest mark that has gone because it had ended */
+    uint64_t past_number;
+    struct list marks; /* in the order in which they were made or asked about */
+    uint32_t mark_asks;
 };
 
 struct promises {
@@ -79,6 +92,8 @@ void promise_made(struct group *group, uint64_t position);
 void promise_kept(struct group *group, struct promise *promise);
 void promise_gone(struct group *group, struct promise *promise);
 struct promise *promise_find(struct promises *promises, const struct cross_id *id);
+/* It may have been done here, and its mark be gone. */
+bool promises_past(const struct promises *promises, const struct cross_id *id);
 /* All of the coordinator's before this one have ended; false: so has this one. */
 bool promises_below(struct group *group, const struct cross_id *id, uint64_t below_term,
                     uint64_t below_number);

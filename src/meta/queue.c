@@ -1,13 +1,10 @@
 /* The queue's jobs. */
 #include "meta/queue.h"
-#include "base/bug.h"
-#include "layout/map_lost.h"
-#include "meta/group_internal.h"
 #include "meta/inode.h"
+#include "meta/queue_internal.h"
 #include <assert.h>
 #include <stdlib.h>
 
-enum { ORDERS_ENDED_A_STEP = 64 };
 static const struct kv_need order_need = {.rows = 2, .record_bytes = 400};
 
 int queue_init(struct order_queue *queue, struct group *group) {
@@ -17,9 +14,7 @@ int queue_init(struct order_queue *queue, struct group *group) {
     queue->group = group;
     queue->looking = true;
     queue->jobs = calloc(ORDER_JOBS, sizeof *queue->jobs);
-    queue->syncs = calloc(ORDER_SYNCS, sizeof *queue->syncs);
-    queue->targets = calloc(ORDER_TARGETS, sizeof *queue->targets);
-    if (!queue->jobs || !queue->syncs || !queue->targets) {
+    if (!queue->jobs) {
         return -ERR_NO_MEMORY;
     }
     kv_cursor_init(&queue->cursor, &from, &to);
@@ -28,41 +23,11 @@ int queue_init(struct order_queue *queue, struct group *group) {
 
 void queue_deinit(struct order_queue *queue) {
     free(queue->jobs);
-    free(queue->syncs);
-    free(queue->targets);
     *queue = (struct order_queue){0};
 }
 
 void queue_order_made(struct order_queue *queue) {
     queue->looking = true;
-}
-
-static bool order_may_leave(const struct group *group, uint64_t position) {
-    return position <= kv_synced_position(group->kv) || BUG(EARLY_FREE);
-}
-
-/* The OST at the head of the order's i-th chain; NULL when the map has none any more, or it is
- * lost, which counts as done. */
-static const struct map_target *target_of(const struct group *group, const struct order_job *job,
-                                          const struct pool_version *pool) {
-    struct layout layout = order_layout(&job->row);
-    uint32_t chain_id = layout_chain_at(&layout, pool, job->chain_index);
-    const struct map_chain *chain = cluster_map_chain(group->map, chain_id);
-
-    if (!chain || (cluster_map_chain_is_lost(group->map, chain_id) && !BUG(LOST_WAITS))) {
-        return NULL;
-    }
-    return cluster_map_target(group->map, chain->members[0]);
-}
-
-/* False: the map does not name the order's pool version: a newer one is waited for. */
-static bool pool_of(const struct group *group, const struct order_job *job,
-                    struct pool_version *ret_pool, uint32_t *ret_width) {
-    struct layout layout = order_layout(&job->row);
-    bool named = cluster_map_pool(group->map, layout.pool_version, ret_pool);
-
-    *ret_width = named ? layout_width(&layout, ret_pool) : 0;
-    return named;
 }
 
 static void job_next_target(struct order_job *job) {
@@ -71,85 +36,36 @@ static void job_next_target(struct order_job *job) {
     job->stage = ORDER_SEND;
 }
 
-/* An OST has started anew before a sync point was heard of, and may have lost what it had done:
- * orders are given again from their beginning. They change nothing where they were done. */
-static void orders_again(struct order_queue *queue, struct order_target *target) {
-    target->term = 0;
-    target->position = 0;
-    for (uint32_t i = 0; i < ORDER_JOBS; i++) {
-        struct order_job *job = &queue->jobs[i];
-
-        job->again = job->stage == ORDER_ASKING;
-        if (job->stage == ORDER_SEND || job->stage == ORDER_WAITING) {
-            job->chain_index = 0;
-            job->resume_chunk = 0;
-            job->stage = ORDER_SEND;
-        }
-    }
-}
-
-/* The table is never full: it has twice as many places as a map may have targets. */
-static struct order_target *target_get(struct order_queue *queue, struct log_id log) {
-    for (uint64_t i = log.value;; i++) {
-        struct order_target *target = &queue->targets[i % ORDER_TARGETS];
-
-        assert(i - log.value < ORDER_TARGETS);
-
-        if (target->log.value == 0) {
-            target->log = log;
-        }
-        if (target->log.value == log.value) {
-            return target;
-        }
-    }
-}
-
-static void job_begin_anew(struct order_job *job) {
-    job->again = false;
-    job->chain_index = 0;
-    job->resume_chunk = 0;
-}
-
 static void job_answered(struct call *call) {
     struct order_job *job = call->context;
-    struct order_queue *queue = job->queue;
+    struct group *group = job->queue->group;
     bool cut = job->row.kind == ORDER_CUT;
     bool end = cut ? call->reply.chunk_cut.end : call->reply.chunk_delete.end;
     uint64_t resume =
         cut ? call->reply.chunk_cut.resume_chunk : call->reply.chunk_delete.resume_chunk;
     uint64_t position = cut ? call->reply.chunk_cut.position : call->reply.chunk_delete.position;
-
-    assert(job->stage == ORDER_ASKING && queue->busy_count > 0);
-    job->stage = ORDER_SEND;
-    if (call->result < 0) {
-        if (job->again) {
-            job_begin_anew(job);
-        }
-        return;
-    }
     uint64_t term = cut ? call->reply.chunk_cut.term : call->reply.chunk_delete.term;
-    struct order_target *target = target_get(queue, call->header.log);
-    if (target->term != 0 && target->term != term) {
-        job->stage = ORDER_ASKING;
-        orders_again(queue, target);
-        job->stage = ORDER_SEND;
+
+    assert(job->stage == ORDER_ASKING && job->queue->busy_count > 0);
+    assert(call->header.log.value == job->peer->log.value);
+    ost_peer_answered(group, job->peer, call->result);
+    if (call->result == 0) {
+        order_owe(job, job->peer, term, position);
+        job->resume_chunk = resume;
     }
-    target->term = term;
-    target->position = MAX(target->position, position);
-    target->dirty = true;
-    job->resume_chunk = resume;
+    job->stage = ORDER_SEND;
     if (job->again) {
-        job_begin_anew(job);
-    } else if (end) {
+        order_begin_anew(job);
+    } else if (call->result == 0 && end) {
         job_next_target(job);
     }
 }
 
-static void job_send(struct group *group, struct order_job *job, const struct map_target *target) {
+static void job_send(struct group *group, struct order_job *job) {
     struct call *call = &job->call;
 
     assert(job->stage == ORDER_SEND && !job->again);
-    call->header.log = target->log;
+    call->header.log = job->peer->log;
     call->header.slot = ino_slot(job->ino);
     call->origin = &group->actor;
     call->done = job_answered;
@@ -171,83 +87,79 @@ static void job_send(struct group *group, struct order_job *job, const struct ma
                                           .resume_chunk = job->resume_chunk};
     }
     job->stage = ORDER_ASKING;
+    ost_peer_asked(group, job->peer);
     call_start(group->rpc, call);
+}
+
+static void job_idle(struct order_queue *queue, struct order_job *job) {
+    assert(job->stage != ORDER_IDLE && job->stage != ORDER_ASKING && queue->busy_count > 0);
+    job->stage = ORDER_IDLE;
+    queue->busy_count--;
+}
+
+static void job_put_aside(struct group *group, struct order_job *job) {
+    order_row_put_aside(&group->orders, &job->key);
+    job_idle(&group->orders, job);
+    group->counters.totals.orders_put_aside++;
+    group_again(group); /* There is room for the next one. */
+}
+
+/* One that was passed over may have returned since. */
+static bool job_may_go_on(struct group *group, const struct order_job *job,
+                          const struct pool_version *pool, uint32_t width) {
+    struct layout layout = order_layout(&job->row);
+
+    for (uint32_t i = 0; i < width; i++) {
+        const struct map_target *target = ost_of(group, &layout, pool, i);
+        const struct ost_peer *peer = target ? ost_peer_get(&group->ost_peers, target->log) : NULL;
+
+        if (peer && !ost_peer_is_away(peer) && !order_is_owed_by(job, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Behind the last OST. */
+static void job_is_told(struct group *group, struct order_job *job, const struct pool_version *pool,
+                        uint32_t width) {
+    if (!job->passed) {
+        job->stage = ORDER_WAITING;
+        job->number = ++group->orders.number;
+    } else if (job_may_go_on(group, job, pool, width)) {
+        order_begin_anew(job);
+    } else {
+        job_put_aside(group, job);
+    }
 }
 
 /* After an error the same question is asked again, but not before a tick. */
 static void job_step(struct group *group, struct order_job *job) {
-    struct order_queue *queue = &group->orders;
-    bool failed = job->call.result < 0;
+    struct layout layout = order_layout(&job->row);
     struct pool_version pool;
     uint32_t width;
 
-    if ((failed && !queue->ticked) || !pool_of(group, job, &pool, &width)) {
+    if (!order_pool(group, &job->row, &pool, &width)) {
         return;
     }
     while (job->stage == ORDER_SEND) {
         if (job->chain_index >= width) {
-            job->stage = ORDER_WAITING;
-            job->round = queue->rounds_begun + 1;
-            return;
-        }
-        const struct map_target *target = target_of(group, job, &pool);
-        if (target) {
-            job->call.result = 0;
-            job_send(group, job, target);
-        } else {
-            job_next_target(job);
-        }
-    }
-}
-
-/* Takes rows into idle jobs, as far as their records are on disk. */
-static void rows_take(struct group *group) {
-    struct order_queue *queue = &group->orders;
-    uint32_t place = 0;
-
-    if (!order_may_leave(group, queue->next_position)) {
-        return;
-    }
-    while (queue->looking && queue->busy_count < ORDER_JOBS) {
-        struct kv_cursor cursor = queue->cursor;
-        const struct order_row *row;
-        struct bytes value;
-
-        int r = kv_next(group->kv, &cursor, &value);
-        if (r == -ERR_NOT_FOUND) {
-            queue->looking = false;
-        }
-        if (r == -ERR_PENDING) {
-            queue->cursor = cursor; /* behind deleted ones */
-        }
-        if (r < 0) {
-            return;
-        }
-        if (order_row_check(value, &row) < 0) {
-            queue->cursor = cursor; /* a damaged row stays, for fsck to name */
+            job_is_told(group, job, &pool, width);
             continue;
         }
-        struct kv_key_fields fields = kv_key_split(&cursor.key);
-        queue->next_position = fields.id;
-        if (!order_may_leave(group, fields.id)) {
+        const struct map_target *target = ost_of(group, &layout, &pool, job->chain_index);
+        struct ost_peer *peer = target ? ost_peer_get(&group->ost_peers, target->log) : NULL;
+        if (!peer || ost_peer_is_away(peer)) {
+            job->passed = job->passed || peer;
+            job->call.result = 0;
+            job_next_target(job);
+        } else if (job->call.result < 0 && !group->orders.ticked) {
             return;
+        } else {
+            job->call.result = 0;
+            job->peer = peer;
+            job_send(group, job);
         }
-        while (queue->jobs[place].stage != ORDER_IDLE) {
-            place++;
-            assert(place < ORDER_JOBS); /* busy_count says that one is idle. */
-        }
-        struct order_job *job = &queue->jobs[place];
-        job->queue = queue;
-        job->stage = ORDER_SEND;
-        job->key = cursor.key;
-        job->row = *row;
-        job->ino.value = fields.index;
-        job->chain_index = 0;
-        job->resume_chunk = 0;
-        job->again = false;
-        job->call.result = 0;
-        queue->busy_count++;
-        queue->cursor = cursor;
     }
 }
 
@@ -276,154 +188,87 @@ static void job_end(struct group *group, struct order_job *job) {
         transaction_abort(&transaction);
         return;
     }
-    assert(job->stage == ORDER_ENDING && job->round <= group->orders.rounds_ended);
     (void)transaction_commit(&transaction);
-    job->stage = ORDER_IDLE;
-    group->orders.busy_count--;
+    assert(job->stage == ORDER_ENDING);
+    job_idle(&group->orders, job);
     group->orders.done_count++;
     group->counters.totals.orders_done++;
     group->moved = true;
 }
 
-static void round_look(struct order_queue *queue) {
-    for (uint32_t i = 0; i < ORDER_TARGETS; i++) {
-        if (queue->targets[i].in_round) {
-            return;
-        }
-    }
-    queue->rounds_ended = queue->rounds_begun;
-}
-
-static void sync_answered(struct call *call) {
-    struct order_sync *sync = call->context;
-
-    assert(sync->busy && sync->target->in_round);
-    sync->busy = false;
-    if (call->result == -ERR_STALE_TERM) {
-        orders_again(sync->queue, sync->target);
-    } else if (call->result < 0 && call->result != -ERR_TARGET_LOST) {
-        return; /* still in the round: asked again at a tick */
-    }
-    sync->target->in_round = false;
-    round_look(sync->queue);
-}
-
-/* NULL: all are out, or one is out to this OST already. Of two, an answer to the one would end the
- * round, and the other, left over from it, be taken for an answer to the next, of later orders. */
-static struct order_sync *sync_find(struct order_queue *queue, const struct order_target *target) {
-    struct order_sync *idle = NULL;
-
-    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
-        struct order_sync *sync = &queue->syncs[i];
-
-        if (sync->busy && sync->target == target) {
-            return NULL;
-        }
-        if (!sync->busy && !idle) {
-            idle = sync;
-        }
-    }
-    return idle;
-}
-
-static void sync_send(struct group *group, struct order_target *target) {
+/* All jobs are taken: those that wait for an OST that is away make room. A call to it ends soon,
+ * and its job then passes it over. */
+static void jobs_make_room(struct group *group) {
     struct order_queue *queue = &group->orders;
-    struct order_sync *sync = sync_find(queue, target);
 
-    if (!sync) {
-        return;
-    }
-    sync->queue = queue;
-    sync->busy = true;
-    sync->target = target;
-    sync->call.header.opcode = OP_SYNC;
-    sync->call.header.log = target->log;
-    sync->call.origin = &group->actor;
-    sync->call.done = sync_answered;
-    sync->call.context = sync;
-    sync->call.header.term = target->term;
-    sync->call.request.sync.position = target->position;
-    call_start(group->rpc, &sync->call);
-}
-
-/* Begins a round when there is reason to, and asks the OSTs of the round that runs. */
-static void round_step(struct group *group, uint32_t waiting_count) {
-    struct order_queue *queue = &group->orders;
-    bool running = queue->rounds_begun != queue->rounds_ended;
-    bool crowded = waiting_count > 0 && waiting_count == queue->busy_count;
-
-    assert(queue->rounds_begun - queue->rounds_ended <= 1);
-    if (!running && waiting_count > 0 &&
-        (queue->ticked || queue->urgent || (crowded && queue->busy_count == ORDER_JOBS))) {
-        queue->rounds_begun++;
-        queue->urgent = false;
-        running = true;
-        for (uint32_t i = 0; i < ORDER_TARGETS; i++) {
-            queue->targets[i].in_round = queue->targets[i].dirty;
-            queue->targets[i].dirty = false;
-        }
-        round_look(queue);
-    }
-    for (uint32_t i = 0; running && i < ORDER_TARGETS; i++) {
-        if (queue->targets[i].in_round) {
-            sync_send(group, &queue->targets[i]);
-        }
-    }
-}
-
-void queue_step(struct group *group) {
-    struct order_queue *queue = &group->orders;
-    uint32_t waiting_count = 0;
-    uint32_t busy_count = 0;
-
-    if (!group->rpc) {
-        return;
-    }
-    rows_take(group);
-    if (queue->busy_count == 0) {
+    if (queue->busy_count < ORDER_JOBS || !queue->looking || !queue->ticked) {
         return;
     }
     for (uint32_t i = 0; i < ORDER_JOBS; i++) {
         struct order_job *job = &queue->jobs[i];
 
-        if (job->stage == ORDER_SEND) {
-            job_step(group, job);
+        if (job->stage == ORDER_WAITING && order_waits_for_away(group, job)) {
+            job_put_aside(group, job);
+        } else if (job->stage == ORDER_ASKING && ost_peer_is_away(job->peer)) {
+            call_cancel(&job->call);
         }
-        if (job->stage == ORDER_WAITING && job->round <= queue->rounds_ended) {
-            job->stage = ORDER_ENDING;
-        }
-        if (job->stage == ORDER_ENDING) {
-            job_end(group, job);
-        }
-        waiting_count += job->stage == ORDER_WAITING;
-        busy_count += job->stage != ORDER_IDLE;
     }
-    assert(busy_count == queue->busy_count);
-    round_step(group, waiting_count);
+}
+
+struct order_counts {
+    uint32_t busy, waiting, going;
+};
+
+static void job_run(struct group *group, struct order_job *job, struct order_counts *counts) {
+    if (job->stage == ORDER_SEND) {
+        job_step(group, job);
+    }
+    if (job->stage == ORDER_WAITING && order_is_synced(group, job)) {
+        job->stage = ORDER_ENDING;
+    }
+    if (job->stage == ORDER_ENDING) {
+        job_end(group, job);
+    }
+    counts->busy += job->stage != ORDER_IDLE;
+    counts->waiting += job->stage == ORDER_WAITING;
+    counts->going +=
+        job->stage == ORDER_SEND || (job->stage == ORDER_ASKING && !ost_peer_is_away(job->peer));
+}
+
+void queue_step(struct group *group) {
+    struct order_queue *queue = &group->orders;
+    struct order_counts counts = {0};
+
+    if (!group->rpc) {
+        return;
+    }
+    if (group->ost_peers.news) {
+        order_rows_rescan(group);
+    }
+    jobs_make_room(group);
+    order_rows_take(group);
+    for (uint32_t i = 0; queue->busy_count > 0 && i < ORDER_JOBS; i++) {
+        job_run(group, &queue->jobs[i], &counts);
+    }
+    assert(counts.busy == queue->busy_count);
+    order_syncs_step(group, counts.waiting, counts.busy == ORDER_JOBS && counts.going == 0);
     queue->ticked = false;
 }
 
-uint32_t queue_calls_out(const struct order_queue *queue) {
-    uint32_t count = 0;
+uint32_t queue_calls_out(const struct group *group) {
+    uint32_t count = order_syncs_out(group);
 
     for (uint32_t i = 0; i < ORDER_JOBS; i++) {
-        count += queue->jobs[i].stage == ORDER_ASKING;
-    }
-    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
-        count += queue->syncs[i].busy;
+        count += group->orders.jobs[i].stage == ORDER_ASKING;
     }
     return count;
 }
 
-void queue_cancel(struct order_queue *queue) {
+void queue_cancel(struct group *group) {
     for (uint32_t i = 0; i < ORDER_JOBS; i++) {
-        if (queue->jobs[i].stage == ORDER_ASKING) {
-            call_cancel(&queue->jobs[i].call);
+        if (group->orders.jobs[i].stage == ORDER_ASKING) {
+            call_cancel(&group->orders.jobs[i].call);
         }
     }
-    for (uint32_t i = 0; i < ORDER_SYNCS; i++) {
-        if (queue->syncs[i].busy) {
-            call_cancel(&queue->syncs[i].call);
-        }
-    }
+    order_syncs_cancel(group);
 }

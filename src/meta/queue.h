@@ -1,19 +1,25 @@
 /* Orders to OSTs: delete or cut the chunks of an inode. Each is a Q row, made in the record that
  * makes the data unreachable, and leaves only when that record is on disk.
  *
- *     Q row --synced--> job: one OST after the other, in bounded steps --> wait for a round
- *     round: every OST that took an order syncs its log --> Q row deleted, CUT_PENDING cleared
+ *     Q row --synced--> job: one OST after the other, in bounded steps --> waits for their syncs
+ *     OST: a sync of what it has done for all orders --> Q row deleted, CUT_PENDING cleared
+ *
+ * An OST that is away is passed over. An order that has passed over one is put aside once the
+ * others have done their part: its job ends, its row stays. When an OST returns, the rows that were
+ * put aside are gone through again. Where all jobs are taken, those that wait for one that is away
+ * are put aside likewise. So what is away holds up its own orders only.
  *
  * An order may be carried out more than once (a restart begins it anew), which does no harm.
  *
- * Thread: the group's step.  Memory: ORDER_JOBS calls and a few for syncs, taken at start. */
+ * Thread: the group's step.  Memory: ORDER_JOBS calls, taken at start. */
 #pragma once
 #include "kv/kv.h"
 #include "layout/cluster_map.h"
 #include "meta/group_format.h"
+#include "meta/ost_peers.h"
 #include "rpc/call.h"
 
-enum { ORDER_JOBS = 64, ORDER_SYNCS = 16, ORDER_TARGETS = 2 * MAP_TARGETS_MAX };
+enum { ORDER_JOBS = 64, ORDER_OWED_WORDS = OST_PEERS_MAX / 64 };
 
 struct group;
 
@@ -21,7 +27,7 @@ enum order_stage {
     ORDER_IDLE,
     ORDER_SEND,    /* to the OST of chain_index, as soon as possible */
     ORDER_ASKING,  /* its answer is awaited */
-    ORDER_WAITING, /* all OSTs have done it; the round must end */
+    ORDER_WAITING, /* all OSTs have done it; all must have it on disk */
     ORDER_ENDING,  /* the row can go */
 };
 
@@ -32,37 +38,25 @@ struct order_job {
     struct kv_key key;
     struct order_row row;
     struct ino ino;
+    struct ost_peer *peer; /* that was asked last */
     uint32_t chain_index;
     uint64_t resume_chunk;
-    uint64_t round; /* the one that must have ended */
-    bool again;     /* an OST may have lost what it has done of it */
-};
-
-struct order_sync {
-    struct call call;
-    struct order_queue *queue;
-    bool busy;
-    struct order_target *target;
-};
-
-/* What the OST of a log has done for orders and not yet synced, whatever the map says of it. */
-struct order_target {
-    struct log_id log; /* 0: nobody's */
-    uint64_t position;
-    uint64_t term; /* in which it has done it; 0: nothing yet */
-    bool dirty;
-    bool in_round;
+    uint64_t number;                 /* from WAITING on */
+    bool again;                      /* an OST may have lost what it has done of it */
+    bool passed;                     /* an OST was passed over */
+    uint64_t owed[ORDER_OWED_WORDS]; /* by index: OSTs that may have a part of it not on disk */
 };
 
 struct order_queue {
     struct group *group;
     struct order_job *jobs;
-    struct order_sync *syncs;
-    struct order_target *targets; /* ORDER_TARGETS, a hash table by log; none is ever removed */
-    struct kv_cursor cursor;      /* behind the last row taken */
+    struct kv_cursor cursor; /* behind the last row taken */
+    struct kv_key seen;      /* the highest row ever taken */
+    struct kv_key aside_key; /* the lowest row that was put aside, if any was */
+    bool aside;
+    bool rescans; /* the cursor goes through rows that were put aside */
     uint32_t busy_count;
-    uint64_t rounds_begun;
-    uint64_t rounds_ended;
+    uint64_t number; /* of the order that has come to WAITING last */
     uint64_t done_count;
     bool looking;           /* there may be rows behind the cursor */
     uint64_t next_position; /* of the record that the first of them waits for */
@@ -76,5 +70,5 @@ void queue_deinit(struct order_queue *queue);
 void queue_order_made(struct order_queue *queue);
 void queue_step(struct group *group);
 /* For a stop: the calls under way, and having them end soon. */
-uint32_t queue_calls_out(const struct order_queue *queue);
-void queue_cancel(struct order_queue *queue);
+uint32_t queue_calls_out(const struct group *group);
+void queue_cancel(struct group *group);

@@ -8,15 +8,25 @@
 #include <stdlib.h>
 
 /* With a close: the writer's row, its moves as orders, and the file if that was its last. */
+enum { LATER_TRIED_AT_A_TIME = 16 };
 static const struct kv_need settle_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 int settle_init(struct settle *settle, struct group *group) {
     settle->group = group;
     settle->jobs = calloc(SETTLE_JOBS, sizeof *settle->jobs);
+    list_init(&settle->later);
+    for (uint32_t i = 0; i < SETTLE_BUCKETS; i++) {
+        list_init(&settle->buckets[i]);
+    }
     return settle->jobs ? 0 : -ERR_NO_MEMORY;
 }
 
 void settle_deinit(struct settle *settle) {
+    struct list_node *node;
+
+    while (settle->jobs && (node = list_pop_front(&settle->later))) {
+        free(CONTAINER_OF(node, struct settle_later, node));
+    }
     free(settle->jobs);
     *settle = (struct settle){0};
 }
@@ -32,16 +42,32 @@ static struct settle_job *job_find(const struct group *group, struct ino ino) {
     return NULL;
 }
 
+static uint32_t bucket_of(struct ino ino) {
+    return (uint32_t)(ino.value * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SETTLE_BUCKETS;
+}
+
+static bool is_later(const struct group *group, struct ino ino) {
+    const struct list *bucket = &group->settle.buckets[bucket_of(ino)];
+
+    for (struct list_node *node = group->settle.later_count > 0 ? list_first(bucket) : NULL; node;
+         node = list_next(bucket, node)) {
+        if (CONTAINER_OF(node, struct settle_later, bucket_node)->ino.value == ino.value) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool settle_has_room(const struct group *group, struct ino ino) {
-    return group->settle.busy_count < SETTLE_JOBS || job_find(group, ino);
+    return group->settle.busy_count < SETTLE_JOBS || settle_is_running(group, ino);
 }
 
 bool settle_is_running(const struct group *group, struct ino ino) {
-    return job_find(group, ino);
+    return job_find(group, ino) || is_later(group, ino);
 }
 
 bool settle_is_awaited(const struct group *group, struct ino ino) {
-    if (job_find(group, ino)) {
+    if (settle_is_running(group, ino)) {
         return true;
     }
     return group->sessions.evicting_count > 0 && eviction_holds(group, ino);
@@ -53,6 +79,9 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
 
     if (job) {
         job->again = true;
+        return;
+    }
+    if (is_later(group, ino)) {
         return;
     }
     assert(settle->busy_count < SETTLE_JOBS);
@@ -96,7 +125,9 @@ static void ask_answered(struct call *call) {
     struct settle_ask *ask = call->context;
     struct settle_job *job = ask->job;
 
-    assert(ask->busy && !ask->failed && job->stage == SETTLE_ASK);
+    assert(ask->busy && !ask->failed);
+    assert(job->stage == SETTLE_ASK || job->stage == SETTLE_PUT_OFF);
+    ost_peer_answered(job->settle->group, ask->peer, call->result);
     job->settle->no_space = call->result == -ERR_NO_SPACE;
     if (call->result < 0 && call->result != -ERR_TARGET_LOST) {
         ask->failed = true;
@@ -130,19 +161,24 @@ static void ask_send(struct group *group, struct settle_job *job, struct settle_
         .fence_session = job->session ? job->session->id.value : 0,
         .fence_incarnation = job->session ? job->session->incarnation : 0,
     };
+    call->header.log = ask->peer->log;
     ask->job = job;
     ask->busy = true;
     ask->failed = false;
+    ost_peer_asked(group, ask->peer);
     call_start(group->rpc, call);
 }
 
 static void job_ask(struct group *group, struct settle_job *job) {
-    const struct cluster_map *map = group->map;
     struct pool_version pool;
     uint32_t width;
 
-    if (!cluster_map_pool(map, job->layout.pool_version, &pool)) {
+    if (!cluster_map_pool(group->map, job->layout.pool_version, &pool)) {
         return; /* A newer map is waited for: nobody is skipped, or counted as answered. */
+    }
+    if (ost_peers_hold(group, &job->layout)) {
+        job->stage = SETTLE_PUT_OFF;
+        return;
     }
     width = layout_width(&job->layout, &pool);
     for (uint32_t i = 0; i < SETTLE_CALLS; i++) {
@@ -152,13 +188,10 @@ static void job_ask(struct group *group, struct settle_job *job) {
             ask_send(group, job, ask);
         }
         while (!ask->busy && job->chain_next < width) {
-            uint32_t chain_id = layout_chain_at(&job->layout, &pool, job->chain_next++);
-            const struct map_chain *chain = cluster_map_chain(map, chain_id);
-            const struct map_target *head =
-                chain ? cluster_map_target(map, chain->members[0]) : NULL;
+            const struct map_target *head = ost_of(group, &job->layout, &pool, job->chain_next++);
 
-            if (head && head->state != TARGET_LOST) {
-                ask->call.header.log = head->log;
+            if (head) {
+                ask->peer = ost_peer_get(&group->ost_peers, head->log);
                 ask_send(group, job, ask);
             } else {
                 job->answer_count++;
@@ -168,6 +201,73 @@ static void job_ask(struct group *group, struct settle_job *job) {
     if (job->answer_count == width) {
         job->stage = job->again ? SETTLE_READ : SETTLE_END;
         job->again = false;
+    }
+}
+
+static void job_idle(struct settle *settle, struct settle_job *job) {
+    assert(job->stage != SETTLE_IDLE && settle->busy_count > 0);
+    job->stage = SETTLE_IDLE;
+    settle->busy_count--;
+}
+
+/* False: there is no memory for it, or there are too many. */
+static bool later_add(struct settle *settle, const struct settle_job *job) {
+    struct settle_later *later =
+        settle->later_count < SETTLES_LATER_MAX ? calloc(1, sizeof *later) : NULL;
+
+    if (!later) {
+        return false;
+    }
+    later->ino = job->ino;
+    later->session = job->session;
+    list_push_back(&settle->later, &later->node);
+    list_push_back(&settle->buckets[bucket_of(job->ino)], &later->bucket_node);
+    settle->later_count++;
+    return true;
+}
+
+/* Its questions end soon; then it is begun anew from the row, later or, where there is no room for
+ * that, at once. */
+static void job_put_off(struct group *group, struct settle_job *job) {
+    bool out = false;
+
+    for (uint32_t i = 0; i < SETTLE_CALLS; i++) {
+        if (job->asks[i].busy && !job->asks[i].failed) {
+            call_cancel(&job->asks[i].call);
+            out = true;
+        }
+    }
+    if (out) {
+        return;
+    }
+    for (uint32_t i = 0; i < SETTLE_CALLS; i++) {
+        job->asks[i].busy = false;
+        job->asks[i].failed = false;
+    }
+    job->again = false;
+    if (later_add(&group->settle, job)) {
+        job_idle(&group->settle, job);
+        group->counters.totals.settles_put_off++;
+    } else {
+        job->stage = SETTLE_READ;
+    }
+}
+
+/* Those that were put off are tried in turn: most need what is away still. */
+static void later_try(struct group *group) {
+    struct settle *settle = &group->settle;
+
+    for (int i = 0; i < LATER_TRIED_AT_A_TIME && settle->busy_count < SETTLE_JOBS; i++) {
+        struct list_node *node = list_pop_front(&settle->later);
+
+        if (!node) {
+            return;
+        }
+        struct settle_later *later = CONTAINER_OF(node, struct settle_later, node);
+        list_remove(&later->bucket_node);
+        settle->later_count--;
+        settle_begin(group, later->ino, later->session);
+        free(later);
     }
 }
 
@@ -203,12 +303,12 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
 }
 
 static void job_over(struct group *group, struct settle_job *job) {
-    assert(job->stage == SETTLE_END && group->settle.busy_count > 0);
+    assert(job->stage == SETTLE_END);
     if (job->session) {
         eviction_close_apply(group, job->session, job->ino);
     }
-    job->stage = SETTLE_IDLE;
-    group->settle.busy_count--;
+    job_idle(&group->settle, job);
+    group->settle.progress = true;
     group->counters.totals.settled++;
     group->moved = true;
 }
@@ -231,6 +331,10 @@ static void job_end(struct group *group, struct settle_job *job) {
 void settle_step(struct group *group) {
     struct settle *settle = &group->settle;
 
+    if (settle->ticked || settle->progress) {
+        settle->progress = false;
+        later_try(group);
+    }
     for (uint32_t i = 0; settle->busy_count > 0 && i < SETTLE_JOBS; i++) {
         struct settle_job *job = &settle->jobs[i];
 
@@ -245,6 +349,9 @@ void settle_step(struct group *group) {
         }
         if (job->stage == SETTLE_ASK) {
             job_ask(group, job);
+        }
+        if (job->stage == SETTLE_PUT_OFF) {
+            job_put_off(group, job);
         }
         if (job->stage == SETTLE_END) {
             job_end(group, job);

@@ -4,25 +4,37 @@
  * Whoever wants to know the size meanwhile waits (settle_is_awaited). For an evicted session the
  * question fences: an OST that has answered takes nothing more from that session.
  *
- * Thread: the group's step.  Memory: SETTLE_JOBS jobs, taken at start. */
+ *     begin --> READ --> ASK --> END --> gone
+ *                ^        |
+ *                |        '--an OST of the file is away--> PUT_OFF --> among the later ones
+ *                '------------------a tick, or a job that ends--------------'
+ *
+ * A job whose OST is away gives up its place, so that it holds no other file's. Its answers are
+ * asked for again then.
+ *
+ * Thread: the group's step.  Memory: SETTLE_JOBS jobs, taken at start; a few bytes for each that is
+ * put off, of which there are SETTLES_LATER_MAX at most; beyond, they keep their places. */
 #pragma once
+#include "base/list.h"
 #include "base/types.h"
 #include "rpc/call.h"
 
-enum { SETTLE_JOBS = 16, SETTLE_CALLS = 4 };
+enum { SETTLE_JOBS = 16, SETTLE_CALLS = 4, SETTLE_BUCKETS = 256, SETTLES_LATER_MAX = 65536 };
 
 struct group;
 struct session;
 struct settle_job;
+struct ost_peer;
 
 struct settle_ask {
     struct call call;
     struct settle_job *job;
+    struct ost_peer *peer;
     bool busy;
     bool failed; /* to be asked again at a tick */
 };
 
-enum settle_stage { SETTLE_IDLE, SETTLE_READ, SETTLE_ASK, SETTLE_END };
+enum settle_stage { SETTLE_IDLE, SETTLE_READ, SETTLE_ASK, SETTLE_PUT_OFF, SETTLE_END };
 
 struct settle_job {
     enum settle_stage stage;
@@ -40,11 +52,23 @@ struct settle_job {
     struct settle_ask asks[SETTLE_CALLS];
 };
 
+/* A job that is put off. */
+struct settle_later {
+    struct list_node node;
+    struct list_node bucket_node;
+    struct ino ino;
+    struct session *session;
+};
+
 struct settle {
     struct group *group;
     struct settle_job *jobs;
     uint32_t busy_count;
+    struct list later; /* the next one to be tried again first */
+    struct list buckets[SETTLE_BUCKETS];
+    uint32_t later_count;
     bool ticked;
+    bool progress; /* one has ended, so others may */
     bool no_space; /* what a storage target answered last */
 };
 

@@ -33,7 +33,7 @@ struct local_cluster_options {
     const char *key_path;  /* of the members' key, absolute; likewise */
     const char *advertise; /* ADDRESS:PORT where others reach it; likewise */
     const char *join;      /* of nodes of a cluster, commas between: a new one joins it; likewise */
-    bool accept_loss;      /* go on without what a damaged ring held */
+    bool accept_loss;      /* go on without what a damaged ring, or log's end, held */
     const char *origin;    /* of the session: names the predecessor to evict */
     void (*log)(const char *line);
 };

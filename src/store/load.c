@@ -105,7 +105,12 @@ static int file_prepare(struct ost *ost, uint64_t *ret_size) {
     }
     ost->block_size_max = options->data_bytes_max / BLOCK_BYTES;
     ost->was_empty = size == 0;
-    r = file_make(ost, &size);
+    if (size >= BLOCK_BYTES) {
+        /* What a killed process had still with the medium is in the file before anything is read
+         * of it, or written to blocks that it has never recorded. */
+        r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = BLOCK_BYTES});
+    }
+    r = r < 0 ? r : file_make(ost, &size);
     /* Blocks in use may lie anywhere in it: it never gets smaller, a limit below only stops it. */
     ost->block_size_max = MAX(ost->block_size_max, size / BLOCK_BYTES);
     *ret_size = size;

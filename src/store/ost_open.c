@@ -170,6 +170,16 @@ static void hook_synced(void *context, uint64_t synced) {
     load_label(ost);
 }
 
+/* Of what the ring holds: blocks of the data file behind its label, and bytes of the data area. */
+static bool note_is_sound(const struct ost *ost, const struct store_note *note) {
+    uint64_t area_blocks = ost->options.kv.ring_data_bytes / BLOCK_BYTES;
+    uint64_t place = note->ring_offset / BLOCK_BYTES % area_blocks;
+
+    return note->block > 0 && note->block < ost->file_blocks &&
+           note->block_count <= ost->file_blocks - note->block &&
+           note->ring_offset % BLOCK_BYTES == 0 && note->block_count <= area_blocks - place;
+}
+
 /* Bytes of small writes that no sync point has written yet are in the ring still. */
 static int hook_replay_note(void *context, struct bytes data, uint64_t position, bool in_ring) {
     struct ost *ost = context;
@@ -182,6 +192,9 @@ static int hook_replay_note(void *context, struct bytes data, uint64_t position,
     memcpy(&note, data.data, sizeof note);
     if (note.format != STORE_FORMAT) {
         return note.format > STORE_FORMAT ? -ERR_NEWER_FORMAT : -ERR_CORRUPT;
+    }
+    if (in_ring && !note_is_sound(ost, &note)) {
+        return -ERR_CORRUPT;
     }
     for (uint32_t i = 0; r == 0 && in_ring && i < note.block_count; i++) {
         r = small_add(&ost->small, &(struct small_entry){

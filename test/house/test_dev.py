@@ -67,13 +67,15 @@ exec /bin/mkdir "$@"
 """
 
 ALL_GOOD = "debug OK OK\nclang OK\nrelease OK\nasan OK\ntsan OK\n"
-# Stories, joins, these with a bug, seeds, seeds of the build with bugs, one that is asked why,
-# fourteen bugs, seeds under two sanitizers; two each.
-SIMULATOR_COUNT = 22 * 2
-# Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
-    TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
-                                 re.findall(r"(?:torture|release)_bugs='([^']*)'", _dev.read())))
+    _DEV = _dev.read()
+# Stories, joins, these with a bug, seeds, seeds of the build with bugs, one that is asked why, seeds
+# under two sanitizers, and a run for each bug that ./dev names; two each.
+SIMULATOR_COUNT = 2 * (8 + len(re.search(r"step_sim\(\).*?for bug in (.*?); do", _DEV,
+                                         re.DOTALL)[1].replace("\\\n", " ").split()))
+# Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
+TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
+                             re.findall(r"(?:torture|release)_bugs='([^']*)'", _DEV)))
 # The debug build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
 # mounts and with many metadata targets.

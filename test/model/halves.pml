@@ -3,7 +3,8 @@
  *
  *     prepare -> promised, on disk -> decided, on disk -> commit -> known, on disk -> forgotten
  *
- * A mark of what was committed stays until the coordinator has said that the number has ended.
+ * A mark of what was committed stays until the coordinator has said that all below some number have
+ * ended, or, asked, that it has this one no more: then the participant remembers the number.
  *
  * Messages are a set: one that was sent may come at any time afterwards, more than once, or never,
  * but not to a later life of its receiver: links see to that. The number is one of many: others
@@ -15,7 +16,7 @@
  * promised.
  *
  * Mutants, each of which must fail: UNFLUSHED_DECISION, UNFLUSHED_PROMISE, UNFLUSHED_KNOWN,
- * NO_MARK, EARLY_MARK, EARLY_FORGET, ABORT_UNDECIDED, FORGET_AT_START. */
+ * NO_MARK, EARLY_MARK, NO_PAST, EARLY_FORGET, ABORT_UNDECIDED, FORGET_AT_START. */
 
 #define NUMBERS 1
 #define PARTS 2
@@ -34,7 +35,8 @@ byte next = 0;
 bool prepared[2], prepared_disk[2];
 bool mark[2], mark_disk[2];
 byte done[2], done_disk[2];
-byte below[PARTS]; /* in memory: numbers that have ended */
+byte below[PARTS]; /* in memory: numbers that have ended, */
+byte past[PARTS];  /* and up to the highest that it was told of by itself */
 
 /* What was sent. */
 bool prepare_sent[2], commit_sent[2], abort_sent[2]; /* to each participant */
@@ -117,6 +119,7 @@ inline participant_sync(i) {
 /* What had been sent to it does not come any more; nor does what it had answered. */
 inline participant_memory_goes(i) {
     below[i] = 0;
+    past[i] = 0;
     prepare_sent[i] = false;
     commit_sent[i] = false;
     abort_sent[i] = false;
@@ -183,6 +186,11 @@ inline drop(n, i) {
 #else
 #define IF_NOT_ABORT_UNDECIDED(n, i) (!live[n])
 #endif
+#ifdef NO_PAST
+#define PAST(n) 0
+#else
+#define PAST(n) ((n) + 1)
+#endif
 #ifdef EARLY_MARK
 #define IF_NOT_EARLY_MARK(n, i) true
 #else
@@ -213,7 +221,7 @@ proctype coordinator(byte n) {
 proctype participant(byte n; byte i) {
     end: do
     :: atomic { prepare_sent[i] && copies[i] < COPIES && !prepared[i] && !mark[i] &&
-                n >= below[i] -> prepared[i] = true; copies[i]++ }
+                n >= below[i] && n >= past[i] -> prepared[i] = true; copies[i]++ }
     :: atomic { prepared[i] && !promise_sent[i] && IF_NOT_UNFLUSHED_PROMISE(n, i) ->
                 promise_sent[i] = true }
     :: atomic { commit_sent[i] && prepared[i] && !mark[i] -> commit(n, i) }
@@ -223,6 +231,8 @@ proctype participant(byte n; byte i) {
     /* It asks: one that is neither in memory nor decided is aborted. */
     :: atomic { prepared[i] && !decided[n] && IF_NOT_ABORT_UNDECIDED(n, i) -> drop(n, i) }
     :: atomic { mark[i] && IF_NOT_EARLY_MARK(n, i) -> mark[i] = false }
+    /* It asks: one that is committed here and that the coordinator has no more has ended. */
+    :: atomic { mark[i] && !OPEN(n) -> mark[i] = false; past[i] = PAST(n) }
     od
 }
 

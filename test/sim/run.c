@@ -2,6 +2,7 @@
  * nothing crashes any more, and every call must be answered within RULE_ANSWERS_S of
  * simulated time. */
 #include "run.h"
+#include "aways.h"
 #include "copies.h"
 #include "excuses.h"
 #include "faults.h"
@@ -66,6 +67,7 @@ struct run {
     struct silence silence;
     struct losses *losses;
     struct copies *copies;
+    struct aways aways;
     struct rot_counters rot;
     uint64_t lot; /* of the turn that the watch makes */
     struct sim_watch watch;
@@ -350,6 +352,7 @@ static void restart_one(struct run *run, uint32_t index, bool all) {
         workload_client_gone(run->load, node);
     }
     if (node_is_absent(node) || node_is_up(node) || losses_has(run->losses, node) ||
+        aways_has(&run->aways, node) ||
         (!all && sim_now_ns(run->world->sim) < run->restart_ns[index])) {
         return;
     }
@@ -572,6 +575,46 @@ static void start_again(struct run *run) {
     restart(run, true);
 }
 
+typedef bool away_look(struct world *world, const struct node *away, char failure[600]);
+
+/* NULL: none is, in this seed. */
+static const struct node *away_begin(struct run *run) {
+    struct node *away = aways_begin(&run->aways);
+
+    if (away) {
+        down(run, away, false);
+    }
+    return away;
+}
+
+/* What does not need it ends soon. Then it starts again. */
+static void away_end(struct run *run, const struct node *away, uint64_t soon_ns, away_look *look) {
+    struct sim *sim = run->world->sim;
+    uint64_t end_ns = sim_now_ns(sim) + soon_ns;
+    char left[600] = "";
+
+    while (away && !failure_of(run) && !look(run->world, away, left)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
+        restart(run, true); /* clients whose session did not begin */
+        if (sim_now_ns(sim) > end_ns) {
+            snprintf(run->failure, sizeof run->failure, "while only %s was away: %.500s",
+                     sim_process_name(away->process), left);
+        }
+    }
+    aways_end(&run->aways);
+    restart(run, true);
+}
+
+static void remove_all(struct run *run, uint64_t end_ns) {
+    const struct node *away = away_begin(run);
+
+    if (workload_remove(run->load) &&
+        sim_run_until(run->world->sim, end_ns, idle_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure, "the files cannot be removed");
+    }
+    away_end(run, away, RULE_AWAY_S * NS_PER_S, strays_are_elsewhere);
+}
+
 /* When all is done and nobody has anything open, every chunk is a file's, or a scrub's. */
 static void clear(struct run *run) {
     struct sim *sim = run->world->sim;
@@ -580,12 +623,14 @@ static void clear(struct run *run) {
     if (failure_of(run) || !pools_check(run->world, run->failure)) {
         return;
     }
-    if (run->removes && workload_remove(run->load) &&
-        sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
-        snprintf(run->failure, sizeof run->failure, "the files cannot be removed");
+    if (run->removes) {
+        remove_all(run, end);
     }
     pools(run);
+    const struct node *away = run->removes ? NULL : away_begin(run);
     start_again(run);
+    away_end(run, away, RULE_AWAY_S * NS_PER_S + 2 * run->world->options.session_timeout_ns,
+             strays_writers_need);
     while (!failure_of(run) && !strays_are_settled(run->world)) {
         (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
         restart(run, true); /* clients whose session did not begin */
@@ -716,6 +761,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
     counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
     counts[TOTAL_COPIES_MOVED] = copies_moved(run->copies);
+    counts[TOTAL_AWAYS] = run->aways.count;
+    counts[TOTAL_PUT_ASIDE] = run->world->group_sum.orders_put_aside;
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;
     counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
@@ -864,6 +911,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     run.losses = losses_new(run.world, OPERATIONS);
     load.losses = run.losses;
     run.copies = copies_new(run.world);
+    aways_init(&run.aways, run.world, run.losses);
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);
     silence_init(&run.silence, run.world, run.newcomers, OPERATIONS);

@@ -1,6 +1,8 @@
 /* Walks over the rows of targets. */
 #include "strays.h"
+#include "layout/layout.h"
 #include "losses.h"
+#include "meta/inode.h"
 #include "meta/rows.h"
 #include "store/store_format.h"
 #include "walk.h"
@@ -125,4 +127,58 @@ bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]) {
             node_is_lost(&world->osts[i]) || ost_check(world, &world->osts[i], ret_count, failure);
     }
     return good;
+}
+
+bool strays_are_elsewhere(struct world *world, const struct node *away, char failure[600]) {
+    uint64_t count = 0;
+    bool good = true;
+
+    for (uint32_t i = 0; good && i < world->options.ost_count; i++) {
+        struct node *ost = &world->osts[i];
+
+        good = ost == away || node_is_lost(ost) || ost_check(world, ost, &count, failure);
+    }
+    return good;
+}
+
+static bool inode_needs(struct world *world, struct ino ino, const struct node *away) {
+    const struct inode_row *row;
+    struct pool_version pool;
+    struct walk walk;
+
+    if (row_get(world, key_inode(ino), &walk) < 0 ||
+        inode_row_check((struct bytes){walk.value, walk.size}, &row) < 0) {
+        return false;
+    }
+    struct layout layout = inode_layout(row);
+    bool named = cluster_map_pool(&world->map, layout.pool_version, &pool);
+    uint32_t width = named ? layout_width(&layout, &pool) : 0;
+    for (uint32_t i = 0; i < width; i++) {
+        const struct map_chain *chain =
+            cluster_map_chain(&world->map, layout_chain_at(&layout, &pool, i));
+
+        if (chain && chain->members[0].value == away->target_id) {
+            return true;
+        }
+    }
+    return !named;
+}
+
+bool strays_writers_need(struct world *world, const struct node *away, char failure[600]) {
+    struct walk walk;
+
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        walk_begin(&walk, &world->mdts[i], key_owner(ROW_WRITER, 0, 0, 0),
+                   key_owner(ROW_WRITER, UINT64_MAX, UINT32_MAX, UINT64_MAX));
+        while (walk_next(&walk) == 0) {
+            struct kv_key_fields at = kv_key_split(&walk.cursor.key);
+
+            if (!inode_needs(world, (struct ino){at.id}, away)) {
+                snprintf(failure, 600, "inode %" PRIx64 " is still open for session %" PRIu64,
+                         at.id, at.index);
+                return false;
+            }
+        }
+    }
+    return true;
 }

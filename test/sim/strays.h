@@ -14,3 +14,8 @@ bool strays_are_settled(struct world *world);
 /* *ret_count: generations of files that are left to a scrub. False: there is something that no
  * scrub may take away; failure says what. */
 bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]);
+/* Whether no other target than that one has something of a file that is gone; else failure says
+ * what. All others are up. */
+bool strays_are_elsewhere(struct world *world, const struct node *away, char failure[600]);
+/* Whether all that is open for writing needs that target. */
+bool strays_writers_need(struct world *world, const struct node *away, char failure[600]);

@@ -83,6 +83,8 @@
     X(COPIES_REFUSED, "copies refused", true)                                                      \
     X(COPIES_RUN, "of these, as another one runs", true)                                           \
     X(COPIES_MOVED, "lives registered elsewhere", true)                                            \
+    X(AWAYS, "targets away while files go", true)                                                  \
+    X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \

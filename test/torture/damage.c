@@ -210,7 +210,8 @@ void newest_forget(struct owner *owner) {
 }
 
 /* Reads and writes of a start fail, here and there: what it leaves is what one leaves that is
- * killed. One whose ring has other sizes may be refused for what that holds, as on a whole disk. */
+ * killed. Where it was refused the disk may forget what it has not flushed. One whose ring has
+ * other sizes may be refused for what that holds, as on a whole disk. */
 void opening_fail(struct seed *seed, size_t point) {
     const struct machine_faults faults = {
         .read_fails = 100, .write_fails = 200, .flush_fails = 200, .commit_fails = 200};
@@ -219,6 +220,7 @@ void opening_fail(struct seed *seed, size_t point) {
 
     seed->active = 0;
     owner->ops->settings_of(owner, point);
+    uint16_t losses = owner_superblock(owner).losses;
     machine_faults_set(seed->machine, &faults);
     int r = owner->ops->open(owner, problem);
     machine_faults_set(seed->machine, &(struct machine_faults){0});
@@ -228,4 +230,8 @@ void opening_fail(struct seed *seed, size_t point) {
         owner->ops->abandon(owner);
     }
     machine_forget(seed->machine);
+    owner->may_lose = owner_superblock(owner).losses != losses;
+    if (r == -ERR_IO && prng_chance(machine_prng(seed->machine), 1, 2)) {
+        machine_file_forget(seed->machine, owner->log_path);
+    }
 }

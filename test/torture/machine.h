@@ -118,6 +118,9 @@ enum crash_kind {
 };
 extern const char *const crash_names[CRASH_KIND_COUNT];
 void machine_crash(struct machine *machine, enum crash_kind kind);
+/* Between lives: the disk forgets blocks of the file that were not flushed, as after a flush that
+ * has failed; which, is drawn. Regions stay. */
+void machine_file_forget(struct machine *machine, const char *path);
 
 /* The bytes of a region or of a file, for tests, which change them by machine_edit only. NULL. */
 const uint8_t *machine_region(const struct machine *machine, const char *name, size_t *ret_size);

@@ -230,6 +230,25 @@ static void blocks_crash(struct machine *machine, enum crash_kind kind) {
     }
 }
 
+void machine_file_forget(struct machine *machine, const char *path) {
+    bool all = prng_chance(&machine->prng, 1, 2);
+
+    for (unsigned file = 0; file < MACHINE_FILES_MAX; file++) {
+        const struct file_state *state = &STATE(machine)->files[file];
+
+        if (strcmp(state->path, path) != 0) {
+            continue;
+        }
+        machine_event_add(machine, EVENT_EDIT, file, 0);
+        for (uint64_t block = 0; block < state->size / BLOCK_BYTES; block++) {
+            if (bytes_of(machine, file)->dirty[block] > 0 &&
+                (all || prng_chance(&machine->prng, 1, 2))) {
+                block_fate(machine, file, block, FATE_LOST);
+            }
+        }
+    }
+}
+
 void machine_crash(struct machine *machine, enum crash_kind kind) {
     struct machine_state *state = STATE(machine);
     uint64_t boot = state->boot + 1;

@@ -63,6 +63,7 @@ struct owner {
     const char *ring_name, *log_path;
     size_t ring_bytes, data_bytes; /* of the ring of the life at hand, or the last one */
     uint16_t losses;               /* that the disk log counted before the opening */
+    bool may_lose;                 /* a start that failed went by one superblock: it counted one */
     uint64_t found; /* the position that the first opening behind a crash has found */
     unsigned base;  /* of the machine's */
     char waits[80]; /* what for, as a failure has it */

@@ -132,6 +132,7 @@ static void before_opening(struct seed *seed, size_t point, enum crash_kind kind
     struct prng *prng = machine_prng(seed->machine);
     bool killed = kind == CRASH_KILL;
 
+    seed->owners[0]->may_lose = false;
     if (prng_chance(prng, 1, DAMAGED_OF)) {
         damage_play(seed, point, killed);
     }

@@ -63,6 +63,7 @@ bool ring_walk_begin(const struct ring_header *header, struct ring_walk *ret_wal
 
 const struct log_record *ring_walk_next(struct ring_walk *walk) {
     struct ring ring = {.header = walk->header,
+                        .record_bytes_max = ring_record_bytes_max(walk->header->record_bytes),
                         .records = (const uint8_t *)walk->header + BLOCK_BYTES,
                         .record_bytes = (size_t)walk->header->record_bytes,
                         .start = *walk->start};

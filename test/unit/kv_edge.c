@@ -1,8 +1,10 @@
 /* See kv_edge.h. */
 #include "unit.h"
+#include "base/crc32c.h"
 #include "kv_edge.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void wake(void *context) {
     ((struct edge *)context)->woken = true;
@@ -184,4 +186,31 @@ uint8_t *edge_region(struct edge *edge, struct env_shared **ret_shared) {
 void edge_power(struct edge *edge) {
     edge_kill(edge);
     assert_int_equal(edge->options.env->ops->shared_remove(edge->options.env, "ring"), 0);
+}
+
+void edge_superblocks_change(struct edge *edge, void (*change)(struct log_superblock *)) {
+    static _Alignas(BLOCK_BYTES) uint8_t block[BLOCK_BYTES];
+    struct env *env = edge->options.env;
+    struct log_superblock superblock;
+    struct env_file *file;
+
+    assert_int_equal(env->ops->file_open(env, "t/log", ENV_FILE_DIRECT, &file), 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct env_io io = {.kind = ENV_IO_READ,
+                            .file = file,
+                            .offset = i * BLOCK_BYTES,
+                            .buffer = block,
+                            .size = BLOCK_BYTES};
+
+        assert_int_equal(env->ops->io_run(env, &io), 0);
+        memcpy(&superblock, block, sizeof superblock);
+        change(&superblock);
+        superblock.crc = 0;
+        superblock.crc = crc32c(
+            0, &superblock, superblock.format == 1 ? LOG_SUPERBLOCK_BYTES_OF_1 : sizeof superblock);
+        memcpy(block, &superblock, sizeof superblock);
+        io.kind = ENV_IO_WRITE;
+        assert_int_equal(env->ops->io_run(env, &io), 0);
+    }
+    env->ops->file_close(file);
 }

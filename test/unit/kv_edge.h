@@ -4,6 +4,7 @@
 #pragma once
 #include "kv/kv.h"
 #include "kv/kv_mem.h"
+#include "kv/log_format.h"
 #include "memory_env.h"
 
 enum { EDGE_RING_BYTES = 64 * 1024, EDGE_TURNS_MAX = 4000 };
@@ -50,3 +51,5 @@ int edge_outcome(struct edge *edge, uint64_t session, uint64_t sequence, uint64_
 bool edge_has(struct edge *edge, uint64_t id);
 /* The region as another process would find it. */
 uint8_t *edge_region(struct edge *edge, struct env_shared **ret_shared);
+/* Writes both superblocks anew, as `change` leaves them. */
+void edge_superblocks_change(struct edge *edge, void (*change)(struct log_superblock *));

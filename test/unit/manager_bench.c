@@ -319,11 +319,11 @@ uint32_t told(const struct bench *bench) {
     return bench->targets[0].heard;
 }
 
-void joiner_begins(struct bench *bench, uint32_t target) {
+void joiner_begins(struct bench *bench, struct target *joiner, uint32_t target) {
     struct log_id log = cluster_map_first_log(&bench->map, (struct target_id){target});
 
-    actor_init(&bench->joiner.actor, "joiner", target_step);
-    assert_int_equal(log_table_add(bench->logs, log, &bench->joiner.actor), 0);
+    actor_init(&joiner->actor, "joiner", target_step);
+    assert_int_equal(log_table_add(bench->logs, log, &joiner->actor), 0);
 }
 
 void manager_dies(struct bench *bench, bool power) {

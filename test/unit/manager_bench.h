@@ -47,6 +47,7 @@ struct bench {
     struct key_ring *keys;
     struct target targets[TARGETS];
     struct target joiner;  /* a group that comes later */
+    struct target second;  /* and one behind that */
     uint32_t sessions_max; /* 0: 8 */
     bool has_no_room;      /* for tickets, in what ask_as asks */
     uint32_t lines;        /* that the manager has said */
@@ -85,7 +86,7 @@ int renew(struct bench *bench, uint64_t session, uint64_t incarnation);
 /* How many ends the group has heard of. */
 uint32_t told(const struct bench *bench);
 /* The group of a target that has joined answers from now on. */
-void joiner_begins(struct bench *bench, uint32_t target);
+void joiner_begins(struct bench *bench, struct target *joiner, uint32_t target);
 void manager_dies(struct bench *bench, bool power);
 /* In steps so small that nothing gets done beside what is waited for. */
 void finish(struct bench *bench, const struct asked *asked);

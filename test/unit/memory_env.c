@@ -1,48 +1,11 @@
 /* Files, regions and completions in memory. */
-#include "memory_env.h"
+#include "memory_env_internal.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 64, SECTOR_BYTES = 512 };
-
-struct env_file {
-    struct memory_env *world;
-    char path[256];
-    uint8_t *content;
-    uint8_t *durable;
-    bool direct; /* opened so: its reads and writes are of whole blocks */
-    bool *dirty; /* a block that differs from durable */
-    uint64_t size;
-    uint64_t capacity;
-};
-
-struct env_shared {
-    char name[128];
-    uint8_t *data;
-    size_t size;
-};
-
-struct memory_env {
-    struct env env;
-    struct prng prng;
-    struct env_file files[FILES_MAX];
-    struct env_shared shared[FILES_MAX];
-    struct env_io *ios;
-    struct env_job *jobs;
-    size_t pending;
-    uint64_t now_ns;
-    uint64_t boot;
-    uint64_t crash_after;
-    uint64_t capacity;
-};
-
 /* The lists of what is in flight go through the words that are env's own. */
-static struct env_io **io_next(struct env_io *io) {
-    return (struct env_io **)(void *)&io->work.next;
-}
-
 static struct env_job **job_next(struct env_job *job) {
     return (struct env_job **)(void *)&job->work.next;
 }
@@ -62,7 +25,7 @@ static bool crash_step(struct memory_env *world) {
     return false;
 }
 
-static struct env_file *file_find(const struct memory_env *world, const char *path) {
+struct env_file *memory_file_find(const struct memory_env *world, const char *path) {
     for (size_t i = 0; i < FILES_MAX; i++) {
         if (world->files[i].path[0] && strcmp(world->files[i].path, path) == 0) {
             return (struct env_file *)(uintptr_t)&world->files[i];
@@ -80,7 +43,7 @@ static uint64_t total_size(const struct memory_env *world) {
     return total;
 }
 
-static int file_grow(struct env_file *file, uint64_t size) {
+int memory_file_grow(struct env_file *file, uint64_t size) {
     if (size <= file->size) {
         return 0;
     }
@@ -123,7 +86,7 @@ static void random_bytes(struct env *env, void *data, size_t size_bytes) {
 static int file_open(struct env *env, const char *path, unsigned flags,
                      struct env_file **ret_file) {
     struct memory_env *world = world_of(env);
-    struct env_file *file = file_find(world, path);
+    struct env_file *file = memory_file_find(world, path);
 
     if (crash_step(world)) {
         return -ERR_CLOSED;
@@ -164,13 +127,13 @@ static int file_size(struct env_file *file, uint64_t *ret_size_bytes) {
     return 0;
 }
 
-static void mark_dirty(struct env_file *file, uint64_t offset, size_t size) {
+void memory_mark_dirty(struct env_file *file, uint64_t offset, size_t size) {
     for (uint64_t block = offset / BLOCK_BYTES; block * BLOCK_BYTES < offset + size; block++) {
         file->dirty[block] = true;
     }
 }
 
-static void file_flush(struct env_file *file) {
+void memory_file_flush(struct env_file *file) {
     for (uint64_t block = 0; block * BLOCK_BYTES < file->size; block++) {
         if (file->dirty[block]) {
             memcpy(file->durable + block * BLOCK_BYTES, file->content + block * BLOCK_BYTES,
@@ -199,24 +162,29 @@ static int io_effect(struct env_io *io) {
     assert(!file->direct || (io->offset % BLOCK_BYTES == 0 && io->size % BLOCK_BYTES == 0));
     switch (io->kind) {
     case ENV_IO_READ:
+        if (memory_meets_lost_block(io)) {
+            return -ERR_IO;
+        }
         io->ret_size = io->offset >= file->size ? 0 : MIN(io->size, file->size - io->offset);
         if (io->ret_size > 0) {
             memcpy(io->buffer, file->content + io->offset, io->ret_size);
         }
         break;
     case ENV_IO_WRITE:
-        r = file_grow(file, io->offset + io->size);
+        r = memory_file_grow(file, io->offset + io->size);
         if (r == 0 && io->size > 0) {
             memcpy(file->content + io->offset, io->buffer, io->size);
-            mark_dirty(file, io->offset, io->size);
+            memory_mark_dirty(file, io->offset, io->size);
+            memory_lost_blocks_heal(io);
         }
         break;
     case ENV_IO_SYNC:
-        file_flush(file);
+        r = memory_medium_flush(file);
         break;
     case ENV_IO_ALLOCATE:
+        memory_late_writes_land(file->world, file);
         r = room_check(io);
-        r = r < 0 ? r : file_grow(file, io->offset + io->size);
+        r = r < 0 ? r : memory_file_grow(file, io->offset + io->size);
         break;
     }
     return r;
@@ -233,7 +201,7 @@ static int directory_make(struct env *env, const char *path) {
 
 static int file_remove(struct env *env, const char *path) {
     struct memory_env *world = world_of(env);
-    struct env_file *file = file_find(world, path);
+    struct env_file *file = memory_file_find(world, path);
 
     if (crash_step(world)) {
         return -ERR_CLOSED;
@@ -250,7 +218,7 @@ static int file_remove(struct env *env, const char *path) {
 
 static int file_rename(struct env *env, const char *from, const char *to) {
     struct memory_env *world = world_of(env);
-    struct env_file *file = file_find(world, from);
+    struct env_file *file = memory_file_find(world, from);
 
     if (world->crash_after == 0) {
         return -ERR_CLOSED;
@@ -412,6 +380,7 @@ int memory_env_new(uint64_t seed, struct memory_env **ret_world) {
 }
 
 void memory_env_free(struct memory_env *world) {
+    memory_late_writes_land(world, NULL);
     for (size_t i = 0; i < FILES_MAX; i++) {
         free(world->files[i].content);
         free(world->files[i].durable);
@@ -476,7 +445,7 @@ size_t memory_env_pump(struct memory_env *world, size_t count) {
 static void drop_in_flight(struct memory_env *world) {
     for (struct env_io *io = world->ios; io; io = *io_next(io)) {
         if (io->kind != ENV_IO_WRITE || world->crash_after == 0 ||
-            file_grow(io->file, io->offset + io->size) < 0) {
+            memory_file_grow(io->file, io->offset + io->size) < 0) {
             continue;
         }
         for (size_t at = 0; at < io->size; at += BLOCK_BYTES) {
@@ -484,7 +453,7 @@ static void drop_in_flight(struct memory_env *world) {
                 size_t part = MIN(io->size - at, (size_t)BLOCK_BYTES);
 
                 memcpy(io->file->content + io->offset + at, (uint8_t *)io->buffer + at, part);
-                mark_dirty(io->file, io->offset + at, part);
+                memory_mark_dirty(io->file, io->offset + at, part);
             }
         }
     }
@@ -544,7 +513,7 @@ void memory_env_capacity(struct memory_env *world, uint64_t bytes) {
 }
 
 int memory_env_flip(struct memory_env *world, const char *path, uint64_t offset) {
-    struct env_file *file = file_find(world, path);
+    struct env_file *file = memory_file_find(world, path);
 
     if (!file || offset >= file->size) {
         return -ERR_NOT_FOUND;
@@ -556,7 +525,7 @@ int memory_env_flip(struct memory_env *world, const char *path, uint64_t offset)
 }
 
 uint64_t memory_env_size(const struct memory_env *world, const char *path) {
-    struct env_file *file = file_find(world, path);
+    struct env_file *file = memory_file_find(world, path);
 
     return file ? file->size : 0;
 }

@@ -43,6 +43,7 @@ static void ost_delete(struct bench_ost *ost, struct call *call) {
     }
     /* In two steps, so that resuming is seen to work. */
     call->reply.chunk_delete.end = request->resume_chunk > 0;
+    ost->deleted_count += call->reply.chunk_delete.end;
     call->reply.chunk_delete.resume_chunk = request->resume_chunk + 1;
     call->reply.chunk_delete.position = ++ost->position;
 }
@@ -97,6 +98,10 @@ static void ost_step(struct actor *actor, struct message *first) {
         struct call *call = CONTAINER_OF(first, struct call, message);
 
         first = first->next;
+        if (ost->is_dead) {
+            list_push_back(&ost->unanswered, &call->server_node);
+            continue;
+        }
         memset(&call->reply, 0, sizeof call->reply);
         switch (call->header.opcode) {
         case OP_CHUNK_LENGTH:
@@ -123,10 +128,40 @@ static void ost_step(struct actor *actor, struct message *first) {
             }
             ost_sync(ost, call);
             break;
+        case OP_CROSS_ASK:
+            call->reply.cross_ask.state = call->request.cross_ask.number == ost->bench->unended
+                                              ? CROSS_COMMITTED
+                                              : CROSS_ABORTED;
+            break;
         default:
             fail_msg("an OST got %s", wire_name(call->header.opcode));
         }
         call_reply(call, prng_chance(&ost->bench->prng, 1, 20) ? -ERR_IO : 0);
+    }
+}
+
+void bench_ost_returns(struct bench_ost *ost) {
+    struct list_node *node;
+
+    ost->is_dead = false;
+    while ((node = list_pop_front(&ost->unanswered))) {
+        actor_post(&ost->actor, &CONTAINER_OF(node, struct call, server_node)->message);
+    }
+}
+
+/* What its caller has given up ends. */
+static void ost_tick(struct bench_ost *ost) {
+    uint64_t now_ns = env_now_ns(memory_env_env(ost->bench->world));
+
+    for (struct list_node *node = list_first(&ost->unanswered), *next; node; node = next) {
+        struct call *call = CONTAINER_OF(node, struct call, server_node);
+        int r = call_given_up(call, now_ns);
+
+        next = list_next(&ost->unanswered, node);
+        if (r) {
+            list_remove(node);
+            call_reply(call, r);
+        }
     }
 }
 
@@ -215,6 +250,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
         osts[i].value = 2 + i;
         bench->osts[i].bench = bench;
         bench->osts[i].id = osts[i];
+        list_init(&bench->osts[i].unanswered);
         actor_init(&bench->osts[i].actor, "ost", ost_step);
         assert_int_equal(log_table_add(bench->logs, cluster_map_first_log(bench->map, osts[i]),
                                        &bench->osts[i].actor),
@@ -258,6 +294,9 @@ void bench_restart(struct meta_bench *bench, bool power) {
     }
     group_abandon(bench->group);
     rpc_free(bench->rpc);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        list_init(&bench->osts[i].unanswered);
+    }
     bench->rpc = rpc_make(bench);
     group_start(bench);
 }
@@ -390,6 +429,9 @@ void bench_turn(struct meta_bench *bench) {
     if (prng_chance(&bench->prng, 1, 50)) {
         memory_env_advance(bench->world, 100 * NS_PER_MS);
         group_tick(bench->group);
+        for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+            ost_tick(&bench->osts[i]);
+        }
     }
 }
 

@@ -41,6 +41,9 @@ struct bench_ost {
     bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];
     uint32_t held_count;
+    bool is_dead;           /* answers nothing; what waits for it may be given up */
+    struct list unanswered; /* as long as that */
+    uint64_t deleted_count; /* chunks of so many files, each as often as that was ended here */
 };
 
 struct meta_bench {
@@ -55,6 +58,7 @@ struct meta_bench {
     struct group *group;
     struct bench_session sessions[BENCH_SESSIONS];
     uint64_t next_session_id;
+    uint64_t unended;     /* the OSTs, asked as coordinators, have not ended this number only */
     uint64_t list_number; /* of the list of the ended, that the group has */
     uint8_t ended[8];     /* the session that it is told of */
     struct bench_ost osts[BENCH_OSTS];
@@ -119,6 +123,8 @@ void bench_turn(struct meta_bench *bench);
 /* Runs the world for so long. */
 void bench_advance(struct meta_bench *bench, uint64_t ns);
 
+/* It is dead no more, and answers what has come meanwhile. */
+void bench_ost_returns(struct bench_ost *ost);
 /* Answers the oldest sync that the OST holds; false: it holds none. */
 bool bench_sync_answer(struct bench_ost *ost);
 /* Likewise a delete, which is done only then. */

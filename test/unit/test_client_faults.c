@@ -104,6 +104,45 @@ static void test_metadata_target_is_shown_opens_again(void **state) {
     }
 }
 
+/* One that has started anew and then is away does not hold another one that has started anew. */
+static void test_opens_are_shown_side_by_side(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct toy_server *away = &bench->cluster.second_mdt;
+    struct shoal_file *here = make(bench, "here", RW);
+    struct asked look;
+
+    toy_second_mdt_add(&bench->cluster);
+    while (client_map(bench->client)->version < bench->cluster.map.version) {
+        tick(bench, NS_PER_S);
+    }
+    struct shoal_file *there = make(bench, "there", RW);
+    (void)ino_of(bench, there);
+    uint32_t shown = away->seen[OP_REOPEN];
+    mdt->attached = away->attached = false;
+    mdt->term++;
+    away->term++;
+    mdt->detached_result = away->detached_result = -ERR_STALE_TERM;
+    away->hold = true;
+    start(bench, &look, (struct shoal_request){.operation = SHOAL_GETATTR, .file = there});
+    toy_release(away, 1);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_int_equal(away->held_count, 1); /* it is to be shown its open */
+    assert_int_equal(size_by_lookup(bench, "here"), 0);
+    assert_int_equal(mdt->seen[OP_REOPEN], 1);
+    assert_true(mdt->attached && !away->attached && !look.done);
+    away->hold = false;
+    toy_release(away, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(look.done && away->attached);
+    assert_int_equal(look.request.result, 0);
+    assert_int_equal(away->seen[OP_REOPEN], shown + 1);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, here), 0);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, there), 0);
+}
+
 static void test_old_map_is_replaced(void **state) {
     struct bench *bench = *state;
     struct toy_server *mdt = &bench->cluster.mdt;
@@ -509,6 +548,7 @@ int main(void) {
         TEST(storage_target_is_attached_again),
         TEST(a_copy_of_a_log_is_refused),
         TEST(metadata_target_is_shown_opens_again),
+        TEST(opens_are_shown_side_by_side),
         TEST(old_map_is_replaced),
         TEST(waiting_for_a_map_ends),
         TEST(stale_capability_is_renewed),

@@ -2,7 +2,6 @@
  * that are damaged or another log's. Each row was a way to lose acknowledged operations, or to
  * hang. */
 #include "unit.h"
-#include "base/crc32c.h"
 #include "kv/log_format.h"
 #include "kv/record.h"
 #include "kv_edge.h"
@@ -160,34 +159,6 @@ static void test_outcome_of_no_session(void **state) {
     edge_free(edge);
 }
 
-/* Writes both superblocks anew, as `change` leaves them. */
-static void superblocks_change(struct edge *edge, void (*change)(struct log_superblock *)) {
-    static _Alignas(BLOCK_BYTES) uint8_t block[BLOCK_BYTES];
-    struct env *env = edge->options.env;
-    struct log_superblock superblock;
-    struct env_file *file;
-
-    assert_int_equal(env->ops->file_open(env, "t/log", ENV_FILE_DIRECT, &file), 0);
-    for (uint64_t i = 0; i < 2; i++) {
-        struct env_io io = {.kind = ENV_IO_READ,
-                            .file = file,
-                            .offset = i * BLOCK_BYTES,
-                            .buffer = block,
-                            .size = BLOCK_BYTES};
-
-        assert_int_equal(env->ops->io_run(env, &io), 0);
-        memcpy(&superblock, block, sizeof superblock);
-        change(&superblock);
-        superblock.crc = 0;
-        superblock.crc = crc32c(
-            0, &superblock, superblock.format == 1 ? LOG_SUPERBLOCK_BYTES_OF_1 : sizeof superblock);
-        memcpy(block, &superblock, sizeof superblock);
-        io.kind = ENV_IO_WRITE;
-        assert_int_equal(env->ops->io_run(env, &io), 0);
-    }
-    env->ops->file_close(file);
-}
-
 /* As versions wrote it that did not note how long the ring is. */
 static void forget_ring(struct log_superblock *superblock) {
     superblock->ring_log2 = 0;
@@ -214,7 +185,7 @@ static void test_damaged_log_and_shorter_ring(void **state) {
         edge_settle(edge, false);
         edge_power(edge);
         if (!noted) {
-            superblocks_change(edge, forget_ring);
+            edge_superblocks_change(edge, forget_ring);
         }
         assert_int_equal(memory_env_flip(edge->world, "t/log", DISK_LOG_REGION_START + 5000), 0);
         edge->options.ring_bytes = 64 * KIB;
@@ -281,7 +252,7 @@ static void test_older_log(void **state) {
         edge_kill(edge);
         count_wrongly(edge);
         if (older) {
-            superblocks_change(edge, make_older);
+            edge_superblocks_change(edge, make_older);
         }
         int r = edge_open(edge);
         assert_int_equal(r, older ? 0 : -ERR_MALFORMED);

@@ -433,16 +433,18 @@ static void test_joins_share_a_version(void **state) {
 }
 
 /* A node that joins with a metadata target: in the map once it is formatted, without slots. */
-static uint32_t mdt_joins(struct bench *bench) {
-    union request_body request = join_of(90, 1, NULL);
+static uint32_t mdt_joins(struct bench *bench, struct target *joiner) {
+    bool is_first = joiner == &bench->joiner;
+    uint64_t key = is_first ? 90 : 91;
+    union request_body request = join_of(key, 1, NULL);
     struct asked asked;
 
     request.node_join.mdt_count = UINT32_MAX;
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
     assert_int_equal(asked.call.reply.node_join.mdt_count, 1);
     uint32_t target = asked.call.reply.node_join.first_target;
-    joiner_begins(bench, target);
-    request = join_of(90, 2, "10.0.0.9:7400");
+    joiner_begins(bench, joiner, target);
+    request = join_of(key, 2, is_first ? "10.0.0.9:7400" : "10.0.0.10:7400");
     request.node_join.mdt_count = 1;
     assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
     return target;
@@ -468,7 +470,7 @@ static void test_slots_are_handed_over(void **state) {
 
     giver->result = -ERR_IO;
     giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
-    uint32_t target = mdt_joins(bench);
+    uint32_t target = mdt_joins(bench, &bench->joiner);
     pass(bench, 3 * NS_PER_S);
     assert_true(giver->asked_count >= 2 && giver->asked_under == 1);
     assert_int_equal(slots_of(bench, 1, &handover), 0);
@@ -504,7 +506,7 @@ static void test_slots_that_are_not_given(void **state) {
     uint32_t handover;
 
     giver->gives = (struct wire_slots){.first = SLOT_COUNT - 5, .count = 6};
-    (void)mdt_joins(bench);
+    (void)mdt_joins(bench, &bench->joiner);
     pass(bench, 3 * NS_PER_S);
     assert_true(giver->asked_count >= 2 && giver->asked_under == 1);
     assert_int_equal(slots_of(bench, 1, &handover), 0);
@@ -514,6 +516,50 @@ static void test_slots_that_are_not_given(void **state) {
     pass(bench, 5 * NS_PER_S);
     assert_int_equal(giver->asked_count, asked);
     assert_int_equal(slots_of(bench, 1, &handover), 0);
+}
+
+/* A giver that is away is not waited for when another one can give; what it may have given under
+ * its number is asked for again when it is back, whoever died meanwhile. */
+static void test_a_giver_that_is_away(void **state) {
+    const uint32_t share = SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    (void)mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    giver->result = -ERR_IO;
+    giver->gives = (struct wire_slots){.first = 0, .count = SLOT_COUNT / 2 - share};
+    bench->joiner.gives =
+        (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2 - share};
+    (void)mdt_joins(bench, &bench->second);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(giver->asked_under, 2);
+    assert_int_equal(slots_of(bench, 2, &handover), 0);
+    pass(bench, 20 * NS_PER_S);
+    assert_int_equal(bench->joiner.asked_under, 3);
+    assert_int_equal(slots_of(bench, 2, &handover), SLOT_COUNT / 2 - share);
+    assert_int_equal(handover, 3);
+    for (int power = 0; power < 2; power++) {
+        manager_dies(bench, power);
+        manager_begins(bench);
+        pass(bench, 3 * NS_PER_S);
+        assert_int_equal(slots_of(bench, 2, &handover), SLOT_COUNT / 2 - share);
+    }
+    giver->asked_under = 0;
+    giver->result = 0;
+    pass(bench, 20 * NS_PER_S);
+    assert_int_equal(giver->asked_under, 2);
+    assert_int_equal(slots_of(bench, 2, &handover), 2 * (SLOT_COUNT / 2 - share));
+    assert_int_equal(handover, 2);
+    uint32_t asked = giver->asked_count;
+    manager_dies(bench, true);
+    manager_begins(bench);
+    pass(bench, 20 * NS_PER_S);
+    assert_int_equal(giver->asked_count, asked);
+    assert_int_equal(bench->joiner.asked_count, 1);
 }
 
 /* Of which an older copy was put back: it gives nothing away again. */
@@ -612,6 +658,7 @@ int main(void) {
         TEST(joins_share_a_version),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
+        TEST(a_giver_that_is_away),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
         cmocka_unit_test_setup_teardown(test_a_ticket_is_renewed, setup_with_keys, teardown),

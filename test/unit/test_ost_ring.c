@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "kv/kv_internal.h"
 #include "ost_world.h"
+#include "store/store_format.h"
 #include <string.h>
 
 enum { CHUNK = 64 * 1024, CHUNKS = 40, SEEDS = 10, INO = 17, GENERATION = 1 };
@@ -85,10 +86,82 @@ static void test_waiting_cuts(void **state) {
     }
 }
 
+static struct store_note *note_of(struct log_record *record) {
+    struct bytes body = record_body(record);
+    struct record_operation operation;
+
+    while (record_next(&body, &operation) == 0) {
+        if (operation.kind == LOG_NOTE) {
+            return (void *)(uintptr_t)operation.value.data;
+        }
+    }
+    return NULL;
+}
+
+/* The newest record of the ring, which a killed process left, has a note: it becomes this one. */
+static void note_forge(uint8_t *region, const struct store_note *forged) {
+    const struct ring_header *header = (const void *)region;
+    const struct ring_start *starts = header->starts;
+    const struct ring_start *start = &starts[starts[1].sequence > starts[0].sequence];
+    uint64_t at = BLOCK_BYTES + start->offset % header->record_bytes;
+    uint32_t crc = start->previous_crc, previous_crc = crc;
+    struct log_record *newest = NULL;
+
+    for (struct log_record *record = (void *)(region + at);
+         record_check(record, header->record_bytes, crc) == 0; record = (void *)(region + at)) {
+        newest = record;
+        previous_crc = crc;
+        crc = record->crc;
+        at += record_padded(record->length);
+    }
+    assert_non_null(newest);
+    struct store_note *note = note_of(newest);
+    assert_non_null(note);
+    if (forged) {
+        note->block_count = forged->block_count;
+        note->block = forged->block;
+        note->ring_offset = forged->ring_offset;
+    }
+    newest->crc = record_crc(newest, newest + 1, previous_crc);
+}
+
+/* A note in a record that is whole names blocks that are not, or bytes beside the data area. */
+static void test_forged_note(void **state) {
+    static const struct store_note notes[] = {
+        {.block_count = 1, .block = 0},
+        {.block_count = 1, .block = UINT64_MAX},
+        {.block_count = 2, .block = UINT64_MAX},
+        {.block_count = UINT32_MAX, .block = 1},
+        {.block_count = 1, .block = 1, .ring_offset = 100},
+        {.block_count = 2, .block = 1, .ring_offset = (uint64_t)0 - BLOCK_BYTES},
+    };
+
+    (void)state;
+    for (size_t i = 0; i <= ARRAY_SIZE(notes); i++) {
+        struct ost_world *world = world_of_cold_rows(i + 1);
+        struct env *env = world->options.env;
+        struct ost_place place = place_of(0);
+        struct env_shared *shared;
+        uint64_t size;
+        bool created;
+
+        assert_int_equal(ost_world_write(world, &place, data), 0);
+        ost_world_crash(world, false);
+        assert_int_equal(env->ops->shared_size(env, "ring", &size), 0);
+        assert_int_equal(env->ops->shared_open(env, "ring", size, &shared, &created), 0);
+        note_forge(env->ops->shared_data(shared), i < ARRAY_SIZE(notes) ? &notes[i] : NULL);
+        env->ops->shared_close(shared);
+        int r = ost_world_open(world, problem);
+        assert_int_equal(r, i < ARRAY_SIZE(notes) ? -ERR_CORRUPT : 0);
+        ost_world_free(world);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting_writes),
         cmocka_unit_test(test_waiting_cuts),
+        cmocka_unit_test(test_forged_note),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

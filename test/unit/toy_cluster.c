@@ -606,6 +606,19 @@ void toy_cluster_init(struct toy_cluster *cluster) {
         (struct toy_file){.attributes = {.ino = INO_ROOT, .mode = 040755, .nlink = 2}};
 }
 
+void toy_second_mdt_add(struct toy_cluster *cluster) {
+    struct cluster_map *map = &cluster->map;
+
+    server_init(cluster, &cluster->second_mdt, TOY_SECOND_MDT, mdt_handle);
+    int r = cluster_map_add_mdt(map, map->nodes[0].id, cluster->second_mdt.id);
+    assert(r == 0);
+    for (uint32_t slot = TOY_SECOND_SLOT; slot < SLOT_COUNT; slot++) {
+        map->slot_groups[slot] = (uint16_t)(map->group_count - 1);
+    }
+    map->version++;
+    cluster->next_counter = ino_make((struct slot){TOY_SECOND_SLOT}, cluster->next_counter).value;
+}
+
 void toy_cluster_deinit(struct toy_cluster *cluster) {
     rpc_free(cluster->rpc);
     log_table_free(cluster->logs);

@@ -12,7 +12,9 @@
 enum {
     TOY_MANAGER = 1,
     TOY_MDT = 2,
-    TOY_OST = 10, /* and the following */
+    TOY_SECOND_MDT = 3,
+    TOY_SECOND_SLOT = 40000, /* that it has, and all behind */
+    TOY_OST = 10,            /* and the following */
     TOY_OSTS = 3,
     TOY_FILES = 32,
     TOY_CHUNKS = 256,
@@ -80,6 +82,7 @@ struct toy_cluster {
     struct cluster_map map;
     struct toy_server manager;
     struct toy_server mdt;
+    struct toy_server second_mdt; /* see toy_second_mdt_add */
     struct toy_server osts[TOY_OSTS];
     struct toy_file files[TOY_FILES];
     struct toy_chunk *chunks;
@@ -92,6 +95,8 @@ struct toy_cluster {
 };
 
 void toy_cluster_init(struct toy_cluster *cluster);
+/* Another group, in a newer map; files that are made from now on are in its slots. */
+void toy_second_mdt_add(struct toy_cluster *cluster);
 void toy_cluster_deinit(struct toy_cluster *cluster);
 /* Lets simulated time pass. */
 void toy_cluster_pass(struct toy_cluster *cluster, uint64_t ns);

@@ -1,0 +1,277 @@
+/* Targets that are away hold up what needs them, and nothing else. */
+#include "unit.h"
+#include "base/endian.h"
+#include "meta/half_format.h"
+#include "meta/meta_format.h"
+#include "meta_bench.h"
+
+enum { FILES = 100, PARTS = 40, SESSION = 1, OTHER = 2, DEAD = 1, ALIVE = 0 };
+#define SOON_NS (10 * NS_PER_S)
+
+struct made {
+    struct ino ino;
+    struct layout layout;
+};
+
+static void sync_all(struct meta_bench *bench) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+/* New files have one part, on any one of the OSTs. */
+static void stripes_one(struct meta_bench *bench) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_LAYOUT_SET, &call);
+    call.request.layout_set.ino = INO_ROOT;
+    call.request.layout_set.layout =
+        (struct layout){.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static void name_of(uint32_t number, uint8_t name[2]) {
+    name[0] = (uint8_t)('A' + number / 60);
+    name[1] = (uint8_t)('A' + number % 60);
+}
+
+/* A file in chunks, which the session has open. */
+static struct made file_make(struct meta_bench *bench, uint32_t session, uint32_t number) {
+    uint8_t name[2];
+    struct call call;
+    struct made made;
+
+    name_of(number, name);
+    bench_prepare(bench, session, OP_CREATE, &call);
+    call.request.create.parent = INO_ROOT;
+    call.request.create.name = (struct bytes){name, sizeof name};
+    call.request.create.mode = 0644;
+    call.request.create.open_flags = OPEN_WRITE;
+    assert_int_equal(bench_run(bench, &call), 0);
+    made = (struct made){call.reply.create.attributes.ino, call.reply.create.layout};
+    bench_prepare(bench, session, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert =
+        (struct inline_convert_request){.ino = made.ino, .stage = INLINE_CONVERT_BEGIN};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    return made;
+}
+
+static void file_close(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = ino, .size = 5000, .wrote = 1, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static void file_remove(struct meta_bench *bench, uint32_t number) {
+    uint8_t name[2];
+    struct call call;
+
+    name_of(number, name);
+    bench_prepare(bench, 0, OP_UNLINK, &call);
+    call.request.unlink.parent = INO_ROOT;
+    call.request.unlink.name = (struct bytes){name, sizeof name};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static bool is_on(struct meta_bench *bench, const struct layout *layout, uint32_t ost) {
+    struct pool_version pool;
+
+    assert_true(cluster_map_pool(bench->map, layout->pool_version, &pool));
+    for (uint32_t i = 0; i < layout_width(layout, &pool); i++) {
+        const struct map_chain *chain =
+            cluster_map_chain(bench->map, layout_chain_at(layout, &pool, i));
+
+        if (chain->members[0].value == bench->osts[ost].id.value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct group_totals totals_of(struct meta_bench *bench) {
+    struct group_stats stats;
+
+    bench_stats(bench, &stats);
+    return stats.totals;
+}
+
+static void all_is_done(struct meta_bench *bench, uint64_t orders) {
+    for (int i = 0; totals_of(bench).orders_done < orders; i++) {
+        assert_true(i < 100);
+        bench_advance(bench, NS_PER_S);
+    }
+    assert_int_equal(totals_of(bench).orders_done, orders);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        assert_int_equal(bench->osts[i].synced, bench->osts[i].position);
+    }
+}
+
+/* More removals than the queue has places, all with a part on an OST that is dead: their other
+ * parts go, and so does a file that has none there; all else when it is back. */
+static void test_removals(void **state) {
+    const struct bench_options options = {.seed = 41};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t elsewhere = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < FILES; i++) {
+        file_close(bench, 0, file_make(bench, 0, i).ino);
+    }
+    stripes_one(bench);
+    for (uint32_t i = FILES; i < FILES + PARTS; i++) {
+        struct made made = file_make(bench, 0, i);
+
+        elsewhere += is_on(bench, &made.layout, ALIVE);
+        file_close(bench, 0, made.ino);
+    }
+    assert_true(elsewhere > 0 && elsewhere < PARTS);
+    bench->osts[DEAD].is_dead = true;
+    for (uint32_t i = 0; i < FILES + PARTS; i++) {
+        file_remove(bench, i);
+    }
+    sync_all(bench);
+    bench_advance(bench, SOON_NS);
+    assert_true(bench->osts[ALIVE].deleted_count >= FILES + elsewhere);
+    assert_int_equal(totals_of(bench).orders_done, elsewhere);
+    assert_true(totals_of(bench).orders_put_aside > 0);
+    uint64_t told = bench->osts[ALIVE].deleted_count;
+    bench_advance(bench, SOON_NS);
+    assert_int_equal(bench->osts[ALIVE].deleted_count, told);
+    bench_ost_returns(&bench->osts[DEAD]);
+    all_is_done(bench, FILES + PARTS);
+    bench_free(bench);
+}
+
+/* An OST that dies between an order and its sync holds its own orders only, also when these have
+ * taken all places. */
+static void test_a_sync_that_does_not_end(void **state) {
+    const struct bench_options options = {.seed = 42};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t elsewhere = 0;
+
+    (void)state;
+    stripes_one(bench);
+    for (uint32_t i = 0; i < 2 * FILES; i++) {
+        struct made made = file_make(bench, 0, i);
+
+        elsewhere += is_on(bench, &made.layout, ALIVE);
+        file_close(bench, 0, made.ino);
+    }
+    bench->osts[DEAD].holds_syncs = true;
+    for (uint32_t i = 0; i < 2 * FILES; i++) {
+        file_remove(bench, i);
+    }
+    sync_all(bench);
+    bench_advance(bench, SOON_NS);
+    assert_int_equal(totals_of(bench).orders_done, elsewhere);
+    bench->osts[DEAD].holds_syncs = false;
+    assert_true(bench_sync_answer(&bench->osts[DEAD]));
+    all_is_done(bench, 2 * FILES);
+    bench_free(bench);
+}
+
+/* Files of an evicted session with parts on a dead OST, more than there are settle jobs, hold no
+ * file that has none there, of that session or another one. */
+static void test_evictions(void **state) {
+    const struct bench_options options = {.seed = 43};
+    struct meta_bench *bench = bench_new(&options);
+    uint64_t elsewhere = 0;
+    struct group_stats stats;
+
+    (void)state;
+    stripes_one(bench);
+    for (uint32_t i = 0; i < 3 * PARTS; i++) {
+        struct made made = file_make(bench, i < 2 * PARTS ? SESSION : OTHER, i);
+
+        elsewhere += is_on(bench, &made.layout, ALIVE);
+    }
+    bench->osts[DEAD].is_dead = true;
+    assert_int_equal(bench_ended(bench, bench->sessions[SESSION].id), 0);
+    assert_int_equal(bench_ended(bench, bench->sessions[OTHER].id), 0);
+    bench_advance(bench, SOON_NS);
+    bench_stats(bench, &stats);
+    assert_int_equal(stats.totals.settled, elsewhere);
+    assert_int_equal(stats.open_count, 3 * PARTS - elsewhere);
+    assert_true(stats.totals.settles_put_off > 0);
+    bench_ost_returns(&bench->osts[DEAD]);
+    while (bench_is_known(bench, bench->sessions[SESSION].id) ||
+           bench_is_known(bench, bench->sessions[OTHER].id)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(totals_of(bench).settled, 3 * PARTS);
+    bench_free(bench);
+}
+
+enum { COORDINATOR_TERM = 1, TRANSACTIONS = 9000 };
+
+static int prepare(struct meta_bench *bench, const struct half *half, uint64_t number) {
+    uint8_t participant[8];
+    struct call call;
+
+    store_le64(participant, cluster_map_first_log(bench->map, BENCH_MDT).value);
+    bench_prepare(bench, 0, OP_CROSS_PREPARE, &call);
+    call.request.cross_prepare = (struct cross_prepare_request){
+        .coordinator = cluster_map_first_log(bench->map, bench->osts[0].id).value,
+        .term = COORDINATOR_TERM,
+        .number = number,
+        .below_term = COORDINATOR_TERM,
+        .below_number = bench->unended,
+        .participants = {participant, sizeof participant},
+        .halves = {(const uint8_t *)half, sizeof *half}};
+    return bench_run(bench, &call);
+}
+
+static void commit_post(struct meta_bench *bench, struct call *call, uint64_t number) {
+    bench_prepare(bench, 0, OP_CROSS_COMMIT, call);
+    call->request.cross_commit = (struct cross_commit_request){
+        .coordinator = cluster_map_first_log(bench->map, bench->osts[0].id).value,
+        .term = COORDINATOR_TERM,
+        .number = number,
+        .below_term = COORDINATOR_TERM,
+        .below_number = bench->unended};
+    bench_post(bench, call);
+}
+
+/* A transaction that does not end, as a participant of it is away, does not hold those of the same
+ * coordinator that come later; and what tells a late copy of theirs stays. */
+static void test_marks(void **state) {
+    const struct bench_options options = {.seed = 44};
+    struct meta_bench *bench = bench_new(&options);
+    struct made made = file_make(bench, 0, 0);
+    struct call commits[2];
+    struct half half = {
+        .format = META_FORMAT, .kind = HALF_LINK, .mode = 0100644, .ino = made.ino.value};
+
+    (void)state;
+    bench->unended = 1;
+    for (uint64_t number = 1; number <= TRANSACTIONS; number++) {
+        half.from = number;
+        int r = prepare(bench, &half, number);
+        if (r < 0) {
+            fail_msg("transaction %llu: %s", (unsigned long long)number, err_name(r));
+        }
+        assert_true(number == 1 || bench_finish(bench, &commits[(number - 1) % 2]) == 0);
+        commit_post(bench, &commits[number % 2], number);
+    }
+    assert_int_equal(bench_finish(bench, &commits[TRANSACTIONS % 2]), 0);
+    half.from = TRANSACTIONS + 1;
+    assert_int_equal(prepare(bench, &half, 5), -ERR_CHANGED);
+    assert_int_equal(prepare(bench, &half, 1), -ERR_CHANGED);
+    assert_int_equal(prepare(bench, &half, TRANSACTIONS + 1), 0);
+    bench_free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_removals),
+        cmocka_unit_test(test_a_sync_that_does_not_end),
+        cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_marks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
