@@ -38,6 +38,7 @@
     X(EARLY_GIVE, "early-give")                 /* slots are given before that is on disk */       \
     X(LOST_WAITS, "lost-waits")                 /* an order waits for a target that is lost */     \
     X(EARLY_KEY, "early-key")                   /* signs by a key that others may not have */      \
+    X(TWO_LIVES, "two-lives")                   /* a life is registered while another stands */    \
     X(EARLY_START, "early-start")               /* a ring begins behind what is not flushed */     \
     X(EARLY_READ, "early-read")                 /* a log is read before all is in it */            \
     X(AWAY_WAITS, "away-waits")                 /* all wait for a storage target that is away */   \

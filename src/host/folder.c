@@ -1,5 +1,6 @@
 /* Locks, whole files, listings, space: system calls relative to the root. */
 #include "host/folder.h"
+#include "base/siphash.h"
 #include "env/env_linux.h"
 #include "env/errno_map.h"
 #include "host/plain_file.h"
@@ -324,6 +325,21 @@ int folder_tree_remove(struct env *env, const char *path) {
     int r = tree_remove_at(env_linux_root(env), path, 0);
 
     return r ? r : env_path_sync(env_linux_root(env), path);
+}
+
+int folder_place(struct env *env, uint64_t *ret_place) {
+    const struct siphash_key key = {{0}};
+    uint64_t named[4];
+    struct stat status;
+
+    if (fstat(env_linux_root(env), &status) != 0) {
+        return err_from_errno(errno);
+    }
+    env->ops->boot_id(env, (uint8_t *)named);
+    named[2] = status.st_dev;
+    named[3] = status.st_ino;
+    *ret_place = siphash(&key, named, sizeof named) | 1;
+    return 0;
 }
 
 int folder_space_get(struct env *env, struct folder_space *ret_space) {

@@ -43,6 +43,10 @@ MUST_CHECK int folder_list(struct env *env, const char *path,
 /* Removes the entry and all that is below it; follows no symbolic link. */
 MUST_CHECK int folder_tree_remove(struct env *env, const char *path);
 
+/* A number for the root's inode under this boot of the machine: no other directory that is there
+ * meanwhile, on this machine or elsewhere, has the same. */
+MUST_CHECK int folder_place(struct env *env, uint64_t *ret_place);
+
 struct folder_space {
     uint64_t total_bytes;
     uint64_t free_bytes;  /* for this user */

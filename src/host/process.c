@@ -73,3 +73,7 @@ int process_signal(int process_id, int signal_number) {
     }
     return errno == ESRCH ? -ERR_NOT_FOUND : err_from_errno(errno);
 }
+
+void process_exit(int status) {
+    _exit(status);
+}

@@ -16,5 +16,7 @@ int process_own_id(void);
 uint32_t process_own_user(void); /* the effective one */
 /* Whether this process is killed when the thread that started it ends. */
 void process_end_with_parent(bool ends);
+/* At once, as if it were killed. */
+_Noreturn void process_exit(int status);
 /* -ERR_NOT_FOUND when there is no such process. */
 MUST_CHECK int process_signal(int process_id, int signal_number);

@@ -33,6 +33,8 @@ void manager_give_up(struct manager *manager) {
 
     list_give_up(&manager->early_calls, now_ns);
     list_give_up(&manager->begin_calls, now_ns);
+    list_give_up(&manager->life_calls, now_ns);
+    list_give_up(&manager->living_calls, now_ns);
     list_give_up(&manager->join_calls, now_ns);
     list_give_up(&manager->joining_calls, now_ns);
     list_give_up(&manager->revoke_calls, now_ns);

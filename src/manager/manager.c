@@ -2,6 +2,7 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/lives.h"
 #include "manager/lose.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
@@ -87,6 +88,9 @@ static int load_rows(struct manager *manager) {
 
     if (r == 0 && !manager->rows_loaded) {
         r = manager_sessions_load(manager);
+    }
+    if (r == 0 && !manager->rows_loaded) {
+        r = manager_lives_load(manager);
     }
     manager->rows_loaded = r == 0;
     return r;
@@ -179,6 +183,7 @@ static void step(struct actor *actor, struct message *first) {
         manager_refuse(manager, manager->failure < 0 ? manager->failure : -ERR_CLOSED);
         stop_step(manager);
     } else if (manager->loaded) {
+        manager_lives_step(manager);
         manager_nodes_step(manager);
         manager_sessions_step(manager);
     }
@@ -196,6 +201,7 @@ static int take_memory(struct manager *manager) {
     int r = session_table_init(&manager->sessions, sessions_max, sessions_max, no_key);
     r = r < 0 ? r : manager_slots_new(manager);
     r = r < 0 ? r : manager_heard_new(manager);
+    r = r < 0 ? r : manager_lives_new(manager);
     r = r < 0 ? r : manager_signing_new(manager);
     return r < 0 ? r : manager_spaces_new(manager);
 }
@@ -218,6 +224,8 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
         options->sessions_max > 0 ? options->sessions_max : MANAGER_SESSIONS_DEFAULT;
     list_init(&manager->begin_calls);
     list_init(&manager->early_calls);
+    list_init(&manager->life_calls);
+    list_init(&manager->living_calls);
     list_init(&manager->join_calls);
     list_init(&manager->joining_calls);
     list_init(&manager->revoke_calls);
@@ -260,6 +268,7 @@ void manager_abandon(struct manager *manager) {
         free(manager->next_map);
         manager_slots_free(manager);
         manager_heard_free(manager);
+        manager_lives_free(manager);
         manager_signing_free(manager);
         manager_spaces_free(manager);
         free(manager);

@@ -27,6 +27,7 @@ struct manager_options {
     uint64_t session_timeout_ns;   /* 0: 30 s */
     uint32_t sessions_max;         /* 0: 1,024 */
     uint64_t pool_interval_ns;     /* between two pool versions by what targets have; 0: 10 s */
+    uint64_t life_stands_ns; /* that a life that has spoken is taken for one that runs; 0: 5 s */
     void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
     void *log_context;
 };

@@ -4,6 +4,7 @@
  *                   id 1                 u64 number of the list of the ended
  *     H hand-over   id 0                 struct manager_handover_row, of the last one
  *                   id the giver's log   likewise, of one that was set aside
+ *     L life        id = log               struct manager_life_row: the last one that registered
  *     M map         index = piece        bytes of the encoded map, MANAGER_PIECE_BYTES a piece
  *     S session     id = session         struct manager_session_row, origin: it lives */
 #pragma once
@@ -13,6 +14,7 @@
 enum {
     MANAGER_ROW_COUNTER = 'C',
     MANAGER_ROW_HANDOVER = 'H',
+    MANAGER_ROW_LIFE = 'L',
     MANAGER_ROW_MAP = 'M',
     MANAGER_ROW_SESSION = 'S',
     MANAGER_PIECE_BYTES = 1800,
@@ -41,6 +43,18 @@ struct manager_handover_row {
     uint32_t reserved2;
 };
 _Static_assert(sizeof(struct manager_handover_row) == 32, "no padding");
+
+/* On disk before the life is told that it is registered. */
+struct manager_life_row {
+    uint8_t format;
+    uint8_t reserved[3];
+    uint32_t node;
+    uint64_t term;
+    uint64_t life_high;
+    uint64_t life_low;
+    uint64_t place; /* of the directory that it runs on; 0: unknown */
+};
+_Static_assert(sizeof(struct manager_life_row) == 40, "no padding");
 
 static inline struct kv_key manager_key(uint8_t type, uint64_t id, uint64_t index) {
     return kv_key_make(

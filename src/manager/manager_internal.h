@@ -35,6 +35,7 @@ struct manager_teller {
 
 struct manager_slots;
 struct manager_heard;
+struct manager_lives;
 struct manager_signing;
 struct manager_spaces;
 
@@ -50,6 +51,8 @@ struct manager {
     struct message stop;
     struct cluster_map *map;
     struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
+    struct list life_calls;       /* joins whose lives are to be registered, */
+    struct list living_calls;     /* and are being flushed */
     struct list join_calls;       /* wait for their turn */
     struct list joining_calls;    /* answered when next_map is the map */
     struct list revoke_calls;     /* wait for their turn */
@@ -60,6 +63,7 @@ struct manager {
     bool map_waiting;
     struct manager_slots *slots;
     struct manager_heard *heard;
+    struct manager_lives *lives;
     struct manager_signing *signing;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
@@ -93,6 +97,9 @@ void manager_renew(struct manager *manager, struct call *call);
 void manager_end(struct manager *manager, struct call *call);
 /* Moves every session that can move; begins those that wait. */
 void manager_sessions_step(struct manager *manager);
+/* The time that it was listening. A gap is taken off at the tick behind it: who was heard just
+ * before that counts as heard a little later than he was. */
+uint64_t manager_listening_ns(const struct manager *manager);
 /* A tick: evicts who has been silent for too long. */
 void manager_expire(struct manager *manager);
 /* Answers all that waits, as nothing moves any more. */

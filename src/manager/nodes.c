@@ -8,6 +8,7 @@
  * no version. Revocations (revoke.c), full targets (spaces.c), lost ones (lose.c) and the key that
  * signs (signing.c) are of the same versions. */
 #include "manager/heard.h"
+#include "manager/lives.h"
 #include "manager/lose.h"
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
@@ -157,6 +158,9 @@ static int join_check(const struct node_join_request *request) {
     }
     address_copy(request, text);
     int r = text[0] == '\0' ? 0 : address_parse(text, &address);
+    if (r == 0) {
+        r = manager_lives_check(request->lives);
+    }
     return r < 0 ? r : manager_spaces_check(request->spaces);
 }
 
@@ -201,7 +205,17 @@ void manager_join(struct manager *manager, struct call *call) {
             return;
         }
     }
-    if (node) {
+    if (node && r == 0) {
+        r = manager_lives_look(manager, node, call);
+        if (r == -ERR_PENDING) {
+            return;
+        }
+    }
+    if (r == -ERR_TWO_LIVES) {
+        join_answer(manager, call, 0);
+        return;
+    }
+    if (node && r == 0) {
         manager_heard_note(manager, node);
         manager_signing_note(manager, node, request);
     }

@@ -24,9 +24,7 @@ static struct session_origin origin_of(const struct call *call) {
     return (struct session_origin){request->node, serial_of(call), request->origin};
 }
 
-/* The time that the manager was listening. A gap is taken off at the tick behind it: who was heard
- * just before that counts as heard a little later than he was. */
-static uint64_t listening_ns(const struct manager *manager) {
+uint64_t manager_listening_ns(const struct manager *manager) {
     return env_now_ns(manager->env) - manager->unheard_ns;
 }
 
@@ -162,7 +160,7 @@ static void begun(struct manager_session *session) {
     struct session_table *table = &manager->sessions;
 
     session->stage = STAGE_LIVE;
-    session->heard_ns = listening_ns(manager);
+    session->heard_ns = manager_listening_ns(manager);
     session_move(session, must_end(session) ? &table->ending : &table->heard);
     if (session->begin_call) {
         begin_answer(session, TAKE_PTR(session->begin_call));
@@ -273,7 +271,7 @@ static int renew_ticket(const struct manager_session *session, struct call *call
 static void session_heard(struct manager_session *session, const struct call *call) {
     struct session_table *table = &session->manager->sessions;
 
-    session->heard_ns = listening_ns(session->manager);
+    session->heard_ns = manager_listening_ns(session->manager);
     session_table_serial(table, session, serial_of(call));
     if (session->stage == STAGE_LIVE && !must_end(session)) {
         session_move(session, &table->heard);
@@ -394,7 +392,7 @@ void manager_expire(struct manager *manager) {
 
     forgive_gap(manager, now);
     bool holds = manager_heard_holds(manager, now);
-    uint64_t listening = listening_ns(manager);
+    uint64_t listening = manager_listening_ns(manager);
 
     while ((session = session_first(&table->heard)) && is_silent(session, listening)) {
         session_move(session, &table->held);
@@ -418,6 +416,8 @@ void manager_refuse(struct manager *manager, int result) {
 
     refuse_all(&manager->early_calls, result);
     refuse_all(&manager->begin_calls, result);
+    refuse_all(&manager->life_calls, result);
+    refuse_all(&manager->living_calls, result);
     refuse_all(&manager->join_calls, result);
     refuse_all(&manager->joining_calls, result);
     refuse_all(&manager->revoke_calls, result);
@@ -455,7 +455,7 @@ static int load_row(struct manager *manager, uint64_t id, struct bytes value) {
     session->manager = manager;
     session->incarnation = row.incarnation;
     session->stage = STAGE_LIVE;
-    session->heard_ns = listening_ns(manager);
+    session->heard_ns = manager_listening_ns(manager);
     session_move(session, &table->heard);
     return 0;
 }

@@ -30,6 +30,7 @@ struct member {
     uint64_t version;  /* newest that was heard of */
     struct call join_call, map_call;
     uint8_t spaces[WIRE_SPACES_BYTES_MAX]; /* of join_call */
+    uint8_t lives[WIRE_LIVES_BYTES_MAX];   /* likewise */
     uint8_t *map_bytes;
     struct message tick, ready_message, stop;
     atomic_bool tick_posted;
@@ -151,6 +152,30 @@ static bool is_silence(int result) {
            result == -ERR_UNREACHABLE || result == -ERR_INTERRUPTED;
 }
 
+static void registered_tell(struct member *member) {
+    const struct member_hooks *hooks = &member->options.hooks;
+
+    if (hooks->registered) {
+        hooks->registered(hooks->context, &member->state.registration);
+    }
+}
+
+/* False: nothing of the answer is for this process but that its lives are not registered. */
+static bool lives_answered(struct member *member, const struct call *call) {
+    struct registration *registration = &member->state.registration;
+    bool has_changed = false;
+
+    if (call->request.node_join.lives.size > 0) {
+        has_changed = call->result < 0 ? registration_error(registration)
+                                       : registration_answer(registration, &call->reply.node_join,
+                                                             now_of(member));
+    }
+    if (has_changed) {
+        registered_tell(member);
+    }
+    return registration->verdict <= LIVES_REGISTERED;
+}
+
 static void join_answered(struct call *call) {
     struct member *member = call->context;
     const struct node_join_reply *reply = &call->reply.node_join;
@@ -167,7 +192,7 @@ static void join_answered(struct call *call) {
     }
     member->away_ns = member->said_ns = 0;
     member->state.heard_ns = now_ns;
-    if (call->result < 0) {
+    if (!lives_answered(member, call) || call->result < 0) {
         return;
     }
     member->state.node.value = reply->node;
@@ -177,6 +202,16 @@ static void join_answered(struct call *call) {
     member->version = MAX(member->version, reply->map_version);
     if (member->version > member->map->version) {
         map_fetch(member);
+    }
+}
+
+static void lives_put(struct member *member, struct node_join_request *request) {
+    const struct member_hooks *hooks = &member->options.hooks;
+
+    if (hooks->lives) {
+        request->lives = (struct bytes){member->lives, hooks->lives(hooks->context, member->lives)};
+        request->place = member->options.place;
+        request->asked = member->state.registration.asked;
     }
 }
 
@@ -200,6 +235,7 @@ static void join_ask(struct member *member, uint64_t now_ns) {
         member->join_call.request.node_join.spaces =
             (struct bytes){member->spaces, hooks->spaces(hooks->context, member->spaces)};
     }
+    lives_put(member, &member->join_call.request.node_join);
     if (hooks->keys) {
         uint64_t names[2] = {0};
 
@@ -229,6 +265,32 @@ static void silence_say(struct member *member, uint64_t now_ns) {
     say(member, line);
 }
 
+/* From its first tick on. */
+static void lives_tick(struct member *member, uint64_t now_ns) {
+    struct registration *registration = &member->state.registration;
+
+    if (!member->options.hooks.lives) {
+        return;
+    }
+    if (registration->heard_ns == 0) {
+        registration_begin(registration, now_ns);
+    }
+    if (registration_tick(registration, now_ns)) {
+        registered_tell(member);
+    }
+}
+
+/* Who may not serve yet asks each tick, who may never asks no more. */
+static bool is_due(const struct member *member, uint64_t now_ns) {
+    enum registration_stage stage = member->state.registration.stage;
+
+    if (stage == REGISTRATION_REFUSED) {
+        return false;
+    }
+    return member->asked_ns == 0 || stage == REGISTRATION_WAITING ||
+           now_ns - member->asked_ns >= member->options.ask_ns;
+}
+
 static void member_ticked(struct member *member) {
     uint64_t now_ns = now_of(member);
 
@@ -238,8 +300,8 @@ static void member_ticked(struct member *member) {
         return;
     }
     silence_say(member, now_ns);
-    if (!member->asking &&
-        (member->asked_ns == 0 || now_ns - member->asked_ns >= member->options.ask_ns)) {
+    lives_tick(member, now_ns);
+    if (!member->asking && is_due(member, now_ns)) {
         map_offer(member);
         if (finds_manager(member)) {
             map_fetch(member);

@@ -11,6 +11,7 @@
  * Thread: an actor; hooks run in its step. Memory: one map, and two more while one is fetched. */
 #pragma once
 #include "layout/cluster_map.h"
+#include "member/registration.h"
 #include "rpc/call.h"
 
 struct env;
@@ -26,6 +27,11 @@ struct member_hooks {
     /* What its storage targets have, as struct wire_space, at most WIRE_SPACES_BYTES_MAX: asked for
      * when the manager is told that they can be called. Answers the bytes. NULL: it has none. */
     size_t (*spaces)(void *context, uint8_t *ret_spaces);
+    /* The lives of its logs that are open, as struct wire_life, at most WIRE_LIVES_BYTES_MAX.
+     * Answers the bytes. NULL: it has none. */
+    size_t (*lives)(void *context, uint8_t *ret_lives);
+    /* What becomes of these: at each stage that is reached behind ASKING. */
+    void (*registered)(void *context, const struct registration *registration);
     /* The names of the members' keys of its file, the newest first; 0: none. NULL: it has none. */
     void (*keys)(void *context, uint64_t ret_names[2]);
     /* A line of what a person should know. */
@@ -46,6 +52,7 @@ struct member_options {
     /* Where the manager is, is not known: the first map is asked of whoever can be reached, and the
      * manager by what it says. */
     bool finds_manager;
+    uint64_t place;  /* of its directory (folder_place); 0: unknown */
     uint64_t ask_ns; /* 0: 1 s */
     struct member_hooks hooks;
 };
@@ -56,9 +63,10 @@ struct member_state {
     uint32_t first_target;
     uint32_t mdt_count;   /* of its targets, the first ones */
     uint64_t map_version; /* of the map in use; 0: none */
-    int result;        /* of the last question: 0, or what the manager has said, or its silence */
-    bool told;         /* the manager's map has its targets and its address */
-    uint64_t heard_ns; /* when the manager answered last; 0: never */
+    int result; /* of the last question: 0, or what the manager has said, or its silence */
+    bool told;  /* the manager's map has its targets and its address */
+    struct registration registration; /* ASKING where it tells no lives */
+    uint64_t heard_ns;                /* when the manager answered last; 0: never */
 };
 
 /* -ERR_INVALID for an address that is too long; -ERR_NO_MEMORY. */

@@ -5,6 +5,7 @@
 #include "node/links.h"
 #include "node/local_directory.h"
 #include "node/local_internal.h"
+#include "node/local_lives.h"
 #include "node/local_member.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,14 +33,23 @@ static int service_init(void *context) {
     return 0;
 }
 
+static void targets_tick(struct local_cluster *cluster, bool slow) {
+    for (uint32_t i = 0; i < cluster->ost_count; i++) {
+        ost_tick(cluster->osts[i]);
+    }
+    for (uint32_t i = 0; slow && i < cluster->config.mdt_count; i++) {
+        group_tick(cluster->groups[i]);
+    }
+}
+
 static void tick_fire(struct env_tick *tick) {
     struct local_cluster *cluster = CONTAINER_OF(tick, struct local_cluster, tick);
     bool slow = ++cluster->ticks % SLOW_TICKS == 0;
 
     local_gate_tick(&cluster->gate);
     local_service_lanes_tick(cluster);
-    for (uint32_t i = 0; i < cluster->ost_count; i++) {
-        ost_tick(cluster->osts[i]);
+    if (atomic_load(&cluster->serves)) {
+        targets_tick(cluster, slow);
     }
     client_tick(cluster->client);
     rpc_tick(cluster->rpcs[RPC_ASKER]);
@@ -51,9 +61,6 @@ static void tick_fire(struct env_tick *tick) {
     }
     if (slow && cluster->manager) {
         manager_tick(cluster->manager);
-    }
-    for (uint32_t i = 0; slow && i < cluster->config.mdt_count; i++) {
-        group_tick(cluster->groups[i]);
     }
 }
 
@@ -156,8 +163,7 @@ static int start_serving(struct local_cluster *cluster) {
     cluster->tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = tick_fire};
     cluster->env->ops->tick_start(cluster->env, &cluster->tick);
     cluster->ticking = true;
-    /* The manager of a first node is here; another's may be away. */
-    return config_is_first(&cluster->config) ? local_client_begin(cluster) : 0;
+    return 0;
 }
 
 static void gate_log(void *context, const char *line) {
@@ -233,7 +239,15 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
         r = open_client(cluster, options->origin);
     }
     if (r == 0) {
+        local_lives_begin(cluster);
         r = start_serving(cluster);
+    }
+    if (r == 0) {
+        r = local_lives_wait(cluster, detail);
+    }
+    /* The manager of a first node is here; another's may be away. */
+    if (r == 0 && config_is_first(&cluster->config)) {
+        r = local_client_begin(cluster);
     }
     if (r == 0) {
         r = local_mark_serving(cluster->env, &cluster->mark);
@@ -244,6 +258,9 @@ static int open_all(struct local_cluster *cluster, const struct local_cluster_op
     }
     if (r == 0) {
         local_member_serve(cluster);
+    }
+    if (r < 0 && cluster->serving) {
+        local_targets_give_up(cluster);
     }
     /* The caller goes on to wait for signals: nobody's I/O may be left to its loop. */
     while (r == 0 && local_cluster_thread_go_on(cluster)) {

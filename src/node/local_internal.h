@@ -16,7 +16,8 @@ struct local_target {
     char name[LOCAL_TARGET_NAME_BYTES];
     char data_path[32]; /* of a storage target */
     char ring_name[LOCAL_RING_NAME_BYTES];
-    int result; /* of its open, with problem */
+    struct waiting stopped; /* of a start that is given up */
+    int result;             /* of its open, with problem */
     char problem[256];
     bool says_at_once; /* all are open; until then lines are gathered, each with a NUL behind it */
     char *lines;
@@ -59,6 +60,10 @@ struct local_cluster {
     _Atomic int begin_result; /* of its last beginning */
     struct local_gate gate;
     struct local_network network;
+    struct waiting registering; /* of the lives of its logs; local_lives.c */
+    bool registered;            /* it has ended well; the member's step */
+    atomic_bool serves;         /* likewise: its targets are ticked */
+    char refusal[256];          /* it has not */
     struct env_tick tick;
     uint32_t ticks;
     bool ticking;
@@ -90,5 +95,8 @@ void local_asker_step(struct actor *actor, struct message *first);
 MUST_CHECK int local_targets_open(struct local_cluster *cluster, char problem[256]);
 /* Waits for what the threads that opened have left under way, on which requests may wait. */
 void local_targets_opened(struct local_cluster *cluster);
+/* Of a start that is given up, its threads running: takes what rings hold to disk, and the rings
+ * away, as whatever is put in DIR's place would meet them. What does not end within 2 s stays. */
+void local_targets_give_up(struct local_cluster *cluster);
 /* Closes what is open of them, the threads being gone. */
 void local_targets_close(struct local_cluster *cluster);

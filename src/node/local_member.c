@@ -4,6 +4,7 @@
 #include "node/links.h"
 #include "node/local_internal.h"
 #include "node/local_join.h"
+#include "node/local_lives.h"
 #include "store/ost.h"
 #include "node/local_twin.h"
 #include <assert.h>
@@ -163,7 +164,11 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
     if (!cluster->map) {
         return -ERR_NO_MEMORY;
     }
-    int r = local_map_read(cluster->env, cluster->map);
+    int r = local_lives_check(cluster->env, problem);
+    if (r < 0) {
+        return r;
+    }
+    r = local_map_read(cluster->env, cluster->map);
     if (r == -ERR_NOT_FOUND && config_is_first(&cluster->config)) {
         r = map_make(cluster);
     } else if (r == -ERR_NOT_FOUND) {
@@ -272,8 +277,11 @@ int local_member_open(struct local_cluster *cluster) {
                                            .mdt_count = config->mdt_count,
                                            .address = config_address(config),
                                            .map = cluster->map,
+                                           .place = local_lives_place(cluster->env),
                                            .hooks = {.map = map_came,
                                                      .spaces = spaces,
+                                                     .lives = local_lives_tell,
+                                                     .registered = local_lives_registered,
                                                      .keys = keys,
                                                      .tell = tell,
                                                      .log = member_log,

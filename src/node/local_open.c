@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { OPENERS_MIN = 8 };
+#define GIVE_UP_NS (2 * NS_PER_S)
 
 static void line_say(const struct local_cluster *cluster, const char *line) {
     if (cluster->log) {
@@ -279,6 +280,33 @@ int local_targets_open(struct local_cluster *cluster, char problem[256]) {
 void local_targets_opened(struct local_cluster *cluster) {
     env_crew_free(cluster->openers);
     cluster->openers = NULL;
+}
+
+static void target_stop(struct local_cluster *cluster, uint32_t index) {
+    struct waiting *waiting = &cluster->targets[index].stopped;
+
+    waiting->loop = env_thread_loop(cluster->env);
+    if (index < TARGET_OST_FIRST) {
+        group_stop_start(cluster->groups[index - TARGET_GROUP_FIRST], waiting_done, waiting);
+    } else {
+        ost_stop_start(cluster->osts[index - TARGET_OST_FIRST], waiting_done, waiting);
+    }
+}
+
+void local_targets_give_up(struct local_cluster *cluster) {
+    uint64_t end_ns = env_now_ns(cluster->env) + GIVE_UP_NS;
+
+    for (uint32_t i = local_target_first_data(&cluster->config);
+         i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
+        target_stop(cluster, i);
+    }
+    atomic_store(&cluster->serves, true); /* Ticks let them end. */
+    for (uint32_t i = local_target_first_data(&cluster->config);
+         i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
+        while (!waiting_is_over(&cluster->targets[i].stopped, cluster->env) &&
+               env_now_ns(cluster->env) < end_ns) {
+        }
+    }
 }
 
 void local_targets_close(struct local_cluster *cluster) {

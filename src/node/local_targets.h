@@ -24,6 +24,10 @@ static inline uint32_t local_target_first(const struct config *config) {
 
     return config_is_first(config) ? TARGET_MANAGER : joined;
 }
+/* Likewise, without the manager. */
+static inline uint32_t local_target_first_data(const struct config *config) {
+    return config->mdt_count > 0 ? TARGET_GROUP_FIRST : TARGET_OST_FIRST;
+}
 static inline uint32_t local_target_next(const struct config *config, uint32_t index) {
     return index + 1 == TARGET_GROUP_FIRST + config->mdt_count ? TARGET_OST_FIRST : index + 1;
 }

@@ -8,6 +8,7 @@
  * Any bytes may be given to a decoder: it answers -ERR_MALFORMED and reads nothing beyond them. */
 #pragma once
 #include "base/err.h"
+#include "wire/wire_lives.h"
 #include "wire/wire_types.h"
 
 #define WIRE_C_u8 uint8_t

@@ -15,6 +15,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -773,6 +774,108 @@ def a_copy_of_a_node_is_refused(nodes):
         put(os.path.join(nodes.first.mount, f"behind-{number}"), 300000)
 
 
+class Twin(Node):
+    """A copy of a node's directory as on another machine: with an address and shared memory of its
+    own."""
+
+    def __init__(self, node, number):
+        super().__init__(node.first, number, conf=False)
+        os.rmdir(self.directory)
+        subprocess.run(["cp", "-a", node.directory, self.directory], check=True)
+        with open(self.path("shoal.conf"), encoding="ascii") as file:
+            conf = file.read()
+        with open(self.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(conf.replace(node.source, self.source))
+
+    def run(self, *words, limit_s=clusters.START_LIMIT_S):
+        apart = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"',
+                 "sh", self.shoal, *words]
+        if words[0] != "up":
+            return super().run(*words, limit_s=limit_s)
+        return subprocess.run(apart, stdin=subprocess.DEVNULL, text=True, capture_output=True,
+                              timeout=limit_s, check=False)
+
+
+def is_refused(node, words):
+    """Each start of it, by one line, which the first one leaves in DIR."""
+    for _ in range(3):
+        result = node.run("up", node.directory)
+        if result.returncode != 1 or result.stderr.count("\n") != 1 or words not in result.stderr:
+            raise Failed(f"up of a copy: {result.returncode}, {result.stderr.strip()}")
+    if words not in text_of(node.path("refused")):
+        raise Failed("DIR/refused does not say why")
+
+
+def a_copy_elsewhere_is_refused(nodes):
+    """Its map has an address where the node is no longer, so only the manager can tell."""
+    nodes.start()
+    node = nodes.others[0]
+    content = put(os.path.join(nodes.first.mount, "file"), LOST_BYTES)
+    older = shutil.copy(node.path("map"), os.path.join(nodes.first.top, "older-map"))
+    node.stop()
+    node.source = f"127.0.0.78:{free_port('127.0.0.78')}"
+    node.start("--listen", node.source)
+    wait_until(lambda: status(node)["node"]["told"], "its new address at the manager")
+    slots_are_dealt(nodes)
+    maps_are_one(nodes)
+    before = versions(nodes)
+    twin = Twin(node, 9)
+    try:
+        shutil.copy(older, twin.path("map"))
+        is_refused(twin, "runs already, elsewhere")
+        if versions(nodes) != before:
+            raise Failed("a copy that was refused has made a version of the map")
+        same(os.path.join(nodes.first.mount, "file"), content)
+        put(os.path.join(nodes.first.mount, "more"), LOST_BYTES)
+    finally:
+        twin.close()
+
+
+def a_backup_is_refused(nodes):
+    """DIR was started since it was made; the newest one goes on."""
+    nodes.start()
+    node = nodes.others[0]
+    backup, newest = (os.path.join(nodes.first.top, name) for name in ("backup", "newest"))
+    node.stop()
+    shutil.copytree(node.directory, backup)
+    node.start()
+    content = put(os.path.join(nodes.first.mount, "file"), LOST_BYTES)
+    node.stop()
+    shutil.move(node.directory, newest)
+    shutil.copytree(backup, node.directory)
+    is_refused(node, "was served later from another copy")
+    shutil.rmtree(node.directory)
+    shutil.move(newest, node.directory)
+    node.start()
+    same(os.path.join(nodes.first.mount, "file"), content)
+    put(os.path.join(nodes.first.mount, "more"), LOST_BYTES)
+    clean(nodes.first)
+
+
+def a_copy_takes_over(nodes):
+    """A node that is stopped is silent: its copy serves, and the node ends when it goes on."""
+    nodes.start()
+    node = nodes.others[0]
+    content = put(os.path.join(nodes.first.mount, "file"), LOST_BYTES)
+    maps_are_one(nodes)
+    process = node.process()
+    clusters.stop_process(process)
+    twin = Twin(node, 9)
+    try:
+        twin.start()
+        wait_until(lambda: status(twin)["node"]["told"], "the copy at the manager")
+        same(os.path.join(nodes.first.mount, "file"), content)
+        os.kill(process, signal.SIGCONT)
+        wait_until(lambda: node.process() is None, "the end of a node whose copy serves")
+        if "was served later from another copy" not in node.log_end():
+            raise Failed(f"its log ends: {node.log_end()}")
+        is_refused(node, "was served later from another copy")
+        same(os.path.join(nodes.first.mount, "file"), content)
+        put(os.path.join(nodes.first.mount, "more"), LOST_BYTES)
+    finally:
+        twin.close()
+
+
 def targets(node, kind):
     return sum(target["kind"] == kind and target["node"] == status(node)["node"]["id"]
                for target in status(node)["targets"])
@@ -1176,7 +1279,8 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
-         a_copy_of_a_node_is_refused, keys_change, an_older_manager_does_nothing]
+         a_copy_of_a_node_is_refused, a_copy_elsewhere_is_refused, a_backup_is_refused,
+         a_copy_takes_over, keys_change, an_older_manager_does_nothing]
 
 
 def main():

@@ -52,6 +52,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .session_timeout_ns = node->world->options.session_timeout_ns,
         .sessions_max = 64,
         .pool_interval_ns = POOL_MS * NS_PER_MS,
+        .life_stands_ns = WORLD_LIFE_STANDS_MS * NS_PER_MS,
     };
 
     return manager_open(&options, &life->manager, problem);

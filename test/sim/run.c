@@ -4,6 +4,7 @@
 #include "run.h"
 #include "absences.h"
 #include "aways.h"
+#include "copies.h"
 #include "excuses.h"
 #include "faults.h"
 #include "floors.h"
@@ -67,6 +68,7 @@ struct run {
     struct newcomers *newcomers;
     struct silence silence;
     struct losses *losses;
+    struct copies *copies;
     struct aways aways;
     struct rot_counters rot;
     uint64_t lot; /* of the turn that the watch makes */
@@ -84,7 +86,7 @@ static bool is_over(const struct run *run) {
     bool done = workload_is_done(run->load) && silence_is_over(&run->silence);
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
-           losses_failure(run->losses) || run->failure[0];
+           losses_failure(run->losses) || copies_failure(run->copies) || run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -137,6 +139,12 @@ static bool joined_now(void *context) {
     bool done = newcomers_are_done(run->newcomers) && losses_are_over(run->losses);
 
     return done || newcomers_failure(run->newcomers) || losses_failure(run->losses);
+}
+
+static bool one_serves_now(void *context) {
+    struct run *run = context;
+
+    return copies_are_done(run->copies) || copies_failure(run->copies);
 }
 
 static bool numbered_now(void *context) {
@@ -405,6 +413,7 @@ static const char *failure_of(const struct run *run) {
 
     failure = failure ? failure : newcomers_failure(run->newcomers);
     failure = failure ? failure : losses_failure(run->losses);
+    failure = failure ? failure : copies_failure(run->copies);
     return failure ? failure : run->failure[0] ? run->failure : NULL;
 }
 
@@ -552,11 +561,17 @@ static void mend(struct run *run) {
     /* Whoever tries a machine that was silent notices that it is back when the attempt ends. */
     (void)sim_run_until(sim, sim_now_ns(sim) + 2 * run->world->options.lane_connect_ns, NULL, NULL);
     newcomers_end(run->newcomers);
+    copies_end(run->copies);
     if (!failure_of(run) && sim_run_until(sim, end, numbered_now, run) == SIM_DONE) {
         restart(run, true); /* One that has its numbers only now. */
     }
     if (!failure_of(run) && sim_run_until(sim, end, joined_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "a node cannot join %d s after faults",
+                 RULE_ANSWERS_S);
+    }
+    if (!failure_of(run) && sim_run_until(sim, end, one_serves_now, run) != SIM_DONE) {
+        snprintf(run->failure, sizeof run->failure,
+                 "not exactly one of a node's copies is registered %d s after faults",
                  RULE_ANSWERS_S);
     }
     shares_wait(run, end);
@@ -765,6 +780,10 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
     counts[TOTAL_TARGETS_LOST] = losses_declared(run->losses);
     counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
+    counts[TOTAL_COPIES] = copies_made(run->copies);
+    counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
+    counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
+    counts[TOTAL_COPIES_MOVED] = copies_moved(run->copies);
     counts[TOTAL_AWAYS] = run->aways.count;
     counts[TOTAL_PUT_ASIDE] = run->world->group_sum.orders_put_aside;
     counts[TOTAL_AWAY_ANSWERS] = absences_given_up(world->absences);
@@ -799,6 +818,7 @@ static void run_end(struct run *run, struct seed_report *report) {
     workload_free(run->load);
     newcomers_free(run->newcomers);
     losses_free(run->losses);
+    copies_free(run->copies);
     excuses_free(run->excuses);
 }
 
@@ -916,6 +936,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     run.losses = losses_new(run.world, OPERATIONS);
     run.world->absences = absences_new(run.world, OPERATIONS);
     load.losses = run.losses;
+    run.copies = copies_new(run.world);
     aways_init(&run.aways, run.world, run.losses);
     run.load = workload_new(run.world, &load);
     run.newcomers = newcomers_new(run.world, seed);

@@ -79,6 +79,10 @@
     X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(TARGETS_LOST, "targets declared lost", true)                                                 \
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(COPIES, "directories copied, or put back", true)                                             \
+    X(COPIES_REFUSED, "copies refused", true)                                                      \
+    X(COPIES_RUN, "of these, as another one runs", true)                                           \
+    X(COPIES_MOVED, "lives registered elsewhere", true)                                            \
     X(AWAYS, "targets away while files go", true)                                                  \
     X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
     X(AWAY_ANSWERS, "calls whose patience was over", true)                                         \

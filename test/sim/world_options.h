@@ -13,7 +13,8 @@ enum {
     OST_TARGET_FIRST = 3,
     MDT_TARGET_NEXT = OST_TARGET_FIRST + WORLD_OSTS_MAX, /* of the second metadata target */
     CLIENT_NODE_FIRST = 100,
-    WORLD_CALL_BYTES = 65536 /* of one read or write at an OST */
+    WORLD_LIFE_STANDS_MS = 1000, /* a life that has spoken, for the manager */
+    WORLD_CALL_BYTES = 65536     /* of one read or write at an OST */
 };
 
 /* How big things are; drawn by world_draw. */

@@ -35,6 +35,11 @@ static struct {
     uint32_t lines;
     char line[256];
     bool stopped;
+    bool has_lives;
+    enum lives_verdict verdict; /* the manager's answer */
+    uint32_t with_lives;        /* questions that told some */
+    enum registration_stage stage;
+    uint32_t stages; /* that were told */
 } it;
 
 static void join_answer(struct call *call) {
@@ -44,6 +49,9 @@ static void join_answer(struct call *call) {
     memcpy(it.address, request->address.data ? request->address.data : (const uint8_t *)"",
            request->address.size);
     it.address[request->address.size] = '\0';
+    it.with_lives += request->lives.size == sizeof(struct wire_life) && request->place == 99;
+    call->reply.node_join.verdict = it.verdict;
+    call->reply.node_join.asked = it.joins;
     call->reply.node_join.node = 2;
     call->reply.node_join.first_target = 17;
     call->reply.node_join.map_version = it.map.version;
@@ -95,6 +103,20 @@ static void take_line(void *context, const char *line) {
     snprintf(it.line, sizeof it.line, "%s", line);
 }
 
+static size_t put_lives(void *context, uint8_t *ret_lives) {
+    const struct wire_life life = {.log = 5, .term = 3, .life_high = 1, .life_low = 2};
+
+    (void)context;
+    memcpy(ret_lives, &life, sizeof life);
+    return sizeof life;
+}
+
+static void take_stage(void *context, const struct registration *registration) {
+    (void)context;
+    it.stage = registration->stage;
+    it.stages++;
+}
+
 static uint64_t worker_now(struct worker *worker) {
     return env_now_ns(worker->context);
 }
@@ -107,7 +129,11 @@ static void member_begin(const struct cluster_map *known) {
                                            .address = "10.0.0.2:7400",
                                            .map = known,
                                            .finds_manager = it.finds_manager,
-                                           .hooks = {.map = take_map, .log = take_line}};
+                                           .place = 99,
+                                           .hooks = {.map = take_map,
+                                                     .lives = it.has_lives ? put_lives : NULL,
+                                                     .registered = take_stage,
+                                                     .log = take_line}};
 
     assert_int_equal(member_new(&options, &it.member), 0);
 }
@@ -328,6 +354,81 @@ static void test_a_member_answers_with_its_map(void **state) {
     free(map);
 }
 
+/* Told at once; from then on silence is nothing to it. */
+static void test_lives_are_registered(void **state) {
+    (void)state;
+    it.has_lives = true;
+    it.verdict = LIVES_REGISTERED;
+    member_begin(&it.map);
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(it.with_lives, 1);
+    assert_int_equal(it.stage, REGISTRATION_REGISTERED);
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.asked.asked, it.joins - 1);
+    it.join_result = -ERR_TIMED_OUT;
+    pass(20 * NS_PER_S);
+    assert_int_equal(it.stages, 1);
+}
+
+/* One that waits asks each tick, takes nothing else of the answers, and gives up waiting only when
+ * no answer comes any more. */
+static void test_one_that_waits_asks_often(void **state) {
+    (void)state;
+    it.has_lives = true;
+    it.verdict = LIVES_WAIT;
+    member_begin(&it.map);
+    pass(4 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_WAITING);
+    assert_in_range(it.joins, 30, 41);
+    assert_int_equal(state_of(NULL).node.value, 0);
+    it.join_result = -ERR_TIMED_OUT;
+    pass(5 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_WAITING);
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_ALONE);
+    it.join_result = 0;
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_ALONE); /* It serves on while it is asked to wait. */
+    assert_int_equal(it.stages, 2);
+    it.verdict = LIVES_REGISTERED;
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_REGISTERED);
+}
+
+/* Without a word of the manager it serves after a second; what is refused then is refused for good,
+ * and nothing is asked any more. */
+static void test_a_manager_that_is_away_holds_nobody_up(void **state) {
+    (void)state;
+    it.has_lives = true;
+    it.verdict = LIVES_OLDER;
+    it.join_result = -ERR_UNREACHABLE;
+    member_begin(&it.map);
+    pass(NS_PER_S / 2);
+    assert_int_equal(it.stages, 0);
+    pass(NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_ALONE);
+    it.join_result = 0;
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.stage, REGISTRATION_REFUSED);
+    assert_int_equal(it.stages, 2);
+    uint32_t joins = it.joins;
+    it.verdict = LIVES_REGISTERED;
+    pass(5 * NS_PER_S);
+    assert_int_equal(it.joins, joins);
+    assert_int_equal(it.stage, REGISTRATION_REFUSED);
+}
+
+/* One that is there, and takes nobody's lives. */
+static void test_an_error_holds_nobody_up(void **state) {
+    (void)state;
+    it.has_lives = true;
+    it.join_result = -ERR_OLD_COPY;
+    member_begin(&it.map);
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(it.stage, REGISTRATION_ALONE);
+    assert_int_equal(it.stages, 1);
+}
+
 static void stop_done(void *context, int result) {
     (void)context;
     it.stopped = result == 0;
@@ -360,6 +461,10 @@ int main(void) {
         TEST(a_stop_waits_for_what_is_asked),
         TEST(one_that_knows_nobody_asks_anybody),
         TEST(a_member_answers_with_its_map),
+        TEST(lives_are_registered),
+        TEST(one_that_waits_asks_often),
+        TEST(a_manager_that_is_away_holds_nobody_up),
+        TEST(an_error_holds_nobody_up),
     };
 #undef TEST
 

@@ -1,0 +1,19 @@
+/* Which life of each log is the one that serves it, for the files of the manager. */
+#pragma once
+#include "manager/manager_internal.h"
+
+MUST_CHECK int manager_lives_new(struct manager *manager);
+void manager_lives_free(struct manager *manager);
+/* Reads the rows: -ERR_PENDING: call again; -ERR_CORRUPT: one is none. */
+MUST_CHECK int manager_lives_load(struct manager *manager);
+/* What a member tells has the form of lives: 0, or -ERR_INVALID. */
+MUST_CHECK int manager_lives_check(struct bytes lives);
+/* Of a node_join that tells lives, by a node of the map, with what is said of them in its reply.
+ * 0: they are registered, and that is on disk, or it tells none. -ERR_TWO_LIVES: they wait or are
+ * refused: the answer is due and nothing more is taken. -ERR_PENDING: the call is kept, and given
+ * to manager_join again when they are on disk. -ERR_INVALID: a log that the node does not serve;
+ * -ERR_NO_SPACE: more logs than the manager keeps lives of. */
+MUST_CHECK int manager_lives_look(struct manager *manager, const struct map_node *node,
+                                  struct call *call);
+/* Writes what is to be registered; gives calls back whose lives are. */
+void manager_lives_step(struct manager *manager);

@@ -1,0 +1,20 @@
+/* What a node tells the manager of the lives of its logs, and what is said of them
+ * (docs/internals/identity.md). */
+#pragma once
+#include "base/types.h"
+
+/* Of a log that its sender serves: drawn at a start of it, under that term, which is on disk.
+ * Little-endian, one behind the other. */
+struct wire_life {
+    uint64_t log;
+    uint64_t term;
+    uint64_t life_high;
+    uint64_t life_low;
+};
+_Static_assert(sizeof(struct wire_life) == 32, "no padding");
+enum { WIRE_LIVES_BYTES_MAX = (64 + 8) * 32 }; /* of each log of a node: 64 OSTs, 8 groups */
+
+/* WAIT: the life that is registered has spoken a short while ago and is asked whether it still
+ * runs. RUNS: it does, at another place. OLDER: another life of a term as high or higher is
+ * registered. From WAIT on they are not registered. */
+enum lives_verdict { LIVES_NOT_TOLD, LIVES_REGISTERED, LIVES_WAIT, LIVES_RUNS, LIVES_OLDER };

@@ -1,0 +1,319 @@
+/* Of each log one life is registered: none behind a higher term, none while another is heard; the
+ * rows of it are on disk before anybody is told. */
+#include "manager/manager_format.h"
+#include "manager_bench.h"
+
+enum { TARGET_COUNT = 2, KEY = 70 };
+
+static uint32_t first_target;
+
+/* Those of both targets of a node; life 0: none. */
+struct told {
+    uint64_t term, life, place, asked;
+};
+
+static struct wire_life lives[TARGET_COUNT];
+
+static union request_body join_of(const struct bench *bench, struct told told) {
+    for (uint32_t i = 0; i < TARGET_COUNT; i++) {
+        const struct target_id target = {first_target + i};
+
+        lives[i] = (struct wire_life){.log = cluster_map_first_log(&bench->map, target).value,
+                                      .term = told.term,
+                                      .life_high = told.life,
+                                      .life_low = i};
+    }
+    return (union request_body){
+        .node_join = {.key_high = KEY,
+                      .key_low = 1,
+                      .target_count = TARGET_COUNT,
+                      .place = told.place,
+                      .asked = told.asked,
+                      .lives = {(const uint8_t *)lives, told.life ? sizeof lives : 0}}};
+}
+
+static struct node_join_reply tell(struct bench *bench, struct told told) {
+    struct asked asked;
+
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(bench, told)), 0);
+    return asked.call.reply.node_join;
+}
+
+static int verdict(struct bench *bench, struct told told) {
+    return tell(bench, told).verdict;
+}
+
+static void node_joins(struct bench *bench) {
+    first_target = 0;
+    first_target = tell(bench, (struct told){0}).first_target;
+    assert_true(first_target > OST);
+}
+
+/* The time of a test passes in calls, too: 100 ms each. */
+static void speak_for(struct bench *bench, struct told told, uint32_t seconds) {
+    for (uint32_t i = 0; i < seconds; i++) {
+        assert_int_equal(verdict(bench, told), LIVES_REGISTERED);
+        pass(bench, NS_PER_S);
+    }
+}
+
+/* Over restarts of the manager, also by power: what it has answered is on disk. */
+static void test_terms_only_rise(void **state) {
+    struct bench *bench = *state;
+
+    node_joins(bench);
+    assert_int_equal(verdict(bench, (struct told){0}), LIVES_NOT_TOLD);
+    for (uint64_t term = 5; term < 9; term += 2) {
+        assert_int_equal(verdict(bench, (struct told){term, term, 1, 0}), LIVES_REGISTERED);
+        assert_int_equal(verdict(bench, (struct told){term, term, 1, 0}), LIVES_REGISTERED);
+        manager_dies(bench, term == 5);
+        manager_begins(bench);
+        struct node_join_reply reply = tell(bench, (struct told){term, 99, 1, 0});
+        assert_int_equal(reply.verdict, LIVES_OLDER);
+        assert_int_equal(reply.log, lives[0].log);
+        assert_int_equal(verdict(bench, (struct told){term - 1, 98, 1, 0}), LIVES_OLDER);
+        assert_int_equal(verdict(bench, (struct told){term, term, 1, 0}), LIVES_REGISTERED);
+    }
+}
+
+/* The power fails at the very answer, to its first question or to a second one meanwhile. */
+static void test_a_life_is_on_disk_before_it_is_told(void **state) {
+    struct bench *bench = *state;
+    struct asked asked[2];
+
+    node_joins(bench);
+    for (uint64_t term = 5; term < 9; term++) {
+        start(bench, &asked[0], OP_NODE_JOIN, join_of(bench, (struct told){term, term, 1, 0}));
+        start(bench, &asked[1], OP_NODE_JOIN, join_of(bench, (struct told){term, term, 1, 0}));
+        finish(bench, &asked[term % 2]);
+        assert_int_equal(asked[term % 2].call.reply.node_join.verdict, LIVES_REGISTERED);
+        if (!asked[0].done || !asked[1].done) {
+            finish(bench, &asked[1 - term % 2]);
+        }
+        manager_dies(bench, true);
+        manager_begins(bench);
+        assert_int_equal(verdict(bench, (struct told){term, 99, 1, 0}), LIVES_OLDER);
+    }
+}
+
+/* From the same directory it does not wait, as that has one process at a time. From another it
+ * waits until the one before has been silent for 5 s; that one is an older copy then. */
+static void test_another_place_waits_for_silence(void **state) {
+    struct bench *bench = *state;
+    const struct told one = {5, 1, 1, 0};
+    struct told other = {7, 2, 2, 0};
+
+    node_joins(bench);
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, (struct told){6, 3, 1, 0}), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, one), LIVES_OLDER);
+    for (uint64_t at = 0; at < 40; at += 8) {
+        struct node_join_reply reply = tell(bench, other);
+
+        assert_int_equal(reply.verdict, LIVES_WAIT);
+        assert_true(other.asked == 0 || reply.asked == other.asked);
+        other.asked = reply.asked;
+        pass(bench, 800 * NS_PER_MS);
+    }
+    pass(bench, NS_PER_S);
+    assert_int_equal(verdict(bench, other), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, (struct told){6, 3, 1, 0}), LIVES_OLDER);
+    assert_int_equal(verdict(bench, (struct told){8, 4, 0, 0}), LIVES_WAIT); /* place unknown */
+}
+
+/* Only what has read an answer that was made later than the question of the other proves that it
+ * runs; a message that was late does not. */
+static void test_one_that_runs_is_told_of(void **state) {
+    struct bench *bench = *state;
+    struct told one = {5, 1, 1, 0};
+    struct told other = {6, 2, 2, 0};
+
+    node_joins(bench);
+    speak_for(bench, one, 3);
+    one.asked = tell(bench, one).asked;
+    other.asked = tell(bench, other).asked;
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED); /* late */
+    assert_int_equal(verdict(bench, other), LIVES_WAIT);
+    one.asked = tell(bench, one).asked;
+    assert_int_equal(verdict(bench, other), LIVES_WAIT);
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, other), LIVES_RUNS);
+    /* A third one comes later. */
+    struct told third = {9, 3, 3, 0};
+    third.asked = tell(bench, third).asked;
+    assert_int_equal(verdict(bench, third), LIVES_WAIT);
+    speak_for(bench, one, 8);
+    assert_int_equal(verdict(bench, third), LIVES_WAIT);
+    one.asked = tell(bench, one).asked;
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    assert_int_equal(verdict(bench, third), LIVES_RUNS);
+}
+
+/* Behind a start nobody has been heard yet, and numbers of the one before are nobody's. */
+static void test_a_start_hears_all(void **state) {
+    struct bench *bench = *state;
+    struct told one = {5, 1, 1, 0};
+    struct told other = {6, 2, 2, 0};
+
+    node_joins(bench);
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    other.asked = tell(bench, other).asked;
+    one.asked = tell(bench, one).asked;
+    manager_dies(bench, true);
+    manager_begins(bench);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    struct node_join_reply reply = tell(bench, other);
+    assert_int_equal(reply.verdict, LIVES_WAIT);
+    assert_int_not_equal(reply.asked, other.asked);
+    other.asked = reply.asked;
+    pass(bench, 6 * NS_PER_S);
+    assert_int_equal(verdict(bench, other), LIVES_REGISTERED);
+}
+
+/* A manager that was stopped has heard nobody meanwhile. */
+static void test_a_gap_is_nobodys_silence(void **state) {
+    struct bench *bench = *state;
+    const struct told one = {5, 1, 1, 0};
+    struct told other = {6, 2, 2, 0};
+    bool flag = false;
+
+    node_joins(bench);
+    pass(bench, NS_PER_S);
+    assert_int_equal(verdict(bench, one), LIVES_REGISTERED);
+    sim_schedule(bench->sim, NULL, 60 * NS_PER_S, note_flag, &flag);
+    sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+    pass(bench, NS_PER_S);
+    assert_int_equal(verdict(bench, other), LIVES_WAIT);
+    pass(bench, 6 * NS_PER_S);
+    assert_int_equal(verdict(bench, other), LIVES_REGISTERED);
+}
+
+/* All of a node's, or none; and only a node's own. */
+static void test_what_is_told_must_be_its_own(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    node_joins(bench);
+    union request_body request = join_of(bench, (struct told){5, 1, 1, 0});
+    request.node_join.lives.size--;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_INVALID);
+    request = join_of(bench, (struct told){5, 1, 1, 0});
+    lives[1].log = cluster_map_first_log(&bench->map, (struct target_id){OST}).value;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), -ERR_INVALID);
+    assert_int_equal(verdict(bench, (struct told){5, 1, 1, 0}), LIVES_REGISTERED);
+    request = join_of(bench, (struct told){6, 2, 1, 0});
+    lives[1].term = 4;
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    assert_int_equal(asked.call.reply.node_join.verdict, LIVES_OLDER);
+    assert_int_equal(asked.call.reply.node_join.log, lives[1].log);
+    assert_int_equal(verdict(bench, (struct told){5, 1, 1, 0}), LIVES_REGISTERED);
+}
+
+/* Neither heard nor found at its address. */
+static void test_a_copy_changes_no_map(void **state) {
+    struct bench *bench = *state;
+    struct asked asked;
+
+    node_joins(bench);
+    union request_body request = join_of(bench, (struct told){5, 1, 1, 0});
+    request.node_join.ready = true;
+    request.node_join.address = (struct bytes){(const uint8_t *)"10.0.0.2:7400", 13};
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+    uint64_t version = asked.call.reply.node_join.map_version;
+    for (uint64_t term = 4; term < 8; term += 3) {
+        union request_body copy = join_of(bench, (struct told){term, 2, 2, 0});
+
+        copy.node_join.ready = true;
+        copy.node_join.address = (struct bytes){(const uint8_t *)"10.0.0.9:7400", 13};
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, copy), 0);
+        assert_int_equal(asked.call.reply.node_join.verdict, term == 4 ? LIVES_OLDER : LIVES_WAIT);
+        assert_int_equal(asked.call.reply.node_join.map_version, version);
+    }
+}
+
+/* Who speaks for the manager's node is of its process, and alone in its directory. */
+static void test_its_own_node_does_not_wait(void **state) {
+    struct bench *bench = *state;
+    const struct map_node *own = &bench->map.nodes[0];
+    struct asked asked;
+
+    for (uint64_t term = 5; term > 3; term--) {
+        for (uint64_t place = 1; place < 3; place++) {
+            union request_body request =
+                join_of(bench, (struct told){term + place, place, place, 0});
+
+            request.node_join.key_high = own->key[0];
+            request.node_join.key_low = own->key[1];
+            request.node_join.target_count = own->target_count;
+            request.node_join.mdt_count = own->mdt_count;
+            lives[0].log = cluster_map_first_log(&bench->map, (struct target_id){MDT}).value;
+            lives[1].log = cluster_map_first_log(&bench->map, (struct target_id){OST}).value;
+            assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+            assert_int_equal(asked.call.reply.node_join.verdict,
+                             term == 5 ? LIVES_REGISTERED : LIVES_OLDER);
+        }
+    }
+}
+
+/* It does nothing rather than register a life behind one that it can't read. */
+static void test_a_row_that_is_none(void **state) {
+    struct bench *bench = *state;
+    const struct kv_key key = manager_key(MANAGER_ROW_LIFE, UINT64_C(1) << 63, 0);
+    const struct manager_life_row row = {.format = MANAGER_ROW_FORMAT + 1};
+    const struct kv_need need = {.rows = 1, .value_bytes = sizeof row, .record_bytes = 200};
+    struct kv_grant grant;
+    struct asked asked;
+
+    node_joins(bench);
+    struct kv *kv = manager_kv(bench->manager);
+    assert_int_equal(kv_admit(kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(kv, &grant);
+    assert_int_equal(kv_put(kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row}), 0);
+    (void)kv_commit(kv);
+    (void)kv_seal(kv);
+    manager_dies(bench, false);
+    manager_begins(bench);
+    assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, join_of(bench, (struct told){5, 1, 1, 0})),
+                     -ERR_CORRUPT);
+    assert_non_null(strstr(bench->line, "lives cannot be read"));
+    log_table_remove(bench->logs, LOG_MANAGER);
+    manager_abandon(bench->manager);
+    bench->manager = NULL;
+}
+
+/* Two at the same moment: one is registered. */
+static void test_one_of_two_at_once(void **state) {
+    struct bench *bench = *state;
+    struct wire_life first[TARGET_COUNT];
+    struct asked asked[2];
+
+    node_joins(bench);
+    union request_body request = join_of(bench, (struct told){5, 1, 1, 0});
+    memcpy(first, lives, sizeof first);
+    request.node_join.lives.data = (const uint8_t *)first;
+    start(bench, &asked[0], OP_NODE_JOIN, request);
+    start(bench, &asked[1], OP_NODE_JOIN, join_of(bench, (struct told){5, 2, 2, 0}));
+    pass(bench, NS_PER_S);
+    assert_true(asked[0].done && asked[1].done);
+    assert_int_equal(asked[0].call.reply.node_join.verdict, LIVES_REGISTERED);
+    assert_int_equal(asked[1].call.reply.node_join.verdict, LIVES_OLDER);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(terms_only_rise),
+        TEST(a_life_is_on_disk_before_it_is_told),
+        TEST(another_place_waits_for_silence),
+        TEST(one_that_runs_is_told_of),
+        TEST(a_start_hears_all),
+        TEST(a_gap_is_nobodys_silence),
+        TEST(what_is_told_must_be_its_own),
+        TEST(a_copy_changes_no_map),
+        TEST(one_of_two_at_once),
+        TEST(its_own_node_does_not_wait),
+        TEST(a_row_that_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
