@@ -205,16 +205,20 @@ static void start(struct bench *bench, const char *folder, struct cluster_map *m
         .root_mode = 0755,
         .default_layout = {.chunk_bytes = CHUNK_BYTES_DEFAULT, .stripe_count = 1},
     };
-    /* A ring that an earlier run has left is not ours. */
     uint64_t id = clock_read(CLOCK_REALTIME);
     memcpy(options.kv.owner_id, &id, sizeof id);
+    (void)bench->env->ops->shared_remove(bench->env, options.kv.shared_name); /* of a killed run */
     r = group_open(&options, &bench->group, problem);
     if (r < 0) {
         fprintf(stderr, "%s: %s\n", err_name(r), problem);
         abort();
     }
     bench->depth = 1;
-    struct call *call = prepare(bench, 0, OP_SESSION_ATTACH);
+    /* The manager's list of the ended, without which nobody is attached. */
+    struct call *call = prepare(bench, 0, OP_SESSIONS_ENDED);
+    call->request.sessions_ended.number = 1;
+    batch_run(bench);
+    call = prepare(bench, 0, OP_SESSION_ATTACH);
     call->request.session_attach =
         (struct session_attach_request){.session = SESSION, .incarnation = 1, .node = 1};
     batch_run(bench);
@@ -266,7 +270,7 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
             uint64_t rounds = kinds[i].opcode == OP_READDIR ? count / 1000 : count;
 
-            measure(&bench, &kinds[i], depth, rounds / depth * depth);
+            measure(&bench, &kinds[i], depth, MAX(rounds / depth, 1) * depth);
         }
     }
     stop(&bench);

@@ -215,6 +215,7 @@ static int target_open(const char *root) {
     char problem[256];
 
     env->ops->random(env, target.kv.owner_id, sizeof target.kv.owner_id);
+    (void)env->ops->shared_remove(env, target.kv.shared_name); /* an earlier run was killed */
     int r = ost_open(&target, &ost, problem);
     if (r < 0) {
         fprintf(stderr, "bench_store: %s\n", problem);
@@ -246,6 +247,9 @@ int main(int argc, char **argv) {
     if (target_open(options.root) < 0) {
         return 1;
     }
+    /* The manager's list of the ended, without which nobody is attached. */
+    calls[0].call.request.sessions_ended = (struct sessions_ended_request){.number = 1};
+    call_alone(&calls[0], OP_SESSIONS_ENDED);
     calls[0].call.request.session_attach =
         (struct session_attach_request){.session = SESSION, .incarnation = INCARNATION, .node = 1};
     call_alone(&calls[0], OP_SESSION_ATTACH);

@@ -36,15 +36,24 @@ void told_table_deinit(struct told_table *table) {
     table->slots = NULL;
 }
 
+/* Nothing else is ordered by what a slot holds, so no store of it waits for others. */
+static void size_note(struct told_slot *slot, const struct shoal_attributes *attributes) {
+    atomic_store_explicit(&slot->size, size_hash(attributes->ino, attributes->size),
+                          memory_order_relaxed);
+}
+
 void told_note(const struct told_table *table, const struct shoal_attributes *attributes) {
-    (void)told_differs(table, attributes);
+    struct told_slot *slot = slot_of(table, attributes->ino);
+
+    size_note(slot, attributes);
+    atomic_store_explicit(&slot->attributes, attributes_hash(attributes), memory_order_relaxed);
 }
 
 bool told_differs(const struct told_table *table, const struct shoal_attributes *attributes) {
     struct told_slot *slot = slot_of(table, attributes->ino);
     uint64_t hash = attributes_hash(attributes);
 
-    atomic_store(&slot->size, size_hash(attributes->ino, attributes->size));
+    size_note(slot, attributes);
     uint64_t told = atomic_exchange(&slot->attributes, hash);
     return told != hash && told != 0;
 }
