@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
             uint64_t rounds = kinds[i].opcode == OP_READDIR ? count / 1000 : count;
 
-            measure(&bench, &kinds[i], depth, MAX(rounds / depth, 1) * depth);
+            measure(&bench, &kinds[i], depth, MAX(rounds / depth, UINT64_C(1)) * depth);
         }
     }
     stop(&bench);
