@@ -6,6 +6,7 @@
 
 /* A free place; where none is, the next one's number goes. */
 static _Atomic uint64_t *keep(struct interrupts *interrupts, uint64_t number) {
+    atomic_fetch_add(&interrupts->count, 1);
     for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++) {
         uint64_t none = 0;
 
@@ -13,21 +14,26 @@ static _Atomic uint64_t *keep(struct interrupts *interrupts, uint64_t number) {
             return &interrupts->numbers[i];
     }
     uint32_t place = atomic_fetch_add(&interrupts->next, 1) % INTERRUPTS_KEPT;
-    atomic_store(&interrupts->numbers[place], number);
+    if (atomic_exchange(&interrupts->numbers[place], number) != 0)
+        atomic_fetch_sub(&interrupts->count, 1);
     return &interrupts->numbers[place];
+}
+
+static void let_go(struct interrupts *interrupts, _Atomic uint64_t *kept, uint64_t number) {
+    if (atomic_compare_exchange_strong(kept, &number, 0))
+        atomic_fetch_sub(&interrupts->count, 1);
 }
 
 /* Kept only until its request is met: of a flood of them none pushes out another that is. */
 void interrupts_note(struct front *front, uint64_t number) {
     _Atomic uint64_t *kept = keep(&front->interrupts, number);
-    uint64_t noted = number;
 
     for (uint32_t i = 0; i < front->requests.free.capacity; i++) {
         struct fuse_request *request = &front->requests.requests[i];
 
         if (atomic_load(&request->number) == number) {
             atomic_store(&request->interrupted, number);
-            (void)atomic_compare_exchange_strong(kept, &noted, 0);
+            let_go(&front->interrupts, kept, number);
         }
     }
 }
@@ -38,12 +44,12 @@ void interrupts_meet(struct fuse_request *request, uint64_t number) {
     struct interrupts *interrupts = &request->front->interrupts;
 
     atomic_store(&request->number, number);
+    if (atomic_load(&interrupts->count) == 0)
+        return;
     for (uint32_t i = 0; i < INTERRUPTS_KEPT; i++) {
-        uint64_t noted = number;
-
         if (atomic_load(&interrupts->numbers[i]) == number) {
             atomic_store(&request->interrupted, number);
-            (void)atomic_compare_exchange_strong(&interrupts->numbers[i], &noted, 0);
+            let_go(interrupts, &interrupts->numbers[i], number);
         }
     }
 }

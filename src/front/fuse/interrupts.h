@@ -24,6 +24,7 @@ struct shoal_request;
 
 struct interrupts {
     _Atomic uint64_t numbers[INTERRUPTS_KEPT]; /* 0: none */
+    _Atomic uint32_t count;                    /* of them; counted before one is kept */
     _Atomic uint32_t next;
 };
 
