@@ -46,6 +46,7 @@ static void operation_errand_done(struct errand *errand) {
 
     operation->result = errand->call.result;
     operation->deadline_ns = MAX(operation->deadline_ns, errand->call.deadline_ns);
+    operation->is_extended = operation->is_extended || errand->call.is_extended;
     operation->step(operation);
 }
 
@@ -61,6 +62,7 @@ void operation_errand_init(struct operation *operation, struct errand *errand,
                            void (*done)(struct errand *errand)) {
     errand_init(errand, operation->shard, done, operation->deadline_ns);
     errand->call.patience_ns = operation->client->options.request_timeout_ns;
+    errand->call.is_extended = operation->is_extended;
     errand->call.header.trace_id = operation->trace_id;
     errand->call.unwanted = operation_is_unwanted;
     errand->call.unwanted_context = operation;

@@ -33,6 +33,7 @@ struct operation {
     bool own_retried;      /* the own call's data was damaged once */
     bool asked;            /* the server was asked how the file is now */
     bool killed;           /* a write: set-id bits are cleared */
+    bool is_extended;      /* deadline_ns is a later one already */
     int failure;           /* what it has ended with; client_failure */
     int result;            /* of the errand, or of what was waited for */
     int error;             /* that ends it, when something is to be mended first */

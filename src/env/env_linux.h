@@ -46,6 +46,9 @@ enum env_loop_event {
 /* I/O and jobs of the calling thread whose done() has not been called, and 1 while something else
  * is expected: it is to wait for its loop, then, and for nothing else. */
 size_t env_loop_pending(struct env *env);
+/* Streams of the calling thread that were closed, whose descriptors its loop has not let go of yet:
+ * it is to turn until there are none, before the thread goes on to something else. */
+size_t env_loop_closing(struct env *env);
 /* By the loop's thread: what streams or wake-ups bring is expected, or no more. */
 void env_loop_expect(struct env_loop *loop, bool expects);
 /* Gives queued I/O to the kernel now; poll and wait do so first, submit with 32 queued. */

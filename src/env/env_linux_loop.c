@@ -350,6 +350,12 @@ size_t env_loop_pending(struct env *env) {
     return loop->pending_count + loop->expects;
 }
 
+size_t env_loop_closing(struct env *env) {
+    const struct env_loop *loop = loop_here(env);
+
+    return loop->watches.count - loop->watches.open_count;
+}
+
 void env_loop_expect(struct env_loop *loop, bool expects) {
     loop->expects = expects;
 }

@@ -257,7 +257,11 @@ static int check_superblock(struct disk_log *log, const struct disk_log_options 
  * what is read here, or over what is written next. An allocation waits for all of the file's, and
  * of what is allocated already it changes nothing. */
 static int wait_for_earlier(struct disk_log *log) {
-    return BUG(EARLY_READ) ? 0 : disk_log_run(log, ENV_IO_ALLOCATE, 0, DISK_LOG_REGION_START);
+    int r = BUG(EARLY_READ) ? 0 : disk_log_run(log, ENV_IO_ALLOCATE, 0, DISK_LOG_REGION_START);
+
+    /* A full file system may refuse space that is there already (XFS reserves it anew): it has
+     * waited all the same, and nothing more is needed. */
+    return r == -ERR_NO_SPACE ? 0 : r;
 }
 
 /* Opens the file and reads its superblocks, whether there are any or not. */

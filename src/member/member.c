@@ -149,7 +149,7 @@ static void answer_say(struct member *member, int result) {
 
 static bool is_silence(int result) {
     return result == -ERR_TIMED_OUT || result == -ERR_CLOSED || result == -ERR_STALE_MAP ||
-           result == -ERR_UNREACHABLE || result == -ERR_INTERRUPTED;
+           result == -ERR_UNREACHABLE || result == -ERR_INTERRUPTED || result == -ERR_AWAY;
 }
 
 static void registered_tell(struct member *member) {

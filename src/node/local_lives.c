@@ -147,7 +147,7 @@ void local_lives_registered(void *context, const struct registration *registrati
 
     if (registration->stage == REGISTRATION_WAITING) {
         line_say(cluster, "the manager has heard this node a moment ago, from elsewhere or before "
-                          "a restart of the machine: waiting until it is silent, 6 s at most");
+                          "a restart of the machine: waiting until it is silent for 5 s");
     } else if (registration->stage == REGISTRATION_REFUSED) {
         refused(cluster, registration);
     } else if (!cluster->registered) {

@@ -259,6 +259,9 @@ static void leave_nothing(struct remote_client *client) {
         (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
     }
     lane_thread_free(TAKE_PTR(thread_here()->lanes));
+    while (env_loop_closing(client->env) > 0) { /* Else their servers count them for long. */
+        (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
+    }
 }
 
 static void say_refused(const char *name, int r, char problem[512]) {

@@ -90,6 +90,7 @@ struct call {
     uint32_t attempts;
     uint8_t stage;
     bool bulk_is_sent, is_handed; /* its transport's: memory is not read any more; lane_share.c */
+    bool is_extended; /* likewise: its deadline was moved for an absence, as it is once */
     atomic_bool answered, cancelled;
     void *transport_context;
 };

@@ -11,6 +11,7 @@
 
 enum { HELLO_VERSION = 1, WELCOME_BYTES = 256, OUT_BYTES = 256 << 10, OUT_MESSAGES = 256 };
 #define REFUSAL_SAID_NS (10 * NS_PER_S)
+#define UNUSED_NS (10 * NS_PER_S)
 
 /* So many connections may have greeted: the rest is for who comes to greet. */
 static uint32_t lanes_max(const struct gate *gate) {
@@ -157,6 +158,26 @@ static void surplus_drop(struct gate *gate) {
     }
 }
 
+/* Of a caller that has its share: a lane that was silent for long, with nothing at work, may be one
+ * that the caller has lost, or has no thread for any more. The one that was for the longest. */
+static struct gate_connection *lane_unused(struct gate *gate, const struct caller *caller) {
+    struct gate_connection *chosen = NULL;
+    uint64_t heard_ns = gate_now(gate);
+
+    heard_ns -= MIN(heard_ns, (uint64_t)UNUSED_NS);
+    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;
+         node = node->next) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+
+        if (client->caller == caller && client->end->request_count == 0 &&
+            MAX(client->since_ns, connection_heard_ns(client->connection)) <= heard_ns) {
+            chosen = client;
+            heard_ns = MAX(client->since_ns, connection_heard_ns(client->connection));
+        }
+    }
+    return chosen;
+}
+
 /* The lane's end has this connection from now on. */
 static void end_take(struct gate_connection *client, struct lane_end *end, struct caller *caller,
                      uint64_t number) {
@@ -206,10 +227,18 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (!caller) {
         return client_refuse(client, -ERR_NO_MEMORY);
     }
+    struct gate_connection *unused = NULL;
     if (!end->connection && caller->lane_count >= gate_lanes_granted(gate)) {
-        return client_refuse(client, -ERR_TOO_MANY_LANES); /* It has some: it stays. */
+        unused = lane_unused(gate, caller);
+        if (!unused) {
+            return client_refuse(client, -ERR_TOO_MANY_LANES); /* It has some: it stays. */
+        }
     }
     end_take(client, end, caller, body.hello.number);
+    if (unused) {
+        gate->surplus_count++;
+        gate_connection_leave(unused, true);
+    }
     r = welcome_send(client, 0, body.hello.plain);
     return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);
 }

@@ -134,7 +134,7 @@ static void lane_rest(struct lane *lane, int reason) {
         atomic_fetch_add_explicit(&lane->peer->refusals, 1, memory_order_relaxed);
         atomic_store_explicit(&lane->peer->refusal, reason, memory_order_relaxed);
     }
-    lane_drop(lane, false);
+    lane_drop(lane, lane_is_used(lane)); /* Its calls may go by another: no copy is read later. */
     lane->rest_ns =
         MIN(MAX(2 * lane->rest_ns, options->rest_ns), options->rest_ns * REST_DOUBLINGS_MAX);
     lane_enter(lane, LANE_RESTING);

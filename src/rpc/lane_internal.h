@@ -60,7 +60,8 @@ struct lane_thread {
     uint32_t index;
     struct lane_waker waker;
     struct list dirty;       /* lanes with something to flush */
-    atomic_bool is_bound;    /* to a thread; its memory stays for the next one */
+    atomic_bool is_taken;    /* by a thread; its memory stays for the next one */
+    atomic_bool is_bound;    /* that thread can be woken */
     _Atomic uint32_t wakers; /* that may be about to wake it */
     atomic_bool tick_due;
     _Atomic uint64_t call_count;   /* in its lanes */
@@ -131,7 +132,8 @@ bool lane_probes(struct lane *lane);
 void lane_probe_end(struct lane *lane);
 /* Whether its patience is over: nobody has got through to the peer for that long. */
 bool call_has_waited(const struct lane *lane, const struct call *call, uint64_t now_ns);
-/* Whoever asked before the peer went away waits as long from then on. */
+/* Whoever asked before the peer went away waits as long from then on: at its first absence. A peer
+ * that goes again and again, by what it is asked maybe, is not waited for without end. */
 void call_extend(const struct lane *lane, struct call *call);
 
 void lane_begin(struct lane *lane, struct lane_thread *thread, struct lane_peer *peer);

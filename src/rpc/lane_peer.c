@@ -63,6 +63,7 @@ static void prober_become(struct lane *lane) {
 
 void lane_probe_end(struct lane *lane) {
     if (is_prober(lane)) {
+        atomic_store_explicit(&lane->peer->away_since_ns, 0, memory_order_relaxed);
         atomic_store(&lane->peer->prober, NULL);
         atomic_fetch_sub(&lane->thread->probe_count, 1);
     }
@@ -127,7 +128,8 @@ void call_extend(const struct lane *lane, struct call *call) {
     uint64_t since_ns = away_since_ns(lane);
 
     if (lane->state != LANE_OPEN && call->patience_ns > 0 && call->deadline_ns > 0 &&
-        since_ns > 0) {
+        since_ns > 0 && !call->is_extended) {
+        call->is_extended = true;
         call->deadline_ns = MAX(call->deadline_ns, since_ns + call->patience_ns);
     }
 }

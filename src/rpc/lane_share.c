@@ -123,6 +123,7 @@ void lanes_hand_on(const struct lane_thread *from, struct call *call) {
 void lane_thread_unbind(struct lane_thread *thread) {
     atomic_store(&thread->is_bound, false);
     handed_move(thread);
+    atomic_store(&thread->is_taken, false);
 }
 
 bool lane_thread_take_handed(struct lane_thread *thread) {

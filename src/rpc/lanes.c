@@ -277,7 +277,7 @@ static struct lane_thread *thread_take(struct lanes *lanes) {
     for (uint32_t i = 0; i < LANE_THREADS_MAX; i++) {
         struct lane_thread *thread = atomic_load(&lanes->threads[i]);
         struct lane_thread *none = NULL;
-        bool is_bound = false;
+        bool is_taken = false;
 
         if (!thread) {
             thread = calloc(1, sizeof *thread);
@@ -285,12 +285,12 @@ static struct lane_thread *thread_take(struct lanes *lanes) {
                 return NULL;
             }
             thread->index = i;
-            thread->is_bound = true;
+            thread->is_taken = true;
             if (atomic_compare_exchange_strong(&lanes->threads[i], &none, thread)) {
                 return thread;
             }
             free(thread);
-        } else if (atomic_compare_exchange_strong(&thread->is_bound, &is_bound, true)) {
+        } else if (atomic_compare_exchange_strong(&thread->is_taken, &is_taken, true)) {
             return thread;
         }
     }
@@ -305,9 +305,13 @@ int lane_thread_new(struct lanes *lanes, const struct lane_waker *waker,
         return -ERR_NO_MEMORY;
     }
     thread->lanes = lanes;
-    thread->waker = *waker;
+    /* `wake` last: who is about to wake the one before it finds none, or all of the new one. */
+    thread->waker.context = waker->context;
+    thread->waker.expect = waker->expect;
+    atomic_store(&thread->waker.wake, atomic_load(&waker->wake));
     list_init(&thread->dirty);
     list_init(&thread->used);
+    atomic_store(&thread->is_bound, true); /* Others may wake it from now on. */
     *ret_thread = thread;
     return 0;
 }

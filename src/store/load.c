@@ -109,6 +109,7 @@ static int file_prepare(struct ost *ost, uint64_t *ret_size) {
         /* What a killed process had still with the medium is in the file before anything is read
          * of it, or written to blocks that it has never recorded. */
         r = file_run(ost, (struct env_io){.kind = ENV_IO_ALLOCATE, .size = BLOCK_BYTES});
+        r = r == -ERR_NO_SPACE ? 0 : r; /* A full file system has waited all the same. */
     }
     r = r < 0 ? r : file_make(ost, &size);
     /* Blocks in use may lie anywhere in it: it never gets smaller, a limit below only stops it. */

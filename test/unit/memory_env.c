@@ -183,7 +183,7 @@ static int io_effect(struct env_io *io) {
         break;
     case ENV_IO_ALLOCATE:
         memory_late_writes_land(file->world, file);
-        r = room_check(io);
+        r = file->world->refuses_space ? -ERR_NO_SPACE : room_check(io);
         r = r < 0 ? r : memory_file_grow(file, io->offset + io->size);
         break;
     }

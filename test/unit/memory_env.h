@@ -35,6 +35,8 @@ bool memory_env_is_crashed(const struct memory_env *world);
 void memory_env_capacity(struct memory_env *world, uint64_t bytes);
 /* Flips one bit of a file's current and durable content. -ERR_NOT_FOUND. */
 MUST_CHECK int memory_env_flip(struct memory_env *world, const char *path, uint64_t offset);
+/* Every ALLOCATE answers -ERR_NO_SPACE from now on, also where nothing is to be allocated. */
+void memory_env_refuse_space(struct memory_env *world);
 /* So many flushes fail from now on. */
 void memory_env_fail_flushes(struct memory_env *world, unsigned count);
 /* The block of the file that this offset lies in can't be read until it is written. */

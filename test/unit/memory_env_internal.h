@@ -42,6 +42,7 @@ struct memory_env {
         const struct env_file *file; /* NULL: none */
         uint64_t block;
     } lost[LOST_BLOCKS_MAX];
+    bool refuses_space; /* also such as is there */
     unsigned failing_flushes;
     unsigned flushes;
     size_t pending;

@@ -92,6 +92,10 @@ void memory_env_forget(struct memory_env *world) {
     }
 }
 
+void memory_env_refuse_space(struct memory_env *world) {
+    world->refuses_space = true;
+}
+
 void memory_env_fail_flushes(struct memory_env *world, unsigned count) {
     world->failing_flushes = count;
 }

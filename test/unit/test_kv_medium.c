@@ -80,6 +80,22 @@ static void test_late_write(void **state) {
     edge_free(edge);
 }
 
+/* As XFS does when it is full. */
+static void test_start_where_no_space_is_given(void **state) {
+    struct edge *edge = edge_new(2);
+
+    (void)state;
+    put_sealed(edge, 0, 10);
+    edge_settle(edge, false);
+    memory_env_kill(edge->world);
+    kv_abandon(edge->kv);
+    edge->kv = NULL;
+    memory_env_refuse_space(edge->world);
+    assert_int_equal(edge_open(edge), 0);
+    assert_rows(edge, 0, 10, true);
+    edge_free(edge);
+}
+
 static void test_cut_short(void **state) {
     struct edge *edge = edge_new(3);
 
@@ -434,6 +450,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flush_of_a_start_fails),
         cmocka_unit_test(test_late_write),
+        cmocka_unit_test(test_start_where_no_space_is_given),
         cmocka_unit_test(test_cut_short),
         cmocka_unit_test(test_forged_superblock),
         cmocka_unit_test(test_forged_start),

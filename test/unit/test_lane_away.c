@@ -120,6 +120,28 @@ static void who_asked_before_waits_as_long(void **state) {
     assert_true(env_now_ns(it.env) - gone_ns >= PATIENCE_NS - 50 * NS_PER_MS);
 }
 
+/* By what it is asked, maybe: it comes back each time and takes it, and goes before it answers. */
+static void one_that_goes_again_and_again_is_not_waited_for_without_end(void **state) {
+    uint64_t begin_ns;
+    uint32_t goes = 0;
+
+    (void)state;
+    welcomed();
+    it.holds = true;
+    begin_ns = env_now_ns(it.env);
+    ask_patiently(1, OP_MKDIR);
+    while (it.done_count == 1) {
+        assert_true(env_now_ns(it.env) - begin_ns < 8 * PATIENCE_NS);
+        pass(PATIENCE_NS / 8);
+        it.held_answered = it.held_count;
+        gate_abandon(TAKE_PTR(it.gate));
+        goes++;
+        gate_begin(9);
+    }
+    assert_true(goes > 2);
+    assert_true(env_now_ns(it.env) - begin_ns >= PATIENCE_NS);
+}
+
 /* Whoever has no patience has a deadline, or waits for ever. */
 static void who_has_none_waits_on(void **state) {
     (void)state;
@@ -167,6 +189,7 @@ int main(void) {
         LANE_WAYS(patience_counts_from_when_the_server_went),
         LANE_WAYS(patience_counts_while_nobody_asks),
         LANE_WAYS(who_asked_before_waits_as_long),
+        LANE_WAYS(one_that_goes_again_and_again_is_not_waited_for_without_end),
         LANE_WAYS(who_has_none_waits_on),
         LANE_WAYS(a_thread_that_tried_may_leave),
     };

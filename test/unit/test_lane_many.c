@@ -24,6 +24,7 @@ struct client {
     struct lanes *lanes;
     struct rpc *rpc;
     struct caller_thread threads[THREADS];
+    uint32_t first, last; /* of the threads that ask */
 };
 
 static struct {
@@ -97,7 +98,7 @@ static void callers_turn(struct env_tick *tick) {
             lanes_tick(client->lanes);
             rpc_tick(client->rpc);
         }
-        for (uint32_t k = 0; k < THREADS; k++) {
+        for (uint32_t k = client->first; k <= client->last; k++) {
             struct caller_thread *thread = &client->threads[k];
 
             lane_thread_bind(thread->lanes);
@@ -172,6 +173,7 @@ static void client_begin(struct client *client, uint64_t life, const struct addr
     for (uint32_t k = 0; k < THREADS; k++) {
         assert_int_equal(lane_thread_new(client->lanes, &waker, &client->threads[k].lanes), 0);
     }
+    client->last = THREADS - 1;
     rpc.transport_context = client->lanes;
     assert_int_equal(rpc_new(&rpc, &client->rpc), 0);
 }
@@ -218,14 +220,19 @@ static void end(void) {
 }
 
 static bool are_served(void *context) {
-    (void)context;
-    return it.done_count == it.client_count * THREADS * ROUNDS;
+    return it.done_count == *(uint32_t *)context;
 }
 
 static void run_until_served(uint32_t client_count) {
+    uint32_t asked = 0;
+
     it.client_count = client_count;
+    for (uint32_t i = 0; i < client_count; i++) {
+        asked += (it.clients[i].last - it.clients[i].first + 1) * ROUNDS;
+    }
     assert_int_equal(
-        sim_run_until(it.sim, sim_now_ns(it.sim) + LIMIT_S * NS_PER_S, are_served, NULL), SIM_DONE);
+        sim_run_until(it.sim, sim_now_ns(it.sim) + LIMIT_S * NS_PER_S, are_served, &asked),
+        SIM_DONE);
     assert_int_equal(it.failed_count, 0);
 }
 
@@ -280,10 +287,39 @@ static void who_has_many_gives_some_back(void **state) {
     end();
 }
 
+/* Its server still counts a lane that is gone, the only one that it grants the process. */
+static void who_has_lost_a_lane_gets_another(void **state) {
+    const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
+    const uint32_t processes = 4;
+    struct client *again;
+    struct gate_stats stats;
+
+    (void)state;
+    begin(processes, 8);
+    it.clients = realloc(it.clients, (processes + 1) * sizeof *it.clients);
+    assert_non_null(it.clients);
+    again = &it.clients[it.client_max++];
+    memset(again, 0, sizeof *again);
+    callers_enter(NULL);
+    client_begin(again, 1, &address); /* The first one, as its server sees it. */
+    callers_leave(NULL);
+    for (uint32_t i = 0; i < it.client_max; i++) {
+        it.clients[i].first = it.clients[i].last = i == processes;
+    }
+    run_until_served(processes);
+    gate_stats(it.gate, &stats);
+    assert_true(stats.lanes_granted == 1 && stats.surplus_count == 0);
+    run_until_served(processes + 1);
+    gate_stats(it.gate, &stats);
+    assert_true(stats.connection_count == processes && stats.surplus_count == 1);
+    end();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(six_hundred_processes_are_served),
         cmocka_unit_test(who_has_many_gives_some_back),
+        cmocka_unit_test(who_has_lost_a_lane_gets_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

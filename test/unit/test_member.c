@@ -50,7 +50,7 @@ static void join_answer(struct call *call) {
            request->address.size);
     it.address[request->address.size] = '\0';
     it.with_lives += request->lives.size == sizeof(struct wire_life) && request->place == 99;
-    call->reply.node_join.verdict = it.verdict;
+    call->reply.node_join.verdict = (uint8_t)it.verdict;
     call->reply.node_join.asked = it.joins;
     call->reply.node_join.node = 2;
     call->reply.node_join.first_target = 17;
