@@ -89,8 +89,7 @@ struct call {
     uint64_t sent_ns;
     uint32_t attempts;
     uint8_t stage;
-    bool bulk_is_sent, is_handed; /* its transport's: memory is not read any more; lane_share.c */
-    bool is_extended; /* likewise: its deadline was moved for an absence, as it is once */
+    bool bulk_is_sent, is_handed, is_extended; /* memory is not read any more; lane_*.c */
     atomic_bool answered, cancelled;
     void *transport_context;
 };
