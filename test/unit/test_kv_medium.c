@@ -213,7 +213,7 @@ static void forge_length(struct log_record *record) {
 
     record->operation_count = 0;
     while ((size_t)(at - (uint8_t *)record) < EDGE_RING_BYTES - 3000) {
-        at += record_write_put(at, &key, (struct bytes){edge_content, 2000});
+        at += record_write_put(at, &key, (struct bytes){edge_content, sizeof edge_content});
         record->operation_count++;
     }
     record->length = (uint32_t)(at - (uint8_t *)record);
