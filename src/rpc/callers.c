@@ -1,10 +1,14 @@
 /* A hash table; the contract is in callers.h. */
 #include "rpc/callers.h"
-#include "rpc/lane.h"
+#include <assert.h>
 #include <stdlib.h>
 
 void callers_init(struct callers *callers) {
     callers->count = 0;
+    callers->most = 0;
+    for (uint32_t i = 0; i <= CALLER_LANES_MAX; i++) {
+        list_init(&callers->by_count[i]);
+    }
     for (uint32_t i = 0; i < CALLERS_BUCKETS; i++) {
         list_init(&callers->buckets[i]);
     }
@@ -27,14 +31,32 @@ struct caller *callers_get(struct callers *callers, const uint64_t life[2],
         caller->life[0] = life[0];
         caller->life[1] = life[1];
         caller->identity = *identity;
+        list_init(&caller->lanes);
         list_push_back(bucket, &caller->node);
+        list_push_back(&callers->by_count[0], &caller->peer);
         callers->count++;
     }
     return caller;
 }
 
-void callers_put(struct callers *callers, struct caller *caller) {
+static void count_set(struct callers *callers, struct caller *caller, uint32_t lane_count) {
+    assert(lane_count <= CALLER_LANES_MAX);
+    caller->lane_count = lane_count;
+    list_remove(&caller->peer);
+    list_push_back(&callers->by_count[lane_count], &caller->peer);
+    callers->most = MAX(callers->most, lane_count);
+}
+
+void caller_lane_add(struct callers *callers, struct caller *caller, struct list_node *lane) {
+    list_push_back(&caller->lanes, lane);
+    count_set(callers, caller, caller->lane_count + 1);
+}
+
+void caller_lane_remove(struct callers *callers, struct caller *caller, struct list_node *lane) {
+    list_remove(lane);
+    count_set(callers, caller, caller->lane_count - 1);
     if (caller->lane_count == 0) {
+        list_remove(&caller->peer);
         list_remove(&caller->node);
         callers->count--;
         free(caller);
@@ -48,16 +70,10 @@ uint32_t callers_share(const struct callers *callers, uint32_t lanes_max) {
 }
 
 struct caller *callers_most(struct callers *callers) {
-    struct caller *most = NULL;
-
-    for (uint32_t i = 0; i < CALLERS_BUCKETS; i++) {
-        struct list *bucket = &callers->buckets[i];
-
-        for (struct list_node *node = bucket->head.next; node != &bucket->head; node = node->next) {
-            struct caller *caller = CONTAINER_OF(node, struct caller, node);
-
-            most = !most || caller->lane_count > most->lane_count ? caller : most;
-        }
+    while (callers->most > 0 && list_is_empty(&callers->by_count[callers->most])) {
+        callers->most--;
     }
-    return most;
+    struct list_node *node = list_first(&callers->by_count[callers->most]);
+
+    return node ? CONTAINER_OF(node, struct caller, peer) : NULL;
 }

@@ -54,7 +54,7 @@ void gate_bulk_put(void *context, void *buffer) {
 /* As far as this thread has been there to hear. */
 static bool client_is_silent(const struct gate_connection *client, uint64_t now_ns) {
     const struct gate *gate = client->gate;
-    uint64_t heard_ns = MAX(client->since_ns, connection_heard_ns(client->connection));
+    uint64_t heard_ns = gate_heard_ns(client);
 
     return client->end && now_ns - MAX(heard_ns, gate->awake_ns) > gate->options.silent_ns;
 }

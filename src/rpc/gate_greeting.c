@@ -125,57 +125,47 @@ static int hello_check(const struct gate *gate, const struct hello_request *hell
     return hello->receiver && hello->receiver != self->node.value ? -ERR_REFUSED : 0;
 }
 
-/* One of which nothing is at work, if there is such. */
-static struct gate_connection *lane_to_drop(struct gate *gate, const struct caller *caller) {
-    struct gate_connection *chosen = NULL;
+/* Of a caller's lanes with nothing at work the one that was silent for the longest; NULL: none. */
+static struct gate_connection *lane_unused(const struct caller *caller) {
+    struct gate_connection *unused = NULL;
 
-    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;
-         node = node->next) {
-        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
+    for (struct list_node *node = list_first(&caller->lanes); node;
+         node = list_next(&caller->lanes, node)) {
+        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, lane);
 
-        if (client->caller == caller && (!chosen || client->end->request_count == 0)) {
-            chosen = client;
-            if (client->end->request_count == 0) {
-                break;
-            }
+        if (client->end->request_count == 0 &&
+            (!unused || gate_heard_ns(client) < gate_heard_ns(unused))) {
+            unused = client;
         }
     }
-    return chosen;
+    return unused;
+}
+
+static void surplus_leave(struct gate_connection *client) {
+    client->gate->surplus_count++;
+    gate_connection_leave(client, true);
 }
 
 /* Who had many when there were few callers gives one back for each that comes: the one that has
  * come just now, maybe. */
 static void surplus_drop(struct gate *gate) {
-    struct caller *most;
+    const struct caller *most = callers_most(&gate->callers);
+    bool is_full = gate->connection_count - gate->greeting_count > lanes_max(gate);
 
-    if (gate->connection_count - gate->greeting_count <= lanes_max(gate)) {
-        return;
-    }
-    most = callers_most(&gate->callers);
-    if (most && most->lane_count > gate_lanes_granted(gate)) {
-        gate->surplus_count++;
-        gate_connection_leave(lane_to_drop(gate, most), true);
+    if (is_full && most && most->lane_count > gate_lanes_granted(gate)) {
+        struct gate_connection *unused = lane_unused(most);
+
+        surplus_leave(
+            unused ? unused : CONTAINER_OF(list_first(&most->lanes), struct gate_connection, lane));
     }
 }
 
-/* Of a caller that has its share: a lane that was silent for long, with nothing at work, may be one
- * that the caller has lost, or has no thread for any more. The one that was for the longest. */
-static struct gate_connection *lane_unused(struct gate *gate, const struct caller *caller) {
-    struct gate_connection *chosen = NULL;
-    uint64_t heard_ns = gate_now(gate);
+/* For one that comes beyond its caller's share: a lane that was silent for long may be one that the
+ * caller has lost, or has no thread for any more. NULL: there is none. */
+static struct gate_connection *lane_lost(const struct gate *gate, const struct caller *caller) {
+    struct gate_connection *unused = lane_unused(caller);
 
-    heard_ns -= MIN(heard_ns, (uint64_t)UNUSED_NS);
-    for (struct list_node *node = gate->connections.head.next; node != &gate->connections.head;
-         node = node->next) {
-        struct gate_connection *client = CONTAINER_OF(node, struct gate_connection, node);
-
-        if (client->caller == caller && client->end->request_count == 0 &&
-            MAX(client->since_ns, connection_heard_ns(client->connection)) <= heard_ns) {
-            chosen = client;
-            heard_ns = MAX(client->since_ns, connection_heard_ns(client->connection));
-        }
-    }
-    return chosen;
+    return unused && gate_now(gate) - gate_heard_ns(unused) >= UNUSED_NS ? unused : NULL;
 }
 
 /* The lane's end has this connection from now on. */
@@ -183,7 +173,8 @@ static void end_take(struct gate_connection *client, struct lane_end *end, struc
                      uint64_t number) {
     struct gate *gate = client->gate;
 
-    caller->lane_count++; /* First: it stays while the older one goes. */
+    /* First: it stays while the older one goes. */
+    caller_lane_add(&gate->callers, caller, &client->lane);
     if (end->connection) {
         gate->replaced_count++;
         gate_connection_leave(end->connection, true);
@@ -227,17 +218,14 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     if (!caller) {
         return client_refuse(client, -ERR_NO_MEMORY);
     }
-    struct gate_connection *unused = NULL;
-    if (!end->connection && caller->lane_count >= gate_lanes_granted(gate)) {
-        unused = lane_unused(gate, caller);
-        if (!unused) {
-            return client_refuse(client, -ERR_TOO_MANY_LANES); /* It has some: it stays. */
-        }
+    bool has_share = !end->connection && caller->lane_count >= gate_lanes_granted(gate);
+    struct gate_connection *lost = has_share ? lane_lost(gate, caller) : NULL;
+    if (has_share && !lost) {
+        return client_refuse(client, -ERR_TOO_MANY_LANES); /* It has some: it stays. */
     }
     end_take(client, end, caller, body.hello.number);
-    if (unused) {
-        gate->surplus_count++;
-        gate_connection_leave(unused, true);
+    if (lost) {
+        surplus_leave(lost);
     }
     r = welcome_send(client, 0, body.hello.plain);
     return r < 0 || !body.hello.plain ? r : connection_go_plain(client->connection);

@@ -37,6 +37,7 @@ struct gate_connection {
     struct connection *connection;
     struct lane_end *end;
     struct caller *caller; /* of the lane */
+    struct list_node lane; /* among the caller's */
     struct list sending;   /* requests whose answers it has, by request->node */
     uint64_t since_ns;     /* accepted; refused */
     bool is_unread;        /* too much waits for it to be read: nothing is read from it */
@@ -73,6 +74,11 @@ struct gate {
     uint64_t refusal_said_ns;
     uint32_t revoked_count; /* of the keys, as it was when connections were looked through */
 };
+
+/* Since when nothing was heard by it. */
+static inline uint64_t gate_heard_ns(const struct gate_connection *client) {
+    return MAX(client->since_ns, connection_heard_ns(client->connection));
+}
 
 /* gate.c. Memory of bulk: NULL where there is none now; put: any thread. */
 uint64_t gate_now(const struct gate *gate);

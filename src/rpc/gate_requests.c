@@ -76,8 +76,7 @@ void gate_connection_leave(struct gate_connection *client, bool reset) {
         end_rest(gate, end);
     }
     if (client->caller) {
-        client->caller->lane_count--;
-        callers_put(&gate->callers, client->caller);
+        caller_lane_remove(&gate->callers, client->caller, &client->lane);
     }
     list_remove(&client->node);
     list_remove(&client->dirty);
