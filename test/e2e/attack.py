@@ -19,6 +19,7 @@ import time
 
 import cluster as clusters
 from cluster import Failed
+from driver import drive
 from files_load import Load, wait_until
 from nodes import Node, Nodes, files_of, free_port, known_to_manager, listing, maps_are_one, \
     put, same, slots_are_dealt, status, told
@@ -308,30 +309,12 @@ TESTS = [strangers_hold_nobody_up, half_messages_hold_nobody_up, messages_of_oth
 
 
 def main():
-    if len(sys.argv) < 3:
-        print(__doc__.split("\n")[4], file=sys.stderr)
-        return 2
-    missing = clusters.missing()
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    failed = 0
-    ran = 0
-    for test in TESTS:
-        if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
-            continue
-        ran += 1
-        start = time.monotonic()
-        try:
-            with Nodes(sys.argv[1], 2) as nodes:
-                nodes.attack = os.path.abspath(sys.argv[2])
-                test(nodes)
-            print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
-        except (Failed, OSError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"{test.__name__}: FAILED: {error}", flush=True)
-    print(f"{ran - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(test):
+        with Nodes(sys.argv[1], 2) as nodes:
+            nodes.attack = os.path.abspath(sys.argv[2])
+            test(nodes)
+
+    return drive(__doc__, TESTS, play, words=2)
 
 
 sys.exit(main())

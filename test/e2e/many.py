@@ -9,10 +9,10 @@ SHOAL is the command. The last line counts.
 
 import os
 import sys
-import time
 
 import cluster as clusters
 from cluster import Failed
+from driver import drive
 from names_load import NamesLoad
 
 KILLS = 6
@@ -90,26 +90,11 @@ TESTS = [kills_are_pauses, a_stop_keeps_all, directories_are_dealt]
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        print(__doc__.split("\n")[4], file=sys.stderr)
-        return 2
-    missing = clusters.missing()
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    passed = failed = 0
-    for test in [test for test in TESTS if test.__name__ in sys.argv[2:] or len(sys.argv) == 2]:
-        start = time.monotonic()
-        try:
-            with clusters.Cluster(sys.argv[1], apart=True, mdts=4) as cluster:
-                test(cluster)
-            passed += 1
-            print(f"{test.__name__}: {time.monotonic() - start:.1f} s")
-        except Failed as failure:
-            failed += 1
-            print(f"FAILED {test.__name__}: {failure}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(test):
+        with clusters.Cluster(sys.argv[1], apart=True, mdts=4) as cluster:
+            test(cluster)
+
+    return drive(__doc__, TESTS, play)
 
 
 sys.exit(main())

@@ -21,6 +21,7 @@ import time
 
 import cluster as clusters
 from cluster import Failed
+from driver import drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
@@ -551,29 +552,16 @@ TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
 
 
 def main():
-    if len(sys.argv) < 2:
-        print(__doc__.split("\n")[5], file=sys.stderr)
-        return 2
-    missing = clusters.missing()
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    failed = 0
-    ran = 0
-    for test, way in TESTS:
-        name = f"{test.__name__} {'afar' if 'afar' in way else 'apart'}"
-        if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
-            continue
-        ran += 1
-        try:
-            with clusters.Cluster(sys.argv[1], **way) as cluster:
-                test(cluster)
-            print(f"{name}: ok", flush=True)
-        except (Failed, OSError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"{name}: FAILED: {error}", flush=True)
-    print(f"{ran - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(of):
+        test, way = of
+        with clusters.Cluster(sys.argv[1], **way) as cluster:
+            test(cluster)
+
+    def name(of):
+        test, way = of
+        return f"{test.__name__} {'afar' if 'afar' in way else 'apart'}"
+
+    return drive(__doc__, TESTS, play, name=name)
 
 
 sys.exit(main())

@@ -16,6 +16,7 @@ import time
 
 import cluster as clusters
 from cluster import Failed
+from driver import drive
 from files_load import Load, wait_until
 from place import Place, same, why_not
 
@@ -137,25 +138,11 @@ TESTS = [nodes_see_one_tree, cuts_and_ends_are_pauses, a_first_node_that_is_cut_
 
 
 def main():
-    if len(sys.argv) != 2:
-        print(__doc__.split("\n")[4], file=sys.stderr)
-        return 2
-    missing = why_not()
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    failed = 0
-    for test in TESTS:
-        start = time.monotonic()
-        try:
-            with Place(sys.argv[1], NODES) as place:
-                test(place)
-            print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
-        except (Failed, OSError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"{test.__name__}: FAILED: {error}", flush=True)
-    print(f"{len(TESTS) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(test):
+        with Place(sys.argv[1], NODES) as place:
+            test(place)
+
+    return drive(__doc__, TESTS, play, lacks=why_not)
 
 
 sys.exit(main())

@@ -23,6 +23,7 @@ import time
 
 import cluster as clusters
 from cluster import Failed
+from driver import drive
 from files_load import Load, wait_until
 
 ROUNDS = 3
@@ -1284,29 +1285,11 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
 
 
 def main():
-    if len(sys.argv) < 2:
-        print(__doc__.split("\n")[4], file=sys.stderr)
-        return 2
-    missing = clusters.missing()
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    failed = 0
-    ran = 0
-    for test in TESTS:
-        if sys.argv[2:] and test.__name__ not in sys.argv[2:]:
-            continue
-        ran += 1
-        start = time.monotonic()
-        try:
-            with Nodes(sys.argv[1]) as nodes:
-                test(nodes)
-            print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
-        except (Failed, OSError, subprocess.SubprocessError) as error:
-            failed += 1
-            print(f"{test.__name__}: FAILED: {error}", flush=True)
-    print(f"{ran - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(test):
+        with Nodes(sys.argv[1]) as nodes:
+            test(nodes)
+
+    return drive(__doc__, TESTS, play)
 
 
 if __name__ == "__main__":

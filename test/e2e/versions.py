@@ -10,10 +10,9 @@ that changes messages or the disk so that the two can't is told from others by i
 
 import os
 import sys
-import time
 
 import cluster as clusters
-from cluster import Failed
+from driver import drive
 from nodes import Nodes, clean, known_to_manager, put, same
 
 FILES = 24
@@ -83,30 +82,16 @@ def mounts_are_newer(nodes, shoal, before):
 TESTS = [nodes_are_replaced, mounts_are_newer]
 
 
+def lacks():
+    return clusters.missing() or ("" if os.path.exists(sys.argv[2]) else "the commit before")
+
+
 def main():
-    if len(sys.argv) < 3:
-        print(__doc__.split("\n")[2], file=sys.stderr)
-        return 2
-    missing = clusters.missing() or ("" if os.path.exists(sys.argv[2]) else "the commit before")
-    if missing:
-        print(f"skipped, for want of {missing}\n0 passed, 0 failed, {len(TESTS)} skipped")
-        return 0
-    failed = 0
-    ran = 0
-    for test in TESTS:
-        if sys.argv[3:] and test.__name__ not in sys.argv[3:]:
-            continue
-        ran += 1
-        start = time.monotonic()
-        try:
-            with Nodes(sys.argv[1]) as nodes:
-                test(nodes, *(os.path.abspath(path) for path in sys.argv[1:3]))
-            print(f"{test.__name__}: ok, {time.monotonic() - start:.0f} s", flush=True)
-        except (Failed, OSError) as error:
-            failed += 1
-            print(f"{test.__name__}: FAILED: {error}", flush=True)
-    print(f"{ran - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    def play(test):
+        with Nodes(sys.argv[1]) as nodes:
+            test(nodes, *(os.path.abspath(path) for path in sys.argv[1:3]))
+
+    return drive(__doc__, TESTS, play, words=2, lacks=lacks)
 
 
 if __name__ == "__main__":
