@@ -1,5 +1,5 @@
-"""What drivers of tests with clusters of their own have in common: which tests, one after the other,
-and the line that counts."""
+"""What drivers of tests with clusters of their own have in common: which tests are run, one after
+the other, and the line that counts."""
 
 import subprocess
 import sys
