@@ -1,11 +1,8 @@
 /* More processes than a gate has connections for all their threads, over simulated streams: each
  * is served, as none has more lanes than its share, and its threads share them. */
-#include "env/env_sim.h"
 #include "env/sim_stream.h"
-#include "rpc/call.h"
-#include "rpc/gate.h"
 #include "rpc/transport.h"
-#include "rpc/worker.h"
+#include "sim_gate.h"
 #include "unit.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +17,7 @@ enum { CLIENTS = 60, CONNECTIONS = 420 };
 #if !defined(CLIENTS_ARE_FEW)
 enum { CLIENTS = 600, CONNECTIONS = 4096 };
 #endif
-enum { THREADS = 32, ROUNDS = 2, TICK_MS = 20, LANE_TICKS = 5, LIMIT_S = 50 };
-
-static const struct log_id log_served = {77};
+enum { THREADS = 32, ROUNDS = 2, LANE_TICKS = 5, LIMIT_S = 50 };
 
 struct caller_thread {
     struct lane_thread *lanes;
@@ -39,17 +34,16 @@ struct client {
 
 static struct {
     struct sim *sim;
-    struct sim_process *callers, *server;
-    struct env *callers_env, *server_env;
-    struct worker callers_worker, server_worker;
-    struct log_table *logs;
-    struct gate *gate;
-    struct actor origin, actor;
-    struct env_tick callers_tick, server_tick;
+    struct sim_gate server;
+    struct sim_process *callers;
+    struct env *callers_env;
+    struct worker callers_worker;
+    struct actor origin;
+    struct env_tick callers_tick;
     struct client *clients;
     uint32_t client_max;
     uint32_t client_count; /* that ask */
-    uint32_t done_count, failed_count, connections_most, ticks;
+    uint32_t done_count, failed_count, ticks;
 } it;
 
 static void callers_enter(void *context) {
@@ -64,22 +58,6 @@ static void callers_leave(void *context) {
     worker_bind(NULL);
 }
 
-static void server_enter(void *context) {
-    (void)context;
-    worker_bind(&it.server_worker);
-}
-
-static void server_leave(void *context) {
-    struct gate_stats stats;
-
-    (void)context;
-    while (worker_run_one(&it.server_worker) || gate_turn(it.gate)) {
-    }
-    gate_stats(it.gate, &stats);
-    it.connections_most = MAX(it.connections_most, stats.connection_count);
-    worker_bind(NULL);
-}
-
 static void call_done(struct call *call) {
     struct caller_thread *thread = call->context;
 
@@ -90,7 +68,7 @@ static void call_done(struct call *call) {
 
 static void ask(struct client *client, struct caller_thread *thread) {
     thread->asked++;
-    thread->call = (struct call){.header = {.opcode = OP_GETATTR, .log = log_served},
+    thread->call = (struct call){.header = {.opcode = OP_GETATTR, .log = sim_gate_log()},
                                  .origin = &it.origin,
                                  .done = call_done,
                                  .context = thread};
@@ -121,64 +99,16 @@ static void callers_turn(struct env_tick *tick) {
     }
 }
 
-static void server_ticks(struct env_tick *tick) {
-    (void)tick;
-    gate_tick(it.gate);
-}
-
-static void server_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct call *call = CONTAINER_OF(first, struct call, message);
-
-        first = first->next;
-        call_reply(call, 0);
-    }
-}
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
-
-static void wake(void *context) {
-    (void)context; /* Each has its turn at each tick. */
-}
-
-static void server_begin(const struct address *address, uint32_t connections_max) {
-    struct gate_options options = {.env = it.server_env,
-                                   .self = {.node = {1}, .life = {1, 2}},
-                                   .connections_max = connections_max,
-                                   .waker = {.wake = wake}};
-
-    assert_int_equal(log_table_new(1, &it.logs), 0);
-    options.logs = it.logs;
-    actor_init(&it.actor, "server", server_step);
-    assert_int_equal(log_table_add(it.logs, log_served, &it.actor), 0);
-    worker_init(&it.server_worker);
-    worker_bind(&it.server_worker);
-    assert_int_equal(gate_new(&options, &it.gate), 0);
-    assert_int_equal(gate_listen(it.gate, address), 0);
-    worker_bind(NULL);
-    it.server_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = server_ticks};
-    it.server_env->ops->tick_start(it.server_env, &it.server_tick);
-    sim_process_set_hooks(it.server, &(struct sim_hooks){server_enter, server_leave, NULL});
-}
-
-static void client_begin(struct client *client, uint64_t life, const struct address *address) {
+static void client_begin(struct client *client, uint64_t life) {
+    const struct address address = sim_gate_address();
     const struct lanes_options options = {.env = it.callers_env, .self = {.life = {3, life}}};
-    const struct lane_waker waker = {.wake = wake};
+    const struct lane_waker waker = {.wake = sim_gate_no_wake};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.callers_env, .resend_ns = NS_PER_MS, .logs_max = 1};
     uint32_t peer;
 
     assert_int_equal(lanes_new(&options, &client->lanes), 0);
-    assert_int_equal(lanes_peer_add(client->lanes, address, 1, "the server", &peer), 0);
+    assert_int_equal(lanes_peer_add(client->lanes, &address, 1, "the server", &peer), 0);
     lanes_set_default(client->lanes, peer);
     for (uint32_t k = 0; k < THREADS; k++) {
         assert_int_equal(lane_thread_new(client->lanes, &waker, &client->threads[k].lanes), 0);
@@ -189,25 +119,24 @@ static void client_begin(struct client *client, uint64_t life, const struct addr
 }
 
 static void begin(uint32_t client_max, uint32_t connections_max) {
-    const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
+    const struct gate_options options = {.connections_max = connections_max};
 
     memset(&it, 0, sizeof it);
     it.sim = sim_new(7);
     it.callers = sim_process_new(it.sim, "callers");
-    it.server = sim_process_new(it.sim, "server");
     it.callers_env = sim_process_env(it.callers);
-    it.server_env = sim_process_env(it.server);
     sim_stream_faults(it.sim)->buffer_bytes = 1024;
     it.client_max = client_max;
-    server_begin(&address, connections_max);
+    sim_gate_begin(&it.server, it.sim, &options);
     it.clients = calloc(client_max, sizeof *it.clients);
     assert_non_null(it.clients);
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", sim_gate_origin_step);
     worker_init(&it.callers_worker);
     for (uint32_t i = 0; i < client_max; i++) {
-        client_begin(&it.clients[i], i + 1, &address);
+        client_begin(&it.clients[i], i + 1);
     }
-    it.callers_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = callers_turn};
+    it.callers_tick =
+        (struct env_tick){.period_ns = SIM_GATE_TICK_MS * NS_PER_MS, .fire = callers_turn};
     it.callers_env->ops->tick_start(it.callers_env, &it.callers_tick);
     sim_process_set_hooks(it.callers, &(struct sim_hooks){callers_enter, callers_leave, NULL});
 }
@@ -221,10 +150,7 @@ static void end(void) {
         rpc_free(it.clients[i].rpc);
         lanes_free(it.clients[i].lanes);
     }
-    server_enter(NULL);
-    gate_abandon(it.gate);
-    worker_bind(NULL);
-    log_table_free(it.logs);
+    sim_gate_end(&it.server);
     sim_free(it.sim);
     free(it.clients);
 }
@@ -256,8 +182,8 @@ static uint32_t open_count(const struct client *client) {
 static void each_has_its_share(void) {
     struct gate_stats stats;
 
-    gate_stats(it.gate, &stats);
-    assert_true(it.connections_most <= stats.connections_max);
+    gate_stats(it.server.gate, &stats);
+    assert_true(it.server.connections_most <= stats.connections_max);
     assert_true(stats.lanes_granted >= 1 &&
                 stats.lanes_granted <= stats.connections_max / it.client_max);
     for (uint32_t i = 0; i < it.client_max; i++) {
@@ -291,7 +217,7 @@ static void who_has_many_gives_some_back(void **state) {
     }
     it.done_count = 0;
     run_until_served(many);
-    gate_stats(it.gate, &stats);
+    gate_stats(it.server.gate, &stats);
     assert_true(stats.surplus_count > 0);
     each_has_its_share();
     end();
@@ -299,7 +225,6 @@ static void who_has_many_gives_some_back(void **state) {
 
 /* Its server still counts a lane that is gone, the only one that it grants the process. */
 static void who_has_lost_a_lane_gets_another(void **state) {
-    const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
     const uint32_t processes = 4;
     struct client *again;
     struct gate_stats stats;
@@ -311,16 +236,16 @@ static void who_has_lost_a_lane_gets_another(void **state) {
     again = &it.clients[it.client_max++];
     memset(again, 0, sizeof *again);
     callers_enter(NULL);
-    client_begin(again, 1, &address); /* The first one, as its server sees it. */
+    client_begin(again, 1); /* The first one, as its server sees it. */
     callers_leave(NULL);
     for (uint32_t i = 0; i < it.client_max; i++) {
         it.clients[i].first = it.clients[i].last = i == processes;
     }
     run_until_served(processes);
-    gate_stats(it.gate, &stats);
+    gate_stats(it.server.gate, &stats);
     assert_true(stats.lanes_granted == 1 && stats.surplus_count == 0);
     run_until_served(processes + 1);
-    gate_stats(it.gate, &stats);
+    gate_stats(it.server.gate, &stats);
     assert_true(stats.connection_count == processes && stats.surplus_count == 1);
     end();
 }

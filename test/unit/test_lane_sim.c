@@ -1,34 +1,28 @@
 /* A lane and a gate over simulated streams: what only a network of that kind shows, in the world's
  * time. The simulator plays whole clusters over them; here is one call at a time. */
-#include "env/env_sim.h"
 #include "env/sim_stream.h"
-#include "rpc/call.h"
-#include "rpc/gate.h"
 #include "rpc/transport.h"
-#include "rpc/worker.h"
+#include "sim_gate.h"
 #include "unit.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { BULK_BYTES = 65536, CALLS = 4, TICK_MS = 20, LIMIT_S = 60 };
-
-static const struct log_id log_served = {77};
+enum { BULK_BYTES = 65536, CALLS = 4, LIMIT_S = 60 };
 
 static struct {
     struct sim *sim;
-    struct sim_process *client, *server;
-    struct env *client_env, *server_env;
-    struct worker client_worker, server_worker;
+    struct sim_gate server;
+    struct sim_process *client;
+    struct env *client_env;
+    struct worker client_worker;
     struct lanes *lanes;
     struct lane_thread *thread;
     struct rpc *rpc;
-    struct log_table *logs;
-    struct gate *gate;
-    struct actor origin, actor;
-    struct env_tick client_tick, server_tick;
+    struct actor origin;
+    struct env_tick client_tick;
     struct call calls[CALLS];
     uint8_t *bulk;
-    uint32_t done_count, ran_count;
+    uint32_t done_count;
 } it;
 
 static void client_enter(void *context) {
@@ -45,50 +39,10 @@ static void client_leave(void *context) {
     worker_bind(NULL);
 }
 
-static void server_enter(void *context) {
-    (void)context;
-    worker_bind(&it.server_worker);
-}
-
-static void server_leave(void *context) {
-    (void)context;
-    while (worker_run_one(&it.server_worker) || gate_turn(it.gate)) {
-    }
-    worker_bind(NULL);
-}
-
 static void client_ticks(struct env_tick *tick) {
     (void)tick;
     lanes_tick(it.lanes);
     rpc_tick(it.rpc);
-}
-
-static void server_ticks(struct env_tick *tick) {
-    (void)tick;
-    gate_tick(it.gate);
-}
-
-static void server_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct call *call = CONTAINER_OF(first, struct call, message);
-
-        first = first->next;
-        it.ran_count++;
-        memset(call->bulk_in.data, 'b', call->bulk_in.capacity);
-        call->bulk_in.size = call->bulk_in.capacity;
-        call_reply(call, 0);
-    }
-}
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
 }
 
 static void count_done(struct call *call) {
@@ -96,65 +50,40 @@ static void count_done(struct call *call) {
     it.done_count++;
 }
 
-static void wake(void *context) {
-    (void)context; /* Each event ends with a turn. */
-}
-
-static void server_begin(const struct address *address) {
-    struct gate_options options = {.env = it.server_env,
-                                   .self = {.node = {1}, .life = {1, 2}},
-                                   .requests_max = 16,
-                                   .bulk_count = 1,
-                                   .small_bulk_count = 8,
-                                   .waker = {.wake = wake}};
-
-    assert_int_equal(log_table_new(1, &it.logs), 0);
-    options.logs = it.logs;
-    actor_init(&it.actor, "server", server_step);
-    assert_int_equal(log_table_add(it.logs, log_served, &it.actor), 0);
-    worker_init(&it.server_worker);
-    server_enter(NULL);
-    assert_int_equal(gate_new(&options, &it.gate), 0);
-    assert_int_equal(gate_listen(it.gate, address), 0);
-    worker_bind(NULL);
-    it.server_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = server_ticks};
-    it.server_env->ops->tick_start(it.server_env, &it.server_tick);
-    sim_process_set_hooks(it.server, &(struct sim_hooks){server_enter, server_leave, NULL});
-}
-
-static void client_begin(const struct address *address, uint64_t silent_ns) {
+static void client_begin(uint64_t silent_ns) {
+    const struct address address = sim_gate_address();
     const struct lanes_options options = {
         .env = it.client_env, .self = {.life = {3, 4}}, .silent_ns = silent_ns};
-    const struct lane_waker waker = {.wake = wake};
+    const struct lane_waker waker = {.wake = sim_gate_no_wake};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.client_env, .resend_ns = NS_PER_MS, .logs_max = 1};
     uint32_t peer;
 
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", sim_gate_origin_step);
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, address, 1, "the server", &peer), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, &address, 1, "the server", &peer), 0);
     lanes_set_default(it.lanes, peer);
     assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
     rpc.transport_context = it.lanes;
     assert_int_equal(rpc_new(&rpc, &it.rpc), 0);
     worker_init(&it.client_worker);
-    it.client_tick = (struct env_tick){.period_ns = TICK_MS * NS_PER_MS, .fire = client_ticks};
+    it.client_tick =
+        (struct env_tick){.period_ns = SIM_GATE_TICK_MS * NS_PER_MS, .fire = client_ticks};
     it.client_env->ops->tick_start(it.client_env, &it.client_tick);
     sim_process_set_hooks(it.client, &(struct sim_hooks){client_enter, client_leave, NULL});
 }
 
 static void begin(uint64_t silent_ns) {
-    const struct address address = {.kind = ADDRESS_UNIX, .name = "/server"};
+    const struct gate_options options = {
+        .requests_max = 16, .bulk_count = 1, .small_bulk_count = 8};
 
     memset(&it, 0, sizeof it);
     it.sim = sim_new(7);
     it.client = sim_process_new(it.sim, "client");
-    it.server = sim_process_new(it.sim, "server");
     it.client_env = sim_process_env(it.client);
-    it.server_env = sim_process_env(it.server);
     it.bulk = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
-    server_begin(&address);
-    client_begin(&address, silent_ns);
+    sim_gate_begin(&it.server, it.sim, &options);
+    client_begin(silent_ns);
 }
 
 static void end(void) {
@@ -162,10 +91,7 @@ static void end(void) {
     lane_thread_free(it.thread);
     rpc_free(it.rpc);
     lanes_free(it.lanes);
-    server_enter(NULL);
-    gate_abandon(it.gate);
-    worker_bind(NULL);
-    log_table_free(it.logs);
+    sim_gate_end(&it.server);
     sim_free(it.sim);
     free(it.bulk);
 }
@@ -177,7 +103,7 @@ static bool all_done(void *count) {
 static void ask(uint32_t number, uint64_t time_ns) {
     struct call *call = &it.calls[number];
 
-    *call = (struct call){.header = {.opcode = OP_GETATTR, .log = log_served},
+    *call = (struct call){.header = {.opcode = OP_GETATTR, .log = sim_gate_log()},
                           .origin = &it.origin,
                           .done = count_done,
                           .bulk_in = {.data = it.bulk, .capacity = BULK_BYTES},
@@ -208,7 +134,7 @@ static void a_slow_answer_is_no_silence(void **state) {
     run_until_done(1);
     assert_int_equal(it.calls[0].result, 0);
     assert_int_equal(it.calls[0].bulk_in.size, BULK_BYTES);
-    assert_int_equal(it.ran_count, 1);
+    assert_int_equal(it.server.ran_count, 1);
     lanes_stats(it.lanes, &stats);
     assert_int_equal(stats.connected_count, 1);
     assert_int_equal(stats.broken_count, 0);
@@ -224,7 +150,7 @@ static void a_machine_without_power_is_silent(void **state) {
     ask(0, NS_PER_S);
     run_until_done(1);
     assert_int_equal(it.calls[0].result, 0);
-    sim_power(it.server);
+    sim_power(it.server.process);
     ask(1, NS_PER_S);
     run_until_done(2);
     assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT);
