@@ -78,6 +78,10 @@ bool order_is_synced(struct group *group, struct order_job *job) {
     bool synced = true;
 
     assert(job->stage == ORDER_WAITING && job->number > 0);
+    if (job->looked == job->queue->answers) {
+        return false;
+    }
+    job->looked = job->queue->answers;
     for (uint32_t word = 0; word < ORDER_OWED_WORDS; word++) {
         for (uint64_t bits = job->owed[word]; bits; bits &= bits - 1) {
             if (has_synced(peer_at(group, word, bits), job->number)) {
@@ -107,6 +111,7 @@ static void sync_answered(struct call *call) {
 
     assert(sync->out && peer->sync == sync);
     sync->out = false;
+    sync->group->orders.answers++;
     ost_peer_answered(sync->group, peer, call->result);
     if (call->result == -ERR_STALE_TERM) {
         orders_again(sync->group, peer);

@@ -125,6 +125,7 @@ static void job_is_told(struct group *group, struct order_job *job, const struct
                         uint32_t width) {
     if (!job->passed) {
         job->stage = ORDER_WAITING;
+        job->looked = UINT64_MAX;
         job->number = ++group->orders.number;
     } else if (job_may_go_on(group, job, pool, width)) {
         order_begin_anew(job);

@@ -42,6 +42,7 @@ struct order_job {
     uint32_t chain_index;
     uint64_t resume_chunk;
     uint64_t number;                 /* from WAITING on */
+    uint64_t looked;                 /* of the queue's answers, when it was looked at last */
     bool again;                      /* an OST may have lost what it has done of it */
     bool passed;                     /* an OST was passed over */
     uint64_t owed[ORDER_OWED_WORDS]; /* by index: OSTs that may have a part of it not on disk */
@@ -56,7 +57,8 @@ struct order_queue {
     bool aside;
     bool rescans; /* the cursor goes through rows that were put aside */
     uint32_t busy_count;
-    uint64_t number; /* of the order that has come to WAITING last */
+    uint64_t number;  /* of the order that has come to WAITING last */
+    uint64_t answers; /* to syncs, so far: without another one no job that waits has moved */
     uint64_t done_count;
     bool looking;           /* there may be rows behind the cursor */
     uint64_t next_position; /* of the record that the first of them waits for */
