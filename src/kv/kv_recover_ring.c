@@ -105,7 +105,7 @@ static int accept_damage(struct kv *kv, struct kv_replay *replay, const char *wh
     }
     ring_path(kv, path);
     snprintf(replay->problem, 256,
-             "the ring %s is damaged: %s; start with --accept-loss to go on without what was "
+             "the ring %.70s is damaged: %s; start with --accept-loss to go on without what was "
              "acknowledged from there on",
              path, what);
     return -ERR_CORRUPT;
