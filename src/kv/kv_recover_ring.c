@@ -311,10 +311,13 @@ static int note_loss(struct kv *kv, struct kv_replay *replay) {
 }
 
 /* The ring that is there holds nothing that the disk log lacks, and gives way to another one: as
- * behind a stop, none is missed from here on. */
+ * behind a stop, none is missed from here on. Where the log ends is noted when it is on disk: the
+ * process that wrote it may have been killed before its flush. */
 static int note_complete(struct kv *kv) {
-    if (kv->log.superblock.stopped) {
-        return flush_log(kv);
+    int r = flush_log(kv);
+
+    if (r < 0 || kv->log.superblock.stopped) {
+        return r;
     }
     disk_log_note_stop(&kv->log);
     return disk_log_write_superblock(&kv->log);
