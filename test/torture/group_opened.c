@@ -111,8 +111,9 @@ void group_check_opened(struct group *group, const struct group_findings *found)
     /* Who can't read the newest superblock goes by the one before, which may not know of a stop. */
     bool known = !group->owner.kv->log.superblock_is_unreadable;
 
-    MUST(known ? group->lines_gone == gone : group->lines_gone <= 1, "%u lines say that the ring is gone, it is %s",
-         group->lines_gone, gone ? "gone" : "there, or not missed");
+    MUST(known ? group->lines_gone == gone : group->lines_gone <= 1,
+         "%u lines say that the ring is gone, it is %s", group->lines_gone,
+         gone ? "gone" : "there, or not missed");
     MUST(opens <= LOG_OPENS_MAX, "an opening opens its log %llu times", (unsigned long long)opens);
     check_sizes(group);
     check_ring_noted(group, &found->superblock);
