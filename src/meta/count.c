@@ -41,6 +41,7 @@ int count_raise(struct transaction *transaction) {
     if (!crossing_is_elsewhere(transaction, INO_ROOT)) {
         r = count_get(transaction, &moves);
         transaction->moves = moves;
+        r = r < 0 ? r : crossing_turn_check(transaction);
         r = r < 0 ? r : crossing_moves_check(transaction);
         return r < 0 ? r : count_put(transaction, moves + 1);
     }

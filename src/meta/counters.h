@@ -20,6 +20,9 @@ struct group_totals {
     uint64_t promises_gone;   /* likewise, aborted */
     uint64_t promises_found;  /* by the start, not decided */
     uint64_t decisions_found; /* likewise, of which not all knew */
+    uint64_t turns_asked;     /* places in the line for a turn, where slot 0 is (turns.h) */
+    uint64_t turns_given;
+    uint64_t turns_run_out; /* that ended by the clock */
 };
 
 struct counters {

@@ -23,8 +23,7 @@ struct log_id crossing_log(const struct transaction *transaction, struct ino ino
     return group ? group->log : (struct log_id){0};
 }
 
-/* That of the run's call, made when it is needed. */
-static int crossing_need(struct transaction *transaction, struct crossing **ret_crossing) {
+int crossing_need(struct transaction *transaction, struct crossing **ret_crossing) {
     struct call *call = transaction->call;
 
     assert(call);
@@ -295,6 +294,9 @@ void crossing_is_decided(struct transaction *transaction, uint64_t position) {
     }
     assert(crossing->stage == CROSSING_PREPARED);
     crossing_unclaim(crossing);
+    if (!crossing_is_elsewhere(transaction, INO_ROOT)) {
+        crossing_turn_back(crossing); /* Elsewhere it ends with the commit. */
+    }
     crossing->owner->server_context = NULL;
     crossing->owner = NULL;
     crossing->stage = CROSSING_DECIDED;

@@ -17,6 +17,7 @@
 #include "meta/half.h"
 #include "meta/look.h"
 #include "meta/stakes.h"
+#include "meta/turns.h"
 #include "rpc/call.h"
 
 enum { CROSSINGS_MAX = 4096, CROSSING_TRIES_AT_ONCE = 3, CROSSING_LOOKS_MAX = 2100 };
@@ -32,6 +33,7 @@ struct crossings {
     struct list to_forget; /* known everywhere: the decision's row can go */
     struct list waiting;   /* that begin anew at some tick */
     uint64_t next_number;
+    uint64_t last_turn; /* that was asked for */
     uint32_t count;
     uint32_t calls_out;
     bool short_of; /* somebody waits for one to go */
@@ -59,6 +61,8 @@ MUST_CHECK int crossing_look(struct transaction *transaction, const struct look_
 /* Ways to the root that were looked at count only as long as there was no move since, by the count
  * in transaction->moves: 0, or -ERR_PENDING to begin anew. */
 MUST_CHECK int crossing_moves_check(struct transaction *transaction);
+/* For a move, where slot 0 is the group's: 0, or -ERR_PENDING until no other's turn stands. */
+MUST_CHECK int crossing_turn_check(struct transaction *transaction);
 /* The log that serves the ino, by the map; 0: the map does not tell. */
 struct log_id crossing_log(const struct transaction *transaction, struct ino ino);
 /* Adds a half for that log. */

@@ -117,12 +117,22 @@ static void look_answered(struct call *call) {
         look_confirmed(crossing);
         return;
     }
-    r = r < 0 ? r : seen_add(crossing);
+    crossing->unreached = r < 0 && r != -ERR_CHANGED;
+    crossing->told = r == 0 && call->reply.cross_look.turn_left_ns > 0;
+    r = r < 0 ? r : crossing->told ? -ERR_CHANGED : seen_add(crossing);
     if (r < 0 && is_final(r)) {
         crossing->failure = r;
     } else if (r < 0) {
         crossing_again(crossing);
     }
+}
+
+static void turn_show(struct crossing *crossing, struct cross_look_request *request) {
+    struct turn_id id = crossing_turn_want(crossing);
+
+    request->coordinator = id.log;
+    request->term = id.term;
+    request->turn = id.number;
 }
 
 void crossing_look_send(struct crossing *crossing) {
@@ -146,6 +156,9 @@ void crossing_look_send(struct crossing *crossing) {
                                     .what = (uint8_t)looked->kind,
                                     .ancestor = looked->ancestor.value,
                                     .name = {looked->name, looked->name_bytes}};
+    if (looked->kind == LOOK_COUNT) {
+        turn_show(crossing, &call->request.cross_look);
+    }
     call->bulk_in =
         (struct buffer){.data = (uint8_t *)&looked->answer, .capacity = sizeof looked->answer};
     call_out(crossing, call, there->log);
@@ -157,7 +170,7 @@ static bool any_out(const struct crossing *crossing) {
             return true;
         }
     }
-    return crossing->looking;
+    return crossing->looking || crossing->turn_out;
 }
 
 static void prepared(struct crossing *crossing) {
@@ -209,6 +222,7 @@ static void prepare_answered(struct share *share) {
 
     share->promised = r == 0;
     share->asked = r != -ERR_CHANGED;
+    crossing->unreached = crossing->unreached || (share->asked && r < 0);
     share->made = r == 0 ? share->call.reply.cross_prepare.made : (struct ino){0};
     if (r < 0 && is_final(r)) {
         crossing->failure = r;
@@ -258,6 +272,7 @@ static void prepare_send(struct crossing *crossing, struct share *share, struct 
         .number = crossing->number,
         .participants = logs,
         .halves = {share->draft.halves, share->draft.size_bytes},
+        .turn = crossing->turn,
     };
     crossings_lowest(crossing->all->group, &request->below_term, &request->below_number);
     share->asked = true;
@@ -308,6 +323,34 @@ static void abort_send(struct crossing *crossing, struct share *share) {
     share_send(crossing, share, OP_CROSS_ABORT);
 }
 
+static void turn_is_back(struct call *call) {
+    struct crossing *crossing = call->context;
+
+    call_in(crossing, call);
+    crossing->turn_out = false;
+    crossing_abort(crossing);
+}
+
+/* Told once: who does not hear it ends it by the clock. Of no transaction: number 0. */
+void crossing_turn_back_send(struct crossing *crossing) {
+    struct group *group = crossing->all->group;
+    const struct map_group *there = cluster_map_group(group->map, ino_slot(INO_ROOT));
+    struct turn_id id = crossing_turn_id(crossing);
+    struct cross_abort_request *request = &crossing->turn_call.request.cross_abort;
+
+    if (!there || crossing->all->cancelled || !group->rpc) {
+        return;
+    }
+    *request =
+        (struct cross_abort_request){.coordinator = id.log, .term = id.term, .turn = id.number};
+    crossings_lowest(group, &request->below_term, &request->below_number);
+    crossing->turn_call.header.opcode = OP_CROSS_ABORT;
+    crossing->turn_call.done = turn_is_back;
+    crossing->turn_call.context = crossing;
+    crossing->turn_out = true;
+    call_out(crossing, &crossing->turn_call, there->log);
+}
+
 /* One abort each: who does not get it asks. */
 void crossing_abort(struct crossing *crossing) {
     struct group *group = crossing->all->group;
@@ -319,6 +362,7 @@ void crossing_abort(struct crossing *crossing) {
         crossing->owner = NULL;
     }
     crossing->stage = CROSSING_ABORTS;
+    crossing_turn_back(crossing);
     for (uint32_t i = 0; i < crossing->share_count && !crossing->all->cancelled && group->rpc;
          i++) {
         struct share *share = &crossing->shares[i];

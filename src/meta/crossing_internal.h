@@ -56,6 +56,12 @@ struct crossing {
     uint64_t position;
     int64_t decided_ns;
     uint32_t tries;
+    uint32_t refusals;     /* of these, those in a row for something that had changed */
+    bool unreached;        /* of this one: somebody has not answered */
+    bool told;             /* likewise: another one has its turn */
+    uint64_t turn;         /* its number; 0: it has asked for none */
+    struct call turn_call; /* that gives it back */
+    bool turn_out;
     uint32_t wait_ticks;
     bool has_way; /* it has looked at one, when there had been so many moves: */
     uint64_t moves;
@@ -90,9 +96,18 @@ void crossing_again(struct crossing *crossing);
 /* Before its call runs again. */
 void crossing_wait(struct crossing *crossing);
 
+/* That of the transaction's call, made when it is needed. */
+MUST_CHECK int crossing_need(struct transaction *transaction, struct crossing **ret_crossing);
+/* number 0: it has no turn, nor has it asked for one. _want draws one once that is due. */
+struct turn_id crossing_turn_id(const struct crossing *crossing);
+struct turn_id crossing_turn_want(struct crossing *crossing);
+/* Its move ends without a decision. */
+void crossing_turn_back(struct crossing *crossing);
+
 void crossing_look_send(struct crossing *crossing);
 /* Looks at the next thing again; behind the last the verdict is the call's end. */
 void crossing_confirm(struct crossing *crossing);
 void crossing_prepares_send(struct crossing *crossing);
+void crossing_turn_back_send(struct crossing *crossing);
 /* To those that are not known and have nothing out. */
 void crossing_commits_send(struct crossing *crossing);

@@ -84,15 +84,26 @@ void crossing_again(struct crossing *crossing) {
     struct group *group = crossing->all->group;
     struct call *owner = crossing->owner;
     uint32_t tries = crossing->tries + 1;
+    uint32_t refusals = crossing->refusals + 1;
+    uint64_t turn = 0;
+    bool told = crossing->told;
 
     assert(owner);
+    if (crossing->unreached) {
+        refusals = 0; /* Nobody waits for who waits for an answer: its turn goes back. */
+    } else {
+        turn = crossing->turn;
+        crossing->turn = 0;
+    }
     crossing_abort(crossing);
     group->moved = true;
     group->counters.totals.crossings_again++;
     struct crossing *next = crossing_new(group, owner);
     if (next) {
         next->tries = tries;
-        if (tries > CROSSING_TRIES_AT_ONCE) {
+        next->refusals = refusals;
+        next->turn = turn;
+        if (tries > CROSSING_TRIES_AT_ONCE || told) {
             crossing_wait(next);
         }
     }
@@ -195,6 +206,9 @@ void crossings_cancel(struct crossings *crossings) {
 
         if (crossing->looking) {
             call_cancel(&crossing->look_call);
+        }
+        if (crossing->turn_out) {
+            call_cancel(&crossing->turn_call);
         }
         for (uint32_t i = 0; i < crossing->share_count; i++) {
             if (crossing->shares[i].out) {

@@ -308,6 +308,7 @@ static void take_in(struct group *group, struct message *message) {
         held_give_up(group);
         crossings_tick(group);
         promises_tick(group);
+        turns_tick(group);
         slow_log_tick(&group->slow, group->now_ns);
         if (group->rpc) {
             rpc_tick(group->rpc);
@@ -426,6 +427,8 @@ static void group_init(struct group *group, const struct group_options *options)
     group->options.kv.env = options->env;
     group->options.kv.hooks = (struct kv_hooks){.wake = wake_hook, .synced = synced_hook};
     group->options.kv.hook_context = group;
+    group->options.move_refusals =
+        options->move_refusals ? options->move_refusals : MOVE_REFUSALS_MAX;
     group->env = options->env;
     group->map = options->map;
     group->rpc = options->rpc;

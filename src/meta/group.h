@@ -34,6 +34,7 @@ struct group_options {
     uint32_t opens_max;
     uint64_t slow_request_ns; /* a call that takes longer gets a line in kv.log; 0: none does */
     uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
+    uint32_t move_refusals;   /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
 };
 
 enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };

@@ -101,6 +101,7 @@ struct group {
     struct stakes stakes;
     struct crossings crossings;
     struct promises promises;
+    struct turns turns;
     struct counters counters;
     struct slow_log slow;
     uint64_t damage_quiet_ns; /* until then no line tells of rows that contradict one another */

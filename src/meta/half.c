@@ -136,10 +136,16 @@ static int name_is_as(struct transaction *transaction, const struct half *half) 
 }
 
 static int count_check(struct transaction *transaction, const struct half *half) {
+    const struct cross_prepare_request *request = &transaction->call->request.cross_prepare;
+    struct turn_id id = {request->coordinator, request->term, request->turn};
     uint64_t moves = 0;
     int r = count_get(transaction, &moves);
 
-    return r < 0 ? r : moves == half->from ? 0 : -ERR_CHANGED;
+    if (r < 0) {
+        return r;
+    }
+    bool taken = moves == half->from && turns_left_ns(transaction->group, id) == 0;
+    return taken ? 0 : -ERR_CHANGED;
 }
 
 static int make_draw(struct transaction *transaction, struct half *half) {

@@ -65,10 +65,31 @@ static int look_way(struct transaction *transaction, const struct cross_look_req
     return r;
 }
 
+/* Who asks for a turn has a place in the line also where it meets a move that is on its way: that
+ * one may be followed by others for ever. */
+static int look_count(struct transaction *transaction, struct call *call,
+                      struct look_answer *ret_answer) {
+    const struct cross_look_request *request = &call->request.cross_look;
+    struct turn_id id = {request->coordinator, request->term, request->turn};
+    uint64_t *left_ns = &call->reply.cross_look.turn_left_ns;
+    uint64_t moves = 0;
+
+    int r = count_get(transaction, &moves);
+    if (request->turn == 0) {
+        *left_ns = turns_left_ns(transaction->group, id);
+    } else if (r == 0 || r == -ERR_CHANGED) {
+        struct stake_what count = stake_of(STAKE_COUNT, (struct ino){0});
+
+        *left_ns =
+            turns_ask(transaction->group, id, stakes_meet(transaction, count, STAKE_CHANGE) == 0);
+    }
+    ret_answer->count = moves;
+    return r;
+}
+
 int op_cross_look(struct transaction *transaction, struct call *call) {
     const struct cross_look_request *request = &call->request.cross_look;
     struct look_answer answer = {.format = META_FORMAT};
-    uint64_t moves = 0;
     int r;
 
     switch (request->what) {
@@ -82,8 +103,7 @@ int op_cross_look(struct transaction *transaction, struct call *call) {
         r = look_way(transaction, request, &answer);
         break;
     case LOOK_COUNT:
-        r = count_get(transaction, &moves);
-        answer.count = moves;
+        r = look_count(transaction, call, &answer);
         break;
     default:
         r = -ERR_INVALID;
@@ -162,6 +182,7 @@ static int prepare_new(struct transaction *transaction, const struct cross_id *i
     }
     memset(promise, 0, sizeof *promise);
     promise->id = *id;
+    promise->turn = request->turn;
     promise->participants_bytes = (uint8_t)request->participants.size;
     memcpy(promise->participants, request->participants.data, request->participants.size);
     promise->halves_bytes = (uint16_t)request->halves.size;
@@ -234,6 +255,7 @@ int op_cross_abort(struct transaction *transaction, struct call *call) {
     struct promise *promise;
 
     (void)promises_below(transaction->group, &id, request->below_term, request->below_number);
+    turns_end(transaction->group, (struct turn_id){id.log, id.term, request->turn});
     promise = promise_find(&transaction->group->promises, &id);
     if (!promise || promise->committed) {
         return 0;

@@ -162,6 +162,7 @@ void promise_made(struct group *group, uint64_t position) {
 void promise_kept(struct group *group, struct promise *promise) {
     assert(!promise->committed);
     group->counters.totals.promises_kept++;
+    turns_end(group, (struct turn_id){promise->id.log, promise->id.term, promise->turn});
     stakes_give(group, promise);
     promise->committed = true;
     promise->halves_bytes = 0;

@@ -37,6 +37,7 @@ struct promise {
     bool committed;
     bool gone;         /* from all lists; its call is out */
     uint64_t position; /* of the record that made it */
+    uint64_t turn;     /* of its coordinator, that it shows; 0: none, or of an earlier life */
     uint64_t asked_ns;
     struct call call; /* that asks */
     bool asking;

@@ -338,6 +338,10 @@ bool question_draw(struct question *question) {
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
+    if (asker->workload->calm_ns > 0 ||
+        (asker->workload->options.moves && workload_draw(asker->workload, 4) > 0)) {
+        return ask_tree(question);
+    }
     if (ask_visit(question) || ask_growth(question)) {
         return true;
     }

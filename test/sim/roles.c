@@ -141,6 +141,7 @@ static int open_group(struct life *life, char problem[256]) {
         .sessions_max = world->smallest ? 16 : 64,
         .opens_max = world->smallest ? 192 : 1024,
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
+        .move_refusals = world->move_refusals,
     };
 
     int r = group_open(&options, &life->group, problem);

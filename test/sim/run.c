@@ -16,6 +16,7 @@
 #include "newcomers.h"
 #include "pools.h"
 #include "strays.h"
+#include "sums.h"
 #include "whole.h"
 #include "workload.h"
 #include <inttypes.h>
@@ -29,12 +30,14 @@ enum {
     FILES_MAX_GROWING = 500,
     FILE_BYTES_MAX_HERE = 300000,
     SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
-                      * full, one unlinks most, one makes most files grow: which */
+                      * full, one unlinks most, one moves most, one makes most files grow: which */
     POOLS_NOTED_S = 2,
     SHAPE_TIGHT = 2,
     SHAPE_FULL = 3,
     SHAPE_UNLINKS = 5,
+    SHAPE_MOVES = 6,
     SHAPE_GROWS = 7,
+    CALM_MOVES = 200,
     KEY_NUMBER_CHANCE = 40, /* one in so many looks, some milliseconds apart */
     FULL_IN_A_ROW = 32,     /* times that a disk is, with little in between */
     NAMES_EXCUSE_S = 7,     /* a checkpoint that met a full disk is tried again every 5 s */
@@ -63,6 +66,7 @@ struct run {
     uint64_t answers_ns;
     uint64_t crashes;
     bool names_die; /* the metadata target crashes most */
+    bool moves;     /* directories, also in a calm time at the end */
     bool removes;   /* all files at the end, right after a power failure */
     uint64_t strays;
     struct newcomers *newcomers;
@@ -125,6 +129,13 @@ static bool listed_now(void *context) {
     struct run *run = context;
 
     return lists_are_told(run->world);
+}
+
+static bool calm_is_over_now(void *context) {
+    struct run *run = context;
+
+    workload_look(run->load);
+    return workload_is_done(run->load) && workload_is_idle(run->load);
 }
 
 static bool ready_now(void *context) {
@@ -537,6 +548,21 @@ static void lists(struct run *run) {
     (void)lists_check(run->world, run->failure);
 }
 
+/* Clients move directories against one another, and nothing else is in their way. */
+static void moves_go_on(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + 2 * RULE_ANSWERS_S * NS_PER_S;
+
+    if (!run->moves || failure_of(run)) {
+        return;
+    }
+    workload_go_on(run->load, CALM_MOVES);
+    if (sim_run_until(sim, end, calm_is_over_now, run) != SIM_DONE && !failure_of(run)) {
+        snprintf(run->failure, sizeof run->failure, "%d moves take more than %d s", CALM_MOVES,
+                 2 * RULE_ANSWERS_S);
+    }
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -558,6 +584,7 @@ static void mend(struct run *run) {
                  ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
     }
     run->answers_ns = sim_now_ns(sim) - begin;
+    moves_go_on(run);
     /* Whoever tries a machine that was silent notices that it is back when the attempt ends. */
     (void)sim_run_until(sim, sim_now_ns(sim) + 2 * run->world->options.lane_connect_ns, NULL, NULL);
     newcomers_end(run->newcomers);
@@ -669,72 +696,6 @@ static void clear(struct run *run) {
     shares_wait(run, end);
 }
 
-/* Counters that the world keeps by name. */
-static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
-    static const struct {
-        enum total total;
-        const char *name;
-    } rows[] = {
-        {TOTAL_DROPPED, "packets dropped"},
-        {TOTAL_DELAYED, "packets slow"},
-        {TOTAL_DOUBLED, "packets doubled"},
-        {TOTAL_REORDERED, "packets overtaken"},
-        {TOTAL_CUT_OFF, "packets cut off"},
-        {TOTAL_KILLS, "kills"},
-        {TOTAL_POWERS, "power failures"},
-        {TOTAL_WRITES_CUT, "writes cut"},
-        {TOTAL_BLOCKS_LOST, "blocks lost"},
-        {TOTAL_BLOCKS_TORN, "blocks torn"},
-        {TOTAL_DISKS_SLOW, "slow operations"},
-        {TOTAL_DISKS_FULL, "disks full"},
-        {TOTAL_NAMES_FULL, "metadata disks full"},
-        {TOTAL_BITS_FLIPPED, "bits flipped"},
-        {TOTAL_CLOCKS, "clocks skewed"},
-        {TOTAL_RESET, "streams reset at random"},
-        {TOTAL_PEERS_GONE, "streams killed"},
-        {TOTAL_PEERS_DARK, "streams lost with power"},
-        {TOTAL_STREAMS_GIVEN_UP, "streams given up"},
-        {TOTAL_STOPS, "stops"},
-        {TOTAL_REFUSED_CONNECTIONS, "streams refused"},
-        {TOTAL_SEGMENTS_SLOW, "segments slow"},
-        {TOTAL_SEGMENTS_CUT, "segments cut off"},
-        {TOTAL_ACCEPTS, "streams accepted late"},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        counts[rows[i].total] = sim_counter(sim, rows[i].name);
-    }
-}
-
-static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
-    const struct kv_counters *kv = &world->kv_sum;
-
-    counts[TOTAL_PENDING] = kv->pending_reads;
-    counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
-    counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
-    counts[TOTAL_CHECKPOINTS_CUT] = world->checkpoints_cut;
-    counts[TOTAL_REPLAYS] = world->replays;
-    counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
-    counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
-    counts[TOTAL_STALLS] = kv->stalls;
-    counts[TOTAL_OUTCOMES_REFUSED] = kv->outcomes_refused;
-    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
-}
-
-static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COUNT]) {
-    counts[TOTAL_CONNECTED] = links->connected;
-    counts[TOTAL_BROKEN] = links->broken;
-    counts[TOTAL_SILENT] = links->silent;
-    counts[TOTAL_GIVEN_UP] = links->given_up;
-    counts[TOTAL_AGAIN] = links->again;
-    counts[TOTAL_BUSY] = links->busy;
-    counts[TOTAL_LATE] = links->late;
-    counts[TOTAL_LANES_REPLACED] = links->replaced;
-    counts[TOTAL_OLD_LANES] = links->old_lanes;
-    counts[TOTAL_ANSWERS_DROPPED] = links->answers_dropped;
-    counts[TOTAL_LET_GO] = links->let_go;
-}
-
 static void sum_up(struct run *run, struct seed_report *report) {
     const struct workload_counters *counted = workload_counters_get(run->load);
     struct world *world = run->world;
@@ -742,10 +703,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     uint64_t *counts = report->counts;
 
     world_sum(world);
-    sum_world(world->sim, counts);
-    sum_logs(world, counts);
-    sum_links(&world->link_sum, counts);
-    counts[TOTAL_KILLS] -= world->own_kills;
+    sums_of_world(world, counts);
     counts[TOTAL_OPERATIONS] = counted->submitted;
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
     counts[TOTAL_REFUSED] = counted->failed;
@@ -790,12 +748,6 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_AWAY_AT_ONCE] = absences_at_once(world->absences);
     counts[TOTAL_SLOTS] = shares_handed_over(run->world);
     counts[TOTAL_SESSIONS_ENDED] = run->world->group_sum.evictions;
-    counts[TOTAL_CROSSINGS] = run->world->group_sum.crossings;
-    counts[TOTAL_CROSSINGS_AGAIN] = run->world->group_sum.crossings_again;
-    counts[TOTAL_PROMISES_KEPT] = run->world->group_sum.promises_kept;
-    counts[TOTAL_PROMISES_GONE] = run->world->group_sum.promises_gone;
-    counts[TOTAL_PROMISES_FOUND] = run->world->group_sum.promises_found;
-    counts[TOTAL_DECISIONS_FOUND] = run->world->group_sum.decisions_found;
     report->hash = sim_trace_hash(world->sim);
     report->answers_ns = run->answers_ns;
     report->clients = world->options.client_count;
@@ -870,6 +822,19 @@ static void grows(struct run *run, struct world_options *options, struct workloa
     run->plan.crashes_max = 100;
 }
 
+/* Directories that get other parents all the time, over several metadata targets. */
+static void moves(struct run *run, struct world_options *options, struct workload_options *load) {
+    options->mdt_count = MAX(options->mdt_count, 2U);
+    options->late_mdt = false;
+    options->move_refusals = (uint32_t)prng_between(&run->prng, 1, 4);
+    load->moves = true;
+    load->think_ns = prng_between(&run->prng, 100, 1000) * NS_PER_US;
+    run->moves = true;
+    run->names_die = true; /* also while they hold turns */
+    run->plan.has[FAULT_KILL] = true;
+    run->plan.crashes_max = 40;
+}
+
 static void shape(struct run *run, struct world_options *options, struct workload_options *load) {
     if (options->seed % SHAPE_EVERY == SHAPE_TIGHT) {
         tighten(run, options, load);
@@ -877,6 +842,8 @@ static void shape(struct run *run, struct world_options *options, struct workloa
         fills(run, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_UNLINKS) {
         unlinks(run, options, load);
+    } else if (options->seed % SHAPE_EVERY == SHAPE_MOVES) {
+        moves(run, options, load);
     } else if (options->seed % SHAPE_EVERY == SHAPE_GROWS) {
         grows(run, options, load);
     }

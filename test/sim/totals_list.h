@@ -95,6 +95,9 @@
     X(PROMISES_GONE, "promises aborted", true)                                                     \
     X(PROMISES_FOUND, "promises found by starts", true)                                            \
     X(DECISIONS_FOUND, "decisions found by starts", true)                                          \
+    X(TURNS_ASKED, "turns of moves asked for", true)                                               \
+    X(TURNS_GIVEN, "turns given", true)                                                            \
+    X(TURNS_RUN_OUT, "turns that ran out", false)                                                  \
     X(STALLS, "stalls of full logs", false)                                                        \
     X(WINDOW_WAITS, "waits for a window", true)                                                    \
     X(OUTCOMES_REFUSED, "outcomes refused", false)

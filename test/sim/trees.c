@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { OPEN_MAX = 4, WAYS_MAX = 20000, LONG_NAME_BYTES = 250 };
+enum { MOVES_DIRECTORIES = 4, OPEN_MAX = 4, WAYS_MAX = 20000, LONG_NAME_BYTES = 250 };
 
 /* Without padding, so that ways can be compared as bytes. */
 struct way {
@@ -41,6 +41,7 @@ struct tree {
 
 struct trees {
     bool many;
+    bool moves;
     uint64_t clock;
     uint64_t power_at; /* 0: never */
     uint64_t numbers;
@@ -86,13 +87,14 @@ static void tree_deinit(struct tree *tree) {
     ways_deinit(&tree->past);
 }
 
-struct trees *trees_new(bool many) {
+struct trees *trees_new(bool many, bool moves) {
     struct trees *trees = calloc(1, sizeof *trees);
 
     if (!trees) {
         abort();
     }
     trees->many = many;
+    trees->moves = moves;
     trees->clock = 1;
     for (size_t i = 0; i < TREES_COUNT; i++) {
         tree_init(trees, &trees->trees[i]);
@@ -210,6 +212,53 @@ static struct tree_operation make_draw(struct tree *tree, struct prng *prng, boo
                                    .object = object};
 }
 
+static bool lies_within(const struct tree_state *state, uint8_t directory, uint8_t ancestor) {
+    for (int depth = 0; directory != TREE_ROOT && depth < TREE_DIRECTORIES; depth++) {
+        uint8_t parent = 0;
+
+        if (directory == ancestor) {
+            return true;
+        }
+        for (uint8_t i = TREE_ROOT; i <= TREE_DIRECTORIES && parent == 0; i++) {
+            parent = memchr(state->entries[i], directory, TREE_NAMES) ? i : 0;
+        }
+        directory = parent;
+    }
+    return directory != TREE_ROOT;
+}
+
+static uint32_t directories_of(const struct tree_state *state) {
+    uint32_t count = 0;
+
+    for (uint8_t object = TREE_ROOT + 1; object <= TREE_DIRECTORIES; object++) {
+        count += tree_has(state, object);
+    }
+    return count;
+}
+
+/* Where there is one: a directory gets another parent, as nothing speaks against it so far. */
+static struct tree_operation move_draw(struct tree *tree, struct prng *prng) {
+    const struct tree_state *state = &tree->now.list[0].state;
+    struct tree_operation operation = {.operation = SHOAL_RENAME};
+    struct tree_place *from = &operation.from;
+    struct tree_place *to = &operation.to;
+
+    if (prng_below(prng, MOVES_DIRECTORIES) >= directories_of(state)) {
+        return make_draw(tree, prng, true);
+    }
+    for (int i = 0; i < 100; i++) {
+        *from = place_draw_used(tree, prng);
+        *to = place_draw(tree, prng);
+        uint8_t object = state->entries[from->directory][from->name];
+        if (tree_is_directory(object) && to->directory != from->directory &&
+            state->entries[to->directory][to->name] == 0 &&
+            !lies_within(state, to->directory, object)) {
+            break;
+        }
+    }
+    return operation;
+}
+
 static struct tree_operation operation_draw(struct tree *tree, struct prng *prng) {
     uint8_t file =
         (uint8_t)(TREE_DIRECTORIES + 1 + prng_below(prng, TREE_OBJECTS - TREE_DIRECTORIES - 1));
@@ -323,7 +372,9 @@ bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,
     if (slot_free(tree) == OPEN_MAX) {
         return false;
     }
-    struct open_question open = {.client = client, .operation = operation_draw(tree, prng)};
+    bool moves = trees->moves && prng_chance(prng, 3, 4);
+    struct open_question open = {
+        .client = client, .operation = moves ? move_draw(tree, prng) : operation_draw(tree, prng)};
     question_open(tree, &open, question, ret_request);
     return true;
 }

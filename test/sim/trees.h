@@ -41,8 +41,9 @@ struct tree_question {
 
 /* many: names and inodes may be kept by different targets. Then a look at a name tells of its inode
  * as it was a moment later, and a power failure takes each target back to another moment: what is
- * there then is not one of the ways, so all trees are left to themselves. */
-struct trees *trees_new(bool many);
+ * there then is not one of the ways, so all trees are left to themselves. moves: mostly directories
+ * are renamed to another parent. */
+struct trees *trees_new(bool many, bool moves);
 void trees_free(struct trees *trees);
 /* False: too much is open. */
 bool trees_ask(struct trees *trees, struct prng *prng, uint32_t client,

@@ -1,4 +1,5 @@
 /* Askers: whose turn it is, and what becomes of them. */
+#include "totals.h"
 #include "workload_internal.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@ struct workload *workload_new(struct world *world, const struct workload_options
     workload->world = world;
     workload->options = *options;
     workload->contents = contents_new(WORLD_CALL_BYTES);
-    workload->trees = trees_new(world->options.mdt_count > 1);
+    workload->trees = trees_new(world->options.mdt_count > 1, options->moves);
     for (uint32_t i = 0; i < world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
@@ -90,6 +91,7 @@ static void submit(struct question *question) {
     question->pool_floor = pools_floor(asker->workload->world);
     question->lost = losses_known(asker->workload->options.losses, asker->node, &question->request);
     question->tree_begin = trees_now(asker->workload->trees);
+    question->asked_ns = sim_now_ns(asker->workload->world->sim);
     question->request.done = answered;
     question->request.context = question;
     asker->busy++;
@@ -149,6 +151,17 @@ static void ask(void *context) {
     ask_later(question, NS_PER_MS);
 }
 
+/* Nobody loses against others for ever. */
+static void move_check(const struct question *question) {
+    struct workload *workload = question->asker->workload;
+    uint64_t since_ns = MAX(question->asked_ns, workload->calm_ns);
+
+    if (workload->calm_ns > 0 && question->request.operation == SHOAL_RENAME &&
+        sim_now_ns(workload->world->sim) - since_ns > RULE_MOVE_S * NS_PER_S) {
+        workload_fail(workload, question, "it took too long for a calm time");
+    }
+}
+
 static void answered(struct shoal_request *request) {
     struct question *question = request->context;
     struct asker *asker = question->asker;
@@ -159,6 +172,7 @@ static void answered(struct shoal_request *request) {
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
     question_take(question);
+    move_check(question);
     if (question->handle) {
         question->handle->busy--;
     }
@@ -255,8 +269,23 @@ bool workload_is_done(const struct workload *workload) {
     const struct workload_counters *counters = &workload->counters;
     uint64_t operations = workload->options.operations;
 
+    if (workload->calm_goal > 0) {
+        return counters->submitted >= workload->calm_goal || workload->failure[0];
+    }
     return counters->submitted >= operations + MIN(counters->lost, operations) ||
            workload->failure[0];
+}
+
+void workload_go_on(struct workload *workload, uint64_t operations) {
+    workload->calm_ns = sim_now_ns(workload->world->sim);
+    workload->calm_goal = workload->counters.submitted + operations;
+    for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+
+        for (uint32_t k = 0; k < workload->options.depth && may_ask(asker); k++) {
+            ask_later(&asker->questions[k], workload_draw(workload, workload->options.think_ns));
+        }
+    }
 }
 
 /* NULL: no client has a session. */

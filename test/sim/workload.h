@@ -21,6 +21,7 @@ struct workload_options {
     bool overwrites;    /* mostly large writes over what is there, so that blocks go round */
     bool unlinks;       /* mostly files that are synced, then unlinked or renamed over */
     bool grows;         /* mostly small files that are synced, then become large */
+    bool moves;         /* mostly directories that get another parent, all at once */
     struct excuses *excuses;
     struct losses *losses; /* or NULL */
     FILE *tell;            /* each question and answer; or NULL */
@@ -43,6 +44,9 @@ const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
 const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
+/* Faults have ended: so many operations more, all of them about names in the trees. From now on no
+ * rename may take longer than RULE_MOVE_S. */
+void workload_go_on(struct workload *workload, uint64_t operations);
 /* Some client has a session. */
 bool workload_is_ready(const struct workload *workload);
 /* A client that has a session looks at all names of the trees, one after the other, until the

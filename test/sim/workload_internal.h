@@ -61,6 +61,7 @@ struct question {
     enum growth growth;
     struct tree_question tree;
     uint64_t tree_begin;
+    uint64_t asked_ns;
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
@@ -100,6 +101,8 @@ struct workload {
     struct known_file files[FILES_MAX];
     uint32_t file_count;
     uint64_t name_count;
+    uint64_t calm_ns;   /* since then there are no faults; 0: there are */
+    uint64_t calm_goal; /* operations submitted */
     char failure[600];
 };
 

@@ -215,6 +215,9 @@ static void life_sum(struct life *life, bool cut) {
         world->group_sum.promises_gone += totals->promises_gone;
         world->group_sum.promises_found += totals->promises_found;
         world->group_sum.decisions_found += totals->decisions_found;
+        world->group_sum.turns_asked += totals->turns_asked;
+        world->group_sum.turns_given += totals->turns_given;
+        world->group_sum.turns_run_out += totals->turns_run_out;
     }
     if (life->client) {
         struct client_counters now;

@@ -31,6 +31,7 @@ struct world_options {
     uint64_t data_bytes_max; /* of each OST */
     uint32_t chunk_bytes;
     uint64_t session_timeout_ns, request_timeout_ns;
+    uint32_t move_refusals;   /* until a move asks for a turn; 0: as usual */
     bool keys;                /* capabilities are signed, and by newer keys as time goes */
     uint64_t schedule_ns_max; /* an actor's step comes so much later at most */
     bool streams;             /* carry the calls, else packets do */

@@ -258,10 +258,12 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     }
     cluster_map_single(bench->map, BENCH_MDT, osts, BENCH_OSTS);
     bench->map->name_hash_key[0] = options->seed;
-    for (uint32_t i = options->slot_count; options->slot_count > 0 && i < SLOT_COUNT; i++) {
-        bench->map->groups[1] = (struct map_group){.id = {2}, .log = {2}};
-        bench->map->group_count = 2;
-        bench->map->slot_groups[i] = 1;
+    for (uint32_t i = 0; i < SLOT_COUNT; i++) {
+        if (i < options->slot_first || (options->slot_count > 0 && i >= options->slot_count)) {
+            bench->map->groups[1] = (struct map_group){.id = {2}, .log = BENCH_OTHER_LOG};
+            bench->map->group_count = 2;
+            bench->map->slot_groups[i] = 1;
+        }
     }
     bench->rpc = rpc_make(bench);
     group_start(bench);

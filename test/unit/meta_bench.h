@@ -13,6 +13,7 @@
 enum { BENCH_SESSIONS = 4, BENCH_OSTS = 2, BENCH_CHUNKS = 4096, BENCH_BULK_BYTES = 65536 };
 enum { BENCH_HELD = 8 };
 #define BENCH_MDT ((struct target_id){1})
+#define BENCH_OTHER_LOG ((struct log_id){2}) /* of the other group, whose actor is the test's */
 
 struct bench_session {
     uint64_t id;
@@ -89,6 +90,7 @@ struct bench_options {
     uint64_t slow_request_ns;
     struct key_ring *keys; /* the caller's; or NULL */
     uint32_t slot_count;   /* slots from this one on are another group's; 0: all are this one's */
+    uint32_t slot_first;   /* likewise those before this one */
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */

@@ -1,0 +1,88 @@
+/* The contract is in sums.h. */
+#include "sums.h"
+
+/* Counters that the world keeps by name. */
+static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
+    static const struct {
+        enum total total;
+        const char *name;
+    } rows[] = {
+        {TOTAL_DROPPED, "packets dropped"},
+        {TOTAL_DELAYED, "packets slow"},
+        {TOTAL_DOUBLED, "packets doubled"},
+        {TOTAL_REORDERED, "packets overtaken"},
+        {TOTAL_CUT_OFF, "packets cut off"},
+        {TOTAL_KILLS, "kills"},
+        {TOTAL_POWERS, "power failures"},
+        {TOTAL_WRITES_CUT, "writes cut"},
+        {TOTAL_BLOCKS_LOST, "blocks lost"},
+        {TOTAL_BLOCKS_TORN, "blocks torn"},
+        {TOTAL_DISKS_SLOW, "slow operations"},
+        {TOTAL_DISKS_FULL, "disks full"},
+        {TOTAL_NAMES_FULL, "metadata disks full"},
+        {TOTAL_BITS_FLIPPED, "bits flipped"},
+        {TOTAL_CLOCKS, "clocks skewed"},
+        {TOTAL_RESET, "streams reset at random"},
+        {TOTAL_PEERS_GONE, "streams killed"},
+        {TOTAL_PEERS_DARK, "streams lost with power"},
+        {TOTAL_STREAMS_GIVEN_UP, "streams given up"},
+        {TOTAL_STOPS, "stops"},
+        {TOTAL_REFUSED_CONNECTIONS, "streams refused"},
+        {TOTAL_SEGMENTS_SLOW, "segments slow"},
+        {TOTAL_SEGMENTS_CUT, "segments cut off"},
+        {TOTAL_ACCEPTS, "streams accepted late"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        counts[rows[i].total] = sim_counter(sim, rows[i].name);
+    }
+}
+
+static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
+    const struct kv_counters *kv = &world->kv_sum;
+
+    counts[TOTAL_PENDING] = kv->pending_reads;
+    counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
+    counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
+    counts[TOTAL_CHECKPOINTS_CUT] = world->checkpoints_cut;
+    counts[TOTAL_REPLAYS] = world->replays;
+    counts[TOTAL_REPLAYS_CUT] = world->replays_cut;
+    counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
+    counts[TOTAL_STALLS] = kv->stalls;
+    counts[TOTAL_OUTCOMES_REFUSED] = kv->outcomes_refused;
+    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
+}
+
+static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_CONNECTED] = links->connected;
+    counts[TOTAL_BROKEN] = links->broken;
+    counts[TOTAL_SILENT] = links->silent;
+    counts[TOTAL_GIVEN_UP] = links->given_up;
+    counts[TOTAL_AGAIN] = links->again;
+    counts[TOTAL_BUSY] = links->busy;
+    counts[TOTAL_LATE] = links->late;
+    counts[TOTAL_LANES_REPLACED] = links->replaced;
+    counts[TOTAL_OLD_LANES] = links->old_lanes;
+    counts[TOTAL_ANSWERS_DROPPED] = links->answers_dropped;
+    counts[TOTAL_LET_GO] = links->let_go;
+}
+
+static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_CROSSINGS] = totals->crossings;
+    counts[TOTAL_CROSSINGS_AGAIN] = totals->crossings_again;
+    counts[TOTAL_PROMISES_KEPT] = totals->promises_kept;
+    counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
+    counts[TOTAL_PROMISES_FOUND] = totals->promises_found;
+    counts[TOTAL_DECISIONS_FOUND] = totals->decisions_found;
+    counts[TOTAL_TURNS_ASKED] = totals->turns_asked;
+    counts[TOTAL_TURNS_GIVEN] = totals->turns_given;
+    counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;
+}
+
+void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
+    sum_world(world->sim, counts);
+    sum_logs(world, counts);
+    sum_links(&world->link_sum, counts);
+    sum_crossings(&world->group_sum, counts);
+    counts[TOTAL_KILLS] -= world->own_kills;
+}
