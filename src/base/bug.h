@@ -43,7 +43,9 @@
     X(EARLY_READ, "early-read")                 /* a log is read before all is in it */            \
     X(AWAY_WAITS, "away-waits")                 /* all wait for a storage target that is away */   \
     X(NEW_PATIENCE, "new-patience")             /* patience counts from each call on */            \
-    X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */
+    X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
+    X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
+    X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -6,24 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A map's bytes are fewer than its struct; the room that is left is for maps of newer versions. */
-enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536, RENEWALS_PER_DEADLINE = 5 };
-
 static void session_step(struct actor *actor, struct message *first);
-static void map_ask(struct session *session);
-static void map_expire(struct session *session, int result);
 
 int session_init(struct session *session, struct shoal_client *client) {
     session->client = client;
     actor_init(&session->actor, "client session", session_step);
-    list_init(&session->map_waiting);
-    session->map_bytes = malloc(MAP_BYTES_MAX);
-    return session->map_bytes ? 0 : -ERR_NO_MEMORY;
+    return session_map_init(session);
 }
 
 void session_deinit(struct session *session) {
-    free(session->map_bytes);
-    session->map_bytes = NULL;
+    session_map_deinit(session);
 }
 
 static uint64_t session_now_ns(const struct session *session) {
@@ -39,8 +31,8 @@ static void session_done(struct session *session, int result) {
     session->done(session->done_context, result);
 }
 
-static void session_call(struct session *session, struct call *call, uint16_t opcode,
-                         void (*done)(struct call *call)) {
+void session_call(struct session *session, struct call *call, uint16_t opcode,
+                  void (*done)(struct call *call)) {
     const struct client_options *options = &session->client->options;
 
     call->header.opcode = opcode;
@@ -48,8 +40,12 @@ static void session_call(struct session *session, struct call *call, uint16_t op
     call->origin = &session->actor;
     call->done = done;
     call->context = session;
-    call->deadline_ns = session_now_ns(session) + options->request_timeout_ns;
-    call->patience_ns = opcode == OP_MAP_GET ? session_patience_ns(session) : 0;
+    if (call->deadline_ns == 0) {
+        call->deadline_ns = session_now_ns(session) + options->request_timeout_ns;
+    }
+    if (opcode == OP_MAP_GET || opcode == OP_MAP_CHANGES) {
+        call->patience_ns = session_patience_ns(session);
+    }
     call_start(options->rpc, call);
 }
 
@@ -59,8 +55,7 @@ void client_session_fence(struct session *session, struct session_id id) {
     }
 }
 
-/* Of the start, or of a beginning in place of an evicted session. */
-static void session_begun(struct session *session, int result) {
+void session_begun(struct session *session, int result) {
     if (session->again.is_beginning) {
         again_begun(session, result);
     } else {
@@ -97,9 +92,7 @@ void client_session_attached(struct session *session, int result) {
     session_begun(session, result);
 }
 
-/* To the root's group; to another target when something is asked there for the first time, as it
- * may be away, and there may be many. */
-static void session_attach_root(struct session *session) {
+void session_attach_root(struct session *session) {
     struct peer *root;
     int r = router_slot(&session->client->router, ino_slot(INO_ROOT), &root);
 
@@ -108,102 +101,6 @@ static void session_attach_root(struct session *session) {
         peer_mend(session, root, -ERR_UNKNOWN_SESSION);
     }
     client_session_attached(session, r);
-}
-
-static int map_take(struct session *session) {
-    const struct call *call = &session->mapping_call;
-    struct bytes bytes = {call->bulk_in.data, call->bulk_in.size};
-    struct route_map *map;
-    int r;
-
-    if (bytes.size == 0) {
-        return 0; /* Ours is the newest. */
-    }
-    map = router_map_new();
-    if (!map) {
-        return -ERR_NO_MEMORY;
-    }
-    r = cluster_map_decode(bytes, &map->map);
-    if (r == 0 && session->client->options.map_came) {
-        session->client->options.map_came(session->client->options.map_context, &map->map);
-    }
-    r = r ? r : router_install(&session->client->router, map);
-    if (r) {
-        router_map_free(map);
-    }
-    return r;
-}
-
-/* Those that are lost, and were not: what is not on disk there is lost, and they are called no
- * more. What is under way there ends at a tick; what has stalled, with the call it waits for. */
-static void lost_follow(struct session *session) {
-    struct router *router = &session->client->router;
-    const struct cluster_map *map = router_map(router);
-
-    for (uint32_t i = 0; map && i < map->target_count; i++) {
-        const struct map_target *target = &map->targets[i];
-        struct peer *peer = target->state == TARGET_LOST ? router_peer(router, target->log) : NULL;
-
-        if (peer && !atomic_load(&peer->is_lost)) {
-            ledger_lose(&peer->ledger);
-            atomic_store(&peer->is_lost, true);
-            rpc_log_lose(session->client->options.rpc, peer->log);
-        }
-    }
-}
-
-/* Errands that were sent by an older map go on; others wait for the next answer. */
-static void map_resume_waiting(struct session *session) {
-    const struct cluster_map *map = router_map(&session->client->router);
-    struct list_node *last = session->map_waiting.head.previous;
-    struct list_node *node = NULL;
-
-    while (node != last && (node = list_pop_front(&session->map_waiting)) != NULL) {
-        struct errand *errand = CONTAINER_OF(node, struct errand, node);
-
-        if (errand->map_version < map->version) {
-            session_give_back(errand, 0);
-        } else {
-            list_push_back(&session->map_waiting, node);
-        }
-    }
-}
-
-static void map_answered(struct call *call) {
-    struct session *session = call->context;
-    int r = call->result ? call->result : map_take(session);
-
-    lost_follow(session);
-    assert(session->mapping);
-    session->mapping = false;
-    bool finds = session->stage == SESSION_FINDING && !session->stopping;
-    if ((finds || session->stage == SESSION_MAPPING) &&
-        (r || !router_map(&session->client->router))) {
-        session_begun(session, r ? r : -ERR_MALFORMED);
-    } else if (finds) {
-        session_begin(session);
-    } else if (session->stage == SESSION_MAPPING) {
-        session_attach_root(session);
-    } else if (r == 0) {
-        map_resume_waiting(session);
-    } else if (r == -ERR_AWAY) {
-        map_expire(session, r);
-    }
-    session_over(session);
-}
-
-static void map_ask(struct session *session) {
-    const struct cluster_map *map = router_map(&session->client->router);
-
-    if (session->mapping) {
-        return;
-    }
-    session->mapping = true;
-    session->mapping_call = (struct call){0};
-    session->mapping_call.request.map_get.known_version = map ? map->version : 0;
-    session->mapping_call.bulk_in =
-        (struct buffer){.data = session->map_bytes, .capacity = MAP_BYTES_MAX};
-    session_call(session, &session->mapping_call, OP_MAP_GET, map_answered);
 }
 
 struct bytes session_ticket(const struct session *session) {
@@ -240,7 +137,7 @@ static void begin_answered(struct call *call) {
     session->ended_number = call->reply.session_begin.ended;
     ticket_take(session, call);
     session->stage = SESSION_MAPPING;
-    map_ask(session);
+    session_map_ask(session);
 }
 
 void session_begin(struct session *session) {
@@ -260,7 +157,7 @@ void session_begin(struct session *session) {
 static void session_start(struct session *session) {
     if (session->client->options.finds_manager && !router_map(&session->client->router)) {
         session->stage = SESSION_FINDING;
-        map_ask(session);
+        session_map_ask(session);
     } else {
         session_begin(session);
     }
@@ -268,8 +165,8 @@ static void session_start(struct session *session) {
 
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
-    if (session->ended && !session->mapping && !session->renewing && !peers_are_busy(session) &&
-        session->floors_under_way == 0) {
+    if (session->ended && !session->mapping && !session->watching && !session->renewing &&
+        !peers_are_busy(session) && session->floors_under_way == 0) {
         session->ended = false;
         session->stage = SESSION_OVER;
         session_done(session, session->end_result);
@@ -327,7 +224,7 @@ static void renewal_answered(struct call *call) {
     if (session->stopping) {
         session_stop(session);
     } else if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
-        map_ask(session);
+        session_map_ask(session);
     }
 }
 
@@ -356,22 +253,6 @@ int session_stalled_over(const struct session *session, const struct errand *err
     return result;
 }
 
-static void map_expire(struct session *session, int result) {
-    struct list_node *node = list_first(&session->map_waiting);
-
-    while (node) {
-        struct errand *errand = CONTAINER_OF(node, struct errand, node);
-
-        int r = session_stalled_over(session, errand, LOG_MANAGER, result);
-
-        node = list_next(&session->map_waiting, node);
-        if (r) {
-            list_remove(&errand->node);
-            session_give_back(errand, r);
-        }
-    }
-}
-
 /* What ends errands that are stalled: before a stop is to go on, no request is in flight. */
 static int stalled_end(const struct session *session, uint64_t now_ns) {
     if (atomic_load(&session->fenced)) {
@@ -390,9 +271,9 @@ static void session_tick(struct session *session) {
     }
     router_reclaim(&session->client->router);
     peers_expire(session, result);
-    map_expire(session, result);
+    session_map_expire(session, result);
     if (!list_is_empty(&session->map_waiting)) {
-        map_ask(session);
+        session_map_ask(session);
     }
     if (session->stopping) {
         session_stop(session);
@@ -407,6 +288,7 @@ static void session_tick(struct session *session) {
     }
     if (result == 0) {
         floors_tell(session, now_ns);
+        session_map_watch(session, now_ns);
     }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {
@@ -418,7 +300,7 @@ static void errand_stalled(struct session *session, struct errand *errand) {
     assert(!list_contains(&errand->node));
     if (err_action(errand->call.result) == ERR_ACTION_REFRESH) {
         list_push_back(&session->map_waiting, &errand->node);
-        map_ask(session);
+        session_map_ask(session);
     } else {
         peer_stall(session, errand);
     }
@@ -438,6 +320,7 @@ static void session_handle(struct session *session, struct message *message) {
     case SESSION_STOP:
         session->stopping = true;
         peers_cancel(session);
+        session_map_cancel(session);
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

@@ -71,6 +71,9 @@ struct session {
     bool mapping;
     struct call mapping_call;
     uint8_t *map_bytes;
+    bool watching; /* the manager is to say when there is a newer map */
+    struct call watch_call;
+    uint64_t watch_ns;       /* not before that again */
     struct list map_waiting; /* errands */
     struct again again;
     uint64_t floors_ns;        /* when floors were last looked at */
@@ -85,6 +88,14 @@ void session_deinit(struct session *session);
 void session_stall(struct session *session, struct errand *errand);
 /* Somebody has met -ERR_FENCED under a session: the one that runs was evicted, if it was that. */
 void client_session_fence(struct session *session, struct session_id id);
+/* Of the start, or of a beginning in place of an evicted session. */
+void session_begun(struct session *session, int result);
+/* To the root's group; to another target when something is asked there for the first time, as it
+ * may be away, and there may be many. */
+void session_attach_root(struct session *session);
+/* Asks the manager, or who may know it; until the request's timeout, where there is no deadline. */
+void session_call(struct session *session, struct call *call, uint16_t opcode,
+                  void (*done)(struct call *call));
 /* Asks the manager for one; what came of it goes to the start, or to again.h. */
 void session_begin(struct session *session);
 /* Of an errand that is stalled until the log is reached: result where that is not 0, else why it
@@ -101,6 +112,16 @@ void client_session_attached(struct session *session, int result);
 /* That calls of the running session have; 0: none. */
 uint64_t session_patience_ns(const struct session *session);
 struct bytes session_ticket(const struct session *session);
+
+/* session_map.c: the newest map. ask: it is fetched, unless it is on its way. */
+MUST_CHECK int session_map_init(struct session *session);
+void session_map_deinit(struct session *session);
+void session_map_ask(struct session *session);
+/* Errands that have waited for one for too long; all of them when result is not 0. */
+void session_map_expire(struct session *session, int result);
+/* At a tick: the manager is asked to say when there is a newer one. */
+void session_map_watch(struct session *session, uint64_t now_ns);
+void session_map_cancel(struct session *session);
 
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);

@@ -15,3 +15,8 @@ bool cluster_map_slots_next(const struct cluster_map *map, uint16_t group, uint3
 uint32_t cluster_map_slot_count(const struct cluster_map *map, uint16_t group);
 /* Index of the group whose first member it is; map->group_count: none. */
 uint32_t cluster_map_group_of(const struct cluster_map *map, struct target_id target);
+
+static inline bool map_slot_is_of(const struct cluster_map *map, uint32_t slot, uint16_t group,
+                                  uint32_t handover) {
+    return map->slot_groups[slot] == group && map->slot_handovers[slot] == handover;
+}

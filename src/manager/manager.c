@@ -4,6 +4,8 @@
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
+#include "manager/map_changes.h"
+#include "manager/map_waits.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
 #include "manager/signing.h"
@@ -41,6 +43,12 @@ static void answer(struct manager *manager, struct call *call) {
         break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
+        break;
+    case OP_MAP_WAIT:
+        manager_map_wait(manager, call);
+        break;
+    case OP_MAP_CHANGES:
+        manager_map_changes_get(manager, call);
         break;
     default:
         call_reply(call, -ERR_NOT_SUPPORTED);
@@ -130,6 +138,7 @@ static void take_message(struct manager *manager, struct message *message) {
         atomic_store(&manager->tick_posted, false);
         rpc_tick(manager->options.rpc);
         manager_give_up(manager);
+        manager_map_waits_tick(manager);
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
             manager_slots_tick(manager);
@@ -138,6 +147,9 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_WAKE:
         atomic_store(&manager->wake_posted, false);
+        break;
+    case MANAGER_QUIET:
+        manager_map_waits_close(manager);
         break;
     case MANAGER_STOP:
         manager->stopping = true;
@@ -199,6 +211,8 @@ static int take_memory(struct manager *manager) {
         return -ERR_NO_MEMORY;
     }
     int r = session_table_init(&manager->sessions, sessions_max, sessions_max, no_key);
+    r = r < 0 ? r : manager_map_changes_new(manager);
+    r = r < 0 ? r : manager_map_waits_new(manager);
     r = r < 0 ? r : manager_slots_new(manager);
     r = r < 0 ? r : manager_heard_new(manager);
     r = r < 0 ? r : manager_lives_new(manager);
@@ -234,6 +248,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     list_init(&manager->losing_calls);
     manager->tick.kind = MANAGER_TICK;
     manager->wake.kind = MANAGER_WAKE;
+    manager->quiet.kind = MANAGER_QUIET;
     manager->stop.kind = MANAGER_STOP;
     ticket_signer_init(&manager->signer, options->keys);
     actor_init(&manager->actor, "manager", step);
@@ -266,6 +281,8 @@ void manager_abandon(struct manager *manager) {
         free(manager->tellers);
         free(manager->map);
         free(manager->next_map);
+        manager_map_changes_free(manager);
+        manager_map_waits_free(manager);
         manager_slots_free(manager);
         manager_heard_free(manager);
         manager_lives_free(manager);
@@ -289,6 +306,10 @@ void manager_tick(struct manager *manager) {
     }
 }
 
+void manager_quiet(struct manager *manager) {
+    actor_post(&manager->actor, &manager->quiet);
+}
+
 void manager_stop_start(struct manager *manager, void (*done)(void *context, int result),
                         void *context) {
     manager->stop_done = done;
@@ -302,6 +323,10 @@ const struct cluster_map *manager_map(const struct manager *manager) {
 
 uint32_t manager_ending_count(const struct manager *manager) {
     return atomic_load_explicit(&manager->ending_count, memory_order_relaxed);
+}
+
+uint32_t manager_map_waits(const struct manager *manager) {
+    return atomic_load_explicit(&manager->maps_waiting, memory_order_relaxed);
 }
 
 uint32_t manager_session_count(const struct manager *manager) {

@@ -26,13 +26,19 @@ struct manager_options {
     const struct key_ring *keys;   /* for tickets; borrowed. NULL: none, within one process */
     uint64_t session_timeout_ns;   /* 0: 30 s */
     uint32_t sessions_max;         /* 0: 1,024 */
+    uint32_t map_waits_max;        /* calls that may wait for a newer map; 0: 2,048 */
+    uint64_t map_wait_ns;          /* that one may; 0: 30 s */
     uint64_t pool_interval_ns;     /* between two pool versions by what targets have; 0: 10 s */
     uint64_t life_stands_ns; /* that a life that has spoken is taken for one that runs; 0: 5 s */
     void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
     void *log_context;
 };
 
-enum { MANAGER_SESSIONS_DEFAULT = 1024, MANAGER_TIMEOUT_DEFAULT_S = 30 };
+enum {
+    MANAGER_SESSIONS_DEFAULT = 1024,
+    MANAGER_TIMEOUT_DEFAULT_S = 30,
+    MANAGER_MAP_WAITS_DEFAULT = 2048
+};
 
 /* (start) The errors of kv_open, and -ERR_CORRUPT for rows that are none, with a line in
  * ret_problem. Where the store knows more sessions than sessions_max none begins until some end. */
@@ -44,6 +50,8 @@ struct actor *manager_actor(struct manager *manager);
 struct kv *manager_kv(struct manager *manager);
 /* Every 100 ms. */
 void manager_tick(struct manager *manager);
+/* Nobody is kept waiting for a newer map from now on; once, before a stop. */
+void manager_quiet(struct manager *manager);
 /* Takes a sync point and a checkpoint; calls that come from now on get -ERR_CLOSED. */
 void manager_stop_start(struct manager *manager, void (*done)(void *context, int result),
                         void *context);
@@ -58,6 +66,9 @@ uint32_t manager_session_count(const struct manager *manager);
 /* Sessions that not every group has been told of the end of, and storage targets that do not have
  * the newest list, a moment ago; any thread. */
 uint32_t manager_ending_count(const struct manager *manager);
+
+/* Calls that wait for a newer map; any thread. */
+uint32_t manager_map_waits(const struct manager *manager);
 
 /* Whom it hears, as of its last tick, and what came of that since it was opened. */
 struct manager_hearing {

@@ -7,7 +7,7 @@
 #include "rpc/actor.h"
 #include <assert.h>
 
-enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_STOP };
+enum manager_message { MANAGER_TICK = 1, MANAGER_WAKE, MANAGER_QUIET, MANAGER_STOP };
 
 enum { MANAGER_RECENT = 1024 };
 
@@ -33,6 +33,8 @@ struct manager_teller {
     uint8_t names[WIRE_ENDED_BYTES_MAX];
 };
 
+struct manager_map_changes;
+struct manager_map_waits;
 struct manager_slots;
 struct manager_heard;
 struct manager_lives;
@@ -48,6 +50,7 @@ struct manager {
     atomic_bool tick_posted;
     struct message wake;
     atomic_bool wake_posted;
+    struct message quiet;
     struct message stop;
     struct cluster_map *map;
     struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
@@ -61,6 +64,9 @@ struct manager {
     struct list losing_calls;     /* likewise */
     struct kv_waiter map_waiter;
     bool map_waiting;
+    struct manager_map_changes *map_changes;
+    struct manager_map_waits *map_waits;
+    _Atomic uint32_t maps_waiting; /* calls that wait for a newer map */
     struct manager_slots *slots;
     struct manager_heard *heard;
     struct manager_lives *lives;

@@ -10,6 +10,8 @@
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
+#include "manager/map_changes.h"
+#include "manager/map_waits.h"
 #include "manager/manager_internal.h"
 #include "manager/revoke.h"
 #include "manager/signing.h"
@@ -309,8 +311,10 @@ static void joins_begin(struct manager *manager) {
 static void joins_end(struct manager *manager) {
     struct list_node *node;
 
+    manager_map_changes_note(manager, manager->next_map);
     free(manager->map);
     manager->map = TAKE_PTR(manager->next_map);
+    manager_map_waits_answer(manager);
     manager_heard_map(manager);
     manager_signing_map(manager);
     manager_slots_recorded(manager);

@@ -2,6 +2,7 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/map_waits.h"
 #include "manager/revoke.h"
 #include <assert.h>
 
@@ -424,6 +425,7 @@ void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->revoking_calls, result);
     refuse_all(&manager->lose_calls, result);
     refuse_all(&manager->losing_calls, result);
+    manager_map_waits_refuse(manager, result);
     for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {
         for (struct manager_session *session = session_first(waiting[i]); session;
              session = session_next(waiting[i], session)) {

@@ -1,6 +1,7 @@
 /* The contract is in member.h. */
 #include "member/member.h"
 #include "env/env.h"
+#include "layout/map_change.h"
 #include "rpc/actor.h"
 #include <assert.h>
 #include <stdio.h>
@@ -13,6 +14,10 @@ enum member_message { MEMBER_TICK = 1, MEMBER_READY, MEMBER_QUESTION, MEMBER_STO
 enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
 #define ANSWER_NS (5 * NS_PER_S)
 #define SAY_NS (60 * NS_PER_S)
+/* The manager keeps a map_wait for less; not oftener than this; and when it keeps none. */
+#define WATCH_NS (40 * NS_PER_S)
+#define WATCH_AGAIN_NS NS_PER_S
+#define WATCH_REFUSED_NS (10 * NS_PER_S)
 
 struct member {
     struct actor actor; /* first */
@@ -28,7 +33,9 @@ struct member {
     uint64_t said_ns;  /* that nobody does */
     int said;          /* refusal that was said last */
     uint64_t version;  /* newest that was heard of */
-    struct call join_call, map_call;
+    struct call join_call, map_call, watch_call;
+    bool watching;                         /* the manager is to say when there is a newer map */
+    uint64_t watch_ns;                     /* not before that again */
     uint8_t spaces[WIRE_SPACES_BYTES_MAX]; /* of join_call */
     uint8_t lives[WIRE_LIVES_BYTES_MAX];   /* likewise */
     uint8_t *map_bytes;
@@ -49,7 +56,7 @@ static void say(const struct member *member, const char *line) {
     }
 }
 
-/* Of the manager, unless the call names another log. */
+/* Of the manager, unless the call names another log; for ANSWER_NS, unless it has a deadline. */
 static void call_begin(struct member *member, struct call *call, uint16_t opcode,
                        void (*done)(struct call *call)) {
     call->header.opcode = opcode;
@@ -57,7 +64,7 @@ static void call_begin(struct member *member, struct call *call, uint16_t opcode
     call->origin = &member->actor;
     call->done = done;
     call->context = member;
-    call->deadline_ns = now_of(member) + ANSWER_NS;
+    call->deadline_ns = call->deadline_ns != 0 ? call->deadline_ns : now_of(member) + ANSWER_NS;
     call_start(member->options.rpc, call);
 }
 
@@ -73,32 +80,87 @@ static void map_offer(struct member *member) {
     member->state.map_version = member->map->version;
 }
 
-static int map_decode(struct member *member) {
-    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
-    struct cluster_map *next;
-    int r;
-
-    if (bytes.size == 0) {
-        return 0;
-    }
-    next = malloc(sizeof *next);
-    if (!next) {
-        return -ERR_NO_MEMORY;
-    }
-    r = cluster_map_decode(bytes, next);
-    if (r < 0 || next->version <= member->map->version) {
+/* It is dropped where it is not newer. */
+static int map_keep(struct member *member, struct cluster_map *next, int result) {
+    if (result < 0 || next->version <= member->map->version) {
         free(next);
-        return r;
+        return result;
     }
     free(member->next);
     member->next = next;
     return 0;
 }
 
+static int map_decode(struct member *member) {
+    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
+    struct cluster_map *next;
+
+    if (bytes.size == 0) {
+        return 0;
+    }
+    next = malloc(sizeof *next);
+    return next ? map_keep(member, next, cluster_map_decode(bytes, next)) : -ERR_NO_MEMORY;
+}
+
+/* -ERR_NOT_FOUND: it is to be fetched as a whole. */
+static int changes_take(struct member *member) {
+    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
+    struct cluster_map *next;
+
+    if (bytes.size == 0) {
+        return member->map_call.reply.map_changes.version > member->map->version ? -ERR_NOT_FOUND
+                                                                                 : 0;
+    }
+    next = malloc(sizeof *next);
+    if (!next) {
+        return -ERR_NO_MEMORY;
+    }
+    *next = *member->map;
+    int r = cluster_map_changes_apply(next, bytes);
+    return map_keep(member, next, r < 0 ? -ERR_NOT_FOUND : 0);
+}
+
+static int map_answer_take(struct member *member) {
+    const struct call *call = &member->map_call;
+
+    if (call->header.opcode == OP_MAP_CHANGES && call->result == -ERR_NOT_SUPPORTED) {
+        return -ERR_NOT_FOUND; /* By a manager of the version before. */
+    }
+    if (call->result < 0) {
+        return call->result;
+    }
+    return call->header.opcode == OP_MAP_CHANGES ? changes_take(member) : map_decode(member);
+}
+
+static bool finds_manager(const struct member *member) {
+    return member->options.finds_manager && member->map->version == 0;
+}
+
+static void map_answered(struct call *call);
+
+static void map_ask_by(struct member *member, uint16_t opcode) {
+    size_t capacity = opcode == OP_MAP_CHANGES ? MAP_CHANGES_BYTES_MAX : MAP_BYTES_MAX;
+
+    member->map_call = (struct call){
+        .header.log = finds_manager(member) ? LOG_MEMBER : LOG_MANAGER,
+        .bulk_in = {.data = member->map_bytes, .capacity = capacity},
+    };
+    if (opcode == OP_MAP_CHANGES) {
+        member->map_call.request.map_changes.known_version = member->map->version;
+    } else {
+        member->map_call.request.map_get.known_version = member->map->version;
+    }
+    call_begin(member, &member->map_call, opcode, map_answered);
+}
+
 static void map_answered(struct call *call) {
     struct member *member = call->context;
-    int r = call->result == 0 ? map_decode(member) : call->result;
+    int r = map_answer_take(member);
 
+    if (call->header.opcode == OP_MAP_CHANGES && r == -ERR_NOT_FOUND && !member->stopping) {
+        map_ask_by(member, OP_MAP_GET);
+        return;
+    }
     member->fetching = false;
     free(TAKE_PTR(member->map_bytes));
     if (r == -ERR_CORRUPT || r == -ERR_MALFORMED || r == -ERR_NEWER_FORMAT ||
@@ -111,25 +173,47 @@ static void map_answered(struct call *call) {
     map_offer(member);
 }
 
-static bool finds_manager(const struct member *member) {
-    return member->options.finds_manager && member->map->version == 0;
-}
-
 static void map_fetch(struct member *member) {
     if (member->fetching || member->stopping) {
         return;
     }
     member->map_bytes = malloc(MAP_BYTES_MAX);
-    if (!member->map_bytes) {
+    if (member->map_bytes) {
+        member->fetching = true;
+        map_ask_by(member, member->map->version > 0 ? OP_MAP_CHANGES : OP_MAP_GET);
+    }
+}
+
+static void watch_answered(struct call *call) {
+    struct member *member = call->context;
+    bool is_refused = call->result < 0 || call->reply.map_wait.is_full;
+    uint64_t now_ns = now_of(member);
+
+    member->watching = false;
+    member->watch_ns = MAX(member->watch_ns, is_refused ? now_ns + WATCH_REFUSED_NS : now_ns);
+    if (call->result == 0) {
+        member->version = MAX(member->version, call->reply.map_wait.version);
+        if (member->version > member->map->version) {
+            map_fetch(member);
+        }
+    }
+}
+
+/* Versions that come within WATCH_AGAIN_NS are fetched together. */
+static void map_watch(struct member *member, uint64_t now_ns) {
+    uint64_t by_key = member->options.key[0] ^ member->options.key[1];
+
+    if (member->watching || member->fetching || now_ns < member->watch_ns ||
+        member->map->version == 0 || member->state.registration.stage == REGISTRATION_REFUSED) {
         return;
     }
-    member->fetching = true;
-    member->map_call = (struct call){
-        .header.log = finds_manager(member) ? LOG_MEMBER : LOG_MANAGER,
-        .request.map_get.known_version = member->map->version,
-        .bulk_in = {.data = member->map_bytes, .capacity = MAP_BYTES_MAX},
-    };
-    call_begin(member, &member->map_call, OP_MAP_GET, map_answered);
+    member->watching = true;
+    member->watch_ns = now_ns + WATCH_AGAIN_NS;
+    member->watch_call = (struct call){
+        .deadline_ns = now_ns + WATCH_NS,
+        .request.map_wait = {.known_version = member->map->version,
+                             .who = member->options.who ? member->options.who : by_key}};
+    call_begin(member, &member->watch_call, OP_MAP_WAIT, watch_answered);
 }
 
 static void answer_say(struct member *member, int result) {
@@ -309,6 +393,7 @@ static void member_ticked(struct member *member) {
             join_ask(member, now_ns);
         }
     }
+    map_watch(member, now_ns);
 }
 
 static void map_tell(struct member *member, struct call *call) {
@@ -372,6 +457,9 @@ static void member_message(struct member *member, struct message *message) {
         if (member->fetching) {
             call_cancel(&member->map_call);
         }
+        if (member->watching) {
+            call_cancel(&member->watch_call);
+        }
         break;
     default:
         assert(false);
@@ -387,7 +475,8 @@ static void member_step(struct actor *actor, struct message *first) {
         first = message->next;
         member_message(member, message);
     }
-    if (member->stopping && member->stop_done && !member->asking && !member->fetching) {
+    if (member->stopping && member->stop_done && !member->asking && !member->fetching &&
+        !member->watching) {
         void (*done)(void *context, int result) = TAKE_PTR(member->stop_done);
 
         done(member->stop_context, 0);

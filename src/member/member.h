@@ -2,7 +2,8 @@
  *
  *     ASKING --numbers--> NUMBERED --member_ready: its targets are formatted--> TELLING
  *                                                              (each second, and at a new address)
- *     any answer with a newer map_version --map_get--> decoded --hooks.map--> the map in use
+ *     any answer with a newer version --map_changes, or map_get--> hooks.map --> the map in use
+ *     map_wait: answered by the manager when there is a newer one, so that it is known at once
  *
  * Asked is the manager, through the rpc, wherever it is. An answer is also the sign that it is
  * there; while none comes, a line says so once a minute. Who asks this process for its map gets the
@@ -53,6 +54,7 @@ struct member_options {
      * manager by what it says. */
     bool finds_manager;
     uint64_t place;  /* of its directory (folder_place); 0: unknown */
+    uint64_t who;    /* that waits for maps: differs from all other askers; 0: by its key */
     uint64_t ask_ns; /* 0: 1 s */
     struct member_hooks hooks;
 };

@@ -197,18 +197,19 @@ static void job_end(struct group *group, struct order_job *job) {
     group->moved = true;
 }
 
-/* All jobs are taken: those that wait for an OST that is away make room. A call to it ends soon,
- * and its job then passes it over. */
+/* A call to an OST that is away ends soon, and its job then passes it over: others may be behind
+ * it. Where all jobs are taken, those that wait for its sync make room. */
 static void jobs_make_room(struct group *group) {
     struct order_queue *queue = &group->orders;
+    bool is_full = queue->busy_count == ORDER_JOBS && queue->looking;
 
-    if (queue->busy_count < ORDER_JOBS || !queue->looking || !queue->ticked) {
+    if (!queue->ticked) {
         return;
     }
     for (uint32_t i = 0; i < ORDER_JOBS; i++) {
         struct order_job *job = &queue->jobs[i];
 
-        if (job->stage == ORDER_WAITING && order_waits_for_away(group, job)) {
+        if (is_full && job->stage == ORDER_WAITING && order_waits_for_away(group, job)) {
             job_put_aside(group, job);
         } else if (job->stage == ORDER_ASKING && ost_peer_is_away(job->peer)) {
             call_cancel(&job->call);

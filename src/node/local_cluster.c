@@ -184,12 +184,18 @@ void local_cluster_connections(const struct local_cluster *cluster,
         .granted = atomic_load_explicit(&gate->lanes_granted, memory_order_relaxed)};
 }
 
+/* What waits for a newer map takes nothing from the others. */
+static uint32_t gate_requests(const struct local_cluster *cluster) {
+    return GATE_REQUESTS_DEFAULT + (cluster->manager ? MANAGER_MAP_WAITS_DEFAULT : 0);
+}
+
 /* From here on clients of other processes may come. */
 static int open_gate(struct local_cluster *cluster, char detail[256]) {
     struct gate_options options = {.env = cluster->env,
                                    .self = {.node = {cluster->config.node}},
                                    .logs = cluster->logs,
                                    .connections_max = (uint32_t)cluster->config.connections_max,
+                                   .requests_max = gate_requests(cluster),
                                    .tls = cluster->network.serving,
                                    .keys = cluster->network.ring,
                                    .encryption =
@@ -320,6 +326,9 @@ int local_cluster_stop(struct local_cluster *cluster) {
     local_mark_stopping(cluster->env);
     /* The manager tells our own targets of the end, if it is elsewhere by the gate. */
     int result = config_is_first(&cluster->config) ? 0 : local_client_stop(cluster);
+    if (cluster->manager) {
+        manager_quiet(cluster->manager);
+    }
     local_gate_end(&cluster->gate);
     result = config_is_first(&cluster->config) ? local_client_stop(cluster) : result;
     local_member_stop(cluster);

@@ -85,6 +85,9 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
 bool local_cluster_hearing(const struct local_cluster *cluster,
                            struct manager_hearing *ret_hearing);
 
+/* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
+uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
+
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
 

@@ -353,6 +353,10 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
     return cluster->manager != NULL;
 }
 
+uint32_t local_cluster_map_waits(const struct local_cluster *cluster) {
+    return cluster->manager ? manager_map_waits(cluster->manager) : 0;
+}
+
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
 }

@@ -192,7 +192,7 @@ static int gate_init(struct gate *gate) {
     int r;
 
     default_32(&options->connections_max, 4096);
-    default_32(&options->requests_max, 4096);
+    default_32(&options->requests_max, GATE_REQUESTS_DEFAULT);
     default_32(&options->bulk_count, 64);
     default_32(&options->small_bulk_count, 512);
     options->bulk_bytes_max = options->bulk_bytes_max ? options->bulk_bytes_max : 4 << 20;

@@ -63,6 +63,8 @@ struct gate_options {
     void *context;
 };
 
+enum { GATE_REQUESTS_DEFAULT = 4096 };
+
 /* On the thread. -ERR_NO_MEMORY, -ERR_INVALID. */
 MUST_CHECK int gate_new(const struct gate_options *options, struct gate **ret_gate);
 /* The errors of env_stream_listen. At most GATE_LISTENERS_MAX addresses. */

@@ -3,6 +3,7 @@
 #include "rotation.h"
 #include "kv/kv_mem.h"
 #include "life.h"
+#include "pushes.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,8 @@ static int open_manager(struct life *life, char problem[256]) {
         .keys = node->keys,
         .session_timeout_ns = node->world->options.session_timeout_ns,
         .sessions_max = 64,
+        .map_waits_max = pushes_waits_max(node->world),
+        .map_wait_ns = PUSHES_WAIT_S * NS_PER_S,
         .pool_interval_ns = POOL_MS * NS_PER_MS,
         .life_stands_ns = WORLD_LIFE_STANDS_MS * NS_PER_MS,
     };
@@ -64,6 +67,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     struct node *node = life->node;
 
     *node->map = *map;
+    pushes_came(node, map);
     rotation_map(node);
     node->world->maps++;
     if (map->version > node->world->map.version) {
@@ -110,6 +114,7 @@ static int open_member(struct life *life) {
         .mdt_count = map->nodes[0].mdt_count,
         .address = "",
         .map = map,
+        .who = life->node->target_id | life->node->incarnation << 32,
         .ask_ns = ASK_MS * NS_PER_MS,
         .hooks = {.map = map_came, .spaces = spaces, .keys = keys, .context = life}};
     int r = member_new(&options, &life->member);
@@ -185,6 +190,10 @@ static int open_ost(struct life *life, char problem[256]) {
     return ost_open(&options, &life->ost, problem);
 }
 
+static void client_map_came(void *context, const struct cluster_map *map) {
+    pushes_came(context, map);
+}
+
 static int open_client(struct life *life) {
     struct node *node = life->node;
     const struct world_options *world = &node->world->options;
@@ -195,6 +204,8 @@ static int open_client(struct life *life) {
         .node = {CLIENT_NODE_FIRST + node->index},
         .incarnation = node->incarnation,
         .origin = origin,
+        .map_came = client_map_came,
+        .map_context = node,
         .open_files_max = 512,
         .chunk_calls_max = world->smallest ? 1 : 256,
         .call_bytes_max = WORLD_CALL_BYTES,

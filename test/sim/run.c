@@ -15,6 +15,7 @@
 #include "silence.h"
 #include "newcomers.h"
 #include "pools.h"
+#include "pushes.h"
 #include "strays.h"
 #include "sums.h"
 #include "whole.h"
@@ -69,6 +70,7 @@ struct run {
     bool moves;     /* directories, also in a calm time at the end */
     bool removes;   /* all files at the end, right after a power failure */
     uint64_t strays;
+    uint64_t pushes; /* nodes that a last version came to at once */
     struct newcomers *newcomers;
     struct silence silence;
     struct losses *losses;
@@ -90,7 +92,8 @@ static bool is_over(const struct run *run) {
     bool done = workload_is_done(run->load) && silence_is_over(&run->silence);
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
-           losses_failure(run->losses) || copies_failure(run->copies) || run->failure[0];
+           losses_failure(run->losses) || copies_failure(run->copies) ||
+           pushes_failure(run->world) || run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -425,6 +428,7 @@ static const char *failure_of(const struct run *run) {
     failure = failure ? failure : newcomers_failure(run->newcomers);
     failure = failure ? failure : losses_failure(run->losses);
     failure = failure ? failure : copies_failure(run->copies);
+    failure = failure ? failure : pushes_failure(run->world);
     return failure ? failure : run->failure[0] ? run->failure : NULL;
 }
 
@@ -563,6 +567,36 @@ static void moves_go_on(struct run *run) {
     }
 }
 
+/* All have the newest map and wait for a newer one, which then comes to them. */
+static void pushes(struct run *run) {
+    struct sim *sim = run->world->sim;
+    uint64_t end = sim_now_ns(sim) + RULE_PUSHES_S * NS_PER_S;
+
+    while (!failure_of(run) && !pushes_are_settled(run->world)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 20 * NS_PER_MS, NULL, NULL);
+        restart(run, true); /* clients whose session did not begin */
+        if (sim_now_ns(sim) > end) {
+            snprintf(run->failure, sizeof run->failure,
+                     "the newest map is not where it should be %d s after faults", RULE_PUSHES_S);
+        }
+    }
+    end += RULE_PUSHES_S * NS_PER_S;
+    uint32_t waiting = failure_of(run) ? 0 : pushes_waiting(run->world);
+    while (!failure_of(run) && !pushes_make(run->world)) {
+        (void)sim_run_until(sim, sim_now_ns(sim) + 5 * NS_PER_MS, NULL, NULL);
+        if (sim_now_ns(sim) > end) {
+            snprintf(run->failure, sizeof run->failure, "no version of the map is made");
+        }
+    }
+    (void)sim_run_until(sim, sim_now_ns(sim) + PUSHES_MS * NS_PER_MS, NULL, NULL);
+    run->pushes = failure_of(run) ? 0 : pushes_arrived(run->world);
+    if (!failure_of(run) && run->pushes < waiting) {
+        snprintf(run->failure, sizeof run->failure,
+                 "%" PRIu32 " nodes wait for a newer map, and %" PRIu64 " have it after %d ms",
+                 waiting, run->pushes, PUSHES_MS);
+    }
+}
+
 static void mend(struct run *run) {
     struct sim *sim = run->world->sim;
 
@@ -607,6 +641,7 @@ static void mend(struct run *run) {
     floors(run);
     lists(run);
     pools(run);
+    pushes(run);
 }
 
 /* The metadata target is killed, or loses power, once more; and clients come whose predecessors had
@@ -728,6 +763,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     counts[TOTAL_MAPS] = run->world->maps;
+    counts[TOTAL_MAP_CHANGES] = pushes_by_changes(run->world);
+    counts[TOTAL_MAP_PUSHES] = run->pushes;
     counts[TOTAL_MANAGER_CUTS] = run->silence.cuts[SILENCE_BOTH];
     counts[TOTAL_MANAGER_DEAF] = run->silence.cuts[SILENCE_INWARD];
     counts[TOTAL_MANAGER_MUTE] = run->silence.cuts[SILENCE_OUTWARD];

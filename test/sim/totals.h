@@ -29,6 +29,7 @@ enum {
     RULE_LATE_S = 10,    /* then, for closes that clients have kept */
     RULE_LISTS_S = 30,   /* then, until all targets know who has ended */
     RULE_POOLS_S = 10,   /* then, until the newest pool version is as storage targets are */
+    RULE_PUSHES_S = 20,  /* then, until all have the newest map and wait for a newer one */
     RULE_AWAY_S = 10,    /* until what does not need a target that is away has ended */
     RULE_MOVE_S = 10,    /* of a rename, once faults have ended */
     RULE_FLOORS_S = 10,  /* then, until no outcome is kept of an idle session */

@@ -69,6 +69,8 @@
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
+    X(MAP_CHANGES, "maps by changes, compared", true)                                              \
+    X(MAP_PUSHES, "of a last version, pushed", true)                                               \
     X(MANAGER_CUTS, "cuts of the manager from all", true)                                          \
     X(MANAGER_DEAF, "that it hears nobody", false)                                                 \
     X(MANAGER_MUTE, "that nobody hears it", false)                                                 \

@@ -3,6 +3,7 @@
 #include "life.h"
 #include "absences.h"
 #include "pools.h"
+#include "pushes.h"
 #include "env/sim_stream.h"
 #include "kv/kv_mem.h"
 #include <inttypes.h>
@@ -346,6 +347,7 @@ void world_free(struct world *world) {
     struct sim_net *net = world->net;
     absences_free(world->absences);
     pools_free(world->pools);
+    pushes_free(world->pushes);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
@@ -464,8 +466,9 @@ static void told_send(void *context, struct call *call) {
     struct life *life = context;
     struct world *world = life->node->world;
 
-    /* A member asks all the time whether there is anything new. */
-    if (world->options.tell && call->header.opcode != OP_NODE_JOIN) {
+    /* They ask all the time whether there is anything new. */
+    if (world->options.tell && call->header.opcode != OP_NODE_JOIN &&
+        call->header.opcode != OP_MAP_WAIT) {
         char text[256];
 
         wire_print_request(call->header.opcode, &call->request, text, sizeof text);
@@ -475,6 +478,9 @@ static void told_send(void *context, struct call *call) {
                 (double)sim_now_ns(world->sim) / 1e6, sim_process_name(life->node->process),
                 target_of(world, call->header.log), call->header.sequence, call->header.term,
                 call->header.session.value, call->attempts, text);
+    }
+    if (call->header.opcode == OP_MAP_CHANGES || call->header.opcode == OP_MAP_GET) {
+        life->node->map_opcode = call->header.opcode;
     }
     if (world->absences) {
         absences_sent(world->absences, life->node, call);

@@ -45,6 +45,7 @@ struct node {
     uint8_t key_file;      /* which of the rotation's; rotation.c */
     uint64_t lost_ns;      /* when its power failed last; 0: never */
     bool is_stopped;       /* nothing happens in it, and nothing may be called in it */
+    uint16_t map_opcode;   /* by which it has asked for a map last */
 };
 
 struct world {
@@ -76,6 +77,7 @@ struct world {
     uint64_t maps;                 /* newer ones that MDTs have used */
     struct absences *absences;     /* for their oracle; NULL: nobody looks */
     struct pools *pools;           /* for their oracle; NULL: nothing yet */
+    struct pushes *pushes;         /* likewise */
     struct group_totals group_sum; /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
     struct world_links link_sum;

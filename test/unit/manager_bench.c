@@ -128,6 +128,7 @@ void manager_begins(struct bench *bench) {
         .target = {MANAGER},
         .keys = bench->keys,
         .sessions_max = bench->sessions_max ? bench->sessions_max : 8,
+        .map_waits_max = bench->map_waits_max,
         .log = line_keep,
         .log_context = bench,
     };

@@ -49,9 +49,10 @@ struct bench {
     struct target joiner;  /* a group that comes later */
     struct target second;  /* and one behind that */
     uint32_t sessions_max; /* 0: 8 */
-    bool has_no_room;      /* for tickets, in what ask_as asks */
-    uint32_t lines;        /* that the manager has said */
-    char line[256];        /* the last one */
+    uint32_t map_waits_max;
+    bool has_no_room; /* for tickets, in what ask_as asks */
+    uint32_t lines;   /* that the manager has said */
+    char line[256];   /* the last one */
 };
 
 /* A call of a client. */

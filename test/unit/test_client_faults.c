@@ -171,6 +171,26 @@ static void test_old_map_is_replaced(void **state) {
     }
 }
 
+/* Which takes what it does not know for a member's, where a mount asks. */
+static void test_a_manager_of_the_version_before_gives_whole_maps(void **state) {
+    static const int answers[] = {-ERR_NOT_SUPPORTED, -ERR_NOT_PERMITTED};
+    struct bench *bench = *state;
+    struct toy_server *manager = &bench->cluster.manager;
+
+    on_file(bench, SHOAL_RELEASE, make(bench, "map", RW));
+    manager->fail_opcode = OP_MAP_CHANGES;
+    manager->fail_count = 1000;
+    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+        uint32_t wholes = manager->seen[OP_MAP_GET];
+
+        manager->fail_result = answers[i];
+        bench->cluster.map.version++;
+        tick(bench, 3 * NS_PER_S);
+        assert_int_equal(client_map(bench->client)->version, bench->cluster.map.version);
+        assert_int_equal(manager->seen[OP_MAP_GET], wholes + 1);
+    }
+}
+
 static void test_waiting_for_a_map_ends(void **state) {
     struct bench *bench = *state;
     struct toy_server *mdt = &bench->cluster.mdt;
@@ -550,6 +570,7 @@ int main(void) {
         TEST(metadata_target_is_shown_opens_again),
         TEST(opens_are_shown_side_by_side),
         TEST(old_map_is_replaced),
+        TEST(a_manager_of_the_version_before_gives_whole_maps),
         TEST(waiting_for_a_map_ends),
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),

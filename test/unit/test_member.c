@@ -1,6 +1,7 @@
 /* A node's membership against a manager that only says what a test wants: numbers, maps, silence.
  * Time is simulated. */
 #include "env/env_sim.h"
+#include "layout/map_change.h"
 #include "member/member.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
@@ -26,7 +27,10 @@ static struct {
     int join_result;
     bool holds;        /* what it is asked */
     struct call *held; /* one */
-    uint32_t joins, map_gets;
+    uint32_t joins, map_gets, changes_gets;
+    bool pushes;                    /* it keeps who waits for a newer map, and has changes */
+    struct call *waiting;           /* of those */
+    struct cluster_map before;      /* that changes begin with */
     struct node_join_request asked; /* last */
     char address[64];
     int take; /* the hook's answer */
@@ -58,7 +62,39 @@ static void join_answer(struct call *call) {
     call_reply(call, it.join_result);
 }
 
+static void changes_answer(struct call *call) {
+    call->reply.map_changes.version = it.map.version;
+    call->bulk_in.size = 0;
+    if (call->request.map_changes.known_version < it.map.version) {
+        assert_int_equal(cluster_map_change_encode(&it.before, &it.map, &call->bulk_in), 0);
+    }
+    call_reply(call, 0);
+}
+
+/* A manager of the version before does not know these. */
+static void newer_take(struct call *call) {
+    it.changes_gets += call->header.opcode == OP_MAP_CHANGES;
+    if (!it.pushes) {
+        call_reply(call, -ERR_NOT_SUPPORTED);
+    } else if (call->header.opcode == OP_MAP_CHANGES) {
+        changes_answer(call);
+    } else {
+        assert_null(it.waiting);
+        assert_int_not_equal(call->request.map_wait.who, 0);
+        it.waiting = call;
+    }
+}
+
+static void waiting_answer(void) {
+    it.waiting->reply.map_wait.version = it.map.version;
+    call_reply(TAKE_PTR(it.waiting), 0);
+}
+
 static void manager_take(struct call *call) {
+    if (call->header.opcode == OP_MAP_WAIT || call->header.opcode == OP_MAP_CHANGES) {
+        newer_take(call);
+        return;
+    }
     it.joins += call->header.opcode == OP_NODE_JOIN;
     it.map_gets += call->header.opcode == OP_MAP_GET;
     it.asked_anybody += call->header.log.value == LOG_MEMBER.value;
@@ -256,6 +292,75 @@ static void test_newer_maps_are_fetched(void **state) {
     assert_int_equal(state_of(NULL).map_version, 9);
 }
 
+static void map_grow(void) {
+    it.before = it.map;
+    it.map.version++;
+    assert_int_equal(cluster_map_add_ost(&it.map, (struct node_id){1}, (struct target_id){99},
+                                         (struct log_id){99}),
+                     0);
+}
+
+static void taken_check(void) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+
+    assert_int_equal(state_of(map).map_version, it.map.version);
+    assert_int_equal(cluster_map_crc(map), cluster_map_crc(&it.map));
+    free(map);
+}
+
+/* Within a tick, by what it adds; the next question comes a second behind the last one. */
+static void test_a_newer_map_is_told_of(void **state) {
+    (void)state;
+    it.pushes = true;
+    member_begin(&it.map);
+    pass(5 * NS_PER_S + NS_PER_S / 2);
+    assert_non_null(it.waiting);
+    assert_int_equal(it.waiting->request.map_wait.known_version, it.map.version);
+    map_grow();
+    uint32_t joins = it.joins;
+    waiting_answer();
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(it.joins, joins);
+    assert_int_equal(it.taken_count, 1);
+    assert_int_equal(it.map_gets, 0);
+    taken_check();
+    pass(3 * TICK_MS * NS_PER_MS);
+    assert_non_null(it.waiting);
+    waiting_answer(); /* With nothing new. */
+    pass(3 * TICK_MS * NS_PER_MS);
+    assert_null(it.waiting);
+    pass(NS_PER_S);
+    assert_non_null(it.waiting);
+    waiting_answer();
+}
+
+/* They are of another map than the one in use: it comes as a whole. */
+static void test_changes_of_another_map_are_not_taken(void **state) {
+    struct cluster_map *other = calloc(1, sizeof *other);
+
+    (void)state;
+    it.pushes = true;
+    *other = it.map;
+    other->revoked[other->revoked_count++] = 5;
+    member_begin(other);
+    map_grow();
+    pass(NS_PER_S / 2);
+    assert_int_equal(it.changes_gets, 1);
+    assert_int_equal(it.map_gets, 1);
+    taken_check();
+    free(other);
+}
+
+/* A manager that knows nothing of it is asked seldom, and each second as ever. */
+static void test_a_manager_of_the_version_before_is_asked_for_maps(void **state) {
+    (void)state;
+    member_begin(&it.map);
+    map_grow();
+    pass(2 * NS_PER_S);
+    assert_int_equal(it.map_gets, 1);
+    taken_check();
+}
+
 /* A disk that is full, say: it goes by the older one, and tries again. */
 static void test_a_map_that_is_not_taken_is_offered_again(void **state) {
     (void)state;
@@ -434,6 +539,23 @@ static void stop_done(void *context, int result) {
     it.stopped = result == 0;
 }
 
+/* The question for a newer map is called off; its answer is awaited. */
+static void test_a_stop_ends_the_waiting(void **state) {
+    (void)state;
+    it.pushes = true;
+    member_begin(&it.map);
+    pass(2 * NS_PER_S);
+    assert_non_null(it.waiting);
+    member_stop_start(it.member, stop_done, NULL);
+    pass(NS_PER_S);
+    assert_false(it.stopped);
+    assert_int_equal(call_given_up(it.waiting, 0), -ERR_INTERRUPTED);
+    call_reply(TAKE_PTR(it.waiting), -ERR_INTERRUPTED);
+    pass(NS_PER_S);
+    assert_true(it.stopped);
+    assert_null(it.waiting);
+}
+
 /* What the manager holds lies in the member's memory. */
 static void test_a_stop_waits_for_what_is_asked(void **state) {
     (void)state;
@@ -458,7 +580,11 @@ int main(void) {
         TEST(a_map_that_is_not_taken_is_offered_again),
         TEST(silence_is_told_seldom),
         TEST(a_refusal_is_told_once),
+        TEST(a_newer_map_is_told_of),
+        TEST(changes_of_another_map_are_not_taken),
+        TEST(a_manager_of_the_version_before_is_asked_for_maps),
         TEST(a_stop_waits_for_what_is_asked),
+        TEST(a_stop_ends_the_waiting),
         TEST(one_that_knows_nobody_asks_anybody),
         TEST(a_member_answers_with_its_map),
         TEST(lives_are_registered),
