@@ -51,11 +51,48 @@ static int check_address(const struct config *config, char problem[512]) {
     return -ERR_INVALID;
 }
 
-static int check_network(const struct config *config, char problem[512]) {
+/* Nobody would be asked but the node itself. One list for all nodes may have each one's own. */
+static bool joins_itself(const struct config *config) {
+    struct address others[CONFIG_JOIN_MAX];
+    struct address own[2];
+    bool itself = true;
+    int count = config_addresses(config->join, others, CONFIG_JOIN_MAX);
+
+    if (config_addresses(config->listen, &own[0], 1) != 1) {
+        return false;
+    }
+    own[1] = own[0];
+    if (config->advertise[0] && config_addresses(config->advertise, &own[1], 1) != 1) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        itself = itself && (address_is(&others[i], &own[0]) || address_is(&others[i], &own[1]));
+    }
+    return itself && count > 0;
+}
+
+static int check_join(const struct config *config, bool asked, char problem[512]) {
     if (config->join[0] && !config->listen[0]) {
         snprintf(problem, 512,
                  "--join needs --listen ADDRESS:PORT, where the others reach this node");
         return -ERR_INVALID;
+    }
+    if (asked && config->join[0] && joins_itself(config)) {
+        snprintf(problem, 512,
+                 "--join %.300s is this node's own address: name one of a node that is in the "
+                 "cluster",
+                 config->join);
+        return -ERR_INVALID;
+    }
+    return 0;
+}
+
+/* asked: where to join is asked for now. */
+static int check_network(const struct config *config, bool asked, char problem[512]) {
+    int r = check_join(config, asked, problem);
+
+    if (r < 0) {
+        return r;
     }
     if (config->advertise[0] && !config->listen[0]) {
         snprintf(problem, 512, "--advertise needs --listen ADDRESS:PORT");
@@ -100,7 +137,8 @@ int local_network_apply(const struct local_cluster_options *options, struct conf
         snprintf(config->key_path, sizeof config->key_path, "%s", options->key_path);
     }
     if (r == 0) {
-        r = check_network(config, problem);
+        /* Who has joined goes by its map, whatever its shoal.conf names. */
+        r = check_network(config, options->join || config->node == 0, problem);
     }
     return r == 0 && config->key_path[0] ? key_check(config, problem) : r;
 }

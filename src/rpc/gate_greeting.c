@@ -122,7 +122,23 @@ static int hello_check(const struct gate *gate, const struct hello_request *hell
     if (memcmp(cluster, any, 16) != 0 && memcmp(cluster, self->cluster_id, 16) != 0) {
         return -ERR_OTHER_CLUSTER;
     }
+    if (hello->node && hello->node == self->node.value) {
+        return -ERR_OWN_NODE;
+    }
     return hello->receiver && hello->receiver != self->node.value ? -ERR_REFUSED : 0;
+}
+
+/* Of what came round to its own process the lane says so. Another one under this number is a copy.
+ */
+static void copy_say(struct gate_connection *client, const struct hello_request *hello) {
+    const struct lane_identity *self = &client->gate->options.self;
+    char words[80];
+
+    if (hello->life_high != self->life[0] || hello->life_low != self->life[1]) {
+        snprintf(words, sizeof words, "it says that it is node %u, which is this one: a copy of it",
+                 hello->node);
+        gate_refusal_say(client, "was refused", words);
+    }
 }
 
 /* Of a caller's lanes with nothing at work the one that was silent for the longest; NULL: none. */
@@ -205,6 +221,9 @@ static int hello_take(struct gate_connection *client, struct bytes head) {
     }
     r = hello_check(gate, &body.hello);
     r = r < 0 ? r : plain_check(client, body.hello.plain);
+    if (r == -ERR_OWN_NODE) {
+        copy_say(client, &body.hello);
+    }
     if (r < 0) {
         return client_refuse(client, r);
     }

@@ -581,6 +581,9 @@ def what_cannot_join_is_refused(nodes):
         ([*join, *listen, "--key", stranger], "refuses the key"),
         (["--join", nobody, *listen, *key], "nobody answers"),
         (["--join", "here", *listen, *key], "takes ADDRESS:PORT"),
+        (["--join", new.source, *listen, *key], "this node's own address"),
+        (["--join", f"{nobody},{nobody}", *listen, *key, "--advertise", nobody],
+         "this node's own address"),
         ([*join, "--listen", "0.0.0.0:7400", *key], "--advertise"),
         ([*join, *listen, *key, "--advertise", "0.0.0.0:7400"], "--advertise"),
     ]

@@ -108,15 +108,16 @@ void thread_begin(void) {
 }
 
 void lanes_begin(uint8_t cluster) {
-    const struct lanes_options options = {.env = it.env,
-                                          .self = {.cluster_id = {cluster}, .life = {3, cluster}},
-                                          .silent_ns = 200 * NS_PER_MS,
-                                          .rest_ns = NS_PER_MS,
-                                          .tls = it.calling,
-                                          .encryption = it.encryption,
-                                          .logs = it.serves_itself ? it.logs : NULL,
-                                          .keeps = it.keeps,
-                                          .log = say};
+    const struct lanes_options options = {
+        .env = it.env,
+        .self = {.cluster_id = {cluster}, .node = {it.node}, .life = {3, cluster}},
+        .silent_ns = 200 * NS_PER_MS,
+        .rest_ns = NS_PER_MS,
+        .tls = it.calling,
+        .encryption = it.encryption,
+        .logs = it.serves_itself ? it.logs : NULL,
+        .keeps = it.keeps,
+        .log = say};
     struct rpc_options rpc = {
         .transport = &lanes_ops, .env = it.env, .resend_ns = NS_PER_MS, .logs_max = LOGS_MAX};
     uint32_t peer;

@@ -41,6 +41,7 @@ struct lane_bench {
     struct tls_context *serving, *calling; /* NULL: a Unix socket */
     enum link_encryption encryption, encryption_of_gate;
     bool serves_itself, keeps; /* options of lanes */
+    uint32_t node;             /* that the lanes are of; 0: none */
     uint64_t gate_silent_ns;
 };
 extern struct lane_bench it;

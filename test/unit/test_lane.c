@@ -396,6 +396,31 @@ static void only_who_is_meant_is_asked(void **state) {
     assert_int_equal(stats.connected_count, 1);
 }
 
+static bool is_said_now(void *words) {
+    return strstr(it.said, words);
+}
+
+/* An address that has come round to the node itself; another one of the peer's is its. */
+static void a_node_does_not_call_itself(void **state) {
+    char own_address[] = "does not answer, and is tried again: the address is this node's own";
+    struct lane_stats stats;
+
+    (void)state;
+    it.node = 1;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_MKDIR, 0)->deadline_ns = env_now_ns(it.env) + 50 * NS_PER_MS;
+    run_until(is_said_now, own_address);
+    /* These lanes have another life than the gate, so that says a line, too. */
+    assert_non_null(strstr(it.said, "it says that it is node 1, which is this one"));
+    wait_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_TIMED_OUT);
+    assert_int_equal(it.ran_count, 0);
+    assert_int_equal(lanes_peer_refusal(it.lanes, 0), 0); /* It may be elsewhere. */
+    lanes_stats(it.lanes, &stats);
+    assert_int_equal(stats.connected_count, 0);
+}
+
 static void a_log_that_is_here_needs_no_lane(void **state) {
     struct lane_stats stats;
 
@@ -551,6 +576,7 @@ int main(void) {
         LANE_WAYS(callers_may_ask_while_others_are_told),
         LANE_WAYS(a_log_is_asked_for_where_it_is),
         LANE_WAYS(only_who_is_meant_is_asked),
+        LANE_WAYS(a_node_does_not_call_itself),
         LANE_WAYS(nobody_s_call_is_lost_with_its_thread),
         LANE_WAYS(a_thread_may_follow_another),
         LANE_WAYS(what_nobody_wants_ends_when_the_server_is_away),

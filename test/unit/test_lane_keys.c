@@ -179,15 +179,17 @@ static int hello_with(struct hello_request hello) {
 static void a_greeting_must_fit(void **state) {
     struct hello_request good = {.version_min = 1, .version_max = 1, .life_high = 1, .number = 1};
     const struct {
-        uint32_t version_min, version_max, receiver;
+        uint32_t version_min, version_max, node, receiver;
         uint64_t cluster_high;
         int result;
-    } rows[] = {{2, 9, 0, 0, -ERR_TOO_NEW},
-                {0, 0, 0, 0, -ERR_TOO_OLD},
-                {1, 1, 2, 0, -ERR_REFUSED},
-                {1, 1, 0, 77, -ERR_OTHER_CLUSTER},
-                {1, 9, 1, 0, 0},
-                {0, 1, 0, 0, -ERR_OLD_LANE}};
+    } rows[] = {{2, 9, 0, 0, 0, -ERR_TOO_NEW},
+                {0, 0, 0, 0, 0, -ERR_TOO_OLD},
+                {1, 1, 0, 2, 0, -ERR_REFUSED},
+                {1, 1, 1, 0, 0, -ERR_OWN_NODE},
+                {1, 1, 1, 2, 0, -ERR_OWN_NODE},
+                {1, 1, 1, 0, 77, -ERR_OTHER_CLUSTER},
+                {1, 9, 2, 1, 0, 0},
+                {0, 1, 0, 0, 0, -ERR_OLD_LANE}};
 
     (void)state;
     good.plain = it.calling != NULL && it.encryption_of_gate != LINK_ENCRYPTED_ALWAYS;
@@ -197,6 +199,7 @@ static void a_greeting_must_fit(void **state) {
 
         hello.version_min = rows[i].version_min;
         hello.version_max = rows[i].version_max;
+        hello.node = rows[i].node;
         hello.receiver = rows[i].receiver;
         hello.cluster_high = rows[i].cluster_high;
         assert_int_equal(hello_with(hello), rows[i].result);
