@@ -42,7 +42,8 @@
     X(EARLY_START, "early-start")               /* a ring begins behind what is not flushed */     \
     X(EARLY_READ, "early-read")                 /* a log is read before all is in it */            \
     X(AWAY_WAITS, "away-waits")                 /* all wait for a storage target that is away */   \
-    X(NEW_PATIENCE, "new-patience")             /* patience counts from each call on */
+    X(NEW_PATIENCE, "new-patience")             /* patience counts from each call on */            \
+    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,
