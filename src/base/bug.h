@@ -45,7 +45,8 @@
     X(NEW_PATIENCE, "new-patience")             /* patience counts from each call on */            \
     X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
-    X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */
+    X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
+    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -134,6 +134,8 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("settles_put_off", totals.settles_put_off);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
     GROUP_COUNTER("evictions", totals.evictions);
+    GROUP_COUNTER("fences", totals.fences);
+    GROUP_COUNTER("fencing_settles", totals.fencing_settles);
     GROUP_COUNTER("crossings", totals.crossings);
     GROUP_COUNTER("crossings_again", totals.crossings_again);
     GROUP_COUNTER("promises_kept", totals.promises_kept);

@@ -7,7 +7,7 @@
  * Whose number an end got is remembered for the newest of them; what is older is told as a whole:
  * all that have ended are those below the next session, less those that live. A target answers
  * when it has all on disk, with the number that it has then; so what it has lost, or never got, is
- * told from there.
+ * told from there. A group that fences some (meta/fences.h) is told when all OSTs have more.
  *
  * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
 #include "manager/manager_internal.h"
@@ -101,6 +101,7 @@ static void message_send(struct manager_teller *teller, struct sessions_ended_re
     struct manager *manager = teller->manager;
 
     request.everywhere = everywhere(manager);
+    request.newest = manager->ended_number;
     teller->call = (struct call){
         .header = {.opcode = OP_SESSIONS_ENDED, .log = teller->log},
         .request.sessions_ended = request,
@@ -174,6 +175,8 @@ static void told(struct call *call) {
     bool asked = !teller->is_known;
     teller->is_known = true;
     teller->number = call->reply.sessions_ended.number;
+    teller->fence_count = call->reply.sessions_ended.fence_count;
+    teller->everywhere = MAX(teller->everywhere, call->request.sessions_ended.everywhere);
     if (manager->stopping || manager->failure < 0) {
         return;
     }
@@ -191,10 +194,12 @@ static void teller_step(struct manager_teller *teller) {
     bool rests = teller->told_ns != 0 &&
                  env_now_ns(manager->env) - teller->told_ns < TELLER_REST_MS * NS_PER_MS;
 
-    if (teller->telling || rests || (teller->is_known && teller->number >= manager->told_number)) {
+    bool has_all = teller->is_known && teller->number >= manager->told_number;
+    bool hears_more = teller->fence_count > 0 && everywhere(manager) > teller->everywhere;
+    if (teller->telling || rests || (has_all && !hears_more)) {
         return;
     }
-    if (!teller->is_known) {
+    if (!teller->is_known || has_all) {
         message_send(teller, (struct sessions_ended_request){.from = manager->told_number,
                                                              .number = manager->told_number});
     } else if (teller->number >= manager->recent_first && teller->number > 0) {

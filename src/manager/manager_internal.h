@@ -29,6 +29,8 @@ struct manager_teller {
     uint64_t told_ns;      /* when it was sent; 0: never */
     uint64_t piece;        /* of the whole list: where the next message begins; 0: none */
     uint64_t whole_number; /* of that list */
+    uint32_t fence_count;  /* of a group: for which it waits until all OSTs have a number, */
+    uint64_t everywhere;   /* and the one that it knows of, as they all have it */
     struct call call;
     uint8_t names[WIRE_ENDED_BYTES_MAX];
 };

@@ -14,6 +14,8 @@ struct group_totals {
     uint64_t settles_put_off; /* likewise */
     uint64_t orphans_freed;
     uint64_t evictions;
+    uint64_t fences;          /* of these, whose opens before a loss of the log were not known */
+    uint64_t fencing_settles; /* questions for a length that had storage targets refuse them */
     uint64_t crossings;       /* transactions across logs that were decided here */
     uint64_t crossings_again; /* that had to begin anew */
     uint64_t promises_kept;   /* of other groups' transactions */

@@ -8,6 +8,8 @@
 /* Of a run: the context of the list's owner. */
 struct taking {
     struct group *group;
+    uint64_t number; /* by which all that is named had ended; 0: not told */
+    uint64_t everywhere;
     struct transaction transaction;
 };
 
@@ -33,9 +35,17 @@ static struct session *session_of(const void *context, uint64_t session) {
     return sessions_find(&taking->group->sessions, (struct session_id){session});
 }
 
+/* Storage targets may not refuse it yet, and what it had open is not known. */
+static bool is_to_be_fenced(const struct taking *taking, const struct session *session) {
+    bool everywhere = taking->number != 0 && taking->number <= taking->everywhere;
+
+    return session->is_unsure && !everywhere && taking->group->rpc && !BUG(UNFENCED_LOSS);
+}
+
 /* Its row stays until what it had open is closed. */
 static int session_mark(void *context, uint64_t id) {
-    struct transaction *transaction = &((struct taking *)context)->transaction;
+    struct taking *taking = context;
+    struct transaction *transaction = &taking->transaction;
     const struct session *session = session_of(context, id);
     struct kv_key key = key_owner(ROW_SESSION, id, 0, 0);
 
@@ -48,7 +58,10 @@ static int session_mark(void *context, uint64_t id) {
                                     .node = session->node_id,
                                     .epoch = transaction->epoch,
                                     .incarnation = session->incarnation};
-    return transaction_put(transaction, &key, &row, sizeof row);
+    int r = transaction_put(transaction, &key, &row, sizeof row);
+    return r == 0 && is_to_be_fenced(taking, session)
+               ? fences_add_stage(transaction, session, taking->number)
+               : r;
 }
 
 static void session_marked(void *context, uint64_t id) {
@@ -56,6 +69,10 @@ static void session_marked(void *context, uint64_t id) {
     struct session *session = session_of(context, id);
 
     if (session && session->state != SESSION_EVICTING && !BUG(DEAF_MDT)) {
+        if (is_to_be_fenced(taking, session)) {
+            fences_add(taking->group, session, taking->number);
+        }
+        sessions_sure(&taking->group->sessions, session);
         session->state = SESSION_EVICTING;
         session->evict_position = taking->group->ended.list.position;
         taking->group->sessions.evicting_count++;
@@ -81,7 +98,9 @@ static int below_find(void *context, uint64_t lowest, uint64_t *ret_session) {
 
 static const struct ended_owner owner = {
     .row_type = ROW_ENDED,
-    .need = {.rows = 1, .record_bytes = sizeof(struct session_row) + KV_ROW_RECORD_BYTES},
+    .need = {.rows = 2,
+             .record_bytes =
+                 sizeof(struct session_row) + sizeof(struct fence_row) + 2 * KV_ROW_RECORD_BYTES},
     .begin = taking_begin,
     .commit = taking_commit,
     .abort = taking_abort,
@@ -106,9 +125,11 @@ int op_sessions_ended(struct transaction *transaction, struct call *call) {
     return 0;
 }
 
-/* The list that it has is on disk with the position: who is told of the number waits for that. */
+/* The list that it has is on disk with the position, as are the ends of fences: who is told of the
+ * number waits for that. */
 static void answer(struct group *group, struct call *call, int r) {
     const struct ended_list *list = &group->ended.list;
+    uint64_t position = MAX(list->position, group->fences.position);
 
     if (r < 0) {
         group_answer(group, call, r);
@@ -116,9 +137,10 @@ static void answer(struct group *group, struct call *call, int r) {
     }
     call->result = 0;
     call->reply.sessions_ended.number = list->number;
-    call->server_position = list->position;
+    call->reply.sessions_ended.fence_count = group->fences.count;
+    call->server_position = position;
     call->disk_ns = group->now_ns;
-    group_sync_want(group, list->position);
+    group_sync_want(group, position);
     list_push_back(&group->awaiting_sync, &call->server_node);
 }
 
@@ -129,9 +151,10 @@ static int take(struct group *group, const struct call *call) {
                                     .lowest = body->lowest,
                                     .first = body->first,
                                     .names = body->names};
-    struct taking taking = {.group = group};
+    struct taking taking = {.group = group, .number = body->newest, .everywhere = body->everywhere};
+    int r = ended_list_take(&group->ended.list, &group->ended.work, &news, &taking);
 
-    return ended_list_take(&group->ended.list, &group->ended.work, &news, &taking);
+    return r == 0 ? fences_pass(group, body->everywhere, body->newest) : r;
 }
 
 void ended_step(struct group *group) {

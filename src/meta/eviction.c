@@ -109,13 +109,14 @@ static int end_stage(struct transaction *transaction, const struct session *sess
     struct kv_key key = key_owner(ROW_SESSION, session->id.value, 0, 0);
     int r = transaction_delete(transaction, &key);
 
+    r = r < 0 ? r : fences_end_stage(transaction, session);
     return r < 0 ? r : kv_outcome_drop(transaction->group->kv, session->id);
 }
 
 static void session_end(struct group *group, struct session *session) {
     struct transaction transaction;
     const struct kv_need need = {
-        .rows = 1, .record_bytes = 300, .session = session->id, .drops = true};
+        .rows = 2, .record_bytes = 400, .session = session->id, .drops = true};
 
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need) < 0) {
         return;

@@ -415,6 +415,7 @@ static int take_memory(struct group *group) {
 
     int r = sessions_init(&group->sessions, options->sessions_max);
     r = r < 0 ? r : opens_init(&group->opens, options->opens_max);
+    r = r < 0 ? r : fences_init(&group->fences);
     r = r < 0 ? r : ost_peers_init(&group->ost_peers);
     r = r < 0 ? r : queue_init(&group->orders, group);
     return r < 0 ? r : settle_init(&group->settle, group);
@@ -534,6 +535,7 @@ void group_abandon(struct group *group) {
     crossings_deinit(&group->crossings);
     promises_deinit(&group->promises);
     settle_deinit(&group->settle);
+    fences_deinit(&group->fences);
     queue_deinit(&group->orders);
     ost_peers_deinit(&group->ost_peers);
     opens_deinit(&group->opens);

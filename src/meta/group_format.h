@@ -56,6 +56,21 @@ struct __attribute__((packed)) session_row {
 };
 static_assert(sizeof(struct session_row) == 24, "session_row is on disk");
 
+/* KNOWN: of a session that has attached since that loss: all that it had open is known. SET: of one
+ * that has ended, and did not; storage targets have to refuse it. See fences.h. */
+enum fence_state { FENCE_KNOWN = 1, FENCE_SET = 2 };
+
+struct __attribute__((packed)) fence_row {
+    uint8_t format;
+    uint8_t state;   /* enum fence_state */
+    uint16_t losses; /* kv_losses then */
+    uint32_t reserved;
+    uint64_t epoch;
+    uint64_t incarnation;
+    uint64_t number; /* of the list of the ended, by which it is named; 0: not told, or KNOWN */
+};
+static_assert(sizeof(struct fence_row) == 32, "fence_row is on disk");
+
 /* Value of O and W: the key says it all. */
 struct __attribute__((packed)) mark_row {
     uint8_t format;

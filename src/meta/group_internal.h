@@ -4,6 +4,7 @@
 #include "meta/counters.h"
 #include "meta/crossing.h"
 #include "meta/ended.h"
+#include "meta/fences.h"
 #include "meta/group.h"
 #include "meta/names.h"
 #include "meta/numbers.h"
@@ -29,6 +30,7 @@ enum load_stage {
     LOAD_IDENTITY,
     LOAD_SLOTS,
     LOAD_SESSIONS,
+    LOAD_FENCES,
     LOAD_WRITERS,
     LOAD_MOVES,
     LOAD_PROMISES,
@@ -94,6 +96,7 @@ struct group {
     struct slots slots;
     struct sessions sessions;
     struct ended ended;
+    struct fences fences;
     struct opens opens;
     struct ost_peers ost_peers;
     struct order_queue orders;

@@ -82,6 +82,10 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
 int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
     bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
 
+    if (!asked && fences_hold(transaction->group, ino, row) &&
+        !crossing_is_elsewhere(transaction, ino)) {
+        return settle_ask(transaction, ino);
+    }
     return asked ? transaction_stall(transaction) : 0;
 }
 

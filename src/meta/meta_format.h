@@ -10,7 +10,7 @@
  *     G group               0         0           0                format, cluster, hash of names
  *     C counters            0         0           0                reserved numbers, last epoch
  *     R slots               first     0           0                range: mine? how many opened
- *     S session             session   0           0                incarnation, node, state
+ *     S session, F fence    session   0           0                its state; are its opens known
  *     O orphan              ino       0           0                unlinked but open
  *     W writer              ino       0           session          open for writing
  *     M move                ino       chunk gen.  session          on its way to chunks
@@ -22,8 +22,7 @@
  *     E ended               see kv/ended_list.h; values of space 0: group_format.h
  *
  * O, W and M are keyed by ino in space 0: those of a slot are a range, as are those of the group.
- * Values are packed, little-endian, begin with their format and carry the epoch of their last
- * change. Reserved bytes are zero and checked. */
+ * Values: packed, little-endian, format first, with the epoch of the change; reserved bytes 0. */
 #pragma once
 #include "base/types.h"
 #include "layout/layout.h"
@@ -54,6 +53,7 @@ enum row_type {
     ROW_DECISION = 'Y',
     ROW_COUNT = 'K',
     ROW_ENDED = 'E',
+    ROW_FENCE = 'F',
 };
 
 enum partition_state { PARTITION_LIVE = 1, PARTITION_FROZEN = 2, PARTITION_DYING = 3 };

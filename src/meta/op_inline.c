@@ -89,6 +89,7 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     row->chunk_generation = generation;
     if (row->data_state == DATA_EMPTY) {
         row->data_state = DATA_CHUNKED;
+        row->losses = kv_losses(transaction->group->kv); /* Nobody has written these chunks yet. */
         row->epoch = transaction->epoch;
         return inode_put(transaction, ino, row);
     }
@@ -176,10 +177,12 @@ int op_inline_convert(struct transaction *transaction, struct call *call) {
     struct inode_row changed = *row;
     r = begins ? convert_begin(transaction, &changed, call)
                : convert_commit(transaction, &changed, call);
-    r = r < 0 ? r : attributes_read(transaction, request->ino, &changed, &reply->attributes);
+    /* By the row that is there: what becomes chunks by this has had no others yet. */
+    r = r < 0 ? r : inode_size_known(transaction, request->ino, row);
     if (r < 0) {
         return r;
     }
+    attributes_fill(request->ino, &changed, NULL, &reply->attributes);
     uint32_t rights = rights_of(transaction, request->ino, 0);
     if (convert_is_promised(transaction, request->ino, &changed)) {
         rights |= RIGHT_SYNC_FIRST;

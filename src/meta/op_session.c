@@ -73,6 +73,10 @@ int op_session_attach(struct transaction *transaction, struct call *call) {
         /* What it presented, it presented to a term that is over. */
         r = -ERR_STALE_TERM;
     }
+    if (r == 0 && group->sessions.losses != 0 && (!session || session->is_unsure)) {
+        r = fences_known_stage(transaction, (struct session_id){request->session},
+                               request->incarnation);
+    }
     if (r < 0) {
         return r;
     }

@@ -153,6 +153,19 @@ int session_row_check(struct bytes value, const struct session_row **ret_row) {
     return 0;
 }
 
+int fence_row_check(struct bytes value, const struct fence_row **ret_row) {
+    int r = format_check(value, sizeof(struct fence_row), sizeof(struct fence_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct fence_row *row = (const void *)value.data;
+    if (row->state < FENCE_KNOWN || row->state > FENCE_SET || row->reserved != 0) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
 int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
     int r = format_check(value, sizeof(struct mark_row), sizeof(struct mark_row));
     if (r < 0) {

@@ -86,6 +86,7 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
         .node_id = row->node,
         .state = row->state,
         .window = row->window,
+        .is_unsure = row->state == SESSION_LIVE && sessions->losses != 0,
         .counters = {.session = id, .incarnation = row->incarnation, .node = row->node}};
     *bucket = session;
     list_init(&session->opens);
@@ -95,6 +96,7 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
     sessions->count++;
     sessions->unattached_count++;
     sessions->evicting_count += row->state == SESSION_EVICTING;
+    sessions->unsure_count += session->is_unsure;
     assert(sessions->unattached_count <= sessions->count);
     assert(sessions->evicting_count <= sessions->count);
     return session;
@@ -106,6 +108,7 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
     assert(list_is_empty(&session->opens));
     assert(session->attached || sessions->unattached_count > 0);
     assert(session->state != SESSION_EVICTING || sessions->evicting_count > 0);
+    assert(!session->is_unsure);
     while (*link != session) {
         link = &(*link)->next;
     }
@@ -120,8 +123,15 @@ void sessions_drop(struct sessions *sessions, struct session *session) {
     sessions->free = session;
 }
 
+void sessions_sure(struct sessions *sessions, struct session *session) {
+    assert(!session->is_unsure || sessions->unsure_count > 0);
+    sessions->unsure_count -= session->is_unsure;
+    session->is_unsure = false;
+}
+
 void session_attached(struct sessions *sessions, struct session *session) {
     assert(session->attached || sessions->unattached_count > 0);
+    sessions_sure(sessions, session);
     sessions->unattached_count -= !session->attached;
     session->attached = true;
 }

@@ -35,6 +35,8 @@ struct session {
     uint8_t state;   /* enum session_state, LIVE or EVICTING */
     uint16_t window; /* mutations that it may have under way, until its end */
     bool attached;   /* in this term, by the sender */
+    bool is_unsure;  /* it may have had more open than is known, before a loss of the log's end */
+    bool is_fenced;  /* it ended as such (fences.h) */
     struct call_sender sender;
     struct list opens;
     struct list shut; /* of these, opens.h */
@@ -59,6 +61,8 @@ struct sessions {
     uint32_t count;
     uint32_t unattached_count; /* known from before the restart */
     uint32_t evicting_count;
+    uint32_t unsure_count; /* that live */
+    uint16_t losses;       /* of the log, as of the start */
 };
 
 MUST_CHECK int sessions_init(struct sessions *sessions, uint32_t sessions_max);
@@ -72,6 +76,8 @@ struct session *sessions_add(struct sessions *sessions, struct session_id id,
 /* Its opens are gone. */
 void sessions_drop(struct sessions *sessions, struct session *session);
 void session_attached(struct sessions *sessions, struct session *session);
+/* What it had open is known, or it lives no more. */
+void sessions_sure(struct sessions *sessions, struct session *session);
 /* Adds what was counted of each. */
 void sessions_counters_get(const struct sessions *sessions, struct session_counters_list *list);
 

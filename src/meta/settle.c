@@ -1,5 +1,6 @@
 /* The settle jobs. */
 #include "meta/settle.h"
+#include "base/endian.h"
 #include "meta/eviction.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
@@ -73,6 +74,19 @@ bool settle_is_awaited(const struct group *group, struct ino ino) {
     return group->sessions.evicting_count > 0 && eviction_holds(group, ino);
 }
 
+int settle_ask(struct transaction *transaction, struct ino ino) {
+    struct group *group = transaction->group;
+
+    if (!group->rpc) {
+        return 0;
+    }
+    if (settle_has_room(group, ino)) {
+        settle_begin(group, ino, NULL);
+        group_again(group);
+    }
+    return transaction_stall(transaction);
+}
+
 void settle_begin(struct group *group, struct ino ino, struct session *session) {
     struct settle *settle = &group->settle;
     struct settle_job *job = job_find(group, ino);
@@ -95,13 +109,30 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
     job->ino = ino;
     job->session = session;
     job->again = false;
+    job->is_unsure = false;
+    job->fence_place = 0;
+    job->fences_one = false;
     settle->busy_count++;
+}
+
+static void fences_draw(const struct group *group, struct settle_job *job) {
+    job->fence_short = false;
+    job->fence_place_next = job->fence_place;
+    job->fence_count = !job->is_unsure
+                           ? 0
+                           : fences_take(&group->fences, &job->fence_place_next,
+                                         job->fences_one ? 1 : WIRE_FENCES_MAX, job->fences);
+}
+
+static bool fences_are_left(const struct group *group, const struct settle_job *job) {
+    return job->is_unsure && fences_any_from(&group->fences, job->fence_place);
 }
 
 static int job_read(struct group *group, struct settle_job *job) {
     struct transaction transaction;
     const struct inode_row *row;
 
+    job->is_unsure = false;
     transaction_begin_read(&transaction, group);
     int r = inode_get(&transaction, job->ino, &row);
     if (r < 0) {
@@ -118,6 +149,9 @@ static int job_read(struct group *group, struct settle_job *job) {
     job->chain_next = 0;
     job->answer_count = 0;
     job->length = 0;
+    job->is_unsure =
+        row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction.group->kv);
+    fences_draw(group, job);
     return 0;
 }
 
@@ -140,6 +174,25 @@ static void ask_answered(struct call *call) {
         return; /* What it had of the file is lost. */
     }
     job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
+    job->fence_short =
+        job->fence_short ||
+        (!job->fences_one && call->reply.chunk_length.fenced_count < job->fence_count);
+}
+
+/* Whom an OST of an older version can fence, too, and whom it can't. */
+static void fences_fill(const struct settle_job *job, struct chunk_length_request *request) {
+    bool one = job->fences_one && job->fence_count > 0;
+
+    if (one) {
+        request->fence_session = load_le64(job->fences);
+        request->fence_incarnation = load_le64(job->fences + 8);
+    } else if (job->session) {
+        request->fence_session = job->session->id.value;
+        request->fence_incarnation = job->session->incarnation;
+    }
+    if (!one) {
+        request->fences = (struct bytes){job->fences, (size_t)job->fence_count * WIRE_FENCE_BYTES};
+    }
 }
 
 static void ask_send(struct group *group, struct settle_job *job, struct settle_ask *ask) {
@@ -158,15 +211,26 @@ static void ask_send(struct group *group, struct settle_job *job, struct settle_
         .chunk_bytes = job->layout.chunk_bytes,
         .truncate_seq = job->truncate_seq,
         .truncate_size = job->truncate_size,
-        .fence_session = job->session ? job->session->id.value : 0,
-        .fence_incarnation = job->session ? job->session->incarnation : 0,
     };
+    fences_fill(job, &call->request.chunk_length);
     call->header.log = ask->peer->log;
     ask->job = job;
     ask->busy = true;
     ask->failed = false;
     ost_peer_asked(group, ask->peer);
     call_start(group->rpc, call);
+}
+
+/* All OSTs have answered. */
+static void job_answered(struct group *group, struct settle_job *job) {
+    bool was_one = job->fences_one && job->fence_count > 0;
+
+    job->fences_one = job->fences_one || job->fence_short;
+    job->fence_place = job->fence_short ? job->fence_place : job->fence_place_next;
+    group->counters.totals.fencing_settles += job->fence_count > 0 && !job->fence_short;
+    bool more = job->fence_short || fences_are_left(group, job) || (was_one && job->session);
+    job->stage = job->again || more ? SETTLE_READ : SETTLE_END;
+    job->again = false;
 }
 
 static void job_ask(struct group *group, struct settle_job *job) {
@@ -199,8 +263,7 @@ static void job_ask(struct group *group, struct settle_job *job) {
         }
     }
     if (job->answer_count == width) {
-        job->stage = job->again ? SETTLE_READ : SETTLE_END;
-        job->again = false;
+        job_answered(group, job);
     }
 }
 
@@ -272,8 +335,9 @@ static void later_try(struct group *group) {
 }
 
 /* One record: the size, and the end of what the evicted session had open. */
-static int job_record(struct transaction *transaction, struct settle_job *job) {
+static int job_record(struct transaction *transaction, struct settle_job *job, bool *ret_asked) {
     uint16_t losses = kv_losses(transaction->group->kv);
+    bool all_are_back = transaction->group->sessions.unsure_count == 0;
     const struct inode_row *row;
 
     int r = inode_get(transaction, job->ino, &row);
@@ -292,7 +356,8 @@ static int job_record(struct transaction *transaction, struct settle_job *job) {
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
     }
-    if (r == 0 && same && row->losses != losses) {
+    *ret_asked = same;
+    if (r == 0 && same && row->losses != losses && all_are_back) {
         changed.losses = losses;
         r = INODE_PATCH(transaction, job->ino, &changed, losses, reserved);
     }
@@ -315,16 +380,24 @@ static void job_over(struct group *group, struct settle_job *job) {
 
 static void job_end(struct group *group, struct settle_job *job) {
     struct transaction transaction;
+    bool asked = false;
 
+    if (fences_are_left(group, job)) {
+        job->stage = SETTLE_READ; /* They came while there was no room for the record. */
+        return;
+    }
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &settle_need) < 0) {
         return;
     }
-    int r = job_record(&transaction, job);
+    int r = job_record(&transaction, job, &asked);
     if (r < 0) {
         transaction_abort(&transaction);
         return;
     }
     (void)transaction_commit(&transaction);
+    if (asked) {
+        fences_file_asked(&group->fences, job->ino);
+    }
     job_over(group, job);
 }
 

@@ -2,10 +2,13 @@
  * that wrote to it ended uncleanly, or when a writer speaks of a truncation's past.
  *
  * Whoever wants to know the size meanwhile waits (settle_is_awaited). For an evicted session the
- * question fences: an OST that has answered takes nothing more from that session.
+ * question fences: an OST that has answered takes nothing more from that session. Of a file whose
+ * end is not sure since a loss it fences those of fences.h, too, up to 64 at a time.
  *
  *     begin --> READ --> ASK --> END --> gone
  *                ^        |
+ *                |--------+--more are to be fenced, or it is asked for once more
+ *                |        |
  *                |        '--an OST of the file is away--> PUT_OFF --> among the later ones
  *                '------------------a tick, or a job that ends--------------'
  *
@@ -18,12 +21,14 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "rpc/call.h"
+#include "wire/wire_types.h"
 
 enum { SETTLE_JOBS = 16, SETTLE_CALLS = 4, SETTLE_BUCKETS = 256, SETTLES_LATER_MAX = 65536 };
 
 struct group;
 struct session;
 struct settle_job;
+struct transaction;
 struct ost_peer;
 
 struct settle_ask {
@@ -48,7 +53,15 @@ struct settle_job {
     uint32_t chain_next; /* the first that nobody has been asked of */
     uint32_t answer_count;
     uint64_t length;
-    bool again; /* asked for once more while under way */
+    bool again;     /* asked for once more while under way */
+    bool is_unsure; /* its end, by the row that was read */
+    /* Of fences.h: those before this place are fenced; and what is asked now. */
+    uint64_t fence_place;
+    uint64_t fence_place_next;
+    uint32_t fence_count;
+    bool fence_short; /* an OST of an older version has answered: it takes them one by one, */
+    bool fences_one;  /* from then on, and the evicted session's last */
+    uint8_t fences[WIRE_FENCES_BYTES_MAX];
     struct settle_ask asks[SETTLE_CALLS];
 };
 
@@ -76,6 +89,8 @@ MUST_CHECK int settle_init(struct settle *settle, struct group *group);
 void settle_deinit(struct settle *settle);
 /* True when settle_begin may be called for the ino. */
 bool settle_has_room(const struct group *group, struct ino ino);
+/* For an operation, which waits for the size and is run again. -ERR_PENDING; 0 without OSTs. */
+MUST_CHECK int settle_ask(struct transaction *transaction, struct ino ino);
 void settle_begin(struct group *group, struct ino ino, struct session *session);
 bool settle_is_running(const struct group *group, struct ino ino);
 /* Whether the size of the ino is not known now. */

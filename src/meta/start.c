@@ -216,6 +216,7 @@ int start_read(struct group *group, char ret_problem[256]) {
     group->wall_ns = env_wall_ns(group->env);
     group->stage = GROUP_LOADING;
     group->load_stage = LOAD_IDENTITY;
+    group->sessions.losses = kv_losses(group->kv);
     group_map_read(group);
     int r = load_step(group);
     if (r == -ERR_CORRUPT && ret_problem[0] == '\0') {
@@ -316,6 +317,7 @@ static const struct {
 } load_kinds[LOAD_SYNC] = {
     [LOAD_SLOTS] = {ROW_SLOTS, load_slots},
     [LOAD_SESSIONS] = {ROW_SESSION, load_session},
+    [LOAD_FENCES] = {ROW_FENCE, fences_load},
     [LOAD_WRITERS] = {ROW_WRITER, load_writer},
     [LOAD_MOVES] = {ROW_MOVE, load_move},
     [LOAD_PROMISES] = {ROW_TRANSACTION, load_promise},

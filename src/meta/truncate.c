@@ -37,24 +37,33 @@ static int pieces_cut(struct transaction *transaction, struct ino ino, uint64_t 
     return 0;
 }
 
-/* Whether chunks may reach beyond the size although nobody writes. */
-static bool end_is_unsure(const struct transaction *transaction, const struct inode_row *row) {
-    return row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction->group->kv);
+/* Whether chunks may reach beyond the size although nobody writes. Not where that was asked when
+ * not all had come back, and they have now: what they had open was asked for then. */
+static bool end_is_unsure(const struct transaction *transaction, struct ino ino,
+                          struct inode_row *row) {
+    const struct group *group = transaction->group;
+
+    if (row->data_state == DATA_CHUNKED && group->sessions.unsure_count == 0 &&
+        fences_file_is_asked(&group->fences, ino)) {
+        row->losses = kv_losses(group->kv);
+    }
+    return row->data_state == DATA_CHUNKED && row->losses != kv_losses(group->kv);
 }
 
-/* Somebody has it open for writing since before the loss, or its close was lost: then the OSTs know
- * how long it is, and the call waits for them. */
-static int end_ask(struct transaction *transaction, struct ino ino) {
-    struct group *group = transaction->group;
+/* Somebody writes, or may: whose session has not come back since the loss. */
+static bool may_be_written(const struct transaction *transaction, struct ino ino, bool unsure) {
+    const struct group *group = transaction->group;
 
-    if (!group->rpc) {
-        return 0;
-    }
-    if (settle_has_room(group, ino)) {
-        settle_begin(group, ino, NULL);
-        group_again(group);
-    }
-    return transaction_stall(transaction);
+    return opens_any_writer(&group->opens, ino, NULL) ||
+           (unsure && group->sessions.unsure_count > 0);
+}
+
+/* Then the OSTs know how long it is, and the call waits for them; once, as long as there are
+ * sessions that have not come back. */
+static int end_ask(struct transaction *transaction, struct ino ino) {
+    return !transaction->group->rpc || fences_file_is_asked(&transaction->group->fences, ino)
+               ? 0
+               : settle_ask(transaction, ino);
 }
 
 static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t size,
@@ -71,7 +80,10 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
     row->truncate_seq++;
     row->truncate_size = size;
     row->truncate_position = kv_position(transaction->group->kv) + 1;
-    row->losses = kv_losses(transaction->group->kv);
+    /* Who is unsure may write on, at offsets below the size, too. */
+    if (transaction->group->sessions.unsure_count == 0) {
+        row->losses = kv_losses(transaction->group->kv);
+    }
     row->flags = (uint16_t)((row->flags & ~INODE_TAIL) | INODE_CUT_PENDING);
     transaction->after_sync = true;
     struct order_row order = order_make(transaction, row, ORDER_CUT);
@@ -81,9 +93,10 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
 static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t size,
                       struct inode_row *row) {
     /* What a writer has written and not settled may lie beyond the size that we know. */
-    bool writers = opens_any_writer(&transaction->group->opens, ino, NULL);
+    bool unsure = end_is_unsure(transaction, ino, row);
+    bool writers = may_be_written(transaction, ino, unsure);
 
-    if (writers && size > row->size && end_is_unsure(transaction, row)) {
+    if (writers && size > row->size && unsure) {
         int r = end_ask(transaction, ino);
 
         if (r < 0) {
@@ -93,19 +106,22 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
     if (writers || size < row->size) {
         return cut_stage(transaction, ino, size, row);
     }
-    return end_is_unsure(transaction, row) || row->flags & INODE_TAIL
-               ? cut_stage(transaction, ino, row->size, row)
-               : 0;
+    return unsure || row->flags & INODE_TAIL ? cut_stage(transaction, ino, row->size, row) : 0;
 }
 
 int truncate_unsure_end(struct transaction *transaction, struct ino ino, struct inode_row *row) {
-    bool unsure = end_is_unsure(transaction, row);
+    uint16_t losses = row->losses;
+    bool unsure = end_is_unsure(transaction, ino, row);
+    int r = 0;
 
-    if (!unsure && !(row->flags & INODE_TAIL)) {
-        return 0;
+    if (row->losses != losses) {
+        r = INODE_PATCH(transaction, ino, row, losses, reserved);
     }
-    int r = inode_size_known(transaction, ino, row);
-    if (r == 0 && opens_any_writer(&transaction->group->opens, ino, NULL)) {
+    if (r < 0 || (!unsure && !(row->flags & INODE_TAIL))) {
+        return r;
+    }
+    r = inode_size_known(transaction, ino, row);
+    if (r == 0 && may_be_written(transaction, ino, unsure)) {
         return unsure ? end_ask(transaction, ino) : 0;
     }
     r = r < 0 ? r : cut_stage(transaction, ino, row->size, row);

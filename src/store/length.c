@@ -1,23 +1,50 @@
 /* chunk_length: the last byte written of a file on this OST, and the space that it uses.
  *
- * Asked after a session ended uncleanly, so it fences first: from the answer on, also after our
- * own restart, that incarnation changes nothing here any more. Then it walks the heads, some of
+ * Asked after sessions ended uncleanly, so it fences first: from the answer on, also after our
+ * own restart, those incarnations change nothing here any more. Then it walks the heads, some of
  * them a step; writes of others may pass it, as they may pass the answer. */
+#include "base/endian.h"
 #include "store/operations.h"
 
 enum { LENGTH_FENCE, LENGTH_FENCED, LENGTH_WALK, LENGTH_HEADS_A_STEP = 256 };
 
+static struct session_entry fence_at(struct bytes fences, size_t at) {
+    return (struct session_entry){.session = load_le64(fences.data + at),
+                                  .incarnation = load_le64(fences.data + at + 8)};
+}
+
+static bool fences_are_good(struct bytes fences) {
+    bool good = fences.size % WIRE_FENCE_BYTES == 0;
+
+    for (size_t at = 0; good && at < fences.size; at += WIRE_FENCE_BYTES) {
+        good = fence_at(fences, at).session != 0;
+    }
+    return good;
+}
+
+/* One that has to wait goes on from the first: those that are there already cost a look each. */
 static int length_fence(struct ost *ost, struct request *request) {
     const struct chunk_length_request *order = &request->call->request.chunk_length;
     struct session_entry fence = {.session = order->fence_session,
                                   .incarnation = order->fence_incarnation};
-    uint64_t position;
+    uint64_t position = 0;
+    uint64_t last = 0;
+    int r = 0;
 
-    if (fence.session == 0) {
+    if (!fences_are_good(order->fences)) {
+        return -ERR_INVALID;
+    }
+    if (fence.session == 0 && order->fences.size == 0) {
         request->stage = LENGTH_WALK;
         return 0;
     }
-    int r = ost_session_fence(ost, request, fence, &position);
+    if (fence.session != 0) {
+        r = ost_session_fence(ost, request, fence, &position);
+    }
+    for (size_t at = 0; r == 0 && at < order->fences.size; at += WIRE_FENCE_BYTES) {
+        r = ost_session_fence(ost, request, fence_at(order->fences, at), &last);
+        position = MAX(position, last);
+    }
     if (r == 0) {
         request->stage = LENGTH_FENCED;
         request_sync(ost, request, position);
@@ -86,6 +113,8 @@ void length_run(struct ost *ost, struct request *request) {
         return;
     }
     call->reply.chunk_length = (struct chunk_length_reply){
-        .length = request->sum, .bytes_used = request->more * BLOCK_BYTES};
+        .length = request->sum,
+        .bytes_used = request->more * BLOCK_BYTES,
+        .fenced_count = (uint32_t)(call->request.chunk_length.fences.size / WIRE_FENCE_BYTES)};
     request_finish(ost, request, 0);
 }

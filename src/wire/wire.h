@@ -11,6 +11,9 @@
 #include "wire/wire_lives.h"
 #include "wire/wire_types.h"
 
+/* Of chunk_length: session and incarnation of each, 8 bytes, little-endian. */
+enum { WIRE_FENCE_BYTES = 16, WIRE_FENCES_MAX = 64, WIRE_FENCES_BYTES_MAX = 64 * 16 };
+
 #define WIRE_C_u8 uint8_t
 #define WIRE_C_u16 uint16_t
 #define WIRE_C_u32 uint32_t

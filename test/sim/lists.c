@@ -48,6 +48,7 @@ static void truth_find(struct world *world, struct truth *truth) {
 
 static_assert((int)STORE_ROW_ENDED == (int)ROW_ENDED, "one list for both");
 static_assert((int)STORE_ROW_SESSION == (int)ROW_SESSION, "and one type of sessions");
+static_assert((int)STORE_ROW_FENCE == (int)ROW_FENCE, "and of fences");
 
 /* The bits, as the rows of a target have them; by session, up to `next`. */
 static bool *list_read(struct node *target, uint64_t next, struct ended_row *ret_head) {
@@ -80,7 +81,7 @@ static bool *list_read(struct node *target, uint64_t next, struct ended_row *ret
     return ended;
 }
 
-/* Sessions and fences of whom the list names; a metadata target has no fences. */
+/* Sessions and fences of whom the list names. */
 static uint64_t kept_find(struct node *target, const bool *ended, uint64_t next) {
     static const enum store_row types[] = {STORE_ROW_SESSION, STORE_ROW_FENCE};
     struct walk walk;
@@ -123,7 +124,8 @@ static bool list_check(struct node *target, const struct truth *truth, char fail
     return !failure[0];
 }
 
-/* A session that has ended, and has something open that is not settled yet. */
+/* A session that has ended, and has something open that is not settled yet; or storage targets have
+ * had to refuse it until all know of it, and that was not heard yet. */
 static bool is_settling(struct node *mdt) {
     struct walk walk;
 
@@ -133,6 +135,15 @@ static bool is_settling(struct node *mdt) {
         const struct session_row *row = (const void *)walk.value;
 
         if (row->state != SESSION_LIVE) {
+            return true;
+        }
+    }
+    walk_begin(&walk, mdt, store_owner_key(STORE_ROW_FENCE, 0, 0),
+               store_owner_key(STORE_ROW_FENCE, UINT64_MAX, 0));
+    while (walk_next(&walk) == 0) {
+        const struct fence_row *row = (const void *)walk.value;
+
+        if (row->state == FENCE_SET) {
             return true;
         }
     }

@@ -13,6 +13,7 @@
 #include "rot.h"
 #include "shares.h"
 #include "silence.h"
+#include "stragglers.h"
 #include "newcomers.h"
 #include "pools.h"
 #include "pushes.h"
@@ -89,7 +90,8 @@ void run_carry_by(enum run_carrier carrier) {
 }
 
 static bool is_over(const struct run *run) {
-    bool done = workload_is_done(run->load) && silence_is_over(&run->silence);
+    bool done = workload_is_done(run->load) && silence_is_over(&run->silence) &&
+                stragglers_are_over(run->world->stragglers);
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
            losses_failure(run->losses) || copies_failure(run->copies) ||
@@ -100,7 +102,7 @@ static bool stop_now(void *context) {
     struct run *run = context;
 
     workload_look(run->load);
-    return is_over(run);
+    return is_over(run) || stragglers_are_due(run->world->stragglers);
 }
 
 static bool idle_now(void *context) {
@@ -248,6 +250,9 @@ static void act(struct run *run) {
     if (run->names_die && prng_chance(&run->prng, 3, 4)) {
         node = world_any_mdt(run->world, &run->prng);
     }
+    if (stragglers_need(run->world->stragglers, node)) {
+        return;
+    }
     switch (kind) {
     case FAULT_KILL:
     case FAULT_POWER:
@@ -257,7 +262,7 @@ static void act(struct run *run) {
         }
         break;
     case FAULT_POWER_ALL:
-        if (prng_chance(&run->prng, 1, 4)) {
+        if (prng_chance(&run->prng, 1, 4) && stragglers_are_over(run->world->stragglers)) {
             all_down(run);
         }
         break;
@@ -376,6 +381,21 @@ static void absences_go_on(struct run *run) {
     (void)absences_look(absences, run->failure);
 }
 
+/* A client that writes on when its session has ended. */
+static void stragglers_look(struct run *run) {
+    uint64_t submitted = workload_counters_get(run->load)->submitted;
+    struct stragglers_turn turn =
+        stragglers_go_on(run->world->stragglers, submitted, run->heal_ns == 0, run->failure);
+
+    run->heal_ns = turn.heal_ns ? turn.heal_ns : run->heal_ns;
+    if (turn.powerless) {
+        down(run, turn.powerless, true);
+    }
+    if (turn.killed) {
+        down(run, turn.killed, false);
+    }
+}
+
 /* A client that lost its session, or never got one, ends as a program would. */
 static void restart_one(struct run *run, uint32_t index, bool all) {
     struct node *node = &run->world->nodes[index];
@@ -447,8 +467,11 @@ static void play(struct run *run) {
 
         if (stop == SIM_CRASHED) {
             crashed(run);
+        } else if (stop == SIM_DONE) {
+            stragglers_look(run);
         } else if (stop == SIM_DEADLINE) {
             ends(run);
+            stragglers_look(run);
             silence_go_on(run);
             losses_go_on(run);
             absences_go_on(run);
@@ -458,7 +481,8 @@ static void play(struct run *run) {
                 run->act_ns = sim_now_ns(sim) + prng_below(&run->prng, run->plan.gap_ns_max);
             }
             restart(run, false);
-            if (prng_chance(&run->key_prng, 1, KEY_NUMBER_CHANCE)) {
+            if (stragglers_are_over(run->world->stragglers) &&
+                prng_chance(&run->key_prng, 1, KEY_NUMBER_CHANCE)) {
                 world_key_number_raise(run->world, &run->key_prng);
             }
             next = sim_now_ns(sim) + prng_between(&run->prng, NS_PER_MS, 10 * NS_PER_MS);
@@ -803,11 +827,13 @@ static void run_end(struct run *run, struct seed_report *report) {
                  run->world->last_line[0] ? "; an OST has logged: " : "", run->world->last_line);
     }
     seed_report_check(report);
+    struct stragglers *stragglers = run->world->stragglers;
     world_free(run->world);
     workload_free(run->load);
     newcomers_free(run->newcomers);
     losses_free(run->losses);
     copies_free(run->copies);
+    stragglers_free(stragglers);
     excuses_free(run->excuses);
 }
 
@@ -939,6 +965,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     }
     run.losses = losses_new(run.world, OPERATIONS);
     run.world->absences = absences_new(run.world, OPERATIONS);
+    run.world->stragglers = stragglers_new(run.world, OPERATIONS, !run.removes);
     load.losses = run.losses;
     run.copies = copies_new(run.world);
     aways_init(&run.aways, run.world, run.losses);

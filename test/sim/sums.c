@@ -1,5 +1,6 @@
 /* The contract is in sums.h. */
 #include "sums.h"
+#include "stragglers.h"
 
 /* Counters that the world keeps by name. */
 static void sum_world(const struct sim *sim, uint64_t counts[TOTAL_COUNT]) {
@@ -79,10 +80,19 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;
 }
 
+static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_STRAGGLERS] = stragglers_count(world->stragglers);
+    counts[TOTAL_STRAGGLERS_TOLD] = stragglers_told(world->stragglers);
+    counts[TOTAL_STRAGGLERS_REFUSED] = stragglers_refused(world->stragglers);
+    counts[TOTAL_FENCES] = world->group_sum.fences;
+    counts[TOTAL_FENCING_SETTLES] = world->group_sum.fencing_settles;
+}
+
 void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_world(world->sim, counts);
     sum_logs(world, counts);
     sum_links(&world->link_sum, counts);
     sum_crossings(&world->group_sum, counts);
+    sum_stragglers(world, counts);
     counts[TOTAL_KILLS] -= world->own_kills;
 }

@@ -76,6 +76,11 @@
     X(MANAGER_MUTE, "that nobody hears it", false)                                                 \
     X(EVICTIONS, "evictions for silence", true)                                                    \
     X(EVICTIONS_HELD, "held back, few nodes heard", true)                                          \
+    X(STRAGGLERS, "clients cut off that write on", true)                                           \
+    X(STRAGGLERS_TOLD, "files told to others meanwhile", true)                                     \
+    X(STRAGGLERS_REFUSED, "writes of theirs refused then", true)                                   \
+    X(FENCES, "sessions fenced whose opens were lost", true)                                       \
+    X(FENCING_SETTLES, "lengths asked that fence them", true)                                      \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(POOLS_LEFT, "pools that a full OST left", true)                                              \
     X(POOLS_BACK, "pools that one came back to", true)                                             \

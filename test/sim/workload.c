@@ -1,6 +1,7 @@
 /* Askers: whose turn it is, and what becomes of them. */
 #include "totals.h"
 #include "workload_internal.h"
+#include "stragglers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -138,7 +139,9 @@ static void ask(void *context) {
         review(question);
         return;
     }
-    if (workload_is_done(workload) || !may_ask(asker)) {
+    const struct stragglers *stragglers = workload->world->stragglers;
+    if (workload_is_done(workload) || !may_ask(asker) ||
+        (stragglers && stragglers_has(stragglers, asker->node))) {
         return;
     }
     for (int i = 0; i < 50; i++) {

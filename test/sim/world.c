@@ -208,6 +208,8 @@ static void life_sum(struct life *life, bool cut) {
         const struct group_totals *totals = group_totals(life->group);
 
         world->group_sum.evictions += totals->evictions;
+        world->group_sum.fences += totals->fences;
+        world->group_sum.fencing_settles += totals->fencing_settles;
         world->group_sum.orders_put_aside += totals->orders_put_aside;
         world->group_sum.settles_put_off += totals->settles_put_off;
         world->group_sum.crossings += totals->crossings;

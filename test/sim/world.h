@@ -76,6 +76,7 @@ struct world {
     uint64_t late_writes;          /* at an OST that has joined */
     uint64_t maps;                 /* newer ones that MDTs have used */
     struct absences *absences;     /* for their oracle; NULL: nobody looks */
+    struct stragglers *stragglers; /* or NULL */
     struct pools *pools;           /* for their oracle; NULL: nothing yet */
     struct pushes *pushes;         /* likewise */
     struct group_totals group_sum; /* as to evictions, transactions across logs */

@@ -5,13 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void ost_length(struct meta_bench *bench, struct call *call) {
-    const struct chunk_length_request *request = &call->request.chunk_length;
-    struct bench_chunks *chunks = bench_chunks_find(bench, request->ino.value, request->generation);
-
-    if (request->fence_session && bench->fence_count < ARRAY_SIZE(bench->fences)) {
-        bench->fences[bench->fence_count++] = request->fence_session;
+bool bench_is_fenced(const struct bench_ost *ost, uint64_t session) {
+    for (uint32_t i = 0; i < ost->fence_count; i++) {
+        if (ost->fences[i] == session) {
+            return true;
+        }
     }
+    return false;
+}
+
+static void ost_fence(struct bench_ost *ost, uint64_t session) {
+    if (session && !bench_is_fenced(ost, session)) {
+        assert_true(ost->fence_count < BENCH_FENCES);
+        ost->fences[ost->fence_count++] = session;
+    }
+}
+
+static void ost_length(struct bench_ost *ost, struct call *call) {
+    const struct chunk_length_request *request = &call->request.chunk_length;
+    struct bench_chunks *chunks =
+        bench_chunks_find(ost->bench, request->ino.value, request->generation);
+    size_t fence_bytes = ost->fences_one ? 0 : request->fences.size;
+
+    ost->length_count++;
+    ost_fence(ost, request->fence_session);
+    assert_true(request->fences.size <= WIRE_FENCES_BYTES_MAX);
+    for (size_t at = 0; at < fence_bytes; at += WIRE_FENCE_BYTES) {
+        ost_fence(ost, load_le64(request->fences.data + at));
+    }
+    call->reply.chunk_length.fenced_count = (uint32_t)(fence_bytes / WIRE_FENCE_BYTES);
     if (!chunks || chunks->deleted) {
         return;
     }
@@ -109,7 +131,7 @@ static void ost_step(struct actor *actor, struct message *first) {
                 call_reply(call, -ERR_TIMED_OUT);
                 continue;
             }
-            ost_length(ost->bench, call);
+            ost_length(ost, call);
             break;
         case OP_CHUNK_CUT:
             ost_cut(ost, call);
@@ -476,8 +498,8 @@ void bench_chunk_write(struct meta_bench *bench, const struct capability *capabi
     struct bench_chunks *chunks =
         bench_chunks_find(bench, capability->ino.value, capability->generation);
 
-    for (uint32_t i = 0; i < bench->fence_count; i++) {
-        assert_true(bench->fences[i] != capability->session);
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        assert_false(bench_is_fenced(&bench->osts[i], capability->session));
     }
     if (!chunks) {
         assert_true(bench->chunks_count < BENCH_CHUNKS);

@@ -11,7 +11,7 @@
 #include "rpc/worker.h"
 
 enum { BENCH_SESSIONS = 4, BENCH_OSTS = 2, BENCH_CHUNKS = 4096, BENCH_BULK_BYTES = 65536 };
-enum { BENCH_HELD = 8 };
+enum { BENCH_HELD = 8, BENCH_FENCES = 512 };
 #define BENCH_MDT ((struct target_id){1})
 #define BENCH_OTHER_LOG ((struct log_id){2}) /* of the other group, whose actor is the test's */
 
@@ -42,8 +42,12 @@ struct bench_ost {
     bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];
     uint32_t held_count;
-    bool is_dead;           /* answers nothing; what waits for it may be given up */
-    struct list unanswered; /* as long as that */
+    bool is_dead;                  /* answers nothing; what waits for it may be given up */
+    struct list unanswered;        /* as long as that */
+    uint64_t fences[BENCH_FENCES]; /* session ids that it refuses */
+    uint32_t fence_count;
+    bool fences_one;        /* as an older version: the request's own only */
+    uint32_t length_count;  /* questions for a length that it has answered */
     uint64_t deleted_count; /* chunks of so many files, each as often as that was ended here */
 };
 
@@ -65,8 +69,6 @@ struct meta_bench {
     struct bench_ost osts[BENCH_OSTS];
     struct bench_chunks chunks[BENCH_CHUNKS];
     uint32_t chunks_count;
-    uint64_t fences[64]; /* session ids that the OSTs refuse */
-    uint32_t fence_count;
     uint8_t hash_bits;
     uint32_t opens_max;
     uint32_t warm_sets;
@@ -127,6 +129,7 @@ void bench_advance(struct meta_bench *bench, uint64_t ns);
 
 /* It is dead no more, and answers what has come meanwhile. */
 void bench_ost_returns(struct bench_ost *ost);
+bool bench_is_fenced(const struct bench_ost *ost, uint64_t session);
 /* Answers the oldest sync that the OST holds; false: it holds none. */
 bool bench_sync_answer(struct bench_ost *ost);
 /* Likewise a delete, which is done only then. */

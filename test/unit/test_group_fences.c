@@ -1,0 +1,237 @@
+/* A group that has lost the end of its log, and sessions that end without having presented what
+ * they had open then: no file that they may write to is told before its OSTs refuse them. */
+#include "unit.h"
+#include "meta_bench.h"
+#include <string.h>
+
+/* A file of 5,000 bytes in chunks, closed and on disk. */
+static struct ino file_make(struct meta_bench *bench, const char *name) {
+    struct call call;
+
+    bench_prepare(bench, 0, OP_CREATE, &call);
+    call.request.create =
+        (struct create_request){.parent = INO_ROOT,
+                                .name = {(const uint8_t *)name, (uint32_t)strlen(name)},
+                                .mode = 0644,
+                                .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, 0, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert.ino = ino;
+    call.request.inline_convert.stage = INLINE_CONVERT_BEGIN;
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_chunk_write(bench, &call.reply.inline_convert.capability, 5000);
+    bench_prepare(bench, 0, OP_SETTLE, &call);
+    call.request.settle = (struct settle_request){
+        .ino = ino, .size = 5000, .wrote = 1, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    return ino;
+}
+
+static struct capability write_open(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.open.capability;
+}
+
+static void size_prepare(struct meta_bench *bench, uint32_t session, struct ino ino,
+                         struct call *call) {
+    bench_prepare(bench, session, OP_GETATTR, call);
+    call->request.getattr.ino = ino;
+}
+
+static uint64_t size_of(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    size_prepare(bench, session, ino, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.getattr.attributes.size;
+}
+
+/* The list goes on by one that names the session, if any; how many are fenced then. */
+static uint32_t list_tell(struct meta_bench *bench, uint64_t session, uint64_t everywhere) {
+    struct call call;
+
+    store_le64(bench->ended, session);
+    bench_prepare(bench, 0, OP_SESSIONS_ENDED, &call);
+    call.request.sessions_ended =
+        (struct sessions_ended_request){.from = bench->list_number,
+                                        .number = bench->list_number + (session ? 1 : 0),
+                                        .everywhere = everywhere,
+                                        .newest = bench->list_number + (session ? 1 : 0),
+                                        .names = {bench->ended, session ? 8 : 0}};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench->list_number = call.reply.sessions_ended.number;
+    return call.reply.sessions_ended.fence_count;
+}
+
+static bool is_fenced(const struct meta_bench *bench, uint64_t session) {
+    return bench_is_fenced(&bench->osts[0], session) && bench_is_fenced(&bench->osts[1], session);
+}
+
+static uint32_t questions(const struct meta_bench *bench) {
+    return bench->osts[0].length_count + bench->osts[1].length_count;
+}
+
+/* Power takes the record of an open for writing; the session that had it ends, and the size is told
+ * only when each OST refuses it, with what it has written meanwhile. Asked once. */
+static void test_told_after_the_fence(void **state) {
+    const struct bench_options options = {.seed = 21, .cold_per_mille = 200};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t gone = bench->sessions[1].id;
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    bench_chunk_write(bench, &capability, 7000);
+    assert_int_equal(list_tell(bench, gone, 0), 1);
+    while (bench_is_known(bench, gone)) {
+        bench_turn(bench);
+    }
+    bench->osts[1].is_away = true;
+    size_prepare(bench, 0, ino, &call);
+    bench_post(bench, &call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_true(is_fenced(bench, gone));
+    assert_int_equal(call.reply.getattr.attributes.size, 7000);
+    uint32_t asked = questions(bench);
+    assert_int_equal(size_of(bench, 2, ino), 7000);
+    assert_int_equal(write_open(bench, 2, ino).truncate_seq, 0);
+    assert_int_equal(questions(bench), asked);
+    bench_free(bench);
+}
+
+/* What is fenced outlives kill and power, until all OSTs have the list: then nobody is asked. */
+static void test_fences_end(void **state) {
+    const struct bench_options options = {.seed = 22};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino one = file_make(bench, "a");
+    struct ino other = file_make(bench, "b");
+    uint64_t gone = bench->sessions[1].id;
+    struct call call;
+
+    (void)state;
+    bench_restart(bench, true);
+    assert_int_equal(list_tell(bench, gone, bench->list_number), 1);
+    for (int power = 0; power < 2; power++) {
+        bench_restart(bench, power);
+        bench_attach(bench, 0);
+        bench_attach(bench, 2);
+        bench_attach(bench, 3);
+        assert_int_equal(list_tell(bench, 0, bench->list_number - 1), 1);
+    }
+    assert_int_equal(size_of(bench, 0, one), 5000);
+    assert_true(is_fenced(bench, gone));
+    uint32_t asked = questions(bench);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 0);
+    assert_int_equal(size_of(bench, 0, other), 5000);
+    assert_int_equal(questions(bench), asked);
+    bench_restart(bench, true);
+    assert_int_equal(list_tell(bench, 0, 0), 0);
+    /* Who has attached since the loss is known, as is one that all OSTs have in their lists. */
+    bench_attach(bench, 0);
+    bench_attach(bench, 3);
+    assert_int_equal(list_tell(bench, bench->sessions[3].id, 0), 0);
+    assert_int_equal(list_tell(bench, bench->sessions[2].id, bench->list_number + 1), 0);
+    size_prepare(bench, 0, other, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(questions(bench), asked);
+    bench_free(bench);
+}
+
+/* More than one message takes, by OSTs of which one is of the version before: the fences of each
+ * come one after another, and an older manager has not told which number they wait for. */
+static void many_are_fenced(bool old) {
+    enum { LOSSES = 24 };
+    const struct bench_options options = {.seed = 23};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t gone[LOSSES * 3];
+    uint32_t count = 0;
+
+    for (int loss = 0; loss < LOSSES; loss++) {
+        bench_restart(bench, true);
+        bench_attach(bench, 0);
+        for (uint32_t i = 1; i < BENCH_SESSIONS; i++) {
+            gone[count++] = bench->sessions[i].id;
+            bench_evict(bench, bench->sessions[i].id);
+            bench->sessions[i].id = ++bench->next_session_id;
+        }
+        for (uint32_t i = 1; i < BENCH_SESSIONS; i++) {
+            bench_attach(bench, i);
+        }
+    }
+    assert_true(count > WIRE_FENCES_MAX);
+    bench->osts[0].fences_one = old;
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(is_fenced(bench, gone[i]));
+    }
+    assert_int_equal(list_tell(bench, 0, bench->list_number - 1), count);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 0);
+    bench_free(bench);
+}
+
+static void test_many_are_fenced(void **state) {
+    (void)state;
+    many_are_fenced(false);
+}
+
+static void test_many_by_an_older_ost(void **state) {
+    (void)state;
+    many_are_fenced(true);
+}
+
+/* As long as a session may come back nobody's bytes are cut off, and nobody waits for it. Its end
+ * is seen also where the file was opened in between. */
+static void test_nobody_waits_for_the_unsure(void **state) {
+    const struct bench_options options = {.seed = 24};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t late = bench->sessions[1].id;
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 6000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    assert_int_equal(write_open(bench, 2, ino).truncate_seq, 0);
+    assert_int_equal(size_of(bench, 0, ino), 6000);
+    uint32_t asked = questions(bench);
+    assert_int_equal(write_open(bench, 3, ino).truncate_seq, 0);
+    assert_int_equal(questions(bench), asked);
+    assert_int_equal(list_tell(bench, late, 0), 1);
+    bench_chunk_write(bench, &capability, 8000);
+    size_prepare(bench, 0, ino, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_true(is_fenced(bench, late));
+    assert_int_equal(call.reply.getattr.attributes.size, 8000);
+    bench_free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_told_after_the_fence),
+        cmocka_unit_test(test_fences_end),
+        cmocka_unit_test(test_many_are_fenced),
+        cmocka_unit_test(test_many_by_an_older_ost),
+        cmocka_unit_test(test_nobody_waits_for_the_unsure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
