@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    AGAIN_AFTER = 100,  /* operations, when something came between */
+    AGAIN_AFTER = 100, /* operations, when something came between */
     TRIES_MAX = 4,
     FILE_BYTES = 40000, /* so that it is in chunks */
     WRITE_BYTES = 4096,
