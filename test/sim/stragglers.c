@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    AGAIN_AFTER = 100,  /* operations, when something came between */
+    AGAIN_AFTER = 100, /* operations, when something came between */
+    TRIES_MAX = 4,
     FILE_BYTES = 40000, /* so that it is in chunks */
     WRITE_BYTES = 4096,
     WRITES_BEYOND = 8192, /* of its end, also */
@@ -50,6 +51,7 @@ struct stragglers {
     struct prng prng; /* of its own, so that it changes nothing of other seeds */
     enum stage stage;
     uint64_t begins_at; /* operations submitted by then */
+    uint32_t tries;
     struct hand writer, reader;
     uint64_t ino;
     struct session_id session;
@@ -388,9 +390,10 @@ static struct stragglers_turn begin(struct stragglers *stragglers, uint64_t subm
     struct hand *writer = &stragglers->writer;
 
     stragglers->begins_at = submitted + AGAIN_AFTER;
-    if (!hand_find(writer, NULL)) {
+    if (stragglers->tries == TRIES_MAX || !hand_find(writer, NULL)) {
         return (struct stragglers_turn){0};
     }
+    stragglers->tries++;
     stragglers->stage = STAGE_BORN;
     return (struct stragglers_turn){.killed = writer->node};
 }
