@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-from mounts import Failed, command, cpu_s
+from mounts import Failed, command, cpu_clock_s
 
 MDTS = 4
 PHASES = ("create", "stat", "open", "list", "unlink")
@@ -105,7 +105,7 @@ class Nodes:
 
     def cpu_s(self, number):
         with open(os.path.join(self.directory(number), "lock"), encoding="ascii") as file:
-            return cpu_s(int(file.read()))
+            return cpu_clock_s(int(file.read()))
 
     def work(self):
         """Of each node: requests and processor time so far."""
