@@ -13,10 +13,6 @@
 
 /* A map's bytes are fewer than its struct; the room that is left is for maps of newer versions. */
 enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
-/* The manager keeps it for less; not oftener than this; and when it keeps none. */
-#define WATCH_NS (40 * NS_PER_S)
-#define WATCH_AGAIN_NS NS_PER_S
-#define WATCH_REFUSED_NS (10 * NS_PER_S)
 
 int session_map_init(struct session *session) {
     list_init(&session->map_waiting);
@@ -206,7 +202,7 @@ static void watch_answered(struct call *call) {
     bool is_refused = call->result < 0 || call->reply.map_wait.is_full;
 
     session->watching = false;
-    session->watch_ns = MAX(session->watch_ns, is_refused ? now_ns + WATCH_REFUSED_NS : now_ns);
+    session->watch_ns = MAX(session->watch_ns, is_refused ? now_ns + MAP_WATCH_REFUSED_NS : now_ns);
     if (call->result == 0 && call->reply.map_wait.version > map->version &&
         session->stage == SESSION_RUNNING && !session->stopping) {
         session_map_ask(session);
@@ -214,7 +210,7 @@ static void watch_answered(struct call *call) {
     session_over(session);
 }
 
-/* Versions that come within WATCH_AGAIN_NS are fetched together. */
+/* Versions that come within MAP_WATCH_AGAIN_NS are fetched together. */
 void session_map_watch(struct session *session, uint64_t now_ns) {
     const struct client_options *options = &session->client->options;
 
@@ -222,12 +218,12 @@ void session_map_watch(struct session *session, uint64_t now_ns) {
         return;
     }
     session->watching = true;
-    session->watch_ns = now_ns + WATCH_AGAIN_NS;
+    session->watch_ns = now_ns + MAP_WATCH_AGAIN_NS;
     session->watch_call = (struct call){0};
     session->watch_call.request.map_wait = (struct map_wait_request){
         .known_version = router_map(&session->client->router)->version,
         .who = options->incarnation ^ (uint64_t)options->node.value << 40};
-    session->watch_call.deadline_ns = now_ns + WATCH_NS;
+    session->watch_call.deadline_ns = now_ns + MAP_WATCH_NS;
     session_call(session, &session->watch_call, OP_MAP_WAIT, watch_answered);
 }
 

@@ -14,10 +14,6 @@ enum member_message { MEMBER_TICK = 1, MEMBER_READY, MEMBER_QUESTION, MEMBER_STO
 enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
 #define ANSWER_NS (5 * NS_PER_S)
 #define SAY_NS (60 * NS_PER_S)
-/* The manager keeps a map_wait for less; not oftener than this; and when it keeps none. */
-#define WATCH_NS (40 * NS_PER_S)
-#define WATCH_AGAIN_NS NS_PER_S
-#define WATCH_REFUSED_NS (10 * NS_PER_S)
 
 struct member {
     struct actor actor; /* first */
@@ -190,7 +186,7 @@ static void watch_answered(struct call *call) {
     uint64_t now_ns = now_of(member);
 
     member->watching = false;
-    member->watch_ns = MAX(member->watch_ns, is_refused ? now_ns + WATCH_REFUSED_NS : now_ns);
+    member->watch_ns = MAX(member->watch_ns, is_refused ? now_ns + MAP_WATCH_REFUSED_NS : now_ns);
     if (call->result == 0) {
         member->version = MAX(member->version, call->reply.map_wait.version);
         if (member->version > member->map->version) {
@@ -199,7 +195,7 @@ static void watch_answered(struct call *call) {
     }
 }
 
-/* Versions that come within WATCH_AGAIN_NS are fetched together. */
+/* Versions that come within MAP_WATCH_AGAIN_NS are fetched together. */
 static void map_watch(struct member *member, uint64_t now_ns) {
     uint64_t by_key = member->options.key[0] ^ member->options.key[1];
 
@@ -208,9 +204,9 @@ static void map_watch(struct member *member, uint64_t now_ns) {
         return;
     }
     member->watching = true;
-    member->watch_ns = now_ns + WATCH_AGAIN_NS;
+    member->watch_ns = now_ns + MAP_WATCH_AGAIN_NS;
     member->watch_call = (struct call){
-        .deadline_ns = now_ns + WATCH_NS,
+        .deadline_ns = now_ns + MAP_WATCH_NS,
         .request.map_wait = {.known_version = member->map->version,
                              .who = member->options.who ? member->options.who : by_key}};
     call_begin(member, &member->watch_call, OP_MAP_WAIT, watch_answered);

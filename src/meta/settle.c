@@ -356,7 +356,7 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
     }
-    *ret_asked = same;
+    *ret_asked = same && job->is_unsure;
     if (r == 0 && same && row->losses != losses && all_are_back) {
         changed.losses = losses;
         r = INODE_PATCH(transaction, job->ino, &changed, losses, reserved);
