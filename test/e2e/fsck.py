@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import cluster as clusters
 from cluster import Failed, KIB, MIB
@@ -29,6 +30,7 @@ class Check:
         self.cluster = cluster
         self.edit_program = edit
         self.inos = {}
+        self.appended = {}  # bytes of files of which power loss takes the sizes
 
     def path(self, name):
         return os.path.join(self.cluster.mount, name)
@@ -40,6 +42,9 @@ class Check:
                            ("dir/sub/deep", 70 * KIB), ("none", 0)):
             with open(self.path(name), "wb") as file:
                 file.write(os.urandom(size))
+        for name in ("big", "dir/medium"):
+            with open(self.path(name), "rb") as file:
+                self.appended[name] = file.read()
         os.link(self.path("big"), self.path("dir/link"))
         os.symlink("big", self.path("dir/symlink"))
         with open(self.path("sparse"), "wb") as file:
@@ -247,28 +252,57 @@ def moves_scrubbed(check):
     expect_clean(check.fsck())
 
 
-def grown_after_power_loss(check):
-    """What power loss left behind a file's end stays hidden when the file grows."""
-    size = 70 * KIB
-    for name in ("dir/medium", "big"):
-        check.edit("mdt0", "size", check.inos[name], size)
+def lose_appends(check):
+    """Power loss that has taken the record of what the files' writers appended to them."""
+    for name in check.appended:
+        check.edit("mdt0", "size", check.inos[name], 70 * KIB)
     check.cluster.start()
     check.cluster.kill()
     clusters.unmount(check.cluster.mount)
     check.cluster.lose_rings()
     check.cluster.start()
-    os.truncate(check.path("dir/medium"), 250 * KIB)
-    with open(check.path("big"), "r+b") as file:
-        file.seek(4 * MIB)
-        file.write(b"x")
-    for name in ("dir/medium", "big"):
+
+
+def grow(check):
+    """Grows the files: what was written is in them, and behind it nothing but zeros."""
+    for name, written in check.appended.items():
+        end = len(written) + 100 * KIB
+        if name == "big":
+            with open(check.path(name), "r+b") as file:
+                file.seek(end - 1)
+                file.write(b"x")
+        else:
+            os.truncate(check.path(name), end)
         with open(check.path(name), "rb") as file:
             data = file.read()
-        end = data[size:].rstrip(b"x")
-        if not data[:size].strip(b"\0") or end.strip(b"\0"):
-            raise Failed(f"{name}: {len(end) - end.count(0)} old bytes behind its end")
+        behind = data[len(written):].rstrip(b"x")
+        if data[:len(written)] != written:
+            raise Failed(f"{name} has lost what was written")
+        if len(data) != end or behind.strip(b"\0"):
+            raise Failed(f"{name}: {len(data)} bytes, {end} expected, "
+                         f"{len(behind) - behind.count(0)} of old ones behind its end")
     check.cluster.stop()
     expect_clean(check.fsck())
+
+
+def grown_after_power_loss(check):
+    """What a mount that has not come back may have appended is not cut off when a file grows."""
+    lose_appends(check)
+    grow(check)
+
+
+def told_after_power_loss(check):
+    """What a mount that died may have appended becomes part of the files once it is cut off."""
+    with open(check.cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    lose_appends(check)
+    ends = time.monotonic() + LIMIT_S
+    while any(os.stat(check.path(name)).st_size != len(written)
+              for name, written in check.appended.items()):
+        if time.monotonic() > ends:
+            raise Failed("the sizes are as they were")
+        time.sleep(0.1)
+    grow(check)
 
 
 def spared(check):
@@ -318,6 +352,7 @@ SPOILT = [
     free_block,
     data_behind_end,
     grown_after_power_loss,
+    told_after_power_loss,
     scrubbed,
     moves_scrubbed,
     spared,
@@ -395,6 +430,14 @@ def run_row(function, check):
         return False
 
 
+def clean_up(cluster):
+    """So that the next row does not fail for this one."""
+    if cluster.process() is not None:
+        cluster.kill()
+    clusters.unmount(cluster.mount)
+    cluster.lose_rings()
+
+
 def run(shoal, edit):
     """The rows on one cluster: those that spoil it find it as it was, each time."""
     results = []
@@ -411,6 +454,8 @@ def run(shoal, edit):
             shutil.rmtree(cluster.directory)
             shutil.copytree(kept, cluster.directory)
             results.append(run_row(function, check))
+            if not results[-1]:
+                clean_up(cluster)
         passed, failed = refused(shoal, cluster)
     return passed + results.count(True), failed + results.count(False)
 
