@@ -163,6 +163,7 @@ uint32_t client_late_closes(const struct shoal_client *client) {
 
 void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters) {
     struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments),
+                                  .returns = atomic_load(&client->session.returns),
                                   .window_waits = rpc_window_waits(client->options.rpc)};
 
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {

@@ -70,6 +70,7 @@ int client_failure(const struct shoal_request *request);
 struct client_counters {
     uint64_t requests, failures, retries, reattachments, reopened, conversions, piece_waits;
     uint64_t late_closes;  /* ever; late.h */
+    uint64_t returns;      /* of the reattachments, when idle; starts.c */
     uint64_t window_waits; /* rpc/sequence.h */
 };
 /* Closes that a full target has put off, and not taken yet. */

@@ -2,6 +2,7 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/lives.h"
 #include "manager/map_waits.h"
 #include "manager/revoke.h"
 #include <assert.h>
@@ -296,6 +297,7 @@ void manager_renew(struct manager *manager, struct call *call) {
     if (r == 0) {
         session_heard(session, call);
         call->reply.session_renew.map_version = manager->map->version;
+        call->reply.session_renew.starts = manager_lives_starts(manager);
     }
     call_reply(call, r);
 }
