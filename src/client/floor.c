@@ -91,7 +91,8 @@ static bool floor_is_due(struct session *session, struct peer *peer, uint64_t no
 static void peer_come_back(struct session *session, struct peer *peer, uint64_t now_ns) {
     peer->return_ns = now_ns + FLOOR_AGAIN_S * NS_PER_S;
     if (peer->stage == PEER_NEW) {
-        peer_mend(session, peer, -ERR_STALE_TERM);
+        peer_mend(session, peer,
+                  atomic_load(&peer->term) > 0 ? -ERR_STALE_TERM : -ERR_UNKNOWN_SESSION);
     } else if (peer->stage == PEER_ATTACHED && !peer->telling) {
         floor_tell(session, peer, now_ns, true);
     }

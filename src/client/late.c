@@ -19,10 +19,11 @@ bool late_takes(int result) {
 
 void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call) {
     struct late_closes *late = &shard->late;
+    bool is_full = call->result == -ERR_NO_SPACE;
 
     handle->close_number = call_number_take(call);
     list_push_back(&late->handles, &handle->node);
-    atomic_fetch_add_explicit(&late->ever, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(is_full ? &late->ever : &late->ever_away, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
 

@@ -26,22 +26,23 @@ struct shoal_file;
 struct late_closes {
     struct message message; /* from the session: begin a round */
     atomic_bool posted;
-    _Atomic uint32_t count;  /* with the one that is sent */
-    _Atomic uint64_t ever;   /* that were put here */
-    struct list handles;     /* those that wait */
-    struct shoal_file *sent; /* whose close is under way; NULL: none */
-    uint32_t round;          /* so many are still to be sent in this one, */
-    uint32_t round_away;     /* and so many may still meet a server that is away */
-    uint32_t parity;         /* of the router's readers, as long as one is sent */
-    uint64_t write_count;    /* of its file, when it was sent */
-    bool is_repeated;        /* under the number of a copy that may have said less */
+    _Atomic uint32_t count;     /* with the one that is sent */
+    _Atomic uint64_t ever;      /* that were put here for want of room, */
+    _Atomic uint64_t ever_away; /* and as their server was away */
+    struct list handles;        /* those that wait */
+    struct shoal_file *sent;    /* whose close is under way; NULL: none */
+    uint32_t round;             /* so many are still to be sent in this one, */
+    uint32_t round_away;        /* and so many may still meet a server that is away */
+    uint32_t parity;            /* of the router's readers, as long as one is sent */
+    uint64_t write_count;       /* of its file, when it was sent */
+    bool is_repeated;           /* under the number of a copy that may have said less */
     struct errand errand;
 };
 
 void late_init(struct late_closes *late);
 /* Whether a close that ended so stays. */
 bool late_takes(int result);
-/* Takes over the handle of such a close, and the number of its call, which has ended. */
+/* Takes over the handle of such a close, and the number of its call, which has ended so. */
 void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call);
 /* In the shard's step, for the session's message. */
 void late_step(struct shard *shard);

@@ -2,8 +2,8 @@
  * removed there is kept until all have said what they have open.
  *
  *     renewal: another number of starts --> log_starts --> of each target that is named, and to
- *     which we are attached in an earlier term, or an unknown one: a floor is told it, at a moment
- *     of the second behind that, again each second --> it is mended as the answer says
+ *     which we are attached in an earlier term, or an unknown one, or may be: a floor is told it,
+ *     at a moment of the second behind that, again each second --> it is mended as the answer says
  *
  * The moment is drawn from who we are, so that not all come in one. */
 #include "base/bug.h"
@@ -20,8 +20,8 @@ static void peer_return(struct session *session, const struct wire_start *start,
     uint64_t term = peer ? atomic_load(&peer->term) : 0;
     uint64_t drawn;
 
-    if (term == 0 || peer->kind != TARGET_MDT || (start->term != 0 && start->term <= term) ||
-        BUG(IDLE_STAYS)) {
+    if (!peer || peer->kind != TARGET_MDT || !peer->was_tried || BUG(IDLE_STAYS) ||
+        (start->term != 0 && start->term <= term)) {
         return;
     }
     drawn = (session->client->options.incarnation ^ start->log) * UINT64_C(0x9e3779b97f4a7c15);

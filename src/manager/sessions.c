@@ -119,6 +119,7 @@ static void begin_answer(const struct manager_session *session, struct call *cal
         manager_ended_tell(session->manager);
     }
     call->reply.session_begin.ended = session->manager->told_number;
+    call->reply.session_begin.starts = manager_lives_starts(session->manager);
     call_reply(call, r);
 }
 
