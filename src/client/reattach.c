@@ -96,6 +96,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
 
     assert(peer->stage != PEER_ATTACHING && !peer->attached && peer->shards_left == 0);
     peer->stage = PEER_ATTACHING;
+    peer->was_tried = true;
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
     call->header.log = peer->log;

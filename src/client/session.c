@@ -135,6 +135,7 @@ static void begin_answered(struct call *call) {
     }
     atomic_store(&session->id, id.value);
     session->ended_number = call->reply.session_begin.ended;
+    session->starts = call->reply.session_begin.starts;
     ticket_take(session, call);
     session->stage = SESSION_MAPPING;
     session_map_ask(session);
@@ -166,7 +167,7 @@ static void session_start(struct session *session) {
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
     if (session->ended && !session->mapping && !session->watching && !session->renewing &&
-        !peers_are_busy(session) && session->floors_under_way == 0) {
+        !session->asking_starts && !peers_are_busy(session) && session->floors_under_way == 0) {
         session->ended = false;
         session->stage = SESSION_OVER;
         session_done(session, session->end_result);
@@ -223,8 +224,13 @@ static void renewal_answered(struct call *call) {
     }
     if (session->stopping) {
         session_stop(session);
-    } else if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
+        return;
+    }
+    if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
         session_map_ask(session);
+    }
+    if (call->result == 0) {
+        session_starts_told(session, call->reply.session_renew.starts);
     }
 }
 
@@ -321,6 +327,7 @@ static void session_handle(struct session *session, struct message *message) {
         session->stopping = true;
         peers_cancel(session);
         session_map_cancel(session);
+        session_starts_cancel(session);
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

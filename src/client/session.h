@@ -75,10 +75,15 @@ struct session {
     struct call watch_call;
     uint64_t watch_ns;       /* not before that again */
     struct list map_waiting; /* errands */
+    uint64_t starts;         /* of metadata targets, as the manager numbers them */
+    bool asking_starts;
+    struct call starts_call;
+    uint8_t starts_space[4096];
     struct again again;
     uint64_t floors_ns;        /* when floors were last looked at */
     uint32_t floors_under_way; /* calls */
     _Atomic uint64_t reattachments;
+    _Atomic uint64_t returns; /* of these, though nobody needed it */
 };
 
 MUST_CHECK int session_init(struct session *session, struct shoal_client *client);
@@ -123,6 +128,10 @@ void session_map_expire(struct session *session, int result);
 void session_map_watch(struct session *session, uint64_t now_ns);
 void session_map_cancel(struct session *session);
 
+/* starts.c: the manager's number of starts; where it is another one, who was attached to metadata
+ * targets that have started anew comes back to them. */
+void session_starts_told(struct session *session, uint64_t starts);
+void session_starts_cancel(struct session *session);
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);
 void peer_stall(struct session *session, struct errand *errand);

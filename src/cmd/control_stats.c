@@ -121,6 +121,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("synced_position", synced_position);
     GROUP_COUNTER("term", term);
     GROUP_COUNTER("sessions", session_count);
+    GROUP_COUNTER("sessions_away", away_count);
     GROUP_COUNTER("opens", open_count);
     GROUP_COUNTER("orders", order_count);
     GROUP_COUNTER("parked", parked_count);
@@ -224,6 +225,8 @@ static void add_client(struct answer *answer, struct shoal_client *client) {
     CLIENT_COUNTER(conversions);
     CLIENT_COUNTER(piece_waits);
     CLIENT_COUNTER(late_closes);
+    CLIENT_COUNTER(late_away);
+    CLIENT_COUNTER(returns);
     CLIENT_COUNTER(window_waits);
 #undef CLIENT_COUNTER
 }

@@ -41,6 +41,9 @@ static void answer(struct manager *manager, struct call *call) {
     case OP_TARGET_LOSE:
         manager_lose(manager, call);
         break;
+    case OP_LOG_STARTS:
+        manager_lives_starts_get(manager, call);
+        break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
         break;

@@ -2,6 +2,7 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/lives.h"
 #include "manager/map_waits.h"
 #include "manager/revoke.h"
 #include <assert.h>
@@ -118,6 +119,7 @@ static void begin_answer(const struct manager_session *session, struct call *cal
         manager_ended_tell(session->manager);
     }
     call->reply.session_begin.ended = session->manager->told_number;
+    call->reply.session_begin.starts = manager_lives_starts(session->manager);
     call_reply(call, r);
 }
 
@@ -296,6 +298,7 @@ void manager_renew(struct manager *manager, struct call *call) {
     if (r == 0) {
         session_heard(session, call);
         call->reply.session_renew.map_version = manager->map->version;
+        call->reply.session_renew.starts = manager_lives_starts(manager);
     }
     call_reply(call, r);
 }

@@ -204,6 +204,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->synced_position = kv_synced_position(group->kv);
     stats->term = group->term;
     stats->session_count = group->sessions.count;
+    stats->away_count = group->sessions.unattached_count;
     stats->open_count = group->opens.count;
     stats->order_count = group->orders.busy_count;
     stats->parked_count = group->parking.count;
@@ -219,6 +220,12 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     }
     sessions_counters_get(&group->sessions, &stats->clients);
     stats->done(stats);
+}
+
+bool group_awaits(const struct group *group, struct session_id id) {
+    const struct session *session = sessions_find(&group->sessions, id);
+
+    return session && session->state == SESSION_LIVE && !session->attached;
 }
 
 static void kv_stopped(void *context, int result) {

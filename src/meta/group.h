@@ -47,6 +47,8 @@ MUST_CHECK int group_open(const struct group_options *options, struct group **re
                           char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */
 struct actor *group_actor(struct group *group);
+/* The session was here before the start, and has not come back. While no step runs. */
+bool group_awaits(const struct group *group, struct session_id id);
 /* For its counters and positions, when the actor is idle. */
 struct kv *group_kv(struct group *group);
 /* As of its last step, when the actor is idle. */
@@ -78,6 +80,7 @@ struct group_stats {
     uint64_t synced_position;
     uint64_t term;
     uint32_t session_count;
+    uint32_t away_count; /* of these, have not come back since the start */
     uint32_t open_count;
     uint64_t order_count; /* orders to OSTs that are being carried out */
     uint64_t parked_count;

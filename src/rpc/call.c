@@ -13,6 +13,7 @@
  * A session's table is entered before it is used: a call counts itself in, then looks whether the
  * table is still the current one. So one that is not current and has no calls is nobody's. */
 #include "env/env.h"
+#include "rpc/call_number.h"
 #include "rpc/lost_logs.h"
 #include "rpc/sequence.h"
 #include "rpc/transport.h"
@@ -93,7 +94,8 @@ static bool keeps_sequence(const struct call *call, int result) {
         return false;
     }
     action = err_action(result);
-    return action == ERR_ACTION_REFRESH || action == ERR_ACTION_REOPEN;
+    return action == ERR_ACTION_REFRESH || action == ERR_ACTION_REOPEN ||
+           (call->keeps_number && (result == -ERR_AWAY || result == -ERR_TIMED_OUT));
 }
 
 static void call_finish(struct call *call, int result) {
@@ -185,6 +187,35 @@ void call_abandon(struct call *call) {
         sequence_end(call);
         session_leave(call->link->session);
     }
+}
+
+struct call_number call_number_take(struct call *call) {
+    struct call_number number = {0};
+
+    assert(call->stage == CALL_IDLE);
+    if (call->link && call->header.sequence > 0) {
+        number = (struct call_number){call->rpc, call->link, call->header.sequence};
+        call->header.sequence = 0;
+    }
+    return number;
+}
+
+void call_number_give(struct call *call, struct call_number *number) {
+    assert(call->stage == CALL_IDLE && !call->link && call->header.sequence == 0);
+    call->rpc = number->rpc;
+    call->link = number->link;
+    call->header.sequence = number->sequence;
+    *number = (struct call_number){0};
+}
+
+void call_number_drop(struct call_number *number) {
+    if (number->sequence > 0) {
+        if (rpc_link_end(number->link, number->sequence)) {
+            room_post(number->rpc);
+        }
+        session_leave(number->link->session);
+    }
+    *number = (struct call_number){0};
 }
 
 void call_cancel(struct call *call) {

@@ -25,6 +25,7 @@ from driver import drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
+LARGE = 32 << 20
 
 
 def other(cluster, name):
@@ -331,6 +332,38 @@ def an_evicted_mount_begins_again(cluster):
         raise Failed("the mount is not that of before")
 
 
+def an_idle_mount_keeps_no_space(cluster):
+    """It comes back by itself to a daemon that has started anew: what others remove gives its space
+    back, though this one might have it open."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    cluster.start()
+    idle = other(cluster, "mount2")
+    cluster.mount_apart(idle)
+    with open(os.path.join(idle, "kept"), "wb") as file:
+        file.write(b"kept")
+
+    def used():
+        space = os.statvfs(cluster.mount)
+        return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+    for end in (cluster.kill, cluster.stop):
+        path = os.path.join(cluster.mount, "large")
+        with open(path, "wb") as file:
+            file.write(os.urandom(LARGE))
+            os.fsync(file.fileno())
+        before = used()
+        end()
+        cluster.start()
+        os.unlink(path)
+        wait_until(lambda: used() < before - LARGE / 2, "the end of what a removed file took")
+        if counted(cluster, "sessions_away") != 0:
+            raise Failed("a mount is not back, and its files are freed")
+    with open(os.path.join(idle, "kept"), "rb") as file:
+        if file.read() != b"kept":
+            raise Failed("the idle mount has other bytes")
+
+
 def umount_ends_the_process(cluster):
     cluster.start()
     process = cluster.mount_process(cluster.mount)
@@ -541,7 +574,8 @@ def what_cannot_be_is_refused(cluster):
 BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
         names_are_as_old_as_ttl_says, who_is_interrupted_does_not_wait,
         who_is_interrupted_leaves_a_daemon_that_stands_still,
-        a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
+        a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again,
+        an_idle_mount_keeps_no_space, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,

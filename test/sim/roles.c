@@ -4,6 +4,7 @@
 #include "kv/kv_mem.h"
 #include "life.h"
 #include "pushes.h"
+#include "wire/wire_lives.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,29 @@ static void keys(void *context, uint64_t ret_names[2]) {
     rotation_names(life->node->world, ret_names);
 }
 
+bool node_tells_lives(const struct node *node) {
+    const struct cluster_map *map = node->map;
+    const struct map_target *target = cluster_map_target(map, (struct target_id){node->target_id});
+
+    return target && target->node.value == map->nodes[0].id.value;
+}
+
+/* Of its own log: each metadata target says who it is as the first node. */
+static size_t lives(void *context, uint8_t *ret_lives) {
+    const struct life *life = context;
+    const struct kv *kv = group_kv(life->group);
+    const struct wire_life told = {.log = kv_log_id(kv).value,
+                                   .term = kv_term(kv),
+                                   .life_high = kv_life(kv).high,
+                                   .life_low = kv_life(kv).low};
+
+    if (!node_tells_lives(life->node)) {
+        return 0; /* Of one that has joined another node tells. */
+    }
+    memcpy(ret_lives, &told, sizeof told);
+    return sizeof told;
+}
+
 static int open_member(struct life *life) {
     const struct cluster_map *map = life->node->map;
     const struct member_options options = {
@@ -116,7 +140,11 @@ static int open_member(struct life *life) {
         .map = map,
         .who = life->node->target_id | life->node->incarnation << 32,
         .ask_ns = ASK_MS * NS_PER_MS,
-        .hooks = {.map = map_came, .spaces = spaces, .keys = keys, .context = life}};
+        .hooks = {.map = map_came,
+                  .spaces = spaces,
+                  .lives = lives,
+                  .keys = keys,
+                  .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {

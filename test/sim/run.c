@@ -133,7 +133,7 @@ static bool pooled_now(void *context) {
 static bool listed_now(void *context) {
     struct run *run = context;
 
-    return lists_are_told(run->world);
+    return lists_are_told(run->world) && lists_await_nobody(run->world);
 }
 
 static bool calm_is_over_now(void *context) {
@@ -567,7 +567,9 @@ static void lists(struct run *run) {
     }
     if (sim_run_until(sim, end, listed_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure,
-                 "the end of a session is not told to all %d s after faults", RULE_LISTS_S);
+                 "the end of a session is not told to all, or a client that is idle is not back "
+                 "at a metadata target, %d s after faults",
+                 RULE_LISTS_S);
         return;
     }
     while (!lists_are_settled(run->world) && sim_now_ns(sim) < end) {
@@ -774,6 +776,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
+    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
+    counts[TOTAL_RETURNS] = world->client_sum.returns;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
     counts[TOTAL_KEY_ROTATIONS] = world->rotations;

@@ -231,6 +231,8 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.reopened += now.reopened;
         world->client_sum.conversions += now.conversions;
         world->client_sum.late_closes += now.late_closes;
+        world->client_sum.late_away += now.late_away;
+        world->client_sum.returns += now.returns;
         world->client_sum.window_waits += now.window_waits;
     }
 }

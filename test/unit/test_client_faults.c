@@ -104,6 +104,49 @@ static void test_metadata_target_is_shown_opens_again(void **state) {
     }
 }
 
+static void ticks(struct bench *bench, uint32_t seconds) {
+    for (uint32_t i = 0; i < seconds; i++) {
+        tick(bench, NS_PER_S);
+    }
+}
+
+/* Nobody needs anything of it, but what is removed there is kept until all are back. The manager
+ * says so; one that could not be reached is tried again. */
+static void test_an_idle_client_comes_back(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "idle", RW);
+    struct client_counters counters;
+
+    ticks(bench, 10); /* The floors of what it has done are told. */
+    for (uint32_t i = 1; i <= 2; i++) {
+        uint32_t attached = mdt->seen[OP_SESSION_ATTACH];
+        uint32_t asked = mdt->seen[OP_SESSION_FLOOR];
+
+        mdt->attached = false;
+        mdt->term++;
+        mdt->detached_result = -ERR_STALE_TERM;
+        ticks(bench, 10);
+        assert_int_equal(mdt->seen[OP_SESSION_FLOOR], asked);
+        bench->cluster.starts++;
+        mdt->fail_opcode = OP_SESSION_ATTACH;
+        mdt->fail_result = -ERR_AWAY;
+        mdt->fail_count = i == 1 ? 0 : 3;
+        ticks(bench, 10);
+        assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached + (i == 1 ? 1 : 4));
+        assert_true(mdt->attached);
+        assert_int_equal(mdt->seen[OP_REOPEN] >= i, true);
+        client_counters_get(bench->client, &counters);
+        assert_int_equal(counters.returns, i);
+    }
+    /* One that is known in its term is not asked. */
+    uint32_t asked = mdt->seen[OP_SESSION_FLOOR];
+    bench->cluster.starts++;
+    ticks(bench, 10);
+    assert_int_equal(mdt->seen[OP_SESSION_FLOOR], asked);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* One that has started anew and then is away does not hold another one that has started anew. */
 static void test_opens_are_shown_side_by_side(void **state) {
     struct bench *bench = *state;
@@ -491,12 +534,6 @@ static struct shoal_file *open_name(struct bench *bench, const char *name) {
     return open.file;
 }
 
-static void ticks(struct bench *bench, uint32_t seconds) {
-    for (uint32_t i = 0; i < seconds; i++) {
-        tick(bench, NS_PER_S);
-    }
-}
-
 /* What was open answers EIO until it is closed, and takes no part in what is opened anew; the new
  * session waits for what is at work, and is asked for until it is given. */
 static void test_an_evicted_client_begins_again(void **state) {
@@ -572,6 +609,7 @@ int main(void) {
         TEST(old_map_is_replaced),
         TEST(a_manager_of_the_version_before_gives_whole_maps),
         TEST(waiting_for_a_map_ends),
+        TEST(an_idle_client_comes_back),
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),
