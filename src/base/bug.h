@@ -46,7 +46,7 @@
     X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
-    X(IDLE_STAYS, "idle-stays")             /* who is idle does not come back to a target */         \
+    X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
     X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {

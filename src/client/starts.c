@@ -62,8 +62,8 @@ void session_starts_told(struct session *session, uint64_t starts) {
         return;
     }
     session->asking_starts = true;
-    *call = (struct call){.request.log_starts.known = session->starts,
-                          .bulk_in = {.data = session->starts_space,
-                                      .capacity = sizeof session->starts_space}};
+    *call = (struct call){
+        .request.log_starts.known = session->starts,
+        .bulk_in = {.data = session->starts_space, .capacity = sizeof session->starts_space}};
     session_call(session, call, OP_LOG_STARTS, starts_answered);
 }

@@ -60,7 +60,7 @@ struct call {
      * for, and then how many there are. */
     uint32_t *checksums;
     uint32_t checksum_count;
-    int result; /* valid in done */
+    int result;           /* valid in done */
     struct actor *origin; /* done runs in its step, through call_done_message */
     void (*done)(struct call *call);
     void *context;                     /* the caller's */

@@ -163,8 +163,8 @@ static bool is_awaited(const struct world *world, struct session_id id) {
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
         const struct node *mdt = &world->mdts[i];
 
-        awaited = awaited || (node_is_up(mdt) && node_tells_lives(mdt) &&
-                              group_awaits(mdt->life->group, id));
+        awaited = awaited ||
+                  (node_is_up(mdt) && node_tells_lives(mdt) && group_awaits(mdt->life->group, id));
     }
     return awaited;
 }

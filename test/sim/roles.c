@@ -140,11 +140,8 @@ static int open_member(struct life *life) {
         .map = map,
         .who = life->node->target_id | life->node->incarnation << 32,
         .ask_ns = ASK_MS * NS_PER_MS,
-        .hooks = {.map = map_came,
-                  .spaces = spaces,
-                  .lives = lives,
-                  .keys = keys,
-                  .context = life}};
+        .hooks = {
+            .map = map_came, .spaces = spaces, .lives = lives, .keys = keys, .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {

@@ -78,12 +78,11 @@ static void test_terms_only_rise(void **state) {
 
 static uint64_t starts_since(struct bench *bench, uint64_t known, uint32_t *ret_count,
                              struct wire_start ret_starts[4]) {
-    struct asked asked = {
-        .call = {.header = {.opcode = OP_LOG_STARTS, .log = LOG_MANAGER},
-                 .request = {.log_starts = {.known = known}},
-                 .bulk_in = {(uint8_t *)ret_starts, 0, 4 * sizeof *ret_starts},
-                 .origin = &bench->origin,
-                 .done = asked_done}};
+    struct asked asked = {.call = {.header = {.opcode = OP_LOG_STARTS, .log = LOG_MANAGER},
+                                   .request = {.log_starts = {.known = known}},
+                                   .bulk_in = {(uint8_t *)ret_starts, 0, 4 * sizeof *ret_starts},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
 
     call_start(bench->client_rpc, &asked.call);
     finish(bench, &asked);
