@@ -47,6 +47,7 @@
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
     X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
+    X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
     X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {

@@ -205,6 +205,7 @@ static void add_manager(struct answer *answer, const struct local_cluster *clust
     MANAGER_COUNTER(silent_held);
 #undef MANAGER_COUNTER
 #define MAP_COUNTER(name, value) counter_add(answer, "manager", #name, value)
+    MAP_COUNTER(joins_gathered, local_cluster_joins_gathered(cluster));
     MAP_COUNTER(map_waits, local_cluster_map_waits(cluster));
 #undef MAP_COUNTER
 }

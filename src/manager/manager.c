@@ -1,6 +1,7 @@
 /* The manager's actor: opening, dispatch, ticks, the end. */
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
+#include "manager/gather.h"
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
@@ -153,6 +154,7 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_QUIET:
         manager_map_waits_close(manager);
+        manager_gather_close(manager);
         break;
     case MANAGER_STOP:
         manager->stopping = true;

@@ -28,6 +28,8 @@ struct manager_options {
     uint32_t sessions_max;         /* 0: 1,024 */
     uint32_t map_waits_max;        /* calls that may wait for a newer map; 0: 2,048 */
     uint64_t map_wait_ns;          /* that one may; 0: 30 s */
+    uint64_t join_pause_ns;        /* between versions that joins make, for each node; 0: 20 ms */
+    uint32_t joins_at_once;        /* versions that joins make without a pause; 0: 8 */
     uint64_t pool_interval_ns;     /* between two pool versions by what targets have; 0: 10 s */
     uint64_t life_stands_ns; /* that a life that has spoken is taken for one that runs; 0: 5 s */
     void (*log)(void *context, const char *line); /* of what a person should know; or NULL */
@@ -69,6 +71,9 @@ uint32_t manager_ending_count(const struct manager *manager);
 
 /* Calls that wait for a newer map; any thread. */
 uint32_t manager_map_waits(const struct manager *manager);
+
+/* Joins that waited to make a version with others, since it was opened; any thread. */
+uint64_t manager_joins_gathered(const struct manager *manager);
 
 /* Whom it hears, as of its last tick, and what came of that since it was opened. */
 struct manager_hearing {

@@ -35,6 +35,15 @@ struct manager_teller {
     uint8_t names[WIRE_ENDED_BYTES_MAX];
 };
 
+/* When joins make a version; see gather.c. */
+struct manager_gather {
+    uint32_t taken;         /* tokens, */
+    uint64_t back_ns;       /* and when one of them came back last, or the first was taken */
+    bool is_urgent;         /* one of those that wait may not */
+    bool is_closed;         /* nor may any */
+    _Atomic uint64_t joins; /* that it has made wait */
+};
+
 struct manager_map_changes;
 struct manager_map_waits;
 struct manager_slots;
@@ -64,6 +73,7 @@ struct manager {
     struct list revoking_calls;   /* likewise */
     struct list lose_calls;       /* wait for their turn */
     struct list losing_calls;     /* likewise */
+    struct manager_gather gather;
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_map_changes *map_changes;
@@ -132,5 +142,7 @@ MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_m
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);
 void manager_nodes_step(struct manager *manager);
+/* The address is the one that the map has. */
+bool manager_address_is_told(const struct map_node *node, const struct node_join_request *request);
 /* It has been formatted, as far as the map says. */
 bool manager_node_has_targets(const struct cluster_map *map, const struct map_node *node);

@@ -3,10 +3,11 @@
  *     asked --> join_calls --> applied to a copy of the map --> its rows flushed --> it is the map,
  *                                       joining_calls --------------------------> answered
  *
- * What comes while a version is being flushed makes the next one together. A node is known by its
- * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
- * no version. Revocations (revoke.c), full targets (spaces.c), lost ones (lose.c) and the key that
- * signs (signing.c) are of the same versions. */
+ * What comes while a version is being flushed makes the next one together, as does what is gathered
+ * (gather.c). A node is known by its key, so it may ask as often as it likes: it gets the same
+ * numbers, and what changes nothing makes no version. Revocations (revoke.c), full targets
+ * (spaces.c), lost ones (lose.c) and the key that signs (signing.c) are of the same versions. */
+#include "manager/gather.h"
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
@@ -47,7 +48,7 @@ static void address_copy(const struct node_join_request *request,
     address[request->address.size] = '\0';
 }
 
-static bool address_is_told(const struct map_node *node, const struct node_join_request *request) {
+bool manager_address_is_told(const struct map_node *node, const struct node_join_request *request) {
     char address[ADDRESS_TEXT_BYTES];
 
     address_copy(request, address);
@@ -67,8 +68,8 @@ static const struct map_node *node_heard(struct manager *manager,
 /* Whether the map says all that the node does. */
 static bool is_known(const struct manager *manager, const struct map_node *node,
                      const struct node_join_request *request) {
-    return node && (!request->ready ||
-                    (address_is_told(node, request) && manager_heard_has_targets(manager, node)));
+    return node && (!request->ready || (manager_address_is_told(node, request) &&
+                                        manager_heard_has_targets(manager, node)));
 }
 
 static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_request *request) {
@@ -228,7 +229,7 @@ void manager_join(struct manager *manager, struct call *call) {
         join_answer(manager, call, r);
         return;
     }
-    list_push_back(&manager->join_calls, &call->server_node);
+    manager_gather_join(manager, call, node);
 }
 
 static void map_flushed(struct kv_waiter *waiter, int result) {
@@ -329,10 +330,14 @@ void manager_nodes_step(struct manager *manager) {
     if (manager->next_map && !manager->map_waiting) {
         joins_end(manager);
     }
+    bool joins = manager_gather_is_due(manager);
     if (!manager->next_map &&
-        (!list_is_empty(&manager->join_calls) || !list_is_empty(&manager->revoke_calls) ||
-         !list_is_empty(&manager->lose_calls) || manager_slots_are_given(manager) ||
-         manager_spaces_are_due(manager) || manager_signing_is_due(manager))) {
+        (joins || !list_is_empty(&manager->revoke_calls) || !list_is_empty(&manager->lose_calls) ||
+         manager_slots_are_given(manager) || manager_spaces_are_due(manager) ||
+         manager_signing_is_due(manager))) {
         joins_begin(manager);
+        if (joins && manager->next_map) {
+            manager_gather_version(manager);
+        }
     }
 }

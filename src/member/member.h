@@ -9,7 +9,8 @@
  * there; while none comes, a line says so once a minute. Who asks this process for its map gets the
  * one in use. The protocol is docs/internals/joining.md.
  *
- * Thread: an actor; hooks run in its step. Memory: one map, and two more while one is fetched. */
+ * Thread: an actor; hooks run in its step. Memory: one map, the bytes of a second, and that one
+ * while it is fetched and taken. */
 #pragma once
 #include "layout/cluster_map.h"
 #include "member/registration.h"

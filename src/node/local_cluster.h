@@ -87,6 +87,8 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 
 /* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
+/* Joins that waited there to make a version with others; likewise. */
+uint64_t local_cluster_joins_gathered(const struct local_cluster *cluster);
 
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);

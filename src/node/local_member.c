@@ -357,6 +357,10 @@ uint32_t local_cluster_map_waits(const struct local_cluster *cluster) {
     return cluster->manager ? manager_map_waits(cluster->manager) : 0;
 }
 
+uint64_t local_cluster_joins_gathered(const struct local_cluster *cluster) {
+    return cluster->manager ? manager_joins_gathered(cluster->manager) : 0;
+}
+
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
 }

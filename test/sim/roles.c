@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200 };
+enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200, JOIN_MS = 80 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -44,6 +44,7 @@ struct kv_options node_kv_options(const struct node *node) {
 
 static int open_manager(struct life *life, char problem[256]) {
     struct node *node = life->node;
+    bool gathers = node->world->options.seed % 2 == 1;
     const struct manager_options options = {
         .env = life->env,
         .kv = node_kv_options(node),
@@ -55,6 +56,8 @@ static int open_manager(struct life *life, char problem[256]) {
         .sessions_max = 64,
         .map_waits_max = pushes_waits_max(node->world),
         .map_wait_ns = PUSHES_WAIT_S * NS_PER_S,
+        .join_pause_ns = gathers ? JOIN_MS * NS_PER_MS : 0,
+        .joins_at_once = gathers,
         .pool_interval_ns = POOL_MS * NS_PER_MS,
         .life_stands_ns = WORLD_LIFE_STANDS_MS * NS_PER_MS,
     };

@@ -790,6 +790,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
+    counts[TOTAL_JOINS_GATHERED] = run->world->joins_gathered;
     counts[TOTAL_MAPS] = run->world->maps;
     counts[TOTAL_MAP_CHANGES] = pushes_by_changes(run->world);
     counts[TOTAL_MAP_PUSHES] = run->pushes;

@@ -68,6 +68,7 @@
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
+    X(JOINS_GATHERED, "joins gathered in a version", true)                                         \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
     X(MAP_CHANGES, "maps by changes, compared", true)                                              \
     X(MAP_PUSHES, "of a last version, pushed", true)                                               \

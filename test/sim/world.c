@@ -203,6 +203,7 @@ static void life_sum(struct life *life, bool cut) {
         manager_hearing_get(life->manager, &now);
         world->hearing_sum.silent_evicted += now.silent_evicted;
         world->hearing_sum.silent_held += now.silent_held;
+        world->joins_gathered += manager_joins_gathered(life->manager);
     }
     if (life->group) {
         const struct group_totals *totals = group_totals(life->group);

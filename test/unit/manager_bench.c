@@ -129,6 +129,8 @@ void manager_begins(struct bench *bench) {
         .keys = bench->keys,
         .sessions_max = bench->sessions_max ? bench->sessions_max : 8,
         .map_waits_max = bench->map_waits_max,
+        .join_pause_ns = bench->join_pause_ns,
+        .joins_at_once = bench->joins_at_once,
         .log = line_keep,
         .log_context = bench,
     };

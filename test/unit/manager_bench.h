@@ -50,6 +50,8 @@ struct bench {
     struct target second;  /* and one behind that */
     uint32_t sessions_max; /* 0: 8 */
     uint32_t map_waits_max;
+    uint64_t join_pause_ns;
+    uint32_t joins_at_once;
     bool has_no_room; /* for tickets, in what ask_as asks */
     uint32_t lines;   /* that the manager has said */
     char line[256];   /* the last one */

@@ -421,6 +421,22 @@ static void test_one_that_knows_nobody_asks_anybody(void **state) {
     assert_int_equal(it.asked_anybody, 2); /* The held one counts twice. */
 }
 
+/* Of a manager that gathers joins for a while (manager/gather.c): it is asked once, and nobody calls
+ * it silent. */
+static void test_an_answer_may_take_a_while(void **state) {
+    (void)state;
+    it.holds = true;
+    member_begin(NULL);
+    pass(3 * NS_PER_S);
+    assert_non_null(it.held);
+    assert_int_equal(it.joins, 1);
+    it.holds = false;
+    manager_take(it.held);
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(state_of(NULL).node.value, 2);
+    assert_int_equal(it.lines, 0);
+}
+
 static void note_answer(struct call *call) {
     call->reply_to = NULL;
 }
@@ -580,6 +596,7 @@ int main(void) {
         TEST(a_map_that_is_not_taken_is_offered_again),
         TEST(silence_is_told_seldom),
         TEST(a_refusal_is_told_once),
+        TEST(an_answer_may_take_a_while),
         TEST(a_newer_map_is_told_of),
         TEST(changes_of_another_map_are_not_taken),
         TEST(a_manager_of_the_version_before_is_asked_for_maps),
