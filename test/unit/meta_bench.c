@@ -34,7 +34,7 @@ static void ost_length(struct bench_ost *ost, struct call *call) {
         ost_fence(ost, load_le64(request->fences.data + at));
     }
     call->reply.chunk_length.fenced_count = (uint32_t)(fence_bytes / WIRE_FENCE_BYTES);
-    if (!chunks || chunks->deleted) {
+    if (!chunks || chunks->deleted || ost->has_none) {
         return;
     }
     call->reply.chunk_length.length = chunks->truncate_seq < request->truncate_seq

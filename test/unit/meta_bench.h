@@ -38,6 +38,7 @@ struct bench_ost {
     uint64_t position;
     uint64_t synced;
     bool is_away;       /* answers no question for a length but that */
+    bool has_none;      /* of what is written: its chunks are the other ones */
     bool holds_syncs;   /* answers none but by bench_sync_answer */
     bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];

@@ -225,6 +225,91 @@ static void test_nobody_waits_for_the_unsure(void **state) {
     bench_free(bench);
 }
 
+static void write_close(struct meta_bench *bench, uint32_t session, struct ino ino, uint64_t size) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_SETTLE, &call);
+    call.request.settle =
+        (struct settle_request){.ino = ino, .size = size, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static uint64_t truncated_by_open(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    uint32_t sequence = write_open(bench, session, ino).truncate_seq;
+
+    assert_int_equal(size_of(bench, 0, ino), 6000);
+    return sequence;
+}
+
+/* A file was asked for while a session was unsure, which has written on and ended. The next open
+ * for writing cuts that off, also where no fence was needed any more, or it has gone. */
+static void end_is_seen_behind_the_question(bool was_fenced) {
+    const struct bench_options options = {.seed = 24};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t late = bench->sessions[1].id;
+
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 6000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    assert_int_equal(truncated_by_open(bench, 2, ino), 0);
+    write_close(bench, 2, ino, 6000);
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, late, was_fenced ? 0 : bench->list_number + 1), was_fenced);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 0);
+    while (bench_is_known(bench, late)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(truncated_by_open(bench, 3, ino), 1);
+    bench_free(bench);
+}
+
+static void test_a_silent_end_behind_the_question(void **state) {
+    (void)state;
+    end_is_seen_behind_the_question(false);
+}
+
+static void test_a_fence_that_went_behind_the_question(void **state) {
+    (void)state;
+    end_is_seen_behind_the_question(true);
+}
+
+/* It ends while one OST has answered and the other one has not: both are asked again. */
+static void test_a_silent_end_between_the_answers(void **state) {
+    const struct bench_options options = {.seed = 24};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t late = bench->sessions[1].id;
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 6000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    uint32_t before = bench->osts[0].length_count;
+    bench->osts[1].is_away = true;
+    bench->osts[1].has_none = true;
+    bench_prepare(bench, 2, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    bench_post(bench, &call);
+    while (bench->osts[0].length_count == before) {
+        bench_turn(bench);
+    }
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, late, bench->list_number + 1), 0);
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(call.reply.open.attributes.size, 8000);
+    assert_true(bench->osts[0].length_count > before + 1);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_told_after_the_fence),
@@ -232,6 +317,9 @@ int main(void) {
         cmocka_unit_test(test_many_are_fenced),
         cmocka_unit_test(test_many_by_an_older_ost),
         cmocka_unit_test(test_nobody_waits_for_the_unsure),
+        cmocka_unit_test(test_a_silent_end_behind_the_question),
+        cmocka_unit_test(test_a_fence_that_went_behind_the_question),
+        cmocka_unit_test(test_a_silent_end_between_the_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
