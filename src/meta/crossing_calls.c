@@ -135,6 +135,11 @@ static void turn_show(struct crossing *crossing, struct cross_look_request *requ
     request->turn = id.number;
 }
 
+/* Whether the operation tells what it has looked at. */
+static bool tells_size(const struct crossing *crossing) {
+    return crossing->owner && crossing->owner->header.opcode == OP_LINK;
+}
+
 void crossing_look_send(struct crossing *crossing) {
     struct group *group = crossing->all->group;
     struct seen *looked = &crossing->looked;
@@ -155,7 +160,8 @@ void crossing_look_send(struct crossing *crossing) {
         (struct cross_look_request){.ino = looked->ino,
                                     .what = (uint8_t)looked->kind,
                                     .ancestor = looked->ancestor.value,
-                                    .name = {looked->name, looked->name_bytes}};
+                                    .name = {looked->name, looked->name_bytes},
+                                    .any_size = !tells_size(crossing)};
     if (looked->kind == LOOK_COUNT) {
         turn_show(crossing, &call->request.cross_look);
     }

@@ -1,6 +1,7 @@
 /* A group that has lost the end of its log, and sessions that end without having presented what
  * they had open then: no file that they may write to is told before its OSTs refuse them. */
 #include "unit.h"
+#include "meta/look.h"
 #include "meta_bench.h"
 #include <string.h>
 
@@ -310,6 +311,47 @@ static void test_a_silent_end_between_the_answers(void **state) {
     bench_free(bench);
 }
 
+static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
+                         struct call *call) {
+    bench_prepare(bench, 0, OP_CROSS_LOOK, call);
+    call->request.cross_look =
+        (struct cross_look_request){.ino = ino, .what = LOOK_INODE, .any_size = any_size};
+}
+
+static uint64_t size_looked_at(const struct meta_bench *bench) {
+    struct look_answer answer;
+
+    memcpy(&answer, bench->bulk, sizeof answer);
+    assert_true(answer.has_inode);
+    return answer.inode.size;
+}
+
+/* A transaction of another group that tells no size waits for no OST. */
+static void test_a_look_waits_for_no_size(void **state) {
+    const struct bench_options options = {.seed = 25};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_chunk_write(bench, &capability, 7000);
+    assert_int_equal(list_tell(bench, bench->sessions[1].id, 0), 1);
+    bench->osts[1].is_away = true;
+    look_prepare(bench, ino, true, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(size_looked_at(bench), 5000);
+    look_prepare(bench, ino, false, &call);
+    bench_post(bench, &call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(size_looked_at(bench), 7000);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_told_after_the_fence),
@@ -320,6 +362,7 @@ int main(void) {
         cmocka_unit_test(test_a_silent_end_behind_the_question),
         cmocka_unit_test(test_a_fence_that_went_behind_the_question),
         cmocka_unit_test(test_a_silent_end_between_the_answers),
+        cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
