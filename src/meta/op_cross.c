@@ -172,7 +172,7 @@ static int prepare_new(struct transaction *transaction, const struct cross_id *i
     const struct cross_prepare_request *request = &call->request.cross_prepare;
     struct promises *promises = &transaction->group->promises;
 
-    if (promises->count >= PROMISES_MAX) {
+    if (!promises_have_room(transaction->group, id->log)) {
         return -ERR_CHANGED;
     }
     if (!promises->spare) {

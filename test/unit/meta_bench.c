@@ -239,6 +239,7 @@ static void group_start(struct meta_bench *bench) {
         .opens_max = bench->opens_max,
         .slow_request_ns = bench->slow_request_ns,
         .name_hash_bits = bench->hash_bits,
+        .crossings_max = bench->crossings_max,
     };
     int r = group_open(&options, &bench->group, problem);
 
@@ -258,6 +259,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->warm_sets = options->warm_sets;
     bench->slow_request_ns = options->slow_request_ns;
     bench->keys = options->keys;
+    bench->crossings_max = options->crossings_max;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};
