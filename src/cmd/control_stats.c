@@ -139,8 +139,11 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("fencing_settles", totals.fencing_settles);
     GROUP_COUNTER("crossings", totals.crossings);
     GROUP_COUNTER("crossings_again", totals.crossings_again);
+    GROUP_COUNTER("crossings_busy", totals.crossings_busy);
+    GROUP_COUNTER("crossings_full", totals.crossings_full);
     GROUP_COUNTER("promises_kept", totals.promises_kept);
     GROUP_COUNTER("promises_gone", totals.promises_gone);
+    GROUP_COUNTER("promises_refused", totals.promises_refused);
     GROUP_COUNTER("promises_found", totals.promises_found);
     GROUP_COUNTER("decisions_found", totals.decisions_found);
     GROUP_COUNTER("turns_asked", totals.turns_asked);

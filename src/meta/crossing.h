@@ -12,8 +12,9 @@
  * A crossing belongs to the call until it is decided or given up; what it has promised elsewhere is
  * then committed or aborted without it. See docs/internals/halves.md.
  *
- * Thread: the group's step.  Memory: one a call under way, up to CROSSINGS_MAX. */
+ * Thread: the group's step.  Memory: one a call under way, up to crossings_max. */
 #pragma once
+#include "layout/cluster_map.h"
 #include "meta/half.h"
 #include "meta/look.h"
 #include "meta/stakes.h"
@@ -25,6 +26,12 @@ enum { CROSSINGS_MAX = 4096, CROSSING_TRIES_AT_ONCE = 3, CROSSING_LOOKS_MAX = 21
 
 struct crossing;
 
+/* Those that wait for one log, or for it to know of a decision: a quarter of all at most. */
+struct crossing_places {
+    uint64_t log;
+    uint32_t count;
+};
+
 struct crossings {
     struct group *group;
     struct list all;
@@ -35,6 +42,8 @@ struct crossings {
     uint64_t next_number;
     uint64_t last_turn; /* that was asked for */
     uint32_t count;
+    struct crossing_places places[MAP_GROUPS_MAX];
+    uint32_t places_count;
     uint32_t calls_out;
     bool short_of; /* somebody waits for one to go */
     bool cancelled;
@@ -53,9 +62,13 @@ void crossings_lowest(const struct group *group, uint64_t *ret_term, uint64_t *r
 /* For who asks about one: CROSS_UNDECIDED, CROSS_COMMITTED, CROSS_ABORTED. */
 uint8_t crossings_state(const struct group *group, uint64_t term, uint64_t number);
 
+/* Whether one more transaction may ask that log for something. */
+bool crossings_have_place(const struct group *group, struct log_id log);
+
 /* For operations. */
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino);
-/* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. */
+/* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. -ERR_BUSY:
+ * too many wait for that log. */
 MUST_CHECK int crossing_look(struct transaction *transaction, const struct look_what *what,
                              const struct look_answer **ret_answer);
 /* Ways to the root that were looked at count only as long as there was no move since, by the count

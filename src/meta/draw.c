@@ -44,10 +44,12 @@ static uint64_t much_of(uint64_t mean) {
     return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
 }
 
-/* It has slots, and is not known to be away. */
+/* It has slots, is not known to be away, and not too many wait for it. */
 static bool is_there(const struct group *group, uint32_t index) {
-    return group->group_has_slots[index] &&
-           !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
+    struct log_id log = group->map->groups[index].log;
+
+    return group->group_has_slots[index] && !(group->rpc && rpc_is_away(group->rpc, log)) &&
+           crossings_have_place(group, log);
 }
 
 static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {

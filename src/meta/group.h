@@ -35,6 +35,7 @@ struct group_options {
     uint64_t slow_request_ns; /* a call that takes longer gets a line in kv.log; 0: none does */
     uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
     uint32_t move_refusals;   /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
+    uint32_t crossings_max;   /* transactions with other groups; 0: CROSSINGS_MAX */
 };
 
 enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };

@@ -175,6 +175,8 @@ static int open_group(struct life *life, char problem[256]) {
         .opens_max = world->smallest ? 192 : 1024,
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
         .move_refusals = world->move_refusals,
+        /* Of these two for one log: who is over that asks again. */
+        .crossings_max = world->seed % 4 == 1 && world->move_refusals == 0 ? 8 : 0,
     };
 
     int r = group_open(&options, &life->group, problem);

@@ -101,6 +101,7 @@
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
     X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
+    X(CROSSINGS_BUSY, "put off, many wait for one log", true)                                      \
     X(PROMISES_KEPT, "promises kept", true)                                                        \
     X(PROMISES_GONE, "promises aborted", true)                                                     \
     X(PROMISES_FOUND, "promises found by starts", true)                                            \

@@ -215,6 +215,7 @@ static void life_sum(struct life *life, bool cut) {
         world->group_sum.settles_put_off += totals->settles_put_off;
         world->group_sum.crossings += totals->crossings;
         world->group_sum.crossings_again += totals->crossings_again;
+        world->group_sum.crossings_busy += totals->crossings_busy;
         world->group_sum.promises_kept += totals->promises_kept;
         world->group_sum.promises_gone += totals->promises_gone;
         world->group_sum.promises_found += totals->promises_found;

@@ -26,6 +26,7 @@ static void names_take(struct target *target, const struct sessions_ended_reques
     }
     target->wholes += body->first != 0;
     target->everywhere = body->everywhere;
+    target->newest = body->newest;
     if (body->from == target->number) {
         assert_true(body->lowest >= target->lowest || body->lowest == 0);
         target->lowest = MAX(target->lowest, body->lowest);

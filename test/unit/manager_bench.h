@@ -16,7 +16,7 @@ struct target {
     struct actor actor;                  /* first */
     uint32_t told;                       /* messages of the list of the ended, */
     uint32_t heard;                      /* and ends that these have told first */
-    uint64_t number, lowest, everywhere; /* of that list */
+    uint64_t number, lowest, everywhere, newest; /* of that list */
     bool ended[IDS];
     uint32_t wholes;  /* messages of bits */
     uint64_t session; /* of the last one */

@@ -147,6 +147,35 @@ static void test_an_idle_client_comes_back(void **state) {
     assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
 }
 
+/* An open for which the server has no room fails who asks, and is shown again before anything else;
+ * one whose inode is damaged there holds up nothing. */
+static void test_opens_that_are_not_taken(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "shown", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct shoal_request look = {
+        .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "shown", .name_bytes = 5};
+
+    mdt->detached_result = -ERR_STALE_TERM;
+    for (int kind = 0; kind < 2; kind++) {
+        mdt->attached = false;
+        mdt->term++;
+        toy->write_opens = 0;
+        mdt->fail_opcode = OP_REOPEN;
+        mdt->fail_result = kind ? -ERR_CORRUPT : -ERR_TOO_MANY_OPEN;
+        mdt->fail_count = 1;
+        assert_int_equal(run(bench, &look), kind ? 0 : -ENFILE);
+        assert_int_equal(mdt->fail_count, 0);
+        assert_int_equal(mdt->attached, kind);
+        assert_int_equal(run(bench, &look), 0);
+        assert_true(mdt->attached);
+        assert_int_equal(toy->write_opens, 1 - kind);
+    }
+    toy->write_opens = 1;
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* One that has started anew and then is away does not hold another one that has started anew. */
 static void test_opens_are_shown_side_by_side(void **state) {
     struct bench *bench = *state;
@@ -605,6 +634,7 @@ int main(void) {
         TEST(storage_target_is_attached_again),
         TEST(a_copy_of_a_log_is_refused),
         TEST(metadata_target_is_shown_opens_again),
+        TEST(opens_that_are_not_taken),
         TEST(opens_are_shown_side_by_side),
         TEST(old_map_is_replaced),
         TEST(a_manager_of_the_version_before_gives_whole_maps),

@@ -168,6 +168,40 @@ static void test_late_close_of_a_term_that_is_over(void **state) {
     assert_int_equal(client_late_closes(bench->client), 0);
 }
 
+/* The server has started anew, and is away while it is shown the handle: when it is tried again it
+ * is shown that first. Who attaches without has nothing open. */
+static void test_late_close_is_shown_before_attaching(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make_written(bench, "away");
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+
+    full(bench, -ERR_NO_SPACE);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    uint32_t attached = mdt->seen[OP_SESSION_ATTACH];
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    toy->write_opens = 0;
+    mdt->fail_opcode = OP_REOPEN;
+    mdt->fail_result = -ERR_AWAY;
+    mdt->fail_count = 1;
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->fail_count, 0);
+    assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached);
+    mdt->hold = true;
+    tick(bench, NS_PER_S / 10);
+    assert_int_equal(mdt->held_count, 1);
+    assert_int_equal(mdt->held[0]->header.opcode, OP_REOPEN);
+    mdt->hold = false;
+    toy_release(mdt, UINT32_MAX);
+    tick(bench, NS_PER_S / 10);
+    assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached + 1);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(toy->write_opens, 0);
+    assert_int_equal(toy->attributes.size, WRITTEN);
+}
+
 static void test_late_close_goes_with_the_session(void **state) {
     struct bench *bench = *state;
     struct shoal_file *files[3] = {make_written(bench, "a"), make_written(bench, "b"),
@@ -334,6 +368,7 @@ int main(void) {
         TEST(late_closes_of_one_file),
         TEST(late_close_outlives_restarts),
         TEST(late_close_of_a_term_that_is_over),
+        TEST(late_close_is_shown_before_attaching),
         TEST(late_close_goes_with_the_session),
         TEST(stop_on_a_full_target),
         TEST(stop_does_not_wait_for_a_target),

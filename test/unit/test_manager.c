@@ -358,6 +358,30 @@ static bool is_behind(const struct bench *bench) {
     return kv_position(kv) > kv_synced_position(kv);
 }
 
+/* Of two ends one is on disk and the other one not: who is told of the first waits for no number
+ * that power may still take. */
+static void test_no_number_is_told_before_it_is_on_disk(void **state) {
+    struct bench *bench = *state;
+    const struct target *group = &bench->targets[0];
+    struct asked first, second;
+
+    uint64_t one = begin(bench, 1, 1, "/one");
+    uint64_t other = begin(bench, 2, 1, "/other");
+    pass(bench, NS_PER_S);
+    start(bench, &first, OP_SESSION_END, end_of(one, 1));
+    while (worker_run_one(&bench->worker)) {
+    }
+    start(bench, &second, OP_SESSION_END, end_of(other, 1));
+    finish(bench, &first);
+    assert_int_equal(group->heard, 1);
+    assert_true(is_ended(group, one));
+    assert_int_equal(group->newest, group->number);
+    pass(bench, NS_PER_S);
+    assert_true(second.done);
+    assert_int_equal(group->heard, 2);
+    assert_int_equal(group->newest, group->number);
+}
+
 /* A beginning that is given up while its record is being flushed, and one while the manager is only
  * finding out what it knows: the session is there for who asks again. */
 static void test_gives_up_a_beginning(void **state) {
@@ -461,7 +485,7 @@ int main(void) {
         TEST(sessions_have_a_limit),      TEST(a_limit_that_is_made_smaller),
         TEST(gives_up_what_it_holds),     TEST(gives_up_a_beginning),
         TEST(a_begin_that_the_ring_kept), TEST(restarts_forget_nothing),
-        TEST(failed_log_is_told),
+        TEST(failed_log_is_told),         TEST(no_number_is_told_before_it_is_on_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
