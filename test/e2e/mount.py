@@ -340,8 +340,11 @@ def an_idle_mount_keeps_no_space(cluster):
     cluster.start()
     idle = other(cluster, "mount2")
     cluster.mount_apart(idle)
-    with open(os.path.join(idle, "kept"), "wb") as file:
+    with open(os.path.join(cluster.mount, "kept"), "wb") as file:
         file.write(b"kept")
+    # Who has only looked has nothing left to tell.
+    if os.stat(os.path.join(idle, "kept")).st_size != 4:
+        raise Failed("the idle mount sees another size")
 
     def used():
         space = os.statvfs(cluster.mount)

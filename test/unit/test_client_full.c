@@ -190,6 +190,9 @@ static void test_late_close_is_shown_before_attaching(void **state) {
     assert_int_equal(mdt->fail_count, 0);
     assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached);
     mdt->hold = true;
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->held[0]->header.opcode, OP_SETTLE);
+    toy_release(mdt, 1);
     tick(bench, NS_PER_S / 10);
     assert_int_equal(mdt->held_count, 1);
     assert_int_equal(mdt->held[0]->header.opcode, OP_REOPEN);
