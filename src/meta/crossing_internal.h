@@ -37,10 +37,10 @@ struct share {
     struct call call;
     struct draft draft;
     bool out;
-    bool asked;    /* it may have promised */
-    bool promised; /* it has said so */
-    bool known;    /* its commit is on disk */
-    bool failed;   /* it has not answered the last time */
+    bool asked;     /* it may have promised */
+    bool promised;  /* it has said so */
+    bool known;     /* its commit is on disk */
+    bool failed;    /* it has not answered the last time */
     bool has_place; /* among those of its log, from the prepare to the end */
     struct ino made;
 };
@@ -72,7 +72,7 @@ struct crossing {
     uint32_t confirmed;
     bool looking;
     struct call look_call;
-    struct seen looked; /* that is being looked at */
+    struct seen looked;     /* that is being looked at */
     struct log_id looks_at; /* among whose it has a place; 0: nobody's */
     struct seen *seen;
     uint32_t seen_count;

@@ -63,8 +63,7 @@ bool crossings_have_place(const struct group *group, struct log_id log) {
 }
 
 bool crossing_may_ask(const struct crossing *crossing, struct log_id log) {
-    return crossing->looks_at.value == log.value ||
-           crossings_have_place(crossing->all->group, log);
+    return crossing->looks_at.value == log.value || crossings_have_place(crossing->all->group, log);
 }
 
 void crossing_refuse(struct crossing *crossing) {

@@ -49,7 +49,7 @@ struct inlet_options {
     uint32_t requests_max;
     uint32_t reserve_count[MESSAGE_CLASS_COUNT]; /* of them, as in a pool */
     uint32_t waits_max; /* map_wait, beside requests_max; what is over is one of these. 0: none */
-    uint64_t bulk_bytes_max;                     /* of one request, either way */
+    uint64_t bulk_bytes_max; /* of one request, either way */
     /* Zeroed where it matters to nobody else; aligned to a block. NULL: none is left. */
     void *(*bulk_get)(void *context, size_t size_bytes);
     void (*bulk_put)(void *context, void *bulk);

@@ -13,9 +13,9 @@
 enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
 
 struct target {
-    struct actor actor;                  /* first */
-    uint32_t told;                       /* messages of the list of the ended, */
-    uint32_t heard;                      /* and ends that these have told first */
+    struct actor actor;                          /* first */
+    uint32_t told;                               /* messages of the list of the ended, */
+    uint32_t heard;                              /* and ends that these have told first */
     uint64_t number, lowest, everywhere, newest; /* of that list */
     bool ended[IDS];
     uint32_t wholes;  /* messages of bits */

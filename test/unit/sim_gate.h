@@ -18,8 +18,8 @@ struct sim_gate {
     struct gate *gate;
     struct actor actor;
     struct env_tick tick;
-    uint32_t ran_count;        /* requests */
-    bool holds;                /* what comes waits for sim_gate_release */
+    uint32_t ran_count; /* requests */
+    bool holds;         /* what comes waits for sim_gate_release */
     struct call *held[SIM_GATE_HELD];
     uint32_t held_count;
     uint32_t connections_most; /* at the same time, as far as it has looked */

@@ -366,18 +366,12 @@ static void test_late_numbers_go_with_the_session(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(full_target_is_told_at_once),
-        TEST(close_stays_until_it_is_taken),
-        TEST(late_closes_of_one_file),
-        TEST(late_close_outlives_restarts),
-        TEST(late_close_of_a_term_that_is_over),
-        TEST(late_close_is_shown_before_attaching),
-        TEST(late_close_goes_with_the_session),
-        TEST(stop_on_a_full_target),
-        TEST(stop_does_not_wait_for_a_target),
-        TEST(close_on_a_busy_target_ends),
-        TEST(close_on_a_target_that_is_away),
-        TEST(close_taken_by_a_target_that_went_away),
+        TEST(full_target_is_told_at_once),       TEST(close_stays_until_it_is_taken),
+        TEST(late_closes_of_one_file),           TEST(late_close_outlives_restarts),
+        TEST(late_close_of_a_term_that_is_over), TEST(late_close_is_shown_before_attaching),
+        TEST(late_close_goes_with_the_session),  TEST(stop_on_a_full_target),
+        TEST(stop_does_not_wait_for_a_target),   TEST(close_on_a_busy_target_ends),
+        TEST(close_on_a_target_that_is_away),    TEST(close_taken_by_a_target_that_went_away),
         TEST(late_numbers_go_with_the_session),
     };
 

@@ -136,8 +136,7 @@ static void directory_make(struct meta_bench *bench, char name) {
 }
 
 static struct meta_bench *bench_of_three(struct there *other, struct there *third) {
-    const struct bench_options options = {
-        .seed = 62, .slot_count = SLOTS, .crossings_max = PLACES};
+    const struct bench_options options = {.seed = 62, .slot_count = SLOTS, .crossings_max = PLACES};
     struct meta_bench *bench = bench_new(&options);
 
     there_begin(other, bench, BENCH_OTHER_LOG, SLOTS);
