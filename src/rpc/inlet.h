@@ -8,8 +8,8 @@
  * A request whose class finds no twin, or whose bulk finds no memory, is answered -ERR_BUSY: it was
  * not looked at. One of a log that is not served here is answered -ERR_STALE_MAP. What the sender's
  * key is not for (messages.def, from) is refused before its body is looked at: -ERR_NOT_PERMITTED,
- * -ERR_READ_ONLY. Root is nobody for a mount whose key says so. Who waits for a newer map has a pool
- * of its own, so that it takes nothing of what others work with.
+ * -ERR_READ_ONLY. Root is nobody for a mount whose key says so. Who waits for a newer map has a
+ * pool of its own, so that it takes nothing of what others work with.
  *
  * What a request points to is copied: the carrier has its memory of the head back when
  * take has returned.
