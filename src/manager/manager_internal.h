@@ -135,7 +135,7 @@ MUST_CHECK int manager_map_load(struct manager *manager);
 MUST_CHECK int manager_map_is_old(struct manager *manager, uint64_t version, const char *who);
 void manager_map_get(struct manager *manager, struct call *call);
 /* Writes a map's rows, and that of the hand-over that it has, and lets the waiter wait for them to
- * be durable: -ERR_NO_SPACE: larger than the ring takes. */
+ * be durable: -ERR_NO_SPACE: longer than a record may be. */
 MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
                                  struct kv_waiter *waiter);
 
