@@ -227,7 +227,7 @@ void manager_begin(struct manager *manager, struct call *call) {
         return;
     }
     if (session_table_is_full(&manager->sessions)) {
-        call_reply(call, -ERR_BUSY);
+        call_reply(call, -ERR_TOO_MANY_SESSIONS);
         return;
     }
     struct kv_grant grant;

@@ -546,6 +546,31 @@ def strangers_disturb_nobody(cluster):
     work.check()
 
 
+def sessions_have_a_limit(cluster):
+    """A mount that is one too many waits its patience for a place, and says why in one line."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsessions_max = 16\n")
+    cluster.start()
+    mounted = []
+    for number in range(16):
+        place = other(cluster, f"mount{number}")
+        result = cluster.run("mount", cluster.directory, place, "-o", "patience=5")
+        if result.returncode != 0:
+            break
+        mounted.append(place)
+    if result.returncode != 1 or result.stderr.count("\n") != 1 or \
+            "raise sessions_max" not in result.stderr or os.path.ismount(place):
+        raise Failed(f"mount {len(mounted)} of 16 sessions: {result.stderr.strip()}")
+    with subprocess.Popen([cluster.shoal, "mount", cluster.directory, place], text=True,
+                          stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as waits:
+        result = cluster.run("umount", mounted[0])
+        if result.returncode != 0:
+            raise Failed(f"umount: {result.stderr.strip()}")
+        _, text = waits.communicate(timeout=LIMIT_S)
+    if waits.returncode != 0 or not os.path.ismount(place):
+        raise Failed(f"a mount that waits for a place: {waits.returncode}, {text.strip()}")
+
+
 def what_cannot_be_is_refused(cluster):
     lonely = other(cluster, "mount2")
     rows = [
@@ -582,7 +607,7 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
-                                        a_missing_directory_is_made)] + \
+                                        sessions_have_a_limit, a_missing_directory_is_made)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
                                        a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]
