@@ -46,6 +46,7 @@
     X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
+    X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
     X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {

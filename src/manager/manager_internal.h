@@ -41,6 +41,7 @@ struct manager_slots;
 struct manager_heard;
 struct manager_lives;
 struct manager_signing;
+struct manager_renewals;
 struct manager_spaces;
 
 struct manager {
@@ -62,6 +63,8 @@ struct manager {
     struct list joining_calls;    /* answered when next_map is the map */
     struct list revoke_calls;     /* wait for their turn */
     struct list revoking_calls;   /* likewise */
+    struct list renew_calls;      /* wait for what nodes tell */
+    struct list renewing_calls;   /* likewise */
     struct list lose_calls;       /* wait for their turn */
     struct list losing_calls;     /* likewise */
     struct kv_waiter map_waiter;
@@ -73,6 +76,7 @@ struct manager {
     struct manager_heard *heard;
     struct manager_lives *lives;
     struct manager_signing *signing;
+    struct manager_renewals *renewals;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct session_table sessions;

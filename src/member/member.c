@@ -323,6 +323,9 @@ static void join_ask(struct member *member, uint64_t now_ns) {
         member->join_call.request.node_join.members_key = names[0];
         member->join_call.request.node_join.members_key_older = names[1];
     }
+    if (hooks->key_number) {
+        member->join_call.request.node_join.capability_number = hooks->key_number(hooks->context);
+    }
     call_begin(member, &member->join_call, OP_NODE_JOIN, join_answered);
 }
 
