@@ -153,6 +153,29 @@ static void test_a_new_node_gets_targets_when_it_has_the_number(void **state) {
     assert_int_equal(reply.node, 2);
 }
 
+/* It may have told the number of now a moment before that rose: not with the version that has it. */
+static void test_nothing_is_renewed_with_a_join(void **state) {
+    struct bench *bench = *state;
+    struct asked before; /* while its version is flushed the others come */
+    struct asked joins;
+    struct asked renews;
+
+    assert_int_equal(tell(bench, first_of(bench, 1)), 0);
+    assert_int_equal(tell(bench, other_of(70, 1, false)), 0);
+    start(bench, &before, OP_NODE_JOIN, other_of(71, 1, false));
+    start(bench, &joins, OP_NODE_JOIN, other_of(70, 1, true));
+    start(bench, &renews, OP_KEY_RENEW, (union request_body){.key_renew = {0}});
+    pass(bench, 2 * NS_PER_S);
+    assert_true(before.done && joins.done && renews.done);
+    assert_int_equal(before.call.reply.node_join.map_version + 1,
+                     joins.call.reply.node_join.map_version);
+    assert_int_equal(joins.call.result, 0);
+    assert_int_equal(renews.call.result, 0);
+    assert_int_equal(renews.call.reply.key_renew.number, 2);
+    assert_int_equal(renews.call.reply.key_renew.map_version,
+                     joins.call.reply.node_join.map_version + 1);
+}
+
 /* Who is lost holds nothing up. */
 static void test_a_lost_node_is_not_waited_for(void **state) {
     struct bench *bench = *state;
@@ -214,6 +237,7 @@ int main(void) {
         WITH_KEYS(a_renewal_waits_for_what_nodes_tell),
         WITH_KEYS(a_number_outlives_the_manager),
         WITH_KEYS(a_new_node_gets_targets_when_it_has_the_number),
+        WITH_KEYS(nothing_is_renewed_with_a_join),
         WITH_KEYS(a_lost_node_is_not_waited_for),
         WITH_KEYS(who_waits_no_more_renews_nothing),
         WITH_KEYS(what_cannot_be_renewed),
