@@ -48,6 +48,7 @@
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
     X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
     X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
+    X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
     X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
 
 enum bug {

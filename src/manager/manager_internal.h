@@ -50,6 +50,7 @@ struct manager_slots;
 struct manager_heard;
 struct manager_lives;
 struct manager_signing;
+struct manager_renewals;
 struct manager_spaces;
 
 struct manager {
@@ -71,6 +72,8 @@ struct manager {
     struct list joining_calls;    /* answered when next_map is the map */
     struct list revoke_calls;     /* wait for their turn */
     struct list revoking_calls;   /* likewise */
+    struct list renew_calls;      /* wait for what nodes tell */
+    struct list renewing_calls;   /* likewise */
     struct list lose_calls;       /* wait for their turn */
     struct list losing_calls;     /* likewise */
     struct manager_gather gather;
@@ -83,6 +86,7 @@ struct manager {
     struct manager_heard *heard;
     struct manager_lives *lives;
     struct manager_signing *signing;
+    struct manager_renewals *renewals;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct session_table sessions;

@@ -426,6 +426,8 @@ void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->joining_calls, result);
     refuse_all(&manager->revoke_calls, result);
     refuse_all(&manager->revoking_calls, result);
+    refuse_all(&manager->renew_calls, result);
+    refuse_all(&manager->renewing_calls, result);
     refuse_all(&manager->lose_calls, result);
     refuse_all(&manager->losing_calls, result);
     manager_map_waits_refuse(manager, result);

@@ -246,6 +246,9 @@ static void join_ask(struct member *member, uint64_t now_ns) {
         member->join_call.request.node_join.members_key = names[0];
         member->join_call.request.node_join.members_key_older = names[1];
     }
+    if (hooks->key_number) {
+        member->join_call.request.node_join.capability_number = hooks->key_number(hooks->context);
+    }
     member_call_start(member, &member->join_call);
 }
 

@@ -36,6 +36,8 @@ struct member_hooks {
     void (*registered)(void *context, const struct registration *registration);
     /* The names of the members' keys of its file, the newest first; 0: none. NULL: it has none. */
     void (*keys)(void *context, uint64_t ret_names[2]);
+    /* Of the key by which it signs capabilities, which a map of this hook may raise. NULL: none. */
+    uint32_t (*key_number)(void *context);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;

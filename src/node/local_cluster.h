@@ -106,6 +106,7 @@ struct local_keys {
     uint32_t count; /* 0: it has no file */
     struct key_name names[KEY_FILE_KEYS_MAX];
     struct key_name signing;
+    uint32_t number; /* of the key, derived from that, by which it signs capabilities */
 };
 void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys);
 

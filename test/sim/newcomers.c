@@ -1,4 +1,5 @@
 /* The contract is in newcomers.h. */
+#include "renewals.h"
 #include "rotation.h"
 #include "newcomers.h"
 #include "life.h"
@@ -131,22 +132,28 @@ static void ask(struct newcomer *node) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
-    rotation_node_names(node->serves ? node->serves : all->world->manager, names);
-    node->call =
-        (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
-                      .request.node_join = {.key_high = node->key,
-                                            .key_low = 77,
-                                            .target_count = node->target_count,
-                                            .members_key = names[0],
-                                            .members_key_older = names[1],
-                                            .mdt_count = node->mdt_count,
-                                            .ready = ready,
-                                            .address = {(const uint8_t *)node->address,
-                                                        ready ? strlen(node->address) : 0}},
-                      .origin = &all->origin,
-                      .done = answered,
-                      .context = node,
-                      .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
+    const struct node *has_keys = node->serves ? node->serves : all->world->manager;
+    rotation_node_names(has_keys, names);
+    if (node->serves) {
+        renewals_hear(node->serves);
+    }
+    node->call = (struct call){
+        .header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
+        .request.node_join = {.key_high = node->key,
+                              .key_low = 77,
+                              .target_count = node->target_count,
+                              .members_key = names[0],
+                              .members_key_older = names[1],
+                              .mdt_count = node->mdt_count,
+                              .ready = ready,
+                              .capability_number =
+                                  has_keys->keys ? key_ring_number(has_keys->keys) : 0,
+                              .address = {(const uint8_t *)node->address,
+                                          ready ? strlen(node->address) : 0}},
+        .origin = &all->origin,
+        .done = answered,
+        .context = node,
+        .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
     node->is_asking = true;
     node->map_version = all->map_version;
     node->life = asker->incarnation;

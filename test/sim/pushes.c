@@ -1,5 +1,6 @@
 /* Encodings of maps by their versions, and a last version that is pushed. */
 #include "pushes.h"
+#include "renewals.h"
 #include "client/client_internal.h"
 #include "layout/map_change.h"
 #include "life.h"
@@ -161,7 +162,7 @@ bool pushes_are_settled(struct world *world) {
     pushes->settled = pushes->version;
     return nodes_count(world, pushes->version) == all &&
            sim_now_ns(world->sim) - pushes->since_ns >= CALM_MS * NS_PER_MS &&
-           pushes_waiting(world) == MIN(all, pushes_waits_max(world));
+           renewals_are_over(world) && pushes_waiting(world) == MIN(all, pushes_waits_max(world));
 }
 
 static void answered(struct call *call) {

@@ -1,5 +1,6 @@
 /* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
  * allows, so that what is full, waits and goes round happens all the time. */
+#include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
 #include "life.h"
@@ -59,6 +60,7 @@ static int open_manager(struct life *life, char problem[256]) {
         .join_pause_ns = gathers ? JOIN_MS * NS_PER_MS : 0,
         .joins_at_once = gathers,
         .pool_interval_ns = POOL_MS * NS_PER_MS,
+        .renew_wait_ns = RENEWALS_WAIT_MS * NS_PER_MS,
         .life_stands_ns = WORLD_LIFE_STANDS_MS * NS_PER_MS,
     };
 
@@ -77,6 +79,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     if (map->version > node->world->map.version) {
         node->world->map = *map;
     }
+    renewals_map(node);
     return group_map_set(life->group, map);
 }
 
@@ -131,20 +134,30 @@ static size_t lives(void *context, uint8_t *ret_lives) {
     return sizeof told;
 }
 
+static uint32_t key_number(void *context) {
+    const struct life *life = context;
+
+    return life->node->keys ? renewals_told(life->node->world) : 0;
+}
+
 static int open_member(struct life *life) {
     const struct cluster_map *map = life->node->map;
-    const struct member_options options = {
-        .env = life->env,
-        .rpc = life->rpc,
-        .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
-        .target_count = map->nodes[0].target_count,
-        .mdt_count = map->nodes[0].mdt_count,
-        .address = "",
-        .map = map,
-        .who = life->node->target_id | life->node->incarnation << 32,
-        .ask_ns = ASK_MS * NS_PER_MS,
-        .hooks = {
-            .map = map_came, .spaces = spaces, .lives = lives, .keys = keys, .context = life}};
+    const struct member_options options = {.env = life->env,
+                                           .rpc = life->rpc,
+                                           .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
+                                           .target_count = map->nodes[0].target_count,
+                                           .mdt_count = map->nodes[0].mdt_count,
+                                           .address = "",
+                                           .map = map,
+                                           .who = life->node->target_id | life->node->incarnation
+                                                                              << 32,
+                                           .ask_ns = ASK_MS * NS_PER_MS,
+                                           .hooks = {.map = map_came,
+                                                     .spaces = spaces,
+                                                     .lives = lives,
+                                                     .keys = keys,
+                                                     .key_number = key_number,
+                                                     .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {

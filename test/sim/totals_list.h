@@ -55,7 +55,8 @@
     X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
     X(KEY_ROTATIONS, "members' keys that all came to sign by", true)                               \
     X(KEYS_GONE, "nodes that have the newer one alone", true)                                      \
-    X(KEY_NUMBERS, "numbers of keys", true)                                                        \
+    X(KEY_NUMBERS, "numbers of keys, as they were renewed", true)                                  \
+    X(RENEWALS_REFUSED, "renewals refused, a node was away", false)                                \
     X(CAPABILITIES_CHECKED, "signatures checked", true)                                            \
     X(CAPABILITIES_REFUSED, "capabilities of old keys", true)                                      \
     X(CLOCKS, "clocks skewed", true)                                                               \

@@ -4,6 +4,7 @@
 #include "absences.h"
 #include "pools.h"
 #include "pushes.h"
+#include "renewals.h"
 #include "env/sim_stream.h"
 #include "kv/kv_mem.h"
 #include <inttypes.h>
@@ -354,6 +355,7 @@ void world_free(struct world *world) {
     absences_free(world->absences);
     pools_free(world->pools);
     pushes_free(world->pushes);
+    renewals_free(world->renewals);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
@@ -376,29 +378,6 @@ struct node *world_any_mdt(struct world *world, struct prng *prng) {
 
 struct node *world_mdt_of(struct world *world, uint64_t ino) {
     return &world->mdts[world->map.slot_groups[ino_slot((struct ino){ino}).value]];
-}
-
-void world_key_number_raise(struct world *world, struct prng *prng) {
-    struct node *lowest[WORLD_NODES_MAX];
-    uint32_t number = UINT32_MAX;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < world->node_count; i++) {
-        struct node *node = &world->nodes[i];
-        uint32_t known = node->keys ? key_ring_number(node->keys) : UINT32_MAX;
-
-        if (known < number) {
-            number = known;
-            count = 0;
-        }
-        if (known == number && node->keys) {
-            lowest[count++] = node;
-        }
-    }
-    if (count > 0) {
-        key_ring_number_set(lowest[prng_below(prng, count)]->keys, number + 1);
-        world->key_numbers += count == 1;
-    }
 }
 
 void node_enter(struct node *node) {
