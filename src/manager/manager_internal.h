@@ -65,17 +65,15 @@ struct manager {
     struct message quiet;
     struct message stop;
     struct cluster_map *map;
-    struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
-    struct list life_calls;       /* joins whose lives are to be registered, */
-    struct list living_calls;     /* and are being flushed */
-    struct list join_calls;       /* wait for their turn */
-    struct list joining_calls;    /* answered when next_map is the map */
-    struct list revoke_calls;     /* wait for their turn */
-    struct list revoking_calls;   /* likewise */
-    struct list renew_calls;      /* wait for what nodes tell */
-    struct list renewing_calls;   /* likewise */
-    struct list lose_calls;       /* wait for their turn */
-    struct list losing_calls;     /* likewise */
+    struct cluster_map *next_map;             /* NULL: nothing of the map is about to change */
+    struct list life_calls;                   /* joins whose lives are to be registered, */
+    struct list living_calls;                 /* and are being flushed */
+    struct list join_calls;                   /* wait for their turn */
+    struct list joining_calls;                /* answered when next_map is the map */
+    struct list revoke_calls, lose_calls;     /* wait for their turn */
+    struct list revoking_calls, losing_calls; /* as joining_calls */
+    struct list renew_calls;                  /* wait for what nodes tell */
+    struct list renewing_calls;               /* as joining_calls */
     struct manager_gather gather;
     struct kv_waiter map_waiter;
     bool map_waiting;

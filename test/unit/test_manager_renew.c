@@ -153,7 +153,8 @@ static void test_a_new_node_gets_targets_when_it_has_the_number(void **state) {
     assert_int_equal(reply.node, 2);
 }
 
-/* It may have told the number of now a moment before that rose: not with the version that has it. */
+/* It may have told the number of now a moment before that rose: not with the version that has
+ * it. */
 static void test_nothing_is_renewed_with_a_join(void **state) {
     struct bench *bench = *state;
     struct asked before; /* while its version is flushed the others come */

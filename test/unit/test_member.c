@@ -443,13 +443,8 @@ static void test_one_that_knows_nobody_asks_anybody(void **state) {
     assert_int_equal(it.asked_anybody, 2); /* The held one counts twice. */
 }
 
-<<<<<<< ours
 /* Of a manager that gathers joins for a while (manager/gather.c): it is asked once, and nobody
  * calls it silent. */
-=======
-/* Of a manager that gathers joins for a while (manager/gather.c): it is asked once, and not called
- * silent. */
->>>>>>> theirs
 static void test_an_answer_may_take_a_while(void **state) {
     (void)state;
     it.holds = true;
