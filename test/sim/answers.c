@@ -215,7 +215,8 @@ static void take_name(struct question *question) {
     const struct shoal_request *request = &question->request;
     bool lost = is_lost(question);
     bool refused = !lost && request->result < 0 &&
-                   excuses_explain(workload->options.excuses, request, request->ino);
+                   (losses_explain(workload->options.losses, request) ||
+                    excuses_explain(workload->options.excuses, request, request->ino));
     bool right = true;
     char problem[TREES_PROBLEM_BYTES];
 
