@@ -54,6 +54,7 @@ static void group_answer(struct target *target, struct call *call) {
         memcpy(call->bulk_in.data, &target->gives, call->bulk_in.size);
     } else {
         target->had_count = call->request.group_tell.slots;
+        call->reply.group_tell.unopened = target->unopened;
         if (target->had_count > 0) {
             memcpy(&target->had, call->bulk_out[0].data, sizeof target->had);
         }

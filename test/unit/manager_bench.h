@@ -27,6 +27,7 @@ struct target {
     /* A group: what it gives when it is asked for slots, under which number it was asked last, how
      * often; what it was told to have last, and how much. */
     struct wire_slots gives, had;
+    uint32_t unopened; /* that it tells of */
     uint64_t asked_under;
     uint32_t asked_count, had_count;
 };

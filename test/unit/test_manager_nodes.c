@@ -544,6 +544,11 @@ static void test_slots_that_are_not_given(void **state) {
     pass(bench, 5 * NS_PER_S);
     assert_int_equal(giver->asked_count, asked);
     assert_int_equal(slots_of(bench, 1, &handover), 0);
+    /* It was asked before it had those of the map, and has told since that it has some. */
+    giver->unopened = 100;
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT - 100, .count = 100};
+    pass(bench, 13 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), 100);
 }
 
 /* A giver that is away is not waited for when another one can give; what it may have given under
