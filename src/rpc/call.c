@@ -370,10 +370,19 @@ bool rpc_is_away(const struct rpc *rpc, struct log_id log) {
     return transport->is_away && transport->is_away(rpc->options.transport_context, log);
 }
 
-/* Those who have their number may wait for one that is away. */
+static bool has_waited(const struct rpc *rpc, const struct call *call) {
+    const struct transport_ops *transport = rpc->options.transport;
+
+    return transport->has_waited && transport->has_waited(rpc->options.transport_context, call);
+}
+
+/* Those who have their number may wait for one that is away, or keep it until that is back. */
 static int roomless_over(const struct rpc *rpc, const struct call *call, uint64_t now_ns) {
     int r = call_given_up(call, now_ns);
 
+    if (r == 0 && has_waited(rpc, call)) {
+        return -ERR_AWAY;
+    }
     return r == 0 && rpc_is_away(rpc, call->header.log) && call_is_unwanted(call) ? -ERR_INTERRUPTED
                                                                                   : r;
 }
