@@ -26,12 +26,6 @@ enum { CROSSINGS_MAX = 4096, CROSSING_TRIES_AT_ONCE = 3, CROSSING_LOOKS_MAX = 21
 
 struct crossing;
 
-/* Those that wait for one log, or for it to know of a decision: a quarter of all at most. */
-struct crossing_places {
-    uint64_t log;
-    uint32_t count;
-};
-
 struct crossings {
     struct group *group;
     struct list all;
@@ -42,8 +36,7 @@ struct crossings {
     uint64_t next_number;
     uint64_t last_turn; /* that was asked for */
     uint32_t count;
-    struct crossing_places places[MAP_GROUPS_MAX];
-    uint32_t places_count;
+    uint32_t places[MAP_GROUPS_MAX]; /* of each group of the map; crossing_places.c */
     uint32_t calls_out;
     bool short_of; /* somebody waits for one to go */
     bool cancelled;
@@ -62,8 +55,8 @@ void crossings_lowest(const struct group *group, uint64_t *ret_term, uint64_t *r
 /* For who asks about one: CROSS_UNDECIDED, CROSS_COMMITTED, CROSS_ABORTED. */
 uint8_t crossings_state(const struct group *group, uint64_t term, uint64_t number);
 
-/* Whether one more transaction may ask that log for something. */
-bool crossings_have_place(const struct group *group, struct log_id log);
+/* Whether one more transaction may ask the group of the map for something. */
+bool crossings_have_place(const struct group *group, uint32_t index);
 
 /* For operations. */
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino);

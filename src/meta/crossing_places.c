@@ -9,61 +9,45 @@
 #include "meta/crossing_internal.h"
 #include <assert.h>
 
-/* places_count where it has none. */
-static uint32_t places_find(const struct crossings *crossings, struct log_id log) {
-    uint32_t i = 0;
-
-    while (i < crossings->places_count && crossings->places[i].log != log.value) {
-        i++;
+/* Groups keep their places in all versions of the map. NULL: none of it, which nobody asks. */
+static uint32_t *places_of(struct group *group, struct log_id log) {
+    for (uint32_t i = 0; i < group->map->group_count; i++) {
+        if (group->map->groups[i].log.value == log.value) {
+            return &group->crossings.places[i];
+        }
     }
-    return i;
+    return NULL;
 }
 
-/* False: there have been more logs than a map has, and all are still asked for something. */
-static bool places_make(struct crossings *crossings, struct log_id log) {
-    uint32_t i = 0;
+static bool place_take(struct group *group, struct log_id log) {
+    uint32_t *count = places_of(group, log);
 
-    while (i < crossings->places_count && crossings->places[i].count > 0) {
-        i++;
+    if (count) {
+        ++*count;
     }
-    if (i == ARRAY_SIZE(crossings->places)) {
-        return false;
-    }
-    crossings->places_count = MAX(crossings->places_count, i + 1);
-    crossings->places[i] = (struct crossing_places){.log = log.value};
-    return true;
+    return count != NULL;
 }
 
-static bool place_take(struct crossings *crossings, struct log_id log) {
-    uint32_t i = places_find(crossings, log);
+static void place_give(struct group *group, struct log_id log) {
+    uint32_t *count = places_of(group, log);
 
-    if (i == crossings->places_count && !places_make(crossings, log)) {
-        return false;
-    }
-    crossings->places[places_find(crossings, log)].count++;
-    return true;
+    assert(count && *count > 0);
+    --*count;
 }
 
-static void place_give(struct crossings *crossings, struct log_id log) {
-    uint32_t i = places_find(crossings, log);
-
-    assert(i < crossings->places_count && crossings->places[i].count > 0);
-    crossings->places[i].count--;
+static bool is_below_share(const struct group *group, uint32_t count) {
+    return count < MAX(group->options.crossings_max / 4, 1U);
 }
 
-static uint32_t share_max(const struct group *group) {
-    return MAX(group->options.crossings_max / 4, 1U);
-}
-
-bool crossings_have_place(const struct group *group, struct log_id log) {
-    uint32_t i = places_find(&group->crossings, log);
-
-    return i == group->crossings.places_count ||
-           group->crossings.places[i].count < share_max(group);
+bool crossings_have_place(const struct group *group, uint32_t index) {
+    return is_below_share(group, group->crossings.places[index]);
 }
 
 bool crossing_may_ask(const struct crossing *crossing, struct log_id log) {
-    return crossing->looks_at.value == log.value || crossings_have_place(crossing->all->group, log);
+    struct group *group = crossing->all->group;
+    const uint32_t *count = places_of(group, log);
+
+    return crossing->looks_at.value == log.value || !count || is_below_share(group, *count);
 }
 
 void crossing_refuse(struct crossing *crossing) {
@@ -72,25 +56,25 @@ void crossing_refuse(struct crossing *crossing) {
 }
 
 void crossing_looks_at(struct crossing *crossing, struct log_id log) {
-    struct crossings *crossings = crossing->all;
+    struct group *group = crossing->all->group;
 
     if (crossing->looks_at.value == log.value) {
         return;
     }
     if (crossing->looks_at.value != 0) {
-        place_give(crossings, crossing->looks_at);
+        place_give(group, crossing->looks_at);
     }
-    crossing->looks_at.value = log.value != 0 && place_take(crossings, log) ? log.value : 0;
+    crossing->looks_at.value = log.value != 0 && place_take(group, log) ? log.value : 0;
 }
 
 void crossing_share_begins(struct crossing *crossing, struct share *share) {
     assert(!share->has_place);
-    share->has_place = place_take(crossing->all, share->draft.log);
+    share->has_place = place_take(crossing->all->group, share->draft.log);
 }
 
 void crossing_share_ends(struct crossing *crossing, struct share *share) {
     if (share->has_place) {
         share->has_place = false;
-        place_give(crossing->all, share->draft.log);
+        place_give(crossing->all->group, share->draft.log);
     }
 }

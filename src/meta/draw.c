@@ -46,10 +46,8 @@ static uint64_t much_of(uint64_t mean) {
 
 /* It has slots, is not known to be away, and not too many wait for it. */
 static bool is_there(const struct group *group, uint32_t index) {
-    struct log_id log = group->map->groups[index].log;
-
-    return group->group_has_slots[index] && !(group->rpc && rpc_is_away(group->rpc, log)) &&
-           crossings_have_place(group, log);
+    return group->group_has_slots[index] && crossings_have_place(group, index) &&
+           !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
 }
 
 static uint64_t weight_of(const struct group *group, uint32_t index, uint64_t mean) {
