@@ -55,7 +55,7 @@ class Nodes:
     """Daemons with one metadata target each, the first with the manager and the storage target;
     .root is a mount by a process of its own, by TCP with a key."""
 
-    def __init__(self, bench, count):
+    def __init__(self, bench):
         self.shoal = bench.shoal
         self.top = bench.folder("nodes")
         self.root = bench.folder("mount")
@@ -63,6 +63,8 @@ class Nodes:
         self.addresses = []
         os.makedirs(self.top)
         os.makedirs(self.root)
+
+    def start(self, count):
         command([self.shoal, "key", "new", self.key])
         for _ in range(count):
             self.add()
@@ -123,8 +125,9 @@ class Nodes:
 
 @contextlib.contextmanager
 def started(bench, count):
-    nodes = Nodes(bench, count)
+    nodes = Nodes(bench)
     try:
+        nodes.start(count)
         yield nodes
     finally:
         nodes.stop()
