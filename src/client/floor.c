@@ -37,8 +37,8 @@ static void floor_answered(struct call *call) {
     assert(peer->telling && session->floors_under_way > 0);
     peer->telling = false;
     session->floors_under_way--;
-    if (current && (call->result == 0 || call->result == -ERR_TARGET_LOST)) {
-        peer->return_ns = 0; /* It knows us in this term, or never will. */
+    if (current && call->result == 0) {
+        peer->return_ns = 0; /* It knows us in this term. */
     }
     if (current && call->result == 0 && !peer->asks_only) {
         floor_heard(session, peer);
@@ -90,9 +90,10 @@ static bool floor_is_due(struct session *session, struct peer *peer, uint64_t no
  * tried once more. */
 static void peer_come_back(struct session *session, struct peer *peer, uint64_t now_ns) {
     peer->return_ns = now_ns + FLOOR_AGAIN_S * NS_PER_S;
-    if (peer->stage == PEER_NEW) {
-        peer_mend(session, peer,
-                  atomic_load(&peer->term) > 0 ? -ERR_STALE_TERM : -ERR_UNKNOWN_SESSION);
+    if (atomic_load(&peer->is_lost)) {
+        peer->return_ns = 0;
+    } else if (peer->stage == PEER_NEW) {
+        peer_mend_new(session, peer);
     } else if (peer->stage == PEER_ATTACHED && !peer->telling) {
         floor_tell(session, peer, now_ns, true);
     }

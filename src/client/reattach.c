@@ -184,8 +184,9 @@ void peers_cancel(struct session *session) {
 
 /* Who knew us may have started anew since: who attaches without having presented its opens says
  * that it has none. One that does not know us after all answers that by itself. */
-static int peer_mend_why(const struct peer *peer) {
-    return atomic_load(&peer->term) != 0 ? -ERR_STALE_TERM : -ERR_UNKNOWN_SESSION;
+void peer_mend_new(struct session *session, struct peer *peer) {
+    peer_mend(session, peer,
+              atomic_load(&peer->term) != 0 ? -ERR_STALE_TERM : -ERR_UNKNOWN_SESSION);
 }
 
 void peers_expire(struct session *session, int result) {
@@ -207,7 +208,7 @@ void peers_expire(struct session *session, int result) {
             }
         }
         if (router->peers[i].stage == PEER_NEW && !list_is_empty(stalled) && !session->stopping) {
-            peer_mend(session, &router->peers[i], peer_mend_why(&router->peers[i]));
+            peer_mend_new(session, &router->peers[i]);
         }
     }
 }

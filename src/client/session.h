@@ -130,6 +130,7 @@ void session_starts_told(struct session *session, uint64_t starts);
 void session_starts_cancel(struct session *session);
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);
+void peer_mend_new(struct session *session, struct peer *peer); /* that has refused nothing */
 void peer_stall(struct session *session, struct errand *errand);
 void peer_presented(struct session *session, struct message *message);
 /* An attachment, or the showing of opens, is under way. */

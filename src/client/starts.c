@@ -33,14 +33,11 @@ static void starts_answered(struct call *call) {
     uint64_t now_ns = env_now_ns(session->client->options.env);
 
     session->asking_starts = false;
-    for (size_t at = 0; call->result == 0 && at < call->bulk_in.size;
-         at += sizeof(struct wire_start)) {
+    size_t count = call->result == 0 ? call->bulk_in.size / sizeof(struct wire_start) : 0;
+    for (size_t i = 0; i < count; i++) {
         struct wire_start start;
 
-        if (call->bulk_in.size - at < sizeof start) {
-            break;
-        }
-        memcpy(&start, session->starts_space + at, sizeof start);
+        memcpy(&start, session->starts_space + i * sizeof start, sizeof start);
         peer_return(session, &start, now_ns);
     }
     if (call->result == 0) {
@@ -58,7 +55,8 @@ void session_starts_cancel(struct session *session) {
 void session_starts_told(struct session *session, uint64_t starts) {
     struct call *call = &session->starts_call;
 
-    if (starts == session->starts || session->asking_starts || session->stopping) {
+    /* A manager of the version before tells none, also behind one of this version. */
+    if (starts == 0 || starts == session->starts || session->asking_starts || session->stopping) {
         return;
     }
     session->asking_starts = true;

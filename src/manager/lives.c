@@ -354,7 +354,7 @@ uint64_t manager_lives_starts(const struct manager *manager) {
 void manager_lives_starts_get(struct manager *manager, struct call *call) {
     struct manager_lives *lives = manager->lives;
     uint64_t known = call->request.log_starts.known;
-    bool is_ours = known >= lives->starts_first && known <= lives->starts;
+    bool is_own = known >= lives->starts_first && known <= lives->starts;
     uint32_t places = cluster_map_log_places(manager->map);
     struct buffer *out = &call->bulk_in;
 
@@ -366,7 +366,7 @@ void manager_lives_starts_get(struct manager *manager, struct call *call) {
         const struct wire_start start = {.log = log.id.value, .term = life ? life->term : 0};
 
         if (log.id.value == 0 || log.kind != TARGET_MDT ||
-            (is_ours && (!life || life->started <= known))) {
+            (is_own && (!life || life->started <= known))) {
             continue;
         }
         if (out->capacity - out->size < sizeof start) {
