@@ -14,6 +14,7 @@
  * table is still the current one. So one that is not current and has no calls is nobody's. */
 #include "env/env.h"
 #include "rpc/call_number.h"
+#include "rpc/call_origin.h"
 #include "rpc/lost_logs.h"
 #include "rpc/sequence.h"
 #include "rpc/transport.h"
@@ -247,6 +248,17 @@ void call_done_message(struct message *message) {
 
     assert(message->kind == CALL_DONE_KIND);
     call->done(call);
+}
+
+/* done may free the call, and with it the message. */
+void call_origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
 }
 
 void rpc_answered(struct rpc *rpc, struct call *call, int result) {

@@ -3,6 +3,7 @@
 #include "client/client_internal.h"
 #include "layout/map_lost.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -26,16 +27,6 @@ struct losses {
     char failure[200];
 };
 
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
-
 struct losses *losses_new(struct world *world, uint64_t operations) {
     struct losses *losses = calloc(1, sizeof *losses);
 
@@ -47,7 +38,7 @@ struct losses *losses_new(struct world *world, uint64_t operations) {
     losses->is_due = world->options.late_ost && world->options.ost_count > 1 &&
                      prng_chance(&losses->prng, 1, CHANCE);
     losses->begins_at = prng_between(&losses->prng, operations / 4, operations * 3 / 4);
-    actor_init(&losses->origin, "losses", origin_step);
+    actor_init(&losses->origin, "losses", call_origin_step);
     return losses;
 }
 
@@ -97,7 +88,7 @@ static void losses_run(void *context) {
     }
     if (node_is_up(asker) && asker->incarnation != losses->life) {
         losses->life = asker->incarnation;
-        actor_init(&losses->origin, "losses", origin_step);
+        actor_init(&losses->origin, "losses", call_origin_step);
     }
     if (!losses->is_asking && !losses->is_declared && node_is_up(asker)) {
         ask(losses);

@@ -3,6 +3,7 @@
 #include "rotation.h"
 #include "newcomers.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,16 +43,6 @@ struct newcomers {
     uint64_t joins;
     char failure[200];
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
 
 static bool overlap(const struct newcomer *a, const struct newcomer *b) {
     return a->first_target < b->first_target + b->target_count &&
@@ -173,7 +164,7 @@ static void newcomer_run(void *context) {
     }
     if (node_is_up(asker) && asker->incarnation != all->life) {
         all->life = asker->incarnation;
-        actor_init(&all->origin, "newcomers", origin_step);
+        actor_init(&all->origin, "newcomers", call_origin_step);
     }
     if (!node->is_asking && node_is_up(asker) && !asker->is_stopped && !node->is_gone) {
         ask(node);
@@ -195,7 +186,7 @@ struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
     }
     all->world = world;
     prng_init(&all->prng, seed ^ UINT64_C(0x6e6577636f6d6572));
-    actor_init(&all->origin, "newcomers", origin_step);
+    actor_init(&all->origin, "newcomers", call_origin_step);
     for (uint32_t i = 0; i < NEWCOMERS; i++) {
         all->nodes[i] =
             (struct newcomer){.all = all, .key = i + 1, .target_count = i % (TARGETS_MOST + 1)};

@@ -4,6 +4,7 @@
 #include "client/client_internal.h"
 #include "layout/map_change.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +30,6 @@ struct pushes {
     bool is_asking;
     char failure[200];
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = message->next;
-        call_done_message(message);
-    }
-}
 
 static struct pushes *pushes_of(struct world *world) {
     if (!world->pushes) {
@@ -182,7 +173,7 @@ bool pushes_make(struct world *world) {
     if (pushes->is_asking) {
         return false;
     }
-    actor_init(&pushes->origin, "pushes", origin_step);
+    actor_init(&pushes->origin, "pushes", call_origin_step);
     pushes->call =
         (struct call){.header = {.opcode = OP_KEY_REVOKE, .log = LOG_MANAGER},
                       .request.key_revoke = {.serial = SERIAL},

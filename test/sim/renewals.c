@@ -1,6 +1,7 @@
 /* The contract is in renewals.h. */
 #include "renewals.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -38,16 +39,6 @@ struct renewals *renewals_new(struct world *world) {
 
 void renewals_free(struct renewals *renewals) {
     free(renewals);
-}
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = message->next;
-        call_done_message(message);
-    }
 }
 
 static bool signs(const struct node *node) {
@@ -132,7 +123,7 @@ static void ask(struct renewals *renewals, struct node *asker) {
     const struct manager *manager = node_manager(world->manager);
     uint32_t there = manager ? manager_map(manager)->capability_number : 0;
 
-    actor_init(&renewals->origin, "renewals", origin_step);
+    actor_init(&renewals->origin, "renewals", call_origin_step);
     renewals->before = MAX(renewals->before, MAX(there, world->map.capability_number));
     renewals->call =
         (struct call){.header = {.opcode = OP_KEY_RENEW, .log = LOG_MANAGER},

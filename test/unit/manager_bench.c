@@ -1,15 +1,6 @@
 /* See manager_bench.h. */
 #include "manager_bench.h"
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
+#include "rpc/call_origin.h"
 
 static void names_take(struct target *target, const struct sessions_ended_request *body) {
     const uint8_t *names = body->names.data;
@@ -157,7 +148,7 @@ static int setup_with(void **state, struct key_ring *keys) {
     bench->env = sim_process_env(bench->process);
     worker_init(&bench->worker);
     worker_bind(&bench->worker);
-    actor_init(&bench->origin, "origin", origin_step);
+    actor_init(&bench->origin, "origin", call_origin_step);
     assert_int_equal(log_table_new(16, &bench->logs), 0);
     bench->rpc = rpc_make(bench);
     bench->client_rpc = rpc_make(bench);
