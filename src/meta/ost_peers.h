@@ -22,7 +22,7 @@ struct ost_peer {
     uint32_t out_count;
     uint64_t owes_ns; /* since when it has answered nothing that it was asked; 0: it owes nothing */
     bool away;
-    bool returned; /* orders that were put aside for it have not been looked at since */
+    bool returned;         /* orders that were put aside for it have not been looked at since */
     uint64_t fenced_place; /* it refuses all that are fenced before it (fences.h) */
 
     /* Of orders: */
