@@ -93,8 +93,8 @@ class Node(clusters.Cluster):
 class Nodes:
     """A first node, and others that have joined; all is mounted at the first one's mount."""
 
-    def __init__(self, shoal, count=3):
-        self.first = clusters.Cluster(shoal, osts=1, afar=True)
+    def __init__(self, shoal, count=3, sizes=None):
+        self.first = clusters.Cluster(shoal, osts=1, sizes=sizes, afar=True)
         self.others = []
         self.count = count
 
