@@ -26,7 +26,7 @@ WAIT_STEP_S = 0.05
 
 def links(bench):
     """bench_lane compares with bare sockets itself; each run is a line of JSON a kind."""
-    trips = 2000 if bench.quick else 20000
+    trips = 2000 if bench.smoke else 20000
     runs = []
     for _ in range(bench.runs):
         folder = bench.folder("links")
@@ -137,7 +137,7 @@ def spread_once(bench, count, threads):
     """Processor time of all daemons an operation, by phase; and how far the requests of the
     target that is the farthest from the mean are from it, in percent: of files, and of directories
     that all have one parent, whose target has a part in each."""
-    dirs, files = (200, 2000) if bench.quick else (10000, 40000)
+    dirs, files = (200, 2000) if bench.smoke else (10000, 40000)
     found = {}
     with started(bench, count) as nodes:
         top = os.path.join(nodes.root, "shoal-bench")
@@ -198,7 +198,7 @@ def spread(bench):
 
 def joining(bench):
     """How soon a metadata target that joins gets new directories, and which part of them."""
-    dirs, new = (2000, 1000) if bench.quick else (200000, 10000)
+    dirs, new = (2000, 1000) if bench.smoke else (200000, 10000)
     runs = [joining_once(bench, dirs, new) for _ in range(bench.runs)]
     bench.row(f"mkdir of {dirs} over {MDTS} metadata targets", "ops/s",
               [(run[0], None) for run in runs], "one thread", "")

@@ -206,8 +206,8 @@ static json_t *status_json(struct control *control) {
 
     daemon_mounted_at(control, &mount);
     if (mount.state == OWN_MOUNT_LIVES) {
-        json_array_append_new(mounts, json_pack("{s:s, s:s, s:i}", "path", mount.place, "channel",
-                                                "/dev/fuse", "process", mount.process));
+        json_array_append_new(mounts, json_pack("{s:s, s:s?, s:i}", "path", mount.place, "channel",
+                                                mount.channel, "process", mount.process));
     }
     return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o}", "directory", control->directory,
                      "process", process_own_id(), "node", node_json(control), "managers",

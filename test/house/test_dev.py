@@ -78,8 +78,8 @@ TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                              re.findall(r"(?:torture|release)_bugs='([^']*)'", _DEV)))
 # The release build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
-# mounts and with many metadata targets.
-ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 2 * DRIVERS["posix"] + \
+# mounts, with many metadata targets, and over io_uring.
+ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 3 * DRIVERS["posix"] + \
     SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 
