@@ -5,7 +5,7 @@ Usage: figures.py JSON PAGE
 
 Rewrites the table in PAGE from what `run.py --json` has written; nothing else in PAGE changes.
 
-A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit}. runs holds
+A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit}. runs has
 [value, limit] of each run, limit null where there is none; value and limit are their medians, ratio
 is the median of the runs' ratios value / limit, so above 1 is better for rates and worse for times
 and CPU; quartiles are those of the ratios, from five runs on. A budget is of the ratio where there
@@ -72,7 +72,7 @@ def key_of(row):
 
 
 def merged(before, rows):
-    """The rows of before, each in its place, with those that were measured again; new ones behind."""
+    """The rows of before, each in its place, those measured again for theirs; new ones behind."""
     again = {key_of(row): row for row in rows}
     kept = [again.pop(key_of(row), row) for row in before]
     return kept + list(again.values())

@@ -1,4 +1,4 @@
-"""Settings of the machine that figures depend on, put back whatever happens; whether it is quiet."""
+"""Settings of the machine that figures depend on, put back in any case; whether it is quiet."""
 
 import contextlib
 import os

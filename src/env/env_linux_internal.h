@@ -54,12 +54,10 @@ struct env_file {
     bool direct_asked; /* alignment is the contract's, also where the medium refused O_DIRECT */
     bool read_only;
     bool block_device;
-    bool in_memory; /* of a file system that has no medium: what is asked for is done at once */
+    bool in_memory; /* without a medium: reads are copies, done at once */
 };
 
 /* How far the loop's thread is on its way to sleep; see env_loop_wait. */
-/* The low bits of what user_data says of a command's completion; the others are the command. */
-enum { TAG_COMMAND = 11 };
 enum loop_state { LOOP_AWAKE, LOOP_ASLEEP, LOOP_WOKEN };
 enum ring_state { RING_NONE, RING_READY, RING_REFUSED };
 
@@ -86,11 +84,9 @@ struct env_loop {
     atomic_uint state; /* enum loop_state */
     struct watches watches;
     bool expects;
-
     bool wide; /* the ring takes commands, or is to */
     struct queue commands;
     unsigned command_count; /* that are out */
-
     pthread_mutex_t returned_mutex;
     struct env_work *returned; /* finished on a lane, oldest first */
     struct env_work *returned_last;
@@ -126,7 +122,8 @@ bool loop_has_ring(struct env_loop *loop);
 /* Room in the submission ring; NULL when the kernel takes nothing now. */
 struct io_uring_sqe *loop_sqe(struct env_loop *loop);
 
-/* env_linux_command.c */
+/* env_linux_command.c; the low bits of what user_data says of a command, which the others are. */
+enum { TAG_COMMAND = 11 };
 void commands_fill(struct env_loop *loop);
 unsigned command_complete(struct env_loop *loop, uint64_t user_data, int answer);
 

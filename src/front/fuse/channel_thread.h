@@ -7,10 +7,10 @@
  *              for long, or large data is to be copied
  *
  * (So over /dev/fuse. Over io_uring each serves the queue of a CPU, and one more reads the device:
- * channel_uring.h.) The last active one does not park. It sleeps in read of its own descriptor; with I/O or jobs in
- * flight in env_loop_wait, for those and for requests; without a free request object until one is
- * put back. So one program that calls one thing after another is served by one thread that it need
- * not wake, and no request wakes two.
+ * channel_uring.h.) The last active one does not park. It sleeps in read of its own descriptor;
+ * with I/O or jobs in flight in env_loop_wait, for those and for requests; without a free request
+ * object until one is put back. So one program that calls one thing after another is served by one
+ * thread that it need not wake, and no request wakes two.
  *
  * They end when the mount is gone and all requests have ended. */
 #pragma once

@@ -140,8 +140,8 @@ static void entry_commit(struct uring_entry *entry) {
         entry_send(entry, COMMAND_COMMIT_AND_FETCH);
 }
 
-/* The kernel has ended the command without a request: for good as it lets go of the mount; or it did
- * not take what we said of one request, which it has ended with an error, and the entry begins
+/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
+ * did not take what we said of one request, which it has ended with an error, and the entry begins
  * anew; or it has no memory for one more. A queue without any would keep its CPU's programs for
  * ever. */
 static void entry_refused(struct uring_entry *entry, int result) {

@@ -1,9 +1,9 @@
 /* INIT: what the kernel offers, what we take.
  *
  * Taken where offered: parallel look-ups and direct writes, adaptive readdirplus, truncation with
- * the open, set-id bits cleared by us, io_uring where we are ready for it, shared mappings of files opened for direct I/O. Never taken:
- * the write-back cache (an acknowledged write must have reached the servers) and locks (the
- * kernel's own serve within a mount). */
+ * the open, set-id bits cleared by us, io_uring where we are ready for it, shared mappings of files
+ * opened for direct I/O. Never taken: the write-back cache (an acknowledged write must have reached
+ * the servers) and locks (the kernel's own serve within a mount). */
 #pragma once
 #include "base/err.h"
 #include "front/fuse/fuse_abi.h"
