@@ -139,8 +139,13 @@ def join_fourth(machines):
                           "--osts 1 --size 64M")
     wait_until(lambda: status_of(machines, "four")["node"]["told"], "a word of the manager")
     node = status_of(machines, "four")["node"]["id"]
-    return next(row["id"] for row in status_of(machines, "one")["cluster_targets"]
-                if row["node"] == node)
+
+    def numbers():
+        return [row["id"] for row in status_of(machines, "one")["cluster_targets"]
+                if row["node"] == node]
+
+    wait_until(numbers, "a map at the first machine that has it")
+    return numbers()[0]
 
 
 def a_part_lies_there(machines):
