@@ -2,7 +2,6 @@
 #include "meta/fences.h"
 #include "base/endian.h"
 #include "meta/group_internal.h"
-#include "meta/inode.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -11,17 +10,18 @@ enum { FENCES_A_STEP = 64 };
 int fences_init(struct fences *fences) {
     *fences = (struct fences){.place_next = 1};
     list_init(&fences->list);
-    return asked_files_init(&fences->files);
+    fences->files = calloc(FENCES_FILES, sizeof *fences->files);
+    return fences->files ? 0 : -ERR_NO_MEMORY;
 }
 
 void fences_deinit(struct fences *fences) {
     struct list_node *node;
 
-    while (fences->files.places && (node = list_pop_front(&fences->list))) {
+    while (fences->files && (node = list_pop_front(&fences->list))) {
         free(CONTAINER_OF(node, struct fence, node));
     }
     free(fences->spare);
-    asked_files_deinit(&fences->files);
+    free(fences->files);
     *fences = (struct fences){0};
 }
 
@@ -189,25 +189,24 @@ uint32_t fences_take(const struct fences *fences, uint64_t *place, uint32_t most
     return count;
 }
 
+static struct fences_file *file_of(const struct fences *fences, struct ino ino) {
+    uint64_t hash = ino.value * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+    return &fences->files[hash % FENCES_FILES];
+}
+
 void fences_file_asked(struct fences *fences, struct ino ino) {
-    if (fences->files_place != fences->place_next) {
-        asked_files_empty(&fences->files);
-        fences->files_place = fences->place_next;
-    }
-    asked_files_add(&fences->files, ino);
+    *file_of(fences, ino) = (struct fences_file){ino.value, fences->place_next};
 }
 
 bool fences_file_is_asked(const struct fences *fences, struct ino ino) {
-    return fences->files_place == fences->place_next && asked_files_have(&fences->files, ino);
+    const struct fences_file *file = file_of(fences, ino);
+
+    return file->ino == ino.value && file->place == fences->place_next;
 }
 
-bool fences_hold(struct group *group, struct ino ino, const struct inode_row *row) {
-    if (group->fences.count == 0 || row->data_state != DATA_CHUNKED ||
-        row->losses == kv_losses(group->kv) || !group->rpc ||
-        fences_file_is_asked(&group->fences, ino)) {
-        return false;
-    }
-    const struct layout layout = inode_layout(row);
-
-    return !ost_peers_refuse(group, &layout);
+bool fences_hold(const struct group *group, struct ino ino, const struct inode_row *row) {
+    return group->fences.count > 0 && row->data_state == DATA_CHUNKED &&
+           row->losses != kv_losses(group->kv) && group->rpc &&
+           !fences_file_is_asked(&group->fences, ino);
 }

@@ -12,20 +12,19 @@
  * has open is known; of one that is fenced, which number it waits for. A session without is sure up
  * to no loss at all.
  *
- * Each storage target is asked to refuse them once, by the first question about a file that it has
- * a part of (ost_peer.fenced_place): a file of which all of them do is told as its row has it.
- *
  * Nobody waits for an unsure session. As long as there is one no count of losses is raised, so what
  * was asked of a file is remembered in memory, and asked anew after a start, and after each end of
  * one that was unsure, fenced or not: what it has written since the answers is in none of them.
  *
- * Thread: the group's.  Memory: a few bytes for each that is fenced; asked_files.h. */
+ * Thread: the group's.  Memory: a few bytes for each that is fenced; a table of files, taken at
+ * start. */
 #pragma once
 #include "base/list.h"
 #include "kv/kv.h"
-#include "meta/asked_files.h"
 #include "meta/group_format.h"
 #include "meta/transaction.h"
+
+enum { FENCES_FILES = 4096 };
 
 struct group;
 struct session;
@@ -38,14 +37,19 @@ struct fence {
     uint64_t place;  /* rises with each that is added */
 };
 
+/* Its storage targets were asked, and nobody unsure had ended since, up to that place. */
+struct fences_file {
+    uint64_t ino;
+    uint64_t place;
+};
+
 struct fences {
     struct list list; /* by place */
     uint32_t count;
     uint64_t place_next; /* from 1 on; rises with each end of a session that was unsure */
     struct fence *spare;
     uint64_t position; /* of the newest record in which one went */
-    struct asked_files files;
-    uint64_t files_place; /* up to which nobody unsure had ended since they were asked */
+    struct fences_file *files;
 };
 
 MUST_CHECK int fences_init(struct fences *fences);
@@ -70,7 +74,7 @@ MUST_CHECK int fences_end_stage(struct transaction *transaction, const struct se
 MUST_CHECK int fences_pass(struct group *group, uint64_t everywhere, uint64_t newest);
 
 /* Whether a row may be told, or acted upon, only after a question that fences (settle_ask). */
-bool fences_hold(struct group *group, struct ino ino, const struct inode_row *row);
+bool fences_hold(const struct group *group, struct ino ino, const struct inode_row *row);
 /* Some come at or behind the place. */
 bool fences_any_from(const struct fences *fences, uint64_t place);
 /* Up to `most` of them, as chunk_length has them, and the place behind: how many. */

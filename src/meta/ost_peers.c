@@ -106,22 +106,3 @@ bool ost_peers_hold(struct group *group, const struct layout *layout) {
     }
     return false;
 }
-
-/* A pool version that the map does not name may have any. */
-bool ost_peers_refuse(struct group *group, const struct layout *layout) {
-    struct pool_version pool;
-
-    if (!cluster_map_pool(group->map, layout->pool_version, &pool)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < layout_width(layout, &pool); i++) {
-        const struct map_target *target = ost_of(group, layout, &pool, i);
-        uint64_t place =
-            target ? ost_peer_get(&group->ost_peers, target->log)->fenced_place : UINT64_MAX;
-
-        if (fences_any_from(&group->fences, place)) {
-            return false;
-        }
-    }
-    return true;
-}

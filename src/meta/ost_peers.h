@@ -22,8 +22,7 @@ struct ost_peer {
     uint32_t out_count;
     uint64_t owes_ns; /* since when it has answered nothing that it was asked; 0: it owes nothing */
     bool away;
-    bool returned;         /* orders that were put aside for it have not been looked at since */
-    uint64_t fenced_place; /* it refuses all that are fenced before it (fences.h) */
+    bool returned; /* orders that were put aside for it have not been looked at since */
 
     /* Of orders: */
     uint64_t position;
@@ -55,5 +54,3 @@ const struct map_target *ost_of(const struct group *group, const struct layout *
                                 const struct pool_version *pool, uint32_t i);
 /* Whether an OST of the layout is away. */
 bool ost_peers_hold(struct group *group, const struct layout *layout);
-/* Whether each OST of the layout refuses all that are fenced. */
-bool ost_peers_refuse(struct group *group, const struct layout *layout);

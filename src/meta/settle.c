@@ -179,11 +179,9 @@ static void ask_answered(struct call *call) {
         return; /* What it had of the file is lost. */
     }
     job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
-    bool is_short = !job->fences_one && call->reply.chunk_length.fenced_count < job->fence_count;
-    job->fence_short = job->fence_short || is_short;
-    if (!is_short && ask->peer->fenced_place >= job->fence_place) {
-        ask->peer->fenced_place = MAX(ask->peer->fenced_place, job->fence_place_next);
-    }
+    job->fence_short =
+        job->fence_short ||
+        (!job->fences_one && call->reply.chunk_length.fenced_count < job->fence_count);
 }
 
 /* Whom an OST of an older version can fence, too, and whom it can't. */

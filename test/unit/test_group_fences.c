@@ -3,8 +3,6 @@
 #include "unit.h"
 #include "meta/look.h"
 #include "meta_bench.h"
-#include "meta/fences.h"
-#include <stdio.h>
 #include <string.h>
 
 /* A file of 5,000 bytes in chunks, closed and on disk. */
@@ -313,115 +311,6 @@ static void test_a_silent_end_between_the_answers(void **state) {
     bench_free(bench);
 }
 
-/* Entries of the root with attributes, all of which have a size. */
-static uint32_t sizes_listed(struct meta_bench *bench, uint64_t size) {
-    uint64_t cookie = 0;
-    uint32_t count = 0;
-    bool end = false;
-
-    while (!end) {
-        struct call call;
-        size_t at = 0;
-
-        bench_prepare(bench, 0, OP_READDIR, &call);
-        call.request.readdir = (struct readdir_request){
-            .ino = INO_ROOT, .cookie = cookie, .bytes_max = BENCH_BULK_BYTES, .plus = 1};
-        call.bulk_in = (struct buffer){.data = bench->bulk, .capacity = BENCH_BULK_BYTES};
-        assert_int_equal(bench_run(bench, &call), 0);
-        while (at < call.bulk_in.size) {
-            struct wire_dirent dirent;
-            struct attributes attributes;
-
-            memcpy(&dirent, bench->bulk + at, sizeof dirent);
-            struct bytes from = {bench->bulk + at + sizeof dirent + dirent.name_bytes,
-                                 dirent.attribute_bytes};
-            at += dirent.entry_bytes;
-            if (dirent.type != MODE_REGULAR >> 12) {
-                continue;
-            }
-            assert_int_equal(wire_decode_attributes(from, &attributes), 0);
-            assert_int_equal(attributes.size, size);
-            count++;
-        }
-        cookie = call.reply.readdir.next_cookie;
-        end = call.reply.readdir.end;
-    }
-    return count;
-}
-
-/* One session has ended without having presented its opens, another one may come back for days: a
- * listing asks each storage target once to refuse the one, whatever it has of how many files, and
- * once again behind the next such end. */
-static void test_a_listing_asks_each_target_once(void **state) {
-    enum { FILES = 40, LOST = 8 }; /* answers, which the bench loses now and then */
-    const struct bench_options options = {.seed = 26};
-    struct meta_bench *bench = bench_new(&options);
-    struct ino last = {0};
-    char name[16];
-
-    (void)state;
-    for (int i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "%d", i);
-        last = file_make(bench, name);
-    }
-    bench_restart(bench, true);
-    bench_attach(bench, 0);
-    assert_int_equal(list_tell(bench, bench->sessions[1].id, 0), 1);
-    for (uint32_t end = 1; end <= 2; end++) {
-        uint32_t before = questions(bench);
-
-        assert_int_equal(sizes_listed(bench, 5000), FILES);
-        assert_in_range(questions(bench) - before, BENCH_OSTS, BENCH_OSTS + LOST);
-        assert_true(is_fenced(bench, bench->sessions[end].id));
-        bench->osts[1].is_away = true; /* Who refuses them already is not needed. */
-        assert_int_equal(sizes_listed(bench, 5000), FILES);
-        assert_int_equal(size_of(bench, 0, last), 5000);
-        bench->osts[1].is_away = false;
-        assert_int_equal(list_tell(bench, end == 1 ? bench->sessions[2].id : 0, 0), 2);
-    }
-    bench_free(bench);
-}
-
-/* What was asked is known of any number of files, until somebody unsure ends. */
-static void test_what_was_asked_is_remembered(void **state) {
-    enum { FILES = 100000 };
-    struct fences fences;
-
-    (void)state;
-    assert_int_equal(fences_init(&fences), 0);
-    for (int round = 0; round < 2; round++) {
-        for (uint64_t i = 1; i <= FILES; i++) {
-            assert_false(fences_file_is_asked(&fences, (struct ino){i << 20}));
-            fences_file_asked(&fences, (struct ino){i << 20});
-        }
-        for (uint64_t i = 1; i <= FILES; i++) {
-            assert_true(fences_file_is_asked(&fences, (struct ino){i << 20}));
-        }
-        fences_pass_over(&fences);
-        assert_false(fences_file_is_asked(&fences, (struct ino){(uint64_t)FILES << 20}));
-    }
-    fences_deinit(&fences);
-}
-
-/* One beyond the most, and all but that one are to be asked again. */
-static void test_more_than_can_be_remembered(void **state) {
-    struct asked_files files;
-
-    (void)state;
-    assert_int_equal(asked_files_init(&files), 0);
-    for (uint64_t i = 1; i <= ASKED_FILES_MAX; i++) {
-        asked_files_add(&files, (struct ino){i});
-        asked_files_add(&files, (struct ino){i});
-        assert_int_equal(files.count, i);
-    }
-    assert_true(asked_files_have(&files, (struct ino){1}));
-    asked_files_add(&files, (struct ino){ASKED_FILES_MAX + 1});
-    assert_int_equal(files.count, 1);
-    assert_false(asked_files_have(&files, (struct ino){1}));
-    assert_true(asked_files_have(&files, (struct ino){ASKED_FILES_MAX + 1}));
-    asked_files_deinit(&files);
-}
-
 static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
                          struct call *call) {
     bench_prepare(bench, 0, OP_CROSS_LOOK, call);
@@ -473,9 +362,6 @@ int main(void) {
         cmocka_unit_test(test_a_silent_end_behind_the_question),
         cmocka_unit_test(test_a_fence_that_went_behind_the_question),
         cmocka_unit_test(test_a_silent_end_between_the_answers),
-        cmocka_unit_test(test_a_listing_asks_each_target_once),
-        cmocka_unit_test(test_what_was_asked_is_remembered),
-        cmocka_unit_test(test_more_than_can_be_remembered),
         cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
