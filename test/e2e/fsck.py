@@ -6,9 +6,11 @@ Usage: fsck.py SHOAL FSCK_EDIT
 SHOAL is the command, FSCK_EDIT the program that spoils stores (fsck_edit.c). The last line counts.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,8 +20,6 @@ import cluster as clusters
 from cluster import Failed, KIB, MIB
 
 LIMIT_S = 60
-KNOWN_BYTES = 70 * KIB  # of files, where power took what was appended behind
-TOLD_S = 15  # for which an eviction may let its files wait
 BLOCK = 4 * KIB
 GENERATIONS_A_START = 1 << 20
 LIMIT = 64 * MIB  # of each data file
@@ -254,22 +254,34 @@ def moves_scrubbed(check):
     expect_clean(check.fsck())
 
 
-def lose_appends(check):
-    """Power loss that has taken the record of what the files' writers appended to them."""
+@contextlib.contextmanager
+def appends_lost(check):
+    """Power loss that has taken the record of what the files' writers appended to them. Another
+    mount that was there stands still behind it: it might be one of them, until it is evicted."""
     for name in check.appended:
-        check.edit("mdt0", "size", check.inos[name], KNOWN_BYTES)
+        check.edit("mdt0", "size", check.inos[name], 70 * KIB)
     check.cluster.start()
-    check.cluster.kill()
-    clusters.unmount(check.cluster.mount)
-    check.cluster.lose_rings()
-    check.cluster.start()
+    place = os.path.join(check.cluster.top, "mount-that-stops")
+    os.makedirs(place, exist_ok=True)
+    check.cluster.mount_apart(place)
+    process = check.cluster.mount_process(place)
+    try:
+        os.listdir(place)
+        if check.cluster.run("sync", check.cluster.directory).returncode != 0:
+            raise Failed("nothing was synced")
+        os.kill(process, signal.SIGSTOP)
+        check.cluster.kill()
+        clusters.unmount(check.cluster.mount)
+        check.cluster.lose_rings()
+        check.cluster.start()
+        yield
+    finally:
+        clusters.end_process(process)
+        clusters.unmount(place)
 
 
 def grow(check):
-    """Grows the files: what was written is in them, and behind it nothing but zeros. Or all of what
-    was appended is gone: nothing of it was synced, and who wrote it may have been evicted, and all
-    storage targets have heard of that, before anybody asked for the file. Which of them are."""
-    gone = []
+    """Grows the files: what was written is in them, and behind it nothing but zeros."""
     for name, written in check.appended.items():
         end = len(written) + 100 * KIB
         if name == "big":
@@ -280,43 +292,40 @@ def grow(check):
             os.truncate(check.path(name), end)
         with open(check.path(name), "rb") as file:
             data = file.read()
-        if data[:len(written)] != written:
-            written = written[:KNOWN_BYTES]
-            gone.append(name)
         behind = data[len(written):].rstrip(b"x")
         if data[:len(written)] != written:
-            raise Failed(f"{name} has lost what the metadata target knew")
+            raise Failed(f"{name} has lost what was written")
         if len(data) != end or behind.strip(b"\0"):
             raise Failed(f"{name}: {len(data)} bytes, {end} expected, "
                          f"{len(behind) - behind.count(0)} of old ones behind its end")
     check.cluster.stop()
     expect_clean(check.fsck())
-    return gone
 
 
 def grown_after_power_loss(check):
-    """What a mount that has not come back may have appended is not cut off in part when a file
-    grows."""
-    lose_appends(check)
-    gone = grow(check)
-    print(f"gone with their writer's session: {gone}", flush=True)
+    """What a mount that has not come back may have appended is not cut off when a file grows."""
+    with appends_lost(check):
+        grow(check)
+
+
+def size_when_opened(path):
+    """As the metadata target says now, not as the kernel has remembered for a second."""
+    with open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def told_after_power_loss(check):
     """What a mount that died may have appended becomes part of the files once it is cut off."""
     with open(check.cluster.path("shoal.conf"), "a", encoding="ascii") as file:
         file.write("[limits]\nsession_timeout_ms = 5000\n")
-    lose_appends(check)
-    ends = time.monotonic() + TOLD_S
-    told = set()
-    while len(told) < len(check.appended) and time.monotonic() < ends:
-        told = {name for name, written in check.appended.items()
-                if os.stat(check.path(name)).st_size == len(written)}
-        time.sleep(0.1)
-    gone = grow(check)
-    if told & set(gone):
-        raise Failed(f"{told & set(gone)} was told, and is gone")
-    print(f"gone with their writer's session: {gone}", flush=True)
+    with appends_lost(check):
+        ends = time.monotonic() + LIMIT_S
+        while any(size_when_opened(check.path(name)) != len(written)
+                  for name, written in check.appended.items()):
+            if time.monotonic() > ends:
+                raise Failed("the sizes are as they were")
+            time.sleep(0.01)
+        grow(check)
 
 
 def spared(check):
