@@ -37,7 +37,7 @@ static inline void cpu_relax(void) {
 
 /* Makes one of the parked threads active, if there is one. */
 static void thread_activate_one(struct channel_threads *threads) {
-    for (unsigned i = 0; i < threads->wanted_count; i++) {
+    for (unsigned i = 0; i < threads->reader_count; i++) {
         if (reader_activate(&threads->readers, &threads->threads[i].reader)) {
             thread_wake(&threads->threads[i]);
             return;
@@ -68,7 +68,7 @@ static bool thread_park(struct channel_thread *thread) {
 static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
     struct channel_threads *all = thread->all;
     bool large = fuse_request_is_large(thread->request, bytes);
-    unsigned limit = large ? all->wanted_count : MAX(all->wanted_count / 2, 1u);
+    unsigned limit = large ? all->reader_count : MAX(all->reader_count / 2, 1u);
     unsigned active =
         (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
     uint64_t now_ns;

@@ -173,10 +173,13 @@ static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
         return problem_set(problem, r, "the threads of the mount could not be started: %s",
                            err_text(r));
     r = mount_negotiate(mount, channel_threads_take_uring(mount->threads), problem);
-    if (r == 0)
-        channel_threads_go(mount->threads,
-                           mount->front.features.uring ? CHANNEL_URING : CHANNEL_DEV);
-    return r;
+    if (r < 0)
+        return r;
+    /* Its entries have requests of the pool. */
+    if (!mount->front.features.uring)
+        channel_uring_free(TAKE_PTR(mount->uring));
+    channel_threads_go(mount->threads, mount->front.features.uring ? CHANNEL_URING : CHANNEL_DEV);
+    return 0;
 }
 
 int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret_mount,
