@@ -65,12 +65,13 @@ def compare(bench, where, threads, what, budget):
             turns(bench, places, threads, what, pairs, AGAIN)
     finally:
         places.stop()
-    of = f"{threads} thread{'s' if threads > 1 else ''}"
+    of = f", {threads} thread{'s' if threads > 1 else ''}"
     for name, found in pairs.items():
-        bench.row(f"{where}: {name}, {of}", "ops/s",
+        said = f"{where}: {name}" + ("" if name.endswith("deep") else of)
+        bench.row(said, "ops/s",
                   [(ours["rate"], theirs and theirs["rate"]) for ours, theirs in found],
                   PASSTHROUGH, budget)
-        bench.row(f"{where}: {name}, {of}, CPU", "us",
+        bench.row(f"{said}, CPU", "us",
                   [(ours["cpu_us"], theirs and theirs["cpu_us"]) for ours, theirs in found],
                   PASSTHROUGH, "")
 
