@@ -2,8 +2,8 @@
  *
  *     if (ready || BUG(EARLY_THING))      constant false in every ordinary build
  *
- * -Dbug=NAME builds one in for good; -Dbug=any builds all of them in, asleep, and bug_choose wakes
- * one. Each is one place in the code. */
+ * -Dbug=NAME builds one in for good; -Dbug=any builds all of them in, asleep: bug_choose wakes one
+ * (of a daemon: the one that the environment's SHOAL_BUG names). Each is one place in the code. */
 #pragma once
 #include "base/types.h"
 
