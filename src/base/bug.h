@@ -49,7 +49,8 @@
     X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
     X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
     X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
-    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
+    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */      \
+    X(KEPT_WRITERS, "kept-writers")   /* whose close power took counts as a writer on */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

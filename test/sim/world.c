@@ -213,6 +213,7 @@ static void life_sum(struct life *life, bool cut) {
         world->group_sum.fences += totals->fences;
         world->group_sum.fencing_settles += totals->fencing_settles;
         world->group_sum.orders_put_aside += totals->orders_put_aside;
+        world->group_sum.writers_left += totals->writers_left;
         world->group_sum.settles_put_off += totals->settles_put_off;
         world->group_sum.crossings += totals->crossings;
         world->group_sum.crossings_again += totals->crossings_again;
