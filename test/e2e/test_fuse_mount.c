@@ -136,10 +136,16 @@ static void test_stop_under_another_mount(void **state) {
     assert_int_equal(umount2(server.path, 0), 0);
 }
 
+/* A ring may hold the channel for a moment longer than its process lived: what is asked until then
+ * is cut off under way, and by then the connection is over. */
 static void assert_dead(const char *path) {
     struct stat attributes;
+    int r;
 
-    assert_int_equal(stat(path, &attributes), -1);
+    do {
+        r = stat(path, &attributes);
+    } while (r < 0 && errno == ECONNABORTED);
+    assert_int_equal(r, -1);
     assert_int_equal(errno, ENOTCONN);
 }
 

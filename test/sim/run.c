@@ -637,7 +637,11 @@ static void mend(struct run *run) {
     restart(run, true);
     uint64_t begin = sim_now_ns(sim);
     uint64_t end = begin + RULE_ANSWERS_S * NS_PER_S;
-    bool ready = sim_run_until(sim, end, ready_now, run) == SIM_DONE;
+    bool ready = false;
+    while (!ready && !run->failure[0] && sim_now_ns(sim) < end) {
+        ready = sim_run_until(sim, sim_now_ns(sim) + 20 * NS_PER_MS, ready_now, run) == SIM_DONE;
+        restart(run, true); /* clients that were silent for too long before */
+    }
     if (!ready || sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "%s %d s after faults",
                  ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
@@ -934,8 +938,8 @@ static void turn_at(struct run *run, const struct run_turn *turn) {
     sim_watch(run->world->sim, &run->watch);
 }
 
-static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
-                      struct seed_report *ret_report) {
+void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
+              struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
 
@@ -988,12 +992,4 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     mend(&run);
     clear(&run);
     run_end(&run, ret_report);
-}
-
-void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
-    play_seed(seed, trace, NULL, ret_report);
-}
-
-void run_seed_turned(uint64_t seed, const struct run_turn *turn, struct seed_report *ret_report) {
-    play_seed(seed, NULL, turn, ret_report);
 }

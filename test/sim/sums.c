@@ -72,6 +72,7 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_CROSSINGS] = totals->crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = totals->crossings_again;
     counts[TOTAL_CROSSINGS_BUSY] = totals->crossings_busy;
+    counts[TOTAL_OLD_MAPS] = totals->old_maps;
     counts[TOTAL_PROMISES_KEPT] = totals->promises_kept;
     counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
     counts[TOTAL_PROMISES_FOUND] = totals->promises_found;
@@ -79,6 +80,15 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_TURNS_ASKED] = totals->turns_asked;
     counts[TOTAL_TURNS_GIVEN] = totals->turns_given;
     counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;
+}
+
+static void sum_cuts(const struct cuts *cuts, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_CUT_LOOKS] = cuts->looks;
+    counts[TOTAL_CUT_PREPARES] = cuts->prepares;
+    counts[TOTAL_CUT_DECISIONS] = cuts->decisions;
+    counts[TOTAL_CUT_COMMITS] = cuts->commits;
+    counts[TOTAL_CUT_PROMISES] = cuts->promises;
+    counts[TOTAL_CUT_MARKS] = cuts->marks;
 }
 
 static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
@@ -96,6 +106,7 @@ void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_logs(world, counts);
     sum_links(&world->link_sum, counts);
     sum_crossings(&world->group_sum, counts);
+    sum_cuts(&world->cuts, counts);
     sum_stragglers(world, counts);
     counts[TOTAL_KILLS] -= world->own_kills;
 }
