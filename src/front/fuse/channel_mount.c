@@ -397,7 +397,7 @@ int mount_detach(struct mount_place *place) {
 }
 
 /* The number behind the colon names the connection. */
-static void connection_abort(const struct mount_place *place) {
+void mount_connection_abort(const struct mount_place *place) {
     const char *number = strchr(place->device, ':');
     char path[80];
     FILE *file;
@@ -432,7 +432,7 @@ void mount_abort(struct mount_place *place) {
     if (!place->device[0])
         return;
     spare_close(place);
-    connection_abort(place);
+    mount_connection_abort(place);
     if (mount_is_there(place))
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }

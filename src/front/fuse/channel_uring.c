@@ -140,22 +140,53 @@ static void entry_commit(struct uring_entry *entry) {
         entry_send(entry, COMMAND_COMMIT_AND_FETCH);
 }
 
-/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
- * did not take what we said of one request, which it has ended with an error, and the entry begins
- * anew; or it has no memory for one more. A queue without any would keep its CPU's programs for
- * ever. */
-static void entry_refused(struct uring_entry *entry, int result) {
-    struct uring_queue *queue = entry->queue;
-    bool is_gone = result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED ||
-                   !channel_dev_connected(queue->uring->dev);
+/* What a commit that the kernel has refused leaves behind: */
+enum refusal {
+    REFUSAL_ENDED, /* the kernel has ended the request, and the entry begins anew */
+    REFUSAL_EARLY, /* nobody has looked at it yet: once more */
+    REFUSAL_FINAL, /* the program waits, and no other way leads to its request */
+};
 
-    if (!is_gone && entry->command.operation == COMMAND_COMMIT_AND_FETCH) {
-        entry_register(entry);
-        return;
+static enum refusal refusal_of(int result) {
+    switch (result) {
+    case -EIO:
+    case -ENOENT:
+        return REFUSAL_ENDED;
+    case -ENOMEM:
+    case -EAGAIN:
+    case -EINTR:
+        return REFUSAL_EARLY;
+    default:
+        return REFUSAL_FINAL;
     }
+}
+
+/* A queue without any entry, and a request without an answer, would keep programs for ever: so the
+ * mount ends (channel_thread.c), and they get an error. */
+static void entry_lost(struct uring_entry *entry, int result, bool is_last) {
+    struct uring_queue *queue = entry->queue;
+
     queue->lost_count++;
-    if (is_gone || queue->lost_count == queue->entry_count)
+    if (is_last || queue->lost_count == queue->entry_count) {
         queue->thread->over = true;
+        atomic_store(&queue->uring->dev->failure, result);
+    }
+}
+
+/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
+ * does not take what we said of one; or it has no memory for one more entry. */
+static void entry_refused(struct uring_entry *entry, int result) {
+    bool is_commit = entry->command.operation == COMMAND_COMMIT_AND_FETCH;
+
+    if (result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED ||
+        !channel_dev_connected(entry->queue->uring->dev))
+        entry->queue->thread->over = true;
+    else if (is_commit && refusal_of(result) == REFUSAL_ENDED)
+        entry_register(entry);
+    else if (is_commit && refusal_of(result) == REFUSAL_EARLY)
+        entry_commit(entry);
+    else
+        entry_lost(entry, result, is_commit);
 }
 
 static void entry_done(struct env_command *command, int result) {

@@ -84,6 +84,12 @@ static int options_check(const struct fuse_options *options, struct fuse_problem
     return 0;
 }
 
+static void mount_lost(void *context) {
+    struct fuse_mount *mount = context;
+
+    mount_connection_abort(&mount->place);
+}
+
 /* A queue's, and one for the device. */
 static unsigned mount_threads(const struct fuse_options *options) {
     unsigned of_queues = options->channel == FUSE_CHANNEL_DEV ? 0 : channel_threads_default() + 1;
@@ -192,6 +198,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->dev.descriptor = -1;
     mount->place.spare_descriptor = -1;
     mount->dev.wake = mount_wake;
+    mount->dev.abort = mount_lost;
     mount->dev.context = mount;
     mount->options = *options;
     options_complete(&mount->options);
@@ -278,6 +285,10 @@ void fuse_mount_stop(struct fuse_mount *mount) {
 
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {
     return mount->front.features.uring ? FUSE_CHANNEL_URING : FUSE_CHANNEL_DEV;
+}
+
+int fuse_mount_failure(const struct fuse_mount *mount) {
+    return atomic_load(&mount->dev.failure);
 }
 
 unsigned fuse_mount_statistics(struct fuse_mount *mount,
