@@ -129,11 +129,9 @@ static int uring_prepare(struct fuse_mount *mount, struct fuse_problem *problem)
     enum fuse_channel channel = mount->options.channel;
     int r = channel == FUSE_CHANNEL_DEV
                 ? 0
-                : channel_uring_new(&mount->front, &mount->dev, &mount->uring);
+                : channel_uring_new(&mount->front, &mount->dev, &mount->uring, problem);
 
-    if (r < 0 && channel == FUSE_CHANNEL_URING)
-        return problem_set(problem, r, "no queues for FUSE over io_uring: %s", err_text(r));
-    return 0;
+    return channel == FUSE_CHANNEL_URING ? r : 0;
 }
 
 static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
@@ -152,6 +150,10 @@ static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
         return problem_set(problem, -ERR_NO_MEMORY, "no memory for a FUSE request");
     r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
     request_pool_put(pool, request);
+    if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !take_uring)
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "no FUSE over io_uring: this process gets no io_uring for it, see "
+                           "/proc/sys/kernel/io_uring_disabled");
     if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !mount->front.features.uring)
         return problem_set(problem, -ERR_NOT_SUPPORTED,
                            "this kernel offers no FUSE over io_uring: it needs Linux 6.14 and "
