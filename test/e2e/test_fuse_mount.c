@@ -259,6 +259,7 @@ static void test_server_that_dies_late_is_cleared(void **state) {
 
     (void)state;
     cached.timeout_ns = NS_PER_S;
+    cached.channel = FUSE_CHANNEL_DEV; /* by which the holder is told that somebody asks */
     server = fuse_server_start(&cached, NULL);
     /* Before there is a holder: it would take the request away from the server. */
     (void)stat_of(server.path);
