@@ -140,7 +140,8 @@ static void assert_dead(const char *path) {
     struct stat attributes;
 
     assert_int_equal(stat(path, &attributes), -1);
-    assert_int_equal(errno, ENOTCONN);
+    /* For a moment after the end of a server over io_uring the last two. */
+    assert_true(errno == ENOTCONN || errno == ECONNABORTED || errno == ECANCELED);
 }
 
 /* Until the new one is there, nobody meets the directory beneath. */

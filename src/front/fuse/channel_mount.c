@@ -213,10 +213,12 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
 
 /* A killed server's connection lasts until the kernel has ended that process's I/O, up to a second,
  * and until then what the kernel has cached is answered. It caches no statfs, so that waits. */
+/* Over io_uring a request that meets the end of a server's thread gets ECANCELED. */
 bool fuse_path_is_dead(const char *path) {
     struct statfs space;
 
-    return statfs(path, &space) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+    return statfs(path, &space) < 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED || errno == ECANCELED);
 }
 
 static int refuse_mounted(const char *path, const char *type, struct fuse_problem *problem) {
