@@ -70,8 +70,7 @@ static bool peer_is_successor(const struct peer *peer, const struct session_atta
 static bool has_newer_ticket(const struct session *session, const struct peer *peer) {
     struct bytes ticket = session_ticket(session);
 
-    return ticket.size != peer->ticket_bytes ||
-           memcmp(ticket.data, peer->ticket, ticket.size) != 0;
+    return ticket.size != peer->ticket_bytes || memcmp(ticket.data, peer->ticket, ticket.size) != 0;
 }
 
 static void attach_answered(struct call *call) {
