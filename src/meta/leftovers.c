@@ -3,11 +3,9 @@
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
-#include "meta/move.h"
+#include "meta/open.h"
 
 enum { LEFTOVERS_A_STEP = 32 };
-/* The writer's row, its moves as orders, and the file if that was its last. */
-static const struct kv_need close_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 static bool is_left(const struct open_entry *entry) {
     return entry->session->state == SESSION_LIVE && entry->has_row && entry->write_count == 0;
@@ -55,7 +53,6 @@ static bool end_is_known(struct group *group, struct open_entry *entry,
 
 static int leftover_stage(struct transaction *transaction, struct open_entry *entry) {
     struct group *group = transaction->group;
-    struct kv_key key = key_owner(ROW_WRITER, entry->ino.value, 0, entry->session->id.value);
     bool any_other = open_entry_reads(entry) || opens_any_other(&group->opens, entry->ino, entry);
     const struct inode_row *row = NULL;
 
@@ -70,8 +67,7 @@ static int leftover_stage(struct transaction *transaction, struct open_entry *en
         return -ERR_PENDING;
     }
     bool goes = row && row->nlink == 0 && !any_other && group->sessions.unattached_count == 0;
-    r = transaction_delete(transaction, &key);
-    r = r < 0 ? r : moves_lose(transaction, entry);
+    r = open_writer_lose(transaction, entry);
     return r == 0 && goes ? inode_free(transaction, entry->ino, row) : r;
 }
 
@@ -98,7 +94,7 @@ static enum leftover_result leftover_look(struct group *group, struct open_entry
     if (settle_is_running(group, entry->ino) || !all_is_asked(group, entry->session)) {
         return LEFTOVER_WAITS;
     }
-    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need) < 0) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &open_lose_need) < 0) {
         return LEFTOVER_NO_ROOM;
     }
     if (leftover_stage(&transaction, entry) < 0) {
