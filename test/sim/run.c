@@ -736,6 +736,7 @@ static void remove_all(struct run *run, uint64_t end_ns) {
 static void clear(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t end = sim_now_ns(sim) + 2 * RULE_ANSWERS_S * NS_PER_S;
+    char left[200];
 
     if (failure_of(run) || !pools_check(run->world, run->failure)) {
         return;
@@ -748,17 +749,16 @@ static void clear(struct run *run) {
     start_again(run);
     away_end(run, away, RULE_AWAY_S * NS_PER_S + 2 * run->world->options.session_timeout_ns,
              strays_writers_need);
-    while (!failure_of(run) && !strays_are_settled(run->world)) {
+    while (!failure_of(run) && !strays_are_settled(run->world, left)) {
         (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
         restart(run, true); /* clients whose session did not begin */
         if (sim_now_ns(sim) > end) {
-            snprintf(run->failure, sizeof run->failure, "orders or opens are left after %d s",
-                     2 * RULE_ANSWERS_S);
+            snprintf(run->failure, sizeof run->failure, "orders or opens are left after %d s: %s",
+                     2 * RULE_ANSWERS_S, left);
         }
     }
-    if (!failure_of(run)) {
-        (void)(strays_check(run->world, &run->strays, run->failure) &&
-               whole_check(run->world, run->failure));
+    if (!failure_of(run) && strays_check(run->world, &run->strays, run->failure)) {
+        (void)whole_check(run->world, run->failure);
     }
     shares_wait(run, end);
 }
