@@ -18,6 +18,8 @@ struct group_totals {
     uint64_t evictions;
     uint64_t fences;           /* of these, whose opens before a loss of the log were not known */
     uint64_t fencing_settles;  /* questions for a length that had storage targets refuse them */
+    uint64_t losses_over;      /* of the log's end: all that were there then are known or refused */
+    uint64_t ends_over;        /* sizes told as they were at such a one, while others are fenced */
     uint64_t crossings;        /* transactions across logs that were decided here */
     uint64_t crossings_again;  /* that had to begin anew */
     uint64_t crossings_busy;   /* that were put off, as too many wait for one log */
