@@ -3,8 +3,8 @@
  * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *
- * The seeds of regressions.txt come first, but not in the build with bugs. With a bug it is the other
- * way round: it succeeds with the first seed that breaks, and fails when none does. */
+ * The seeds of regressions.txt come first, but not in the build with bugs. With a bug it is the
+ * other way round: it succeeds with the first seed that breaks, and fails when none does. */
 #include "base/bug.h"
 #include "jobs.h"
 #include "joins.h"
