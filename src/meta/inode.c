@@ -83,8 +83,10 @@ int inode_size_known(struct transaction *transaction, struct ino ino, const stru
     struct group *group = transaction->group;
     bool chunks = row->data_state == DATA_CHUNKED;
     bool asked = chunks && settle_is_awaited(group, ino);
+    bool untold = chunks && row->flags & INODE_UNTOLD;
 
-    if (!asked && fences_hold(group, ino, row) && !crossing_is_elsewhere(transaction, ino)) {
+    if (!asked && (untold || fences_hold(group, ino, row)) &&
+        !crossing_is_elsewhere(transaction, ino)) {
         return settle_ask(transaction, ino);
     }
     group->counters.totals.ends_over +=

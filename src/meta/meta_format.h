@@ -101,9 +101,9 @@ struct __attribute__((packed)) dentry_row {
 static_assert(sizeof(struct dentry_row) == 24, "dentry_row is on disk");
 
 /* INODE_CUT_PENDING: the cut to truncate_size has not reached all OSTs. INODE_DYING: a removed
- * directory that is still open. INODE_TAIL: behind the end may lie what a write has left that
- * failed while others had the file open for writing; it is cut when nobody has any more. */
-enum inode_flag { INODE_CUT_PENDING = 1, INODE_DYING = 2, INODE_TAIL = 4 };
+ * directory still open. INODE_TAIL: behind the end may lie what a write has left that failed while
+ * others wrote; it is cut when nobody does. INODE_UNTOLD: only OSTs know the size (op_settle.c). */
+enum inode_flag { INODE_CUT_PENDING = 1, INODE_DYING = 2, INODE_TAIL = 4, INODE_UNTOLD = 8 };
 
 struct __attribute__((packed)) inode_row {
     uint8_t format;

@@ -24,6 +24,7 @@ static int look_inode(struct transaction *transaction, struct ino ino, bool any_
     }
     ret_answer->has_inode = 1;
     ret_answer->inode = *row;
+    ret_answer->inode.flags &= (uint16_t)~INODE_UNTOLD; /* asked for here, where a size is told */
     if (!mode_is_directory(row->mode)) {
         return any_size ? 0 : inode_size_known(transaction, ino, row);
     }

@@ -2,7 +2,8 @@
  *
  * A size is only raised, and only if it was seen under the truncate_seq that holds now: a client
  * that has not heard of the last truncation may speak of bytes that were cut, so the OSTs are asked
- * instead. Sizes of files without chunks are exact already. */
+ * instead; the inode says so until they were, as whoever has closed it tells it to nobody again.
+ * Sizes of files without chunks are exact already. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/open.h"
@@ -28,6 +29,7 @@ static int size_settle(struct transaction *transaction, const struct settle_requ
         if (!settle_has_room(transaction->group, request->ino)) {
             return transaction_stall(transaction);
         }
+        row->flags |= INODE_UNTOLD;
         transaction_effect(transaction,
                            (struct effect){.kind = EFFECT_SETTLE, .ino = request->ino});
     }
@@ -85,6 +87,9 @@ int op_settle(struct transaction *transaction, struct call *call) {
     if (r == 0 && !freed && changed_row) {
         changed.epoch = transaction->epoch;
         r = INODE_PATCH(transaction, request->ino, &changed, epoch, mode);
+    }
+    if (r == 0 && !freed && changed.flags != row->flags) {
+        r = INODE_PATCH(transaction, request->ino, &changed, flags, nlink);
     }
     if (r < 0 || mode_is_directory(row->mode)) {
         return r;

@@ -74,7 +74,7 @@ int inode_row_check(struct bytes value, const struct inode_row **ret_row) {
     bool chunked_ok =
         row->data_state != DATA_CHUNKED || (mode_is_regular(row->mode) && layout_is_valid(&layout));
     if (row->data_state > DATA_CHUNKED || !chunked_ok || !type_is_valid(row->mode >> 12) ||
-        (row->flags & ~(INODE_CUT_PENDING | INODE_DYING | INODE_TAIL)) ||
+        (row->flags & ~(INODE_CUT_PENDING | INODE_DYING | INODE_TAIL | INODE_UNTOLD)) ||
         row->size > FILE_BYTES_MAX || row->partition_depth > 2 || row->reserved) {
         return -ERR_CORRUPT;
     }

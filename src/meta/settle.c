@@ -167,6 +167,7 @@ static int job_read(struct group *group, struct settle_job *job) {
         row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction.group->kv);
     /* Nobody was told the size since the job began, so it may still count what is found. */
     job->is_over = job->is_read ? job->is_over : fences_are_over(&group->fences, row);
+    job->is_written = job->is_written || row->flags & INODE_UNTOLD;
     job->is_read = true;
     fences_draw(group, job);
     return 0;
@@ -376,6 +377,10 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
     }
+    if (r == 0 && same && row->flags & INODE_UNTOLD) {
+        changed.flags &= (uint16_t)~INODE_UNTOLD;
+        r = INODE_PATCH(transaction, job->ino, &changed, flags, nlink);
+    }
     *ret_asked = same && job->is_unsure;
     if (r == 0 && same && row->losses != losses && all_are_back) {
         changed.losses = losses;
@@ -403,8 +408,10 @@ static void job_end(struct group *group, struct settle_job *job) {
     struct transaction transaction;
     bool asked = false;
 
-    if (fences_are_left(group, job)) {
-        job->stage = SETTLE_READ; /* They came while there was no room for the record. */
+    /* They came while there was no room for the record. */
+    if (job->again || fences_are_left(group, job)) {
+        job->stage = SETTLE_READ;
+        job->again = false;
         return;
     }
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &settle_need) < 0) {

@@ -468,6 +468,54 @@ static void test_a_close_outlives_that_its_loss_was_over(void **state) {
     bench_free(bench);
 }
 
+/* A writer that has not heard of a truncation closes the file. The group is killed, or power fails,
+ * before the storage targets have said how long it is: who asks next has them asked again. */
+static void size_outlives(bool power) {
+    const struct bench_options options = {.seed = 30};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call call;
+
+    struct capability capability = write_open(bench, 1, ino);
+    bench_prepare(bench, 0, OP_SETATTR, &call);
+    call.request.setattr =
+        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 4000};
+    assert_int_equal(bench_run(bench, &call), 0);
+    capability.truncate_seq = 1;
+    bench_chunk_write(bench, &capability, 9000);
+    bench->osts[1].is_away = true;
+    write_close(bench, 1, ino, 0);
+    if (power) {
+        bench_prepare(bench, 1, OP_SYNC, &call);
+        assert_int_equal(bench_run(bench, &call), 0);
+    }
+    bench_restart(bench, power);
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    size_prepare(bench, 0, ino, &call);
+    bench_post(bench, &call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(call.reply.getattr.attributes.size, 9000);
+    uint32_t asked = questions(bench);
+    assert_int_equal(size_of(bench, 2, ino), 9000);
+    assert_int_equal(questions(bench), asked);
+    bench_free(bench);
+}
+
+static void test_a_size_that_osts_know_outlives_a_kill(void **state) {
+    (void)state;
+    size_outlives(false);
+}
+
+static void test_a_size_that_osts_know_outlives_power(void **state) {
+    (void)state;
+    size_outlives(true);
+}
+
 static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
                          struct call *call) {
     bench_prepare(bench, 0, OP_CROSS_LOOK, call);
@@ -524,6 +572,8 @@ int main(void) {
         cmocka_unit_test(test_an_end_is_told_once_of_who_came_back),
         cmocka_unit_test(test_an_open_outlives_that_its_loss_was_over),
         cmocka_unit_test(test_a_close_outlives_that_its_loss_was_over),
+        cmocka_unit_test(test_a_size_that_osts_know_outlives_a_kill),
+        cmocka_unit_test(test_a_size_that_osts_know_outlives_power),
         cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
