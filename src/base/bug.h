@@ -46,7 +46,8 @@
     X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
-    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */
+    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */      \
+    X(LOST_ALONE, "lost-alone")       /* a lost coordinator's promise is broken without asking */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

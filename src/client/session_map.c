@@ -7,6 +7,7 @@
  * A map_wait that is not answered, or is refused, costs nothing: renewals tell the version, too. */
 #include "client/client_internal.h"
 #include "layout/map_change.h"
+#include "layout/map_lost.h"
 #include "rpc/transport.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -81,8 +82,8 @@ static void lost_follow(struct session *session) {
     const struct cluster_map *map = router_map(router);
 
     for (uint32_t i = 0; map && i < map->target_count; i++) {
-        const struct map_target *target = &map->targets[i];
-        struct peer *peer = target->state == TARGET_LOST ? router_peer(router, target->log) : NULL;
+        struct log_id log = cluster_map_lost_log(map, i);
+        struct peer *peer = log.value != 0 ? router_peer(router, log) : NULL;
 
         if (peer && !atomic_load(&peer->is_lost)) {
             ledger_lose(&peer->ledger);

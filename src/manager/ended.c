@@ -10,6 +10,7 @@
  * told from there. A group that fences some (meta/fences.h) is told when all OSTs have more.
  *
  * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
+#include "layout/map_lost.h"
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "rpc/transport.h"
@@ -67,13 +68,17 @@ void manager_ended_add(struct manager *manager, struct session_id session, uint6
             manager->ended_number - MIN(manager->ended_number, MANAGER_RECENT - UINT64_C(1)));
 }
 
+static bool is_lost_at(const struct cluster_map *map, uint32_t place) {
+    return place < MAP_GROUPS_MAX ? cluster_map_group_is_lost(map, &map->groups[place])
+                                  : map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST;
+}
+
 /* By the places of the map's logs; NULL: there is none in this one, or its target is lost. */
 static struct manager_teller *teller_at(struct manager *manager, uint32_t place) {
     struct log_id log = cluster_map_log_at(manager->map, place).id;
     struct manager_teller *teller = &manager->tellers[place];
 
-    if (log.value == 0 || (place >= MAP_GROUPS_MAX &&
-                           manager->map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST)) {
+    if (log.value == 0 || is_lost_at(manager->map, place)) {
         return NULL;
     }
     if (teller->log.value != log.value && !teller->telling) {

@@ -1,7 +1,7 @@
-/* Storage targets that will not come back, which somebody has said.
+/* Targets that will not come back, which somebody has said.
  *
- *     asked --> refused: no such target, a metadata target, lost already, the last one, or its node
- *         |               is heard
+ *     asked --> refused: no such target, lost already, the last of its kind, the one that has the
+ *         |               root, or its node is heard
  *         '--> lose_calls --> applied to a copy of the map, with what nodes ask, and a pool version
  *              without it --> its rows flushed --> it is the map: nobody calls the target any
  *              more --> losing_calls answered
@@ -10,6 +10,7 @@
 #include "manager/lose.h"
 #include "layout/map_lost.h"
 #include "manager/heard.h"
+#include "manager/slots.h"
 #include "manager/spaces.h"
 
 static void lose_answer(struct manager *manager, struct call *call, int result) {
@@ -20,7 +21,10 @@ static void lose_answer(struct manager *manager, struct call *call, int result) 
     *reply = (struct target_lose_reply){.map_version = manager->map->version};
     if (target) {
         reply->node = target->node.value;
-        reply->is_known = manager_spaces_used(manager, target, &reply->used_bytes);
+        reply->kind = target->kind;
+        reply->is_known = target->kind == TARGET_MDT
+                              ? manager_slots_inodes(manager, id, &reply->inode_count)
+                              : manager_spaces_used(manager, target, &reply->used_bytes);
     }
     call_reply(call, result);
 }
@@ -93,8 +97,6 @@ void manager_losses_end(struct manager *manager) {
 
 void manager_losses_follow(struct manager *manager) {
     for (uint32_t i = 0; i < manager->map->target_count; i++) {
-        if (manager->map->targets[i].state == TARGET_LOST) {
-            rpc_log_lose(manager->options.rpc, manager->map->targets[i].log);
-        }
+        rpc_log_lose(manager->options.rpc, cluster_map_lost_log(manager->map, i));
     }
 }

@@ -1,10 +1,16 @@
 /* One call's transaction across logs: its runs, up to the decision. */
+#include "layout/map_lost.h"
 #include "meta/crossing_internal.h"
 #include <assert.h>
 #include <string.h>
 
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino) {
     return slots_check(&transaction->group->slots, ino_slot(ino)) < 0;
+}
+
+bool crossing_is_lost(const struct transaction *transaction, struct ino ino) {
+    return crossing_is_elsewhere(transaction, ino) &&
+           cluster_map_slot_is_lost(transaction->group->map, ino_slot(ino));
 }
 
 int crossing_moves_check(struct transaction *transaction) {

@@ -55,6 +55,8 @@ uint8_t crossings_state(const struct group *group, uint64_t term, uint64_t numbe
 
 /* For operations. */
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino);
+/* Likewise, and its target is lost for good: nothing of it can be looked at. */
+bool crossing_is_lost(const struct transaction *transaction, struct ino ino);
 /* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. */
 MUST_CHECK int crossing_look(struct transaction *transaction, const struct look_what *what,
                              const struct look_answer **ret_answer);

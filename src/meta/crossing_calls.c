@@ -202,8 +202,7 @@ static void known(struct crossing *crossing) {
     }
 }
 
-/* A directory that is to be made has a number by now. */
-static int made_check(const struct share *share) {
+static bool makes_directory(const struct share *share) {
     struct bytes halves = {share->draft.halves, share->draft.size_bytes};
     const struct half *half;
     bool makes = false;
@@ -211,13 +210,22 @@ static int made_check(const struct share *share) {
     while (halves.size > 0 && half_next(&halves, &half) == 0) {
         makes = makes || half->kind == HALF_MAKE;
     }
-    return makes && share->call.reply.cross_prepare.made.value == 0 ? -ERR_MALFORMED : 0;
+    return makes;
 }
 
+/* A directory that is to be made has a number by now. */
+static int made_check(const struct share *share) {
+    return makes_directory(share) && share->call.reply.cross_prepare.made.value == 0
+               ? -ERR_MALFORMED
+               : 0;
+}
+
+/* Another group can make a directory where the one that was drawn is lost. */
 static void prepare_answered(struct share *share) {
     struct crossing *crossing = share->crossing;
     int r = share->call.result;
 
+    r = r == -ERR_TARGET_LOST && makes_directory(share) ? -ERR_CHANGED : r;
     r = r < 0 ? r : made_check(share);
 
     share->promised = r == 0;
@@ -229,6 +237,15 @@ static void prepare_answered(struct share *share) {
     }
 }
 
+/* Of one that is lost for good nothing is left that could contradict the decision. */
+static void commit_answered(struct share *share) {
+    bool is_lost = share->call.result == -ERR_TARGET_LOST;
+
+    share->known = share->call.result == 0 || is_lost;
+    share->failed = !share->known;
+    share->crossing->all->group->counters.totals.shares_lost += is_lost;
+}
+
 static void share_answered(struct call *call) {
     struct share *share = call->context;
     struct crossing *crossing = share->crossing;
@@ -238,8 +255,7 @@ static void share_answered(struct call *call) {
     if (call->header.opcode == OP_CROSS_PREPARE) {
         prepare_answered(share);
     } else if (call->header.opcode == OP_CROSS_COMMIT) {
-        share->known = call->result == 0;
-        share->failed = call->result < 0;
+        commit_answered(share);
         known(crossing);
         return;
     } else {

@@ -24,13 +24,13 @@ static int is_near(struct transaction *transaction, struct ino parent, bool *ret
     return 0;
 }
 
-/* Of groups that have slots; of the own one this moment's. */
+/* Of groups that have slots and are not lost; of the own one this moment's. */
 static uint64_t mean_of(const struct group *group) {
     uint64_t sum = 0;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < group->map->group_count; i++) {
-        if (group->group_has_slots[i]) {
+        if (group->group_has_slots[i] && !group->group_is_lost[i]) {
             sum += group->inode_counts[i];
             count++;
         }
@@ -44,9 +44,9 @@ static uint64_t much_of(uint64_t mean) {
     return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
 }
 
-/* It has slots, and is not known to be away. */
+/* It has slots, and is not lost, nor known to be away. */
 static bool is_there(const struct group *group, uint32_t index) {
-    return group->group_has_slots[index] &&
+    return group->group_has_slots[index] && !group->group_is_lost[index] &&
            !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
 }
 

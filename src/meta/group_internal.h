@@ -59,6 +59,7 @@ struct group {
     struct rpc *rpc;
     uint32_t map_group; /* index in map->groups; MAP_GROUPS_MAX: not in this one yet */
     bool group_has_slots[MAP_GROUPS_MAX];  /* by that index, by the map */
+    bool group_is_lost[MAP_GROUPS_MAX];    /* likewise: its target is, for good */
     uint64_t inode_counts[MAP_GROUPS_MAX]; /* likewise, as the manager has told last */
     struct name_hash hash;
     struct signer signer;        /* of capabilities */

@@ -12,6 +12,8 @@
  * the highest mark that went so, of which there is no trace, is refused; one that was no late copy
  * begins anew.
  *
+ * Where the coordinator is lost for good the participants ask one another (promise_lost.c).
+ *
  * Thread: the group's step.  Memory: one a transaction under way, up to PROMISES_MAX. */
 #pragma once
 #include "layout/cluster_map.h"
@@ -32,7 +34,7 @@ struct cross_id {
 
 struct promise {
     struct list_node bucket_node;
-    struct list_node node; /* of those prepared, or of its coordinator's marks */
+    struct list_node node; /* of those prepared, of its coordinator's marks, or of those below */
     struct cross_id id;
     bool committed;
     bool gone;         /* from all lists; its call is out */
@@ -41,8 +43,9 @@ struct promise {
     uint64_t asked_ns;
     struct call call; /* that asks */
     bool asking;
-    bool is_mark_ask; /* counted by its coordinator's mark_asks */
-    bool wanted;      /* somebody waits for its end */
+    bool is_mark_ask;     /* counted by its coordinator's mark_asks */
+    bool wanted;          /* somebody waits for its end */
+    uint8_t others_asked; /* its coordinator is lost: so many participants are done with */
     struct promises *promises;
     struct ino made;
     uint32_t stake_count;
@@ -56,6 +59,7 @@ struct promise {
 /* A log that coordinates. */
 struct promise_source {
     uint64_t log;
+    bool is_lost;        /* for good, by the group's map */
     uint64_t below_term; /* all before this one have ended */
     uint64_t below_number;
     uint64_t past_term; /* the highest mark that has gone because it had ended */
@@ -69,6 +73,7 @@ struct promises {
     struct list buckets[PROMISE_BUCKETS];
     struct list prepared;
     struct list to_drop;
+    struct list to_keep; /* prepared; another participant of a lost coordinator's has done it */
     struct promise_source sources[MAP_GROUPS_MAX];
     uint32_t source_count;
     uint32_t count;
@@ -85,6 +90,8 @@ MUST_CHECK int promises_load(struct promises *promises, const struct kv_key *key
 void promises_tick(struct group *group);
 void promises_step(struct group *group);
 void promises_cancel(struct promises *promises);
+/* The group has another map. */
+void promises_map_read(struct group *group);
 /* Somebody waits for what it holds; takes a stake's owner. */
 void promise_is_waited_for(struct group *group, const void *owner);
 

@@ -332,7 +332,7 @@ static void test_a_target_is_lost(void **state) {
     struct target_lose_reply reply;
 
     (void)join(bench, 70, 2, "10.0.0.2:7400");
-    assert_int_equal(lose(bench, MDT, true, &reply), -ERR_NOT_SUPPORTED);
+    assert_int_equal(lose(bench, MDT, true, &reply), -ERR_ROOT_TARGET);
     assert_int_equal(lose(bench, 999, true, &reply), -ERR_NOT_FOUND);
     assert_int_equal(lose(bench, OST, false, &reply), -ERR_IN_USE); /* the manager's own node */
     assert_int_equal(lose(bench, first, false, &reply), -ERR_IN_USE);
@@ -518,6 +518,79 @@ static void test_slots_that_are_not_given(void **state) {
     assert_int_equal(slots_of(bench, 1, &handover), 0);
 }
 
+/* It keeps its slots and gets no more, gives none, and is told nothing. */
+static void test_a_metadata_target_is_lost(void **state) {
+    const uint32_t share = SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+    struct asked asked;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    assert_int_equal(lose(bench, target, false, &reply), -ERR_IN_USE);
+    pass(bench, 11 * NS_PER_S);
+    assert_int_equal(lose(bench, target, true, &reply), 0);
+    assert_int_equal(reply.kind, TARGET_MDT);
+    assert_int_equal(reply.is_known, 1);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    assert_int_equal(hearing_of(bench).nodes, 2);
+    assert_int_equal(lose(bench, target + 1, false, &reply), 0); /* its storage target */
+    assert_int_equal(hearing_of(bench).nodes, 1);
+    const struct target before = bench->joiner;
+    giver->gives = (struct wire_slots){.first = 0, .count = SLOT_COUNT / 2 - share};
+    (void)mdt_joins(bench, &bench->second);
+    for (int power = 0; power < 2; power++) {
+        assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(2, 5, "/x")), 0);
+        uint64_t session = asked.call.reply.session_begin.session;
+
+        assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(session, 5)), 0);
+        pass(bench, 15 * NS_PER_S);
+        assert_true(is_ended(giver, session));
+        assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+        assert_int_equal(slots_of(bench, 2, &handover), SLOT_COUNT / 2 - share);
+        assert_int_equal(bench->joiner.told, before.told);
+        assert_int_equal(bench->joiner.had_count, before.had_count);
+        assert_int_equal(bench->joiner.asked_count, before.asked_count);
+        assert_int_equal(lose(bench, target, false, &reply), -ERR_TARGET_LOST);
+        manager_dies(bench, power);
+        manager_begins(bench);
+    }
+}
+
+/* What one may have given and was not heard of is lost with it, also for a manager that has only
+ * its row; others give then. */
+static void test_a_giver_is_lost(void **state) {
+    const uint32_t count = SLOT_COUNT / 2 - SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    giver->gives.count = 0;
+    bench->joiner.result = -ERR_IO;
+    (void)mdt_joins(bench, &bench->second);
+    pass(bench, 14 * NS_PER_S);
+    assert_int_equal(bench->joiner.asked_under, 3);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 2, &handover), 0);
+    giver->gives = (struct wire_slots){.first = 0, .count = count};
+    for (int power = 0; power < 2; power++) {
+        manager_dies(bench, power);
+        manager_begins(bench);
+        pass(bench, 15 * NS_PER_S);
+        assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+        assert_int_equal(slots_of(bench, 2, &handover), count);
+    }
+}
+
 /* A giver that is away is not waited for when another one can give; what it may have given under
  * its number is asked for again when it is back, whoever died meanwhile. */
 static void test_a_giver_that_is_away(void **state) {
@@ -658,6 +731,8 @@ int main(void) {
         TEST(joins_share_a_version),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
+        TEST(a_metadata_target_is_lost),
+        TEST(a_giver_is_lost),
         TEST(a_giver_that_is_away),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),

@@ -1,0 +1,430 @@
+/* Transactions across logs of which one is lost for good, and names of what it had. */
+#include "unit.h"
+#include "base/endian.h"
+#include "meta/half_format.h"
+#include "meta/look.h"
+#include "meta_bench.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SLOTS = 32768,
+    TERM = 1,
+    HELD_MAX = 64,
+    NAMES_MANY = 32,
+    OTHER_TARGET = 20,
+    TEXT_BYTES = 24
+};
+#define THIRD_LOG ((struct log_id){77})
+#define WHILE_NS (5 * NS_PER_S)
+
+/* The other groups: one has half of the slots, coordinates or takes part, and gets lost; the third
+ * one takes part besides. */
+struct others {
+    struct meta_bench *bench;
+    struct cluster_map *map;
+    struct actor other;
+    struct actor third;
+    uint8_t fate;   /* what the third one says: CROSS_ */
+    uint32_t asked; /* so often */
+    bool holds_prepares;
+    struct call *held[HELD_MAX]; /* prepares and commits that the other one does not answer */
+    uint32_t held_count;
+    uint64_t made;
+    uint64_t name; /* of the last directory */
+};
+
+static void third_step(struct actor *actor, struct message *first) {
+    struct others *it = CONTAINER_OF(actor, struct others, third);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        assert_int_equal(call->header.opcode, OP_CROSS_FATE);
+        assert_int_equal(call->request.cross_fate.coordinator, BENCH_OTHER_LOG.value);
+        it->asked++;
+        call->reply.cross_fate.state = it->fate;
+        call_reply(call, 0);
+    }
+}
+
+static void other_answer(struct others *it, struct call *call) {
+    bool is_prepare = call->header.opcode == OP_CROSS_PREPARE;
+
+    memset(&call->reply, 0, sizeof call->reply);
+    if (call->header.opcode == OP_CROSS_COMMIT || (is_prepare && it->holds_prepares)) {
+        assert_true(it->held_count < HELD_MAX);
+        it->held[it->held_count++] = call;
+        return;
+    }
+    if (is_prepare) {
+        call->reply.cross_prepare.made = ino_make((struct slot){SLOTS}, ++it->made);
+    } else if (call->header.opcode == OP_CROSS_ASK) {
+        call->reply.cross_ask.state = CROSS_UNDECIDED;
+    } else {
+        assert_int_equal(call->header.opcode, OP_CROSS_ABORT);
+    }
+    call_reply(call, 0);
+}
+
+static void other_step(struct actor *actor, struct message *first) {
+    struct others *it = CONTAINER_OF(actor, struct others, other);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        other_answer(it, call);
+    }
+}
+
+/* What its caller has given up ends. */
+static void held_end(struct others *it) {
+    uint64_t now_ns = env_now_ns(memory_env_env(it->bench->world));
+
+    for (uint32_t i = 0; i < it->held_count;) {
+        int r = call_given_up(it->held[i], now_ns);
+        struct call *call = it->held[i];
+
+        if (r < 0) {
+            it->held[i] = it->held[--it->held_count];
+            call_reply(call, r);
+        } else {
+            i++;
+        }
+    }
+}
+
+static void map_give(struct others *it) {
+    it->map->version++;
+    assert_int_equal(group_map_set(it->bench->group, it->map), 0);
+    bench_advance(it->bench, NS_PER_S);
+    held_end(it);
+}
+
+static void target_add(struct others *it, uint32_t group, struct log_id log) {
+    struct target_id id = {OTHER_TARGET + group};
+
+    it->map->targets[it->map->target_count++] = (struct map_target){
+        .id = id, .node = it->map->nodes[0].id, .kind = TARGET_MDT, .state = TARGET_UP};
+    it->map->groups[group] =
+        (struct map_group){.id = {group + 1}, .log = log, .member_count = 1, .members = {id}};
+    it->map->group_count = group + 1;
+}
+
+static void lose(struct others *it, uint32_t group) {
+    for (uint32_t i = 0; i < it->map->target_count; i++) {
+        struct map_target *target = &it->map->targets[i];
+
+        target->state = target->id.value == OTHER_TARGET + group ? TARGET_LOST : target->state;
+    }
+}
+
+static void others_begin(struct others *it) {
+    const struct bench_options options = {.seed = 61, .slot_count = SLOTS};
+
+    *it = (struct others){.bench = bench_new(&options), .map = malloc(sizeof *it->map)};
+    assert_non_null(it->map);
+    *it->map = *it->bench->map;
+    actor_init(&it->other, "other group", other_step);
+    actor_init(&it->third, "third group", third_step);
+    assert_int_equal(log_table_add(it->bench->logs, BENCH_OTHER_LOG, &it->other), 0);
+    assert_int_equal(log_table_add(it->bench->logs, THIRD_LOG, &it->third), 0);
+    target_add(it, 1, BENCH_OTHER_LOG);
+    target_add(it, 2, THIRD_LOG);
+    map_give(it);
+}
+
+static void others_end(struct others *it) {
+    free(it->map);
+    bench_free(it->bench);
+}
+
+static struct group_totals totals_of(struct others *it) {
+    struct group_stats stats;
+
+    bench_stats(it->bench, &stats);
+    return stats.totals;
+}
+
+static int prepare(struct others *it, uint64_t number) {
+    const struct half half = {.format = META_FORMAT, .kind = HALF_COUNT};
+    uint8_t participants[16];
+    struct call call;
+
+    store_le64(participants, cluster_map_first_log(it->map, BENCH_MDT).value);
+    store_le64(participants + 8, THIRD_LOG.value);
+    bench_prepare(it->bench, 0, OP_CROSS_PREPARE, &call);
+    call.request.cross_prepare =
+        (struct cross_prepare_request){.coordinator = BENCH_OTHER_LOG.value,
+                                       .term = TERM,
+                                       .number = number,
+                                       .below_term = TERM,
+                                       .below_number = 1,
+                                       .participants = {participants, sizeof participants},
+                                       .halves = {(const uint8_t *)&half, sizeof half}};
+    return bench_run(it->bench, &call);
+}
+
+static int commit(struct others *it, uint64_t number) {
+    struct call call;
+
+    bench_prepare(it->bench, 0, OP_CROSS_COMMIT, &call);
+    call.request.cross_commit = (struct cross_commit_request){.coordinator = BENCH_OTHER_LOG.value,
+                                                              .term = TERM,
+                                                              .number = number,
+                                                              .below_term = TERM,
+                                                              .below_number = 1};
+    return bench_run(it->bench, &call);
+}
+
+static int abort_it(struct others *it, uint64_t number) {
+    struct call call;
+
+    bench_prepare(it->bench, 0, OP_CROSS_ABORT, &call);
+    call.request.cross_abort = (struct cross_abort_request){
+        .coordinator = BENCH_OTHER_LOG.value, .term = TERM, .number = number};
+    return bench_run(it->bench, &call);
+}
+
+/* What the group says of it to another participant. */
+static int fate_of(struct others *it, uint64_t number, uint8_t *ret_fate) {
+    struct call call;
+
+    bench_prepare(it->bench, 0, OP_CROSS_FATE, &call);
+    call.request.cross_fate = (struct cross_fate_request){BENCH_OTHER_LOG.value, TERM, number};
+    int r = bench_run(it->bench, &call);
+    *ret_fate = call.reply.cross_fate.state;
+    return r;
+}
+
+static uint64_t moves_of(struct others *it) {
+    struct look_answer answer;
+    struct call call;
+
+    bench_prepare(it->bench, 0, OP_CROSS_LOOK, &call);
+    call.request.cross_look = (struct cross_look_request){.ino = INO_ROOT, .what = LOOK_COUNT};
+    assert_int_equal(bench_run(it->bench, &call), 0);
+    memcpy(&answer, it->bench->bulk, sizeof answer);
+    return answer.count;
+}
+
+/* Its row is on disk, so that is so behind a power loss, too. */
+static void test_what_another_one_has_done_is_done(void **state) {
+    struct others it;
+
+    (void)state;
+    for (int power = 0; power < 2; power++) {
+        others_begin(&it);
+        assert_int_equal(prepare(&it, 1), 0);
+        it.fate = CROSS_COMMITTED;
+        lose(&it, 1);
+        if (power) {
+            *it.bench->map = *it.map;
+            bench_restart(it.bench, true);
+            bench_attach(it.bench, 0);
+        } else {
+            map_give(&it);
+        }
+        bench_advance(it.bench, WHILE_NS);
+        assert_int_equal(moves_of(&it), 1);
+        assert_int_equal(totals_of(&it).promises_lost_kept, 1);
+        assert_int_equal(totals_of(&it).promises_lost_gone, 0);
+        uint32_t asked = it.asked;
+        bench_advance(it.bench, WHILE_NS);
+        assert_int_equal(it.asked, asked); /* The mark has gone. */
+        others_end(&it);
+    }
+}
+
+static void test_what_none_has_done_is_given_up(void **state) {
+    struct others it;
+    uint8_t fate;
+
+    (void)state;
+    others_begin(&it);
+    assert_int_equal(prepare(&it, 1), 0);
+    it.fate = CROSS_UNDECIDED;
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_true(it.asked > 0);
+    assert_int_equal(moves_of(&it), 0);
+    assert_int_equal(totals_of(&it).promises_lost_gone, 1);
+    assert_int_equal(totals_of(&it).promises_lost_kept, 0);
+    assert_int_equal(fate_of(&it, 1, &fate), 0);
+    assert_int_equal(fate, CROSS_ABORTED);
+    assert_int_equal(commit(&it, 1), -ERR_TARGET_LOST); /* late */
+    assert_int_equal(prepare(&it, 2), -ERR_TARGET_LOST);
+    assert_int_equal(abort_it(&it, 2), -ERR_TARGET_LOST);
+    assert_int_equal(moves_of(&it), 0);
+    others_end(&it);
+}
+
+/* One that is lost as well is not waited for. */
+static void test_nobody_else_is_left(void **state) {
+    struct others it;
+
+    (void)state;
+    others_begin(&it);
+    assert_int_equal(prepare(&it, 1), 0);
+    lose(&it, 1);
+    lose(&it, 2);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.asked, 0);
+    assert_int_equal(moves_of(&it), 0);
+    assert_int_equal(totals_of(&it).promises_lost_gone, 1);
+    others_end(&it);
+}
+
+/* Who is asked knows of the loss before he answers; and his mark stays while another one needs it.
+ */
+static void test_who_is_asked(void **state) {
+    struct others it;
+    uint8_t fate;
+
+    (void)state;
+    others_begin(&it);
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    assert_int_equal(commit(&it, 1), 0);
+    assert_int_equal(fate_of(&it, 1, &fate), -ERR_BUSY);
+    lose(&it, 1);
+    map_give(&it);
+    for (int i = 0; i < 2; i++) {
+        bench_advance(it.bench, WHILE_NS);
+        assert_true(it.asked > 0);
+        assert_int_equal(fate_of(&it, 1, &fate), 0);
+        assert_int_equal(fate, CROSS_COMMITTED);
+        *it.bench->map = *it.map;
+        bench_restart(it.bench, i == 1);
+        bench_attach(it.bench, 0);
+        it.asked = 0;
+    }
+    it.fate = CROSS_COMMITTED;
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(fate_of(&it, 1, &fate), 0);
+    assert_int_equal(fate, CROSS_ABORTED);
+    assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+static void mkdir_post(struct others *it, char name[TEXT_BYTES], struct call *call) {
+    (void)snprintf(name, TEXT_BYTES, "d%" PRIu64, ++it->name);
+    bench_prepare(it->bench, 0, OP_MKDIR, call);
+    call->request.mkdir.parent = INO_ROOT;
+    call->request.mkdir.name = (struct bytes){(const uint8_t *)name, strlen(name)};
+    call->request.mkdir.mode = 0755;
+    bench_post(it->bench, call);
+}
+
+static bool is_here(struct ino ino) {
+    return ino_slot(ino).value < SLOTS;
+}
+
+static int name_call(struct others *it, uint16_t opcode, const char *name) {
+    struct bytes bytes = {(const uint8_t *)name, strlen(name)};
+    struct call call;
+
+    bench_prepare(it->bench, 0, opcode, &call);
+    switch (opcode) {
+    case OP_LOOKUP:
+        call.request.lookup = (struct lookup_request){.parent = INO_ROOT, .name = bytes};
+        break;
+    case OP_UNLINK:
+        call.request.unlink = (struct unlink_request){.parent = INO_ROOT, .name = bytes};
+        break;
+    case OP_RMDIR:
+        call.request.rmdir = (struct rmdir_request){.parent = INO_ROOT, .name = bytes};
+        break;
+    default:
+        call.request.rename = (struct rename_request){.parent = INO_ROOT,
+                                                      .name = bytes,
+                                                      .new_parent = INO_ROOT,
+                                                      .new_name = {(const uint8_t *)"new", 3}};
+    }
+    return bench_run(it->bench, &call);
+}
+
+/* A directory that the other group has; its commit is not answered. */
+static void made_elsewhere(struct others *it, char name[TEXT_BYTES]) {
+    struct call call;
+
+    do {
+        mkdir_post(it, name, &call);
+        assert_int_equal(bench_finish(it->bench, &call), 0);
+    } while (is_here(call.reply.mkdir.attributes.ino));
+    while (it->held_count == 0) {
+        bench_turn(it->bench);
+    }
+}
+
+/* It counts as one that knows the decision, and no directory goes there any more, nor one that was
+ * on its way. */
+static void test_a_participant_is_lost(void **state) {
+    struct others it;
+    char name[TEXT_BYTES];
+    struct call call;
+
+    (void)state;
+    others_begin(&it);
+    made_elsewhere(&it, name);
+    assert_int_equal(totals_of(&it).shares_lost, 0);
+    it.holds_prepares = true;
+    for (uint32_t held = it.held_count; it.held_count == held;) {
+        mkdir_post(&it, name, &call);
+        while (!bench_is_answered(&call) && it.held_count == held) {
+            bench_turn(it.bench);
+        }
+    }
+    lose(&it, 1);
+    map_give(&it);
+    assert_int_equal(bench_finish(it.bench, &call), 0);
+    assert_true(is_here(call.reply.mkdir.attributes.ino));
+    assert_int_equal(it.held_count, 0);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).shares_lost, 1);
+    for (int i = 0; i < NAMES_MANY; i++) {
+        mkdir_post(&it, name, &call);
+        assert_int_equal(bench_finish(it.bench, &call), 0);
+        assert_true(is_here(call.reply.mkdir.attributes.ino));
+    }
+    bench_restart(it.bench, true);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).decisions_found, 0);
+    others_end(&it);
+}
+
+/* It can be found and removed, and nothing else. */
+static void test_a_name_of_what_is_lost(void **state) {
+    struct others it;
+    char name[TEXT_BYTES];
+
+    (void)state;
+    others_begin(&it);
+    made_elsewhere(&it, name);
+    lose(&it, 1);
+    map_give(&it);
+    assert_int_equal(name_call(&it, OP_LOOKUP, name), 0);
+    assert_int_equal(name_call(&it, OP_RENAME, name), -ERR_TARGET_LOST);
+    assert_int_equal(name_call(&it, OP_UNLINK, name), -ERR_IS_DIRECTORY);
+    assert_int_equal(name_call(&it, OP_RMDIR, name), 0);
+    assert_int_equal(name_call(&it, OP_LOOKUP, name), -ERR_NOT_FOUND);
+    others_end(&it);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_another_one_has_done_is_done),
+        cmocka_unit_test(test_what_none_has_done_is_given_up),
+        cmocka_unit_test(test_nobody_else_is_left),
+        cmocka_unit_test(test_who_is_asked),
+        cmocka_unit_test(test_a_participant_is_lost),
+        cmocka_unit_test(test_a_name_of_what_is_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
