@@ -1,5 +1,6 @@
 /* The contract is in losses.h. */
 #include "losses.h"
+#include "losses_aim.h"
 #include "client/client_internal.h"
 #include "layout/map_lost.h"
 #include "life.h"
@@ -8,12 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5 };
+enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5, NOTED = 64, LOOKS_MAX = 300 };
 
 struct losses {
     struct world *world;
-    struct prng prng;    /* of its own, so that it changes nothing of other seeds */
-    bool is_due;         /* this seed has one, which has not begun yet */
+    struct prng prng; /* of its own, so that it changes nothing of other seeds */
+    bool is_due;      /* this seed has one, which has not begun yet */
+    bool is_mdt;      /* it is a metadata target */
+    uint32_t looks;   /* for the moment at which that is to go */
+    uint64_t aimed;   /* number of its transaction that reaches some only; 0: none yet */
+    bool has_cut;
+    uint64_t noted[NOTED]; /* directories */
+    uint32_t noted_count;
+    uint64_t probed;
     uint64_t begins_at;  /* operations submitted by then */
     struct node *gone;   /* NULL: nobody */
     struct target_id id; /* of it */
@@ -47,6 +55,10 @@ struct losses *losses_new(struct world *world, uint64_t operations) {
     losses->is_due = world->options.late_ost && world->options.ost_count > 1 &&
                      prng_chance(&losses->prng, 1, CHANCE);
     losses->begins_at = prng_between(&losses->prng, operations / 4, operations * 3 / 4);
+    if (!losses->is_due && world->options.late_mdt && world->options.mdt_count > 2) {
+        losses->is_mdt = true;
+        losses->is_due = true;
+    }
     actor_init(&losses->origin, "losses", origin_step);
     return losses;
 }
@@ -109,24 +121,46 @@ static void losses_run(void *context) {
 }
 
 /* In the newest map of all metadata targets, and in its pool. */
-static bool has_joined(const struct losses *losses, const struct node *ost) {
+static bool has_joined(const struct losses *losses, const struct node *node) {
     const struct cluster_map *map = &losses->world->map;
 
-    return ost->target_id != 0 && cluster_map_target(map, (struct target_id){ost->target_id});
+    return node->target_id != 0 && cluster_map_target(map, (struct target_id){node->target_id});
+}
+
+/* Looked for for a while only. */
+static bool is_moment(struct losses *losses, struct node *mdt) {
+    if (!node_is_up(mdt) || !node_group(mdt)) {
+        return false;
+    }
+    if (losses->aimed == 0) {
+        losses->aimed = losses_aim(mdt, prng_below(&losses->prng, UINT32_MAX));
+        losses->has_cut = losses->aimed != 0;
+    }
+    return ++losses->looks > LOOKS_MAX || losses_is_hit(mdt, &losses->aimed);
+}
+
+bool losses_cut(struct losses *losses) {
+    bool cut = losses->has_cut;
+
+    losses->has_cut = false;
+    return cut;
 }
 
 struct node *losses_begin(struct losses *losses, uint64_t submitted) {
-    struct node *ost = &losses->world->osts[losses->world->options.ost_count - 1];
+    const struct world_options *options = &losses->world->options;
+    struct node *node = losses->is_mdt ? &losses->world->mdts[options->mdt_count - 1]
+                                       : &losses->world->osts[options->ost_count - 1];
 
-    if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, ost)) {
+    if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, node) ||
+        (losses->is_mdt && !is_moment(losses, node))) {
         return NULL;
     }
     losses->is_due = false;
-    losses->gone = ost;
-    losses->id.value = ost->target_id;
+    losses->gone = node;
+    losses->id.value = node->target_id;
     sim_schedule(losses->world->sim, NULL, prng_between(&losses->prng, 1, 2000) * NS_PER_MS,
                  losses_run, losses);
-    return ost;
+    return node;
 }
 
 bool losses_has(const struct losses *losses, const struct node *node) {
@@ -169,7 +203,7 @@ static bool is_lost(const struct losses *losses, const struct open_file *file, u
 bool losses_explain(struct losses *losses, const struct shoal_request *request) {
     bool writes = request->operation == SHOAL_WRITE;
     bool explained =
-        losses && losses->gone && request->result == -EIO && request->file &&
+        losses && losses->gone && !losses->is_mdt && request->result == -EIO && request->file &&
         (writes || request->operation == SHOAL_READ) &&
         (is_lost(losses, request->file->file, request->offset, request->offset + request->size) ||
          (writes && is_lost(losses, request->file->file, 0, 1)));
@@ -205,8 +239,38 @@ bool losses_check(const struct losses *losses, const struct lost_part *part,
            !is_lost(losses, file, request->offset, request->offset + (uint64_t)request->result);
 }
 
+void losses_note(struct losses *losses, uint64_t ino) {
+    if (losses && losses->is_mdt && losses->noted_count < NOTED &&
+        world_mdt_of(losses->world, ino) ==
+            &losses->world->mdts[losses->world->options.mdt_count - 1]) {
+        losses->noted[losses->noted_count++] = ino;
+    }
+}
+
+static bool knows(const struct losses *losses, struct node *client) {
+    struct shoal_client *shoal = node_client(client);
+    const struct cluster_map *map = shoal ? router_map(&shoal->router) : NULL;
+
+    return map && cluster_map_is_lost(map, losses->id);
+}
+
+uint64_t losses_probe(const struct losses *losses, struct node *client, uint64_t lot) {
+    bool can = losses && losses->gone && losses->is_mdt && losses->noted_count > 0;
+
+    return can && knows(losses, client) ? losses->noted[lot % losses->noted_count] : 0;
+}
+
+void losses_probe_answered(struct losses *losses) {
+    losses->probed++;
+}
+
+bool losses_explain_name(const struct losses *losses, const struct shoal_request *request) {
+    return losses && losses->gone && losses->is_mdt && request->result == -EIO &&
+           client_failure(request) == -ERR_TARGET_LOST;
+}
+
 bool node_is_lost(const struct node *node) {
-    return node->role == NODE_OST &&
+    return (node->role == NODE_OST || node->role == NODE_MDT) &&
            cluster_map_is_lost(&node->world->map, (struct target_id){node->target_id});
 }
 
@@ -220,4 +284,12 @@ uint64_t losses_declared(const struct losses *losses) {
 
 uint64_t losses_explained(const struct losses *losses) {
     return losses->explained;
+}
+
+uint64_t losses_mdts_declared(const struct losses *losses) {
+    return losses->is_mdt && losses_declared(losses);
+}
+
+uint64_t losses_probed(const struct losses *losses) {
+    return losses->probed;
 }

@@ -1,5 +1,6 @@
-/* A storage target that is gone for good, which somebody declares lost, in half of the seeds in
- * which one joins; and the oracle of that.
+/* A target that is gone for good, which somebody declares lost: a storage target in half of the
+ * seeds in which one joins, a metadata target in the others in which one joins as the third or
+ * later; and the oracle of that.
  *
  *     joined --> its power fails, and it never starts again --> asked of the manager, again and
  *                again, from a process that may die itself --> answered: lost
@@ -8,6 +9,11 @@
  * its client knows of the loss never gives a byte of what was there; and nothing waits for it, so
  * that all calls are answered, all orders carried out and all files settled at the end, as in any
  * other seed.
+ *
+ * A metadata target goes, where such a moment comes in time, while a decision of it has reached
+ * some of its participants and not others: a cut of one link sees to that. What the others then
+ * have must be whole (whole.h), and nothing of its transactions may be left (strays.h). Directories
+ * that it had are asked about, and must answer EIO.
  *
  * Thread: the world's. Memory: the heap. */
 #pragma once
@@ -22,8 +28,10 @@ struct losses *losses_new(struct world *world, uint64_t operations);
 /* Takes NULL. */
 void losses_free(struct losses *losses);
 /* A target that is to go now, once: the caller fails its power and starts it no more. NULL: not
- * now. */
+ * now. Looked at again and again. */
 struct node *losses_begin(struct losses *losses, uint64_t submitted);
+/* A link was cut just now, which the caller heals some time later. */
+bool losses_cut(struct losses *losses);
 /* It is not to start any more. */
 bool losses_has(const struct losses *losses, const struct node *node);
 /* Nobody is gone whose loss the manager has not answered yet. */
@@ -41,10 +49,18 @@ struct lost_part losses_known(const struct losses *losses, struct node *client,
 /* False: the read has given bytes that are lost. */
 bool losses_check(const struct losses *losses, const struct lost_part *part,
                   const struct shoal_request *request);
-/* A storage target that the map says is lost. */
+/* A directory that was made; one that is lost, as the client knows; 0: there is none. */
+void losses_note(struct losses *losses, uint64_t ino);
+uint64_t losses_probe(const struct losses *losses, struct node *client, uint64_t lot);
+void losses_probe_answered(struct losses *losses);
+/* Whether it explains the error of an operation on names. */
+bool losses_explain_name(const struct losses *losses, const struct shoal_request *request);
+/* A target that the map says is lost. */
 bool node_is_lost(const struct node *node);
 /* NULL, or what was wrong. */
 const char *losses_failure(const struct losses *losses);
 /* Declared, and answers of EIO that it explained. */
 uint64_t losses_declared(const struct losses *losses);
 uint64_t losses_explained(const struct losses *losses);
+uint64_t losses_mdts_declared(const struct losses *losses);
+uint64_t losses_probed(const struct losses *losses);

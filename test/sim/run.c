@@ -34,6 +34,7 @@ enum {
     SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
                       * full, one unlinks most, one moves most, one makes most files grow: which */
     POOLS_NOTED_S = 2,
+    LOSS_CUT_MS = 1500,
     SHAPE_TIGHT = 2,
     SHAPE_FULL = 3,
     SHAPE_UNLINKS = 5,
@@ -353,13 +354,16 @@ static void silence_go_on(struct run *run) {
     (void)silence_look(&run->silence, run->failure);
 }
 
-/* A storage target that is gone for good. */
+/* A target that is gone for good. */
 static void losses_go_on(struct run *run) {
     struct node *gone = losses_begin(run->losses, workload_counters_get(run->load)->submitted);
 
     if (gone) {
         down(run, gone, true);
-        newcomers_ost_gone(run->newcomers);
+        newcomers_gone(run->newcomers, gone);
+    }
+    if (losses_cut(run->losses) && run->heal_ns == 0) {
+        run->heal_ns = sim_now_ns(run->world->sim) + LOSS_CUT_MS * NS_PER_MS;
     }
 }
 
@@ -799,6 +803,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
     counts[TOTAL_TARGETS_LOST] = losses_declared(run->losses);
     counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
+    counts[TOTAL_MDTS_LOST] = losses_mdts_declared(run->losses);
+    counts[TOTAL_LOST_PROBES] = losses_probed(run->losses);
     counts[TOTAL_COPIES] = copies_made(run->copies);
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
     counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
@@ -887,8 +893,8 @@ static void grows(struct run *run, struct world_options *options, struct workloa
 
 /* Directories that get other parents all the time, over several metadata targets. */
 static void moves(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->mdt_count = MAX(options->mdt_count, 2U);
-    options->late_mdt = false;
+    options->late_mdt = options->seed / SHAPE_EVERY % 2 == 1; /* and gets lost, of three */
+    options->mdt_count = MAX(options->mdt_count, options->late_mdt ? 3U : 2U);
     options->move_refusals = (uint32_t)prng_between(&run->prng, 1, 4);
     load->moves = true;
     load->think_ns = prng_between(&run->prng, 100, 1000) * NS_PER_US;

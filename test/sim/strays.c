@@ -1,6 +1,7 @@
 /* Walks over the rows of targets. */
 #include "strays.h"
 #include "layout/layout.h"
+#include "layout/map_lost.h"
 #include "losses.h"
 #include "meta/inode.h"
 #include "meta/rows.h"
@@ -24,6 +25,9 @@ static bool has_rows(struct world *world, enum row_type type) {
     bool any = false;
 
     for (uint32_t i = 0; !any && i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(&walk, &world->mdts[i], key_owner(type, 0, 0, 0),
                    key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         any = walk_next(&walk) != -ERR_NOT_FOUND;
@@ -31,18 +35,23 @@ static bool has_rows(struct world *world, enum row_type type) {
     return any;
 }
 
-/* Marks stay until the next message of their coordinator. */
+/* Marks stay until the next message of their coordinator; where that is lost, nothing stays. */
 static bool has_promises(struct world *world) {
     const struct transaction_row *row;
     struct bytes halves;
     struct walk walk;
 
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(&walk, &world->mdts[i], key_owner(ROW_TRANSACTION, 0, 0, 0),
                    key_owner(ROW_TRANSACTION, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         while (walk_next(&walk) == 0) {
             if (transaction_row_check((struct bytes){walk.value, walk.size}, &row, &halves) < 0 ||
-                row->state != TRANSACTION_COMMITTED) {
+                row->state != TRANSACTION_COMMITTED ||
+                cluster_map_log_is_lost(&world->map,
+                                        (struct log_id){kv_key_split(&walk.cursor.key).id})) {
                 return true;
             }
         }
@@ -168,6 +177,9 @@ bool strays_writers_need(struct world *world, const struct node *away, char fail
     struct walk walk;
 
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(&walk, &world->mdts[i], key_owner(ROW_WRITER, 0, 0, 0),
                    key_owner(ROW_WRITER, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         while (walk_next(&walk) == 0) {

@@ -75,6 +75,9 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
     counts[TOTAL_PROMISES_FOUND] = totals->promises_found;
     counts[TOTAL_DECISIONS_FOUND] = totals->decisions_found;
+    counts[TOTAL_PROMISES_LOST_KEPT] = totals->promises_lost_kept;
+    counts[TOTAL_PROMISES_LOST_GONE] = totals->promises_lost_gone;
+    counts[TOTAL_SHARES_LOST] = totals->shares_lost;
     counts[TOTAL_TURNS_ASKED] = totals->turns_asked;
     counts[TOTAL_TURNS_GIVEN] = totals->turns_given;
     counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;

@@ -1,6 +1,7 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "rotation.h"
 #include "life.h"
+#include "losses.h"
 #include "absences.h"
 #include "pools.h"
 #include "pushes.h"
@@ -218,6 +219,9 @@ static void life_sum(struct life *life, bool cut) {
         world->group_sum.promises_gone += totals->promises_gone;
         world->group_sum.promises_found += totals->promises_found;
         world->group_sum.decisions_found += totals->decisions_found;
+        world->group_sum.promises_lost_kept += totals->promises_lost_kept;
+        world->group_sum.promises_lost_gone += totals->promises_lost_gone;
+        world->group_sum.shares_lost += totals->shares_lost;
         world->group_sum.turns_asked += totals->turns_asked;
         world->group_sum.turns_given += totals->turns_given;
         world->group_sum.turns_run_out += totals->turns_run_out;
@@ -367,7 +371,9 @@ uint64_t world_names_lost_ns(const struct world *world) {
 struct node *world_any_mdt(struct world *world, struct prng *prng) {
     uint32_t count = world->options.mdt_count;
 
-    return &world->mdts[count > 1 ? prng_below(prng, count) : 0];
+    struct node *mdt = &world->mdts[count > 1 ? prng_below(prng, count) : 0];
+
+    return node_is_lost(mdt) ? world->mdts : mdt;
 }
 
 struct node *world_mdt_of(struct world *world, uint64_t ino) {
