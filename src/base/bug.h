@@ -46,6 +46,9 @@
     X(KEPT_TURN, "kept-turn")                   /* a turn of moves never ends */                   \
     X(OTHER_BASE, "other-base")                 /* a map's change is applied to any map */         \
     X(UNPUSHED, "unpushed")                     /* who waits for a newer map isn't answered */     \
+    X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
+    X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
+    X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
     X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */      \
     X(LOST_ALONE, "lost-alone")       /* a lost coordinator's promise is broken without asking */
 

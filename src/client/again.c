@@ -47,7 +47,7 @@ void again_tick(struct session *session) {
 
     assert(session->stage == SESSION_RUNNING);
     if (!session->client->options.began_again || !atomic_load(&session->fenced) ||
-        again->shards_left > 0 || session->renewing || session->mapping ||
+        again->shards_left > 0 || session->renewing || map_follower_is_fetching(&session->maps) ||
         session->floors_under_way > 0 || peers_are_busy(session) ||
         are_requests_at_work(session->client)) {
         return;

@@ -163,6 +163,7 @@ uint32_t client_late_closes(const struct shoal_client *client) {
 
 void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters) {
     struct client_counters sum = {.reattachments = atomic_load(&client->session.reattachments),
+                                  .returns = atomic_load(&client->session.returns),
                                   .window_waits = rpc_window_waits(client->options.rpc)};
 
     for (uint32_t i = 0; i < CLIENT_SHARDS; i++) {
@@ -174,6 +175,7 @@ void client_counters_get(const struct shoal_client *client, struct client_counte
         sum.reopened += atomic_load_explicit(&shard->reopened, memory_order_relaxed);
         sum.conversions += atomic_load_explicit(&shard->conversions, memory_order_relaxed);
         sum.late_closes += atomic_load_explicit(&shard->late.ever, memory_order_relaxed);
+        sum.late_away += atomic_load_explicit(&shard->late.ever_away, memory_order_relaxed);
         sum.piece_waits += atomic_load_explicit(&shard->pieces.wait_count, memory_order_relaxed);
     }
     *ret_counters = sum;

@@ -69,7 +69,9 @@ int client_failure(const struct shoal_request *request);
 /* What stats and the simulator's totals show. */
 struct client_counters {
     uint64_t requests, failures, retries, reattachments, reopened, conversions, piece_waits;
-    uint64_t late_closes;  /* ever; late.h */
+    uint64_t late_closes;  /* ever, for want of room; late.h */
+    uint64_t late_away;    /* likewise, as the server was away */
+    uint64_t returns;      /* of the reattachments, when idle; starts.c */
     uint64_t window_waits; /* rpc/sequence.h */
 };
 /* Closes that a full target has put off, and not taken yet. */

@@ -85,7 +85,9 @@ static void errand_send(struct errand *errand) {
 
 static void errand_finish(struct errand *errand) {
     assert(!list_contains(&errand->node));
-    call_abandon(&errand->call);
+    if (!errand->call.keeps_number) {
+        call_abandon(&errand->call);
+    }
     errand->done(errand);
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 #include "client/errand.h"
 #include "client/operation.h"
+#include "rpc/call_number.h"
 #include <shoal/shoal.h>
 
 struct open_file {
@@ -53,13 +54,14 @@ struct open_file {
 /* A handle. */
 struct shoal_file {
     struct open_file *file;
-    struct list_node node; /* in its shard's late closes */
-    uint32_t flags;        /* enum shoal_open_flag */
-    bool named;            /* opened by name */
-    uint64_t name;         /* that its close ends */
-    bool synced;           /* by an fsync of this handle, or made through it */
-    uint64_t opened;       /* the client's count of losses when it was opened */
-    uint64_t seen;         /* up to which it was told of losses */
+    struct list_node node;           /* in its shard's late closes */
+    struct call_number close_number; /* of these: that its close was sent by */
+    uint32_t flags;                  /* enum shoal_open_flag */
+    bool named;                      /* opened by name */
+    uint64_t name;                   /* that its close ends */
+    bool synced;                     /* by an fsync of this handle, or made through it */
+    uint64_t opened;                 /* the client's count of losses when it was opened */
+    uint64_t seen;                   /* up to which it was told of losses */
 };
 
 enum file_need {

@@ -32,21 +32,27 @@ static void floor_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, floor_call);
     struct session *session = call->context;
     bool current =
-        peer->stage == PEER_ATTACHED && peer->floor_generation == atomic_load(&peer->generation);
+        peer->stage == PEER_ATTACHED && peer->told_generation == atomic_load(&peer->generation);
 
     assert(peer->telling && session->floors_under_way > 0);
     peer->telling = false;
     session->floors_under_way--;
     if (current && call->result == 0) {
+        peer->return_ns = 0; /* It knows us in this term. */
+    }
+    if (current && call->result == 0 && !peer->asks_only) {
         floor_heard(session, peer);
     } else if (current && !session->stopping && session->stage == SESSION_RUNNING &&
                (call->result == -ERR_STALE_TERM || call->result == -ERR_UNKNOWN_SESSION)) {
+        atomic_fetch_add_explicit(&session->returns, peer->asks_only, memory_order_relaxed);
         peer_mend(session, peer, call->result);
     }
     session_over(session);
 }
 
-static void floor_tell(struct session *session, struct peer *peer, uint64_t now_ns) {
+/* asks_only: whether it knows us; what it has heard is not noted. */
+static void floor_tell(struct session *session, struct peer *peer, uint64_t now_ns,
+                       bool asks_only) {
     struct call *call = &peer->floor_call;
 
     *call = (struct call){0};
@@ -58,6 +64,8 @@ static void floor_tell(struct session *session, struct peer *peer, uint64_t now_
     call->context = session;
     call->deadline_ns = now_ns + FLOOR_PATIENCE_S * NS_PER_S;
     peer->telling = true;
+    peer->told_generation = atomic_load(&peer->generation);
+    peer->asks_only = asks_only;
     session->floors_under_way++;
     call_start(session->client->options.rpc, call);
 }
@@ -78,6 +86,19 @@ static bool floor_is_due(struct session *session, struct peer *peer, uint64_t no
     return now_ns >= peer->floor_wait_ns;
 }
 
+/* Asks a target that has started anew whether it knows us; one that could not be attached since is
+ * tried once more. */
+static void peer_come_back(struct session *session, struct peer *peer, uint64_t now_ns) {
+    peer->return_ns = now_ns + FLOOR_AGAIN_S * NS_PER_S;
+    if (atomic_load(&peer->is_lost)) {
+        peer->return_ns = 0;
+    } else if (peer->stage == PEER_NEW) {
+        peer_mend_new(session, peer);
+    } else if (peer->stage == PEER_ATTACHED && !peer->telling) {
+        floor_tell(session, peer, now_ns, true);
+    }
+}
+
 void floors_tell(struct session *session, uint64_t now_ns) {
     const struct router *router = &session->client->router;
 
@@ -90,7 +111,10 @@ void floors_tell(struct session *session, uint64_t now_ns) {
 
         if (peer->stage == PEER_ATTACHED && !peer->telling && !atomic_load(&peer->is_lost) &&
             floor_is_due(session, peer, now_ns)) {
-            floor_tell(session, peer, now_ns);
+            floor_tell(session, peer, now_ns, false);
+        }
+        if (peer->return_ns != 0 && now_ns >= peer->return_ns) {
+            peer_come_back(session, peer, now_ns);
         }
     }
 }

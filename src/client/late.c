@@ -4,23 +4,33 @@
 #include "client/settle.h"
 #include <assert.h>
 
+/* That many closes of a round may find that their server is away. */
+enum { LATE_AWAY_A_ROUND = 16 };
+
 static void late_send(struct shard *shard);
 
 void late_init(struct late_closes *late) {
     list_init(&late->handles);
 }
 
-void late_keep(struct shard *shard, struct shoal_file *handle) {
-    struct late_closes *late = &shard->late;
+bool late_takes(int result) {
+    return result == -ERR_NO_SPACE || result == -ERR_AWAY || result == -ERR_TIMED_OUT;
+}
 
+void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call) {
+    struct late_closes *late = &shard->late;
+    bool is_full = call->result == -ERR_NO_SPACE;
+
+    handle->close_number = call_number_take(call);
     list_push_back(&late->handles, &handle->node);
-    atomic_fetch_add_explicit(&late->ever, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(is_full ? &late->ever : &late->ever_away, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
 
 static void late_over(struct shard *shard, struct shoal_file *handle) {
     struct open_file *file = handle->file;
 
+    call_number_drop(&handle->close_number);
     if (!handle->named) {
         file_handle_removed(file, handle);
     }
@@ -31,6 +41,18 @@ static void late_over(struct shard *shard, struct shoal_file *handle) {
 
 static uint64_t stop_ns(const struct shard *shard) {
     return atomic_load_explicit(&shard->client->session.stop_ns, memory_order_acquire);
+}
+
+/* It is tried again, behind the others. */
+static void late_put_back(struct shard *shard, struct shoal_file *handle, int result) {
+    struct late_closes *late = &shard->late;
+
+    handle->close_number = call_number_take(&late->errand.call);
+    list_push_back(&late->handles, &handle->node);
+    late->round_away -= MIN(late->round_away, 1U);
+    if (result == -ERR_NO_SPACE || late->round_away == 0) {
+        late->round = 0;
+    }
 }
 
 static void late_answered(struct errand *errand) {
@@ -45,20 +67,24 @@ static void late_answered(struct errand *errand) {
         return;
     }
     late->sent = NULL;
-    if (r == -ERR_NO_SPACE && stop_ns(shard) == 0) {
-        list_push_back(&late->handles, &handle->node);
-        late->round = 0;
+    if (late_takes(r) && stop_ns(shard) == 0) {
+        late_put_back(shard, handle, r);
+        late_send(shard);
         return;
     }
-    if (r == 0) {
+    if (r == 0 && late->is_repeated) {
+        (void)file_see(handle->file, &errand->call.reply.settle.attributes);
+    } else if (r == 0) {
         settle_done(handle->file, &errand->call, late->write_count);
     }
+    call_abandon(&errand->call);
     late_over(shard, handle);
     late_send(shard);
 }
 
-/* The one that is to be sent again, or the round's next; done when there is none. It waits for a
- * server as long as the session lasts: what gave up earlier could not tell whether it was taken. */
+/* The one that is to be sent again, or the round's next; done when there is none. It is sent again
+ * as long as the session lasts, under its number: who let that go could not tell whether it was
+ * taken. */
 static void late_send(struct shard *shard) {
     struct late_closes *late = &shard->late;
 
@@ -78,6 +104,10 @@ static void late_send(struct shard *shard) {
     }
     struct open_file *file = late->sent->file;
     errand_init(&late->errand, shard, late_answered, UINT64_MAX);
+    late->errand.call.patience_ns = shard->client->options.request_timeout_ns;
+    late->errand.call.keeps_number = true;
+    late->is_repeated = late->sent->close_number.sequence > 0;
+    call_number_give(&late->errand.call, &late->sent->close_number);
     late->write_count = settle_fill_close(file, &late->errand.call, late->sent);
     late->parity = router_enter(&shard->client->router, &shard->readers);
     errand_start_slot(&late->errand, OP_SETTLE, ino_slot(file->ino));
@@ -106,9 +136,11 @@ void late_step(struct shard *shard) {
         late_give_up(shard);
     } else if (!late->sent) {
         late->round = atomic_load_explicit(&late->count, memory_order_relaxed);
+        late->round_away = LATE_AWAY_A_ROUND;
         late_send(shard);
     } else if (since_ns > 0) {
         late->round = atomic_load_explicit(&late->count, memory_order_relaxed) - 1;
+        late->round_away = LATE_AWAY_A_ROUND;
     }
 }
 

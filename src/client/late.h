@@ -1,13 +1,18 @@
-/* Late closes: what a full metadata target would not take when the handle was closed.
+/* Late closes: what a metadata target would not take when the handle was closed, as it was full, or
+ * away for longer than the patience.
  *
  *     release -- -ERR_NO_SPACE --> late: each second one after another --> taken, or nobody's
- *        '-- 0 to the caller
+ *        |          '-- 0 to the caller
+ *        '-- -ERR_AWAY, -ERR_TIMED_OUT --> late: likewise, under the number that it had
+ *                   '-- the error to the caller
  *
  * The handle stays one of its file: it is counted, presented to a server that starts anew, and what
  * is owed of size and times is overlaid. One that was opened by name is neither: a server that
  * starts anew has nothing to close. It goes when the server has taken the close, when that
  * fails for another reason, with the file, or with the session. A round of a shard ends with the
- * first that is refused, which is the last of the next one.
+ * first for which there is no room, which is the last of the next one, or when some have met a
+ * server that is away. Under its number a close that had been taken before is not taken twice:
+ * another open of that file stays.
  *
  * Thread: the shard's step, but the atomic fields. Memory: the handle has the node, the shard the
  * one errand. */
@@ -21,19 +26,24 @@ struct shoal_file;
 struct late_closes {
     struct message message; /* from the session: begin a round */
     atomic_bool posted;
-    _Atomic uint32_t count;  /* with the one that is sent */
-    _Atomic uint64_t ever;   /* that were put here */
-    struct list handles;     /* those that wait */
-    struct shoal_file *sent; /* whose close is under way; NULL: none */
-    uint32_t round;          /* so many are still to be sent in this one */
-    uint32_t parity;         /* of the router's readers, as long as one is sent */
-    uint64_t write_count;    /* of its file, when it was sent */
+    _Atomic uint32_t count;     /* with the one that is sent */
+    _Atomic uint64_t ever;      /* that were put here for want of room, */
+    _Atomic uint64_t ever_away; /* and as their server was away */
+    struct list handles;        /* those that wait */
+    struct shoal_file *sent;    /* whose close is under way; NULL: none */
+    uint32_t round;             /* so many are still to be sent in this one, */
+    uint32_t round_away;        /* and so many may still meet a server that is away */
+    uint32_t parity;            /* of the router's readers, as long as one is sent */
+    uint64_t write_count;       /* of its file, when it was sent */
+    bool is_repeated;           /* under the number of a copy that may have said less */
     struct errand errand;
 };
 
 void late_init(struct late_closes *late);
-/* Takes over a handle whose close found no room. */
-void late_keep(struct shard *shard, struct shoal_file *handle);
+/* Whether a close that ended so stays. */
+bool late_takes(int result);
+/* Takes over the handle of such a close, and the number of its call, which has ended so. */
+void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call);
 /* In the shard's step, for the session's message. */
 void late_step(struct shard *shard);
 

@@ -348,7 +348,7 @@ void op_open_step(struct operation *operation) {
 
 enum { RELEASE_BEGIN, RELEASE_SEND, RELEASE_ANSWERED };
 
-/* The handle goes whatever the server says, but that it has no room. */
+/* The handle goes whatever the server says, but that it has no room; and where it says nothing. */
 static void release_finish(struct operation *operation, int result) {
     struct shoal_file *handle = operation_request(operation)->file;
     struct open_file *file = operation->file;
@@ -366,6 +366,7 @@ static void release_send(struct operation *operation) {
     struct call *call = operation_prepare(operation);
 
     operation->stage = RELEASE_ANSWERED;
+    call->keeps_number = true;
     operation->write_count = settle_fill_close(operation->file, call, handle);
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
@@ -414,11 +415,14 @@ void op_release_step(struct operation *operation) {
         release_send(operation);
         return;
     }
+    if (!operation->file->gone && late_takes(operation->result)) {
+        late_keep(operation->shard, handle, &operation->errand.call);
+        operation_finish(operation, operation->result == -ERR_NO_SPACE ? 0 : operation->result);
+        return;
+    }
+    call_abandon(&operation->errand.call);
     if (operation->file->gone) {
         release_finish(operation, -ERR_STALE);
-    } else if (operation->result == -ERR_NO_SPACE) {
-        late_keep(operation->shard, handle);
-        operation_finish(operation, 0);
     } else {
         if (operation->result == 0) {
             settle_done(operation->file, &operation->errand.call, operation->write_count);

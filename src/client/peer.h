@@ -48,5 +48,9 @@ struct peer {
     uint64_t floor_position; /* of its record there; 0: not known */
     uint64_t floor_wait_ns;  /* until when that may come to be on disk */
     uint64_t floor_generation;
+    uint64_t told_generation; /* when it was told last */
     bool telling;
+    bool was_tried;     /* it may know us, whatever it has answered */
+    bool asks_only;     /* and that only to hear whether it knows us */
+    uint64_t return_ns; /* it has started anew, and may wait for us: not before; 0: it does not */
 };

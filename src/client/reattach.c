@@ -7,7 +7,13 @@
 static void peer_attach(struct session *session, struct peer *peer);
 static void peer_present(struct session *session, struct peer *peer);
 
-/* Of one that is away, errands without a patience wait on: they are mended at a tick. */
+/* Those without a patience wait on for one that is away, or has no room for our opens: they are
+ * mended at a tick. */
+static bool errand_waits_on(const struct errand *errand, int result) {
+    return errand->call.patience_ns == 0 &&
+           (result == -ERR_AWAY || result == -ERR_NO_MEMORY || result == -ERR_TOO_MANY_OPEN);
+}
+
 static void peer_give_back(struct peer *peer, int result) {
     struct list_node *last = peer->stalled.head.previous;
     struct list_node *node = NULL;
@@ -15,7 +21,7 @@ static void peer_give_back(struct peer *peer, int result) {
     while (node != last && (node = list_pop_front(&peer->stalled)) != NULL) {
         struct errand *errand = CONTAINER_OF(node, struct errand, node);
 
-        if (result == -ERR_AWAY && errand->call.patience_ns == 0) {
+        if (errand_waits_on(errand, result)) {
             list_push_back(&peer->stalled, node);
         } else {
             session_give_back(errand, result);
@@ -96,6 +102,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
 
     assert(peer->stage != PEER_ATTACHING && !peer->attached && peer->shards_left == 0);
     peer->stage = PEER_ATTACHING;
+    peer->was_tried = true;
     *call = (struct call){0};
     call->header.opcode = OP_SESSION_ATTACH;
     call->header.log = peer->log;
@@ -175,6 +182,13 @@ void peers_cancel(struct session *session) {
     }
 }
 
+/* Who knew us may have started anew since: who attaches without having presented its opens says
+ * that it has none. One that does not know us after all answers that by itself. */
+void peer_mend_new(struct session *session, struct peer *peer) {
+    peer_mend(session, peer,
+              atomic_load(&peer->term) != 0 ? -ERR_STALE_TERM : -ERR_UNKNOWN_SESSION);
+}
+
 void peers_expire(struct session *session, int result) {
     struct router *router = &session->client->router;
 
@@ -194,7 +208,7 @@ void peers_expire(struct session *session, int result) {
             }
         }
         if (router->peers[i].stage == PEER_NEW && !list_is_empty(stalled) && !session->stopping) {
-            peer_mend(session, &router->peers[i], -ERR_UNKNOWN_SESSION);
+            peer_mend_new(session, &router->peers[i]);
         }
     }
 }
@@ -298,6 +312,15 @@ static void reopening_end(struct reopening *reopening) {
     actor_post(&reopening->shard->client->session.actor, &reopening->message);
 }
 
+/* Whether an error of a reopen is about its inode alone, and lasts: who uses that is answered the
+ * same, and nobody else waits. With any other error the server does not know of the open: were we
+ * attached then, the file would count as closed. */
+static bool is_of_its_inode(int result) {
+    return result == -ERR_STALE || result == -ERR_BAD_HANDLE || result == -ERR_CORRUPT ||
+           result == -ERR_MALFORMED || result == -ERR_INVALID || result == -ERR_OLDER_FORMAT ||
+           result == -ERR_NEWER_FORMAT;
+}
+
 /* The requests of a file that the server has not got any more are answered with -ERR_STALE: a
  * storage target does not know better, and would take what nobody ever removes. */
 static void reopening_answered(struct errand *errand) {
@@ -313,8 +336,7 @@ static void reopening_answered(struct errand *errand) {
     if (r == -ERR_STALE) {
         reopening->file->gone = true; /* Its creation was lost. */
     }
-    if (r == -ERR_UNKNOWN_SESSION || r == -ERR_FENCED || r == -ERR_TIMED_OUT || r == -ERR_AWAY ||
-        r == -ERR_STALE_MAP || r == -ERR_STALE_TERM) {
+    if (r < 0 && !is_of_its_inode(r)) {
         reopening->result = r;
         file_unpin(reopening->file);
         reopening->file = NULL;

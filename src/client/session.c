@@ -15,7 +15,7 @@ int session_init(struct session *session, struct shoal_client *client) {
 }
 
 void session_deinit(struct session *session) {
-    session_map_deinit(session);
+    map_follower_deinit(&session->maps);
 }
 
 static uint64_t session_now_ns(const struct session *session) {
@@ -31,22 +31,27 @@ static void session_done(struct session *session, int result) {
     session->done(session->done_context, result);
 }
 
-void session_call(struct session *session, struct call *call, uint16_t opcode,
-                  void (*done)(struct call *call)) {
+void session_call_start(void *context, struct call *call) {
+    struct session *session = context;
     const struct client_options *options = &session->client->options;
 
-    call->header.opcode = opcode;
     call->header.log = session->stage == SESSION_FINDING ? LOG_MEMBER : LOG_MANAGER;
     call->origin = &session->actor;
-    call->done = done;
-    call->context = session;
     if (call->deadline_ns == 0) {
         call->deadline_ns = session_now_ns(session) + options->request_timeout_ns;
     }
-    if (opcode == OP_MAP_GET || opcode == OP_MAP_CHANGES) {
+    if (call->header.opcode == OP_MAP_GET || call->header.opcode == OP_MAP_CHANGES) {
         call->patience_ns = session_patience_ns(session);
     }
     call_start(options->rpc, call);
+}
+
+void session_call(struct session *session, struct call *call, uint16_t opcode,
+                  void (*done)(struct call *call)) {
+    call->header.opcode = opcode;
+    call->done = done;
+    call->context = session;
+    session_call_start(session, call);
 }
 
 void client_session_fence(struct session *session, struct session_id id) {
@@ -135,6 +140,7 @@ static void begin_answered(struct call *call) {
     }
     atomic_store(&session->id, id.value);
     session->ended_number = call->reply.session_begin.ended;
+    session->starts = call->reply.session_begin.starts;
     ticket_take(session, call);
     session->stage = SESSION_MAPPING;
     session_map_ask(session);
@@ -165,8 +171,8 @@ static void session_start(struct session *session) {
 
 /* Calls of ours lie in our memory: whoever is told of the end may free it. */
 void session_over(struct session *session) {
-    if (session->ended && !session->mapping && !session->watching && !session->renewing &&
-        !peers_are_busy(session) && session->floors_under_way == 0) {
+    if (session->ended && !map_follower_is_busy(&session->maps) && !session->renewing &&
+        !session->asking_starts && !peers_are_busy(session) && session->floors_under_way == 0) {
         session->ended = false;
         session->stage = SESSION_OVER;
         session_done(session, session->end_result);
@@ -223,8 +229,13 @@ static void renewal_answered(struct call *call) {
     }
     if (session->stopping) {
         session_stop(session);
-    } else if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
+        return;
+    }
+    if (call->result == 0 && call->reply.session_renew.map_version > map->version) {
         session_map_ask(session);
+    }
+    if (call->result == 0) {
+        session_starts_told(session, call->reply.session_renew.starts);
     }
 }
 
@@ -288,7 +299,7 @@ static void session_tick(struct session *session) {
     }
     if (result == 0) {
         floors_tell(session, now_ns);
-        session_map_watch(session, now_ns);
+        session_map_watch(session);
     }
     if (!session->renewing && result == 0 &&
         now_ns - session->renewed_ns >= session->client->options.renew_ns) {
@@ -320,7 +331,8 @@ static void session_handle(struct session *session, struct message *message) {
     case SESSION_STOP:
         session->stopping = true;
         peers_cancel(session);
-        session_map_cancel(session);
+        map_follower_unwatch(&session->maps);
+        session_starts_cancel(session);
         atomic_store_explicit(&session->stop_ns, session_now_ns(session), memory_order_release);
         session_stop(session);
         break;

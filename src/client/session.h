@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "client/errand.h"
 #include "client/router.h"
+#include "maps/map_follower.h"
 
 enum session_message {
     SESSION_START = 1,
@@ -68,17 +69,17 @@ struct session {
     uint64_t ended_number; /* of the list of the ended sessions, when this one began */
     uint64_t late_ns;      /* when late closes were last tried */
     struct call renewal;   /* also begins and ends the session */
-    bool mapping;
-    struct call mapping_call;
-    uint8_t *map_bytes;
-    bool watching; /* the manager is to say when there is a newer map */
-    struct call watch_call;
-    uint64_t watch_ns;       /* not before that again */
+    struct map_follower maps;
     struct list map_waiting; /* errands */
+    uint64_t starts;         /* of metadata targets, as the manager numbers them */
+    bool asking_starts;
+    struct call starts_call;
+    uint8_t starts_space[4096];
     struct again again;
     uint64_t floors_ns;        /* when floors were last looked at */
     uint32_t floors_under_way; /* calls */
     _Atomic uint64_t reattachments;
+    _Atomic uint64_t returns; /* of these, though nobody needed it */
 };
 
 MUST_CHECK int session_init(struct session *session, struct shoal_client *client);
@@ -93,7 +94,9 @@ void session_begun(struct session *session, int result);
 /* To the root's group; to another target when something is asked there for the first time, as it
  * may be away, and there may be many. */
 void session_attach_root(struct session *session);
-/* Asks the manager, or who may know it; until the request's timeout, where there is no deadline. */
+/* Asks the manager, or who may know it; until the request's timeout, where there is no deadline.
+ * start: of the session `context`, a call that has opcode, done and context. */
+void session_call_start(void *context, struct call *call);
 void session_call(struct session *session, struct call *call, uint16_t opcode,
                   void (*done)(struct call *call));
 /* Asks the manager for one; what came of it goes to the start, or to again.h. */
@@ -115,16 +118,19 @@ struct bytes session_ticket(const struct session *session);
 
 /* session_map.c: the newest map. ask: it is fetched, unless it is on its way. */
 MUST_CHECK int session_map_init(struct session *session);
-void session_map_deinit(struct session *session);
 void session_map_ask(struct session *session);
 /* Errands that have waited for one for too long; all of them when result is not 0. */
 void session_map_expire(struct session *session, int result);
 /* At a tick: the manager is asked to say when there is a newer one. */
-void session_map_watch(struct session *session, uint64_t now_ns);
-void session_map_cancel(struct session *session);
+void session_map_watch(struct session *session);
 
+/* starts.c: the manager's number of starts; where it is another one, who was attached to metadata
+ * targets that have started anew comes back to them. */
+void session_starts_told(struct session *session, uint64_t starts);
+void session_starts_cancel(struct session *session);
 /* reattach.c: how peers are attached, and attached again; from the session's step. */
 void peer_mend(struct session *session, struct peer *peer, int why);
+void peer_mend_new(struct session *session, struct peer *peer); /* that has refused nothing */
 void peer_stall(struct session *session, struct errand *errand);
 void peer_presented(struct session *session, struct message *message);
 /* An attachment, or the showing of opens, is under way. */

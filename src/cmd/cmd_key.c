@@ -1,5 +1,5 @@
-/* key: makes and changes key files. Secrets are in files and memory only, never on a command line
- * or a screen. */
+/* key: makes and changes key files, and asks a cluster to take back what others have. Secrets are
+ * in files and memory only, never on a command line or a screen. */
 #include "cmd/find.h"
 #include "host/machine.h"
 #include "host/secret_file.h"
@@ -156,10 +156,19 @@ static bool is_serial(const char *text) {
            strspn(text, "0") < SERIAL_DIGITS;
 }
 
-static int run_revoke(const struct verb *verb, int argc, char **argv) {
-    struct find_words words = {0};
+/* rest: what stands behind them, and names the cluster. */
+static int words_ask(const struct verb *verb, char **rest, size_t word_count,
+                     const char *const *words) {
+    struct find_words found = {0};
     int status = EXIT_OK;
 
+    for (int i = 0; rest[i] && status == EXIT_OK; i++) {
+        status = find_parse(verb, rest, &i, &found);
+    }
+    return status == EXIT_OK ? find_and_ask(verb, &found, word_count, words) : status;
+}
+
+static int run_revoke(const struct verb *verb, int argc, char **argv) {
     if (argc < 3 || argv[2][0] == '-') {
         return verb_usage(verb, "revoke takes the serial of a mount's key");
     }
@@ -169,37 +178,41 @@ static int run_revoke(const struct verb *verb, int argc, char **argv) {
                           "them",
                           argv[2]);
     }
-    for (int i = 3; i < argc && status == EXIT_OK; i++) {
-        status = find_parse(verb, argv, &i, &words);
-    }
-    return status != EXIT_OK
-               ? status
-               : find_and_ask(verb, &words, 2, (const char *const[]){"revoke", argv[2]});
+    return words_ask(verb, argv + 3, 2, (const char *const[]){"revoke", argv[2]});
+}
+
+static int run_renew(const struct verb *verb, int argc, char **argv) {
+    (void)argc;
+    return words_ask(verb, argv + 2, 1, (const char *const[]){"renew"});
 }
 
 static int run_key(const struct verb *verb, int argc, char **argv) {
     static const struct {
         const char *name;
         int (*run)(const struct verb *verb, int argc, char **argv);
-    } kinds[] = {{"new", run_new}, {"mount", run_mount}, {"add", run_add}, {"revoke", run_revoke}};
+    } kinds[] = {{"new", run_new},
+                 {"mount", run_mount},
+                 {"add", run_add},
+                 {"revoke", run_revoke},
+                 {"renew", run_renew}};
 
     for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(kinds); i++) {
         if (strcmp(argv[1], kinds[i].name) == 0) {
             return kinds[i].run(verb, argc, argv);
         }
     }
-    return verb_usage(verb, "say new, mount, add or revoke");
+    return verb_usage(verb, "say new, mount, add, revoke or renew");
 }
 
 const struct verb verb_key = {
     "key",
     "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW | "
-    "revoke SERIAL [DIR|PATH|--join ADDR --key FILE]",
+    "revoke SERIAL [DIR|PATH|--join ADDR --key FILE] | renew [DIR|PATH|--join ADDR --key FILE]",
     "Makes a cluster's key, derives keys for mounts and revokes them, adds a new key beside the "
-    "old.",
+    "old; takes back what was granted before the renewal before.",
     "  --ro                    the mount may read only\n"
     "  --squash root           root of the mount is nobody (65534)\n"
-    "  --join ADDR:PORT[,...]  revoke at the cluster that has nodes there\n"
+    "  --join ADDR:PORT[,...]  revoke, or renew, at the cluster that has nodes there\n"
     "  --key FILE              with the members' key\n",
     "shoal key new /etc/shoal/members.key",
     run_key,

@@ -184,7 +184,7 @@ static const struct {
     {"stat", control_stat, true},      {"stripe", control_stripe, true},
     {"bench", control_bench, true},    {"fsck", control_fsck, true},
     {"here", control_here, false},     {"revoke", control_revoke, false},
-    {"target", control_target, false},
+    {"renew", control_renew, false},   {"target", control_target, false},
 };
 #define SESSION_PATIENCE_NS (10 * NS_PER_S)
 
@@ -214,8 +214,8 @@ static int handle(void *context, struct control_socket_connection *connection,
 
 /* What waits for other nodes, and so may not hold up what they ask of this one. */
 static bool is_long(size_t argument_count, char **arguments) {
-    static const char *const words[] = {"fsck",   "bench", "df",     "sync",
-                                        "status", "stats", "revoke", "target"};
+    static const char *const words[] = {"fsck",  "bench",  "df",    "sync",  "status",
+                                        "stats", "revoke", "renew", "target"};
 
     for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
         if (strcmp(arguments[0], words[i]) == 0) {

@@ -53,4 +53,4 @@ int control_clients(struct control *control, struct control_socket_connection *c
 typedef int control_fn(struct control *control, struct control_socket_connection *connection,
                        size_t argument_count, char **arguments);
 control_fn control_here, control_bench, control_fsck, control_status, control_df, control_stats,
-    control_sync, control_stat, control_stripe, control_revoke, control_target;
+    control_sync, control_stat, control_stripe, control_revoke, control_renew, control_target;

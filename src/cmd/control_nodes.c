@@ -230,8 +230,8 @@ struct told {
 
 /* What others may ask; the rest is for who is on the machine. */
 static bool is_tellable(const char *words, size_t size) {
-    static const char *const verbs[] = {"status", "stats", "df",     "sync",
-                                        "fsck",   "here",  "revoke", "target"};
+    static const char *const verbs[] = {"status", "stats",  "df",    "sync",  "fsck",
+                                        "here",   "revoke", "renew", "target"};
 
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
         size_t length = strlen(verbs[i]) + 1;

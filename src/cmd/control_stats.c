@@ -121,6 +121,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("synced_position", synced_position);
     GROUP_COUNTER("term", term);
     GROUP_COUNTER("sessions", session_count);
+    GROUP_COUNTER("sessions_away", away_count);
     GROUP_COUNTER("opens", open_count);
     GROUP_COUNTER("orders", order_count);
     GROUP_COUNTER("parked", parked_count);
@@ -138,8 +139,11 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("fencing_settles", totals.fencing_settles);
     GROUP_COUNTER("crossings", totals.crossings);
     GROUP_COUNTER("crossings_again", totals.crossings_again);
+    GROUP_COUNTER("crossings_busy", totals.crossings_busy);
+    GROUP_COUNTER("crossings_full", totals.crossings_full);
     GROUP_COUNTER("promises_kept", totals.promises_kept);
     GROUP_COUNTER("promises_gone", totals.promises_gone);
+    GROUP_COUNTER("promises_refused", totals.promises_refused);
     GROUP_COUNTER("promises_found", totals.promises_found);
     GROUP_COUNTER("decisions_found", totals.decisions_found);
     GROUP_COUNTER("promises_lost_kept", totals.promises_lost_kept);
@@ -207,6 +211,7 @@ static void add_manager(struct answer *answer, const struct local_cluster *clust
     MANAGER_COUNTER(silent_held);
 #undef MANAGER_COUNTER
 #define MAP_COUNTER(name, value) counter_add(answer, "manager", #name, value)
+    MAP_COUNTER(joins_gathered, local_cluster_joins_gathered(cluster));
     MAP_COUNTER(map_waits, local_cluster_map_waits(cluster));
 #undef MAP_COUNTER
 }
@@ -227,6 +232,8 @@ static void add_client(struct answer *answer, struct shoal_client *client) {
     CLIENT_COUNTER(conversions);
     CLIENT_COUNTER(piece_waits);
     CLIENT_COUNTER(late_closes);
+    CLIENT_COUNTER(late_away);
+    CLIENT_COUNTER(returns);
     CLIENT_COUNTER(window_waits);
 #undef CLIENT_COUNTER
 }

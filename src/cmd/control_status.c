@@ -186,12 +186,12 @@ static json_t *node_json(struct control *control) {
     local_cluster_member(control->cluster, NULL, &state);
     local_cluster_keys(control->cluster, &keys);
     return json_pack(
-        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o, s:o}", "id", (json_int_t)config->node, "address",
-        config_address(config), "map_version", (json_int_t)state.map_version, "told",
+        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o, s:I, s:o}", "id", (json_int_t)config->node,
+        "address", config_address(config), "map_version", (json_int_t)state.map_version, "told",
         (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state), "keys_revoked",
         (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys", keys_json(&keys),
         "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null(),
-        "connections", connections_json(control));
+        "capability_number", (json_int_t)keys.number, "connections", connections_json(control));
 }
 
 static json_t *status_json(struct control *control) {
@@ -222,11 +222,17 @@ static void print_clock(struct control *control, struct control_socket_connectio
     }
 }
 
-/* While the members' key is being changed: how far that is. */
+/* What was renewed; and while the members' key is being changed, how far that is. */
 static void print_keys(struct control *control, struct control_socket_connection *connection) {
     struct local_keys keys;
 
     local_cluster_keys(control->cluster, &keys);
+    if (keys.number > 1) {
+        control_print(connection,
+                      "renewed    to number %" PRIu32 ": what was granted by numbers below %" PRIu32
+                      " is good no more\n",
+                      keys.number, keys.number - 1);
+    }
     if (keys.count < 2) {
         return;
     }

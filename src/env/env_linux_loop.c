@@ -261,6 +261,12 @@ static unsigned completion_handle(struct env_loop *loop, uint64_t user_data, int
     struct env_io *io = (struct env_io *)(uintptr_t)user_data;
 
     loop->ring_count--;
+    if (answer == -ECANCELED) {
+        /* Nobody cancels it: the kernel got no thread for it, as a signal came each time that it
+         * tried (a SIGSTOP does), or as there may be no more. A thread of ours does it. */
+        lane_push(&loop->env->lanes[LANE_FILE], &io->work);
+        return 0;
+    }
     if (!io_advance(io, answer)) {
         loop_queue(loop, &io->work);
         return 0;

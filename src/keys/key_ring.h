@@ -15,7 +15,8 @@ MUST_CHECK int key_ring_new(const struct key_file *members, struct key_ring **re
 /* Takes NULL. */
 void key_ring_free(struct key_ring *ring);
 
-/* Whose keys of a purpose sign from now on; it only rises, and a lower one does nothing. */
+/* Whose keys of a purpose sign from now on, as the map says; it only rises, and a lower one does
+ * nothing. */
 void key_ring_number_set(struct key_ring *ring, uint32_t number);
 uint32_t key_ring_number(const struct key_ring *ring);
 

@@ -279,7 +279,7 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
     int r = cluster_map_add_mdt(map, map->nodes[0].id, mdt);
     assert(r == 0);
     map->chain_count = map->pool_count = map->pool_chain_count = 0;
-    map->revoked_count = 0;
+    map->revoked_count = map->capability_number = 0;
     map->pools[map->pool_count++] = (struct map_pool){0, ost_count};
     for (uint32_t i = 0; i < ost_count; i++) {
         r = cluster_map_add_ost(map, (struct node_id){1}, osts[i],

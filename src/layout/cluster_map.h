@@ -88,8 +88,8 @@ struct cluster_map {
     uint32_t pool_chains[MAP_POOL_CHAINS_MAX];
     uint32_t revoked_count;
     uint64_t revoked[MAP_REVOKED_MAX]; /* serials of keys that let nobody in, as they came */
-    uint64_t
-        signing_key; /* name of the members' key that signs, which all nodes have; 0: not told */
+    uint64_t signing_key;              /* name of the members' key that signs; 0: not told */
+    uint32_t capability_number;        /* of the keys that sign capabilities; 0: not told, so 1 */
 };
 
 /* NULL when there is none. */

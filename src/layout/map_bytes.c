@@ -7,13 +7,14 @@
  * of a kind that is not known here is passed over.
  *
  *     1 revoked     u64 each serial
- *     2 signing     u64 name of the members' key by which the cluster signs */
+ *     2 signing     u64 name of the members' key by which the cluster signs
+ *     3 number      u32 of the keys that sign capabilities */
 #include "layout/map_change.h"
 #include "layout/map_walk.h"
 #include "base/endian.h"
 
 enum { MAP_MAGIC = 0x50414d53, MAP_FORMAT = 4 };
-enum { SECTION_REVOKED = 1, SECTION_SIGNING = 2 };
+enum { SECTION_REVOKED = 1, SECTION_SIGNING = 2, SECTION_NUMBER = 3 };
 
 uint64_t walk_number(struct walk *walk, uint64_t value, size_t bytes) {
     if (bytes > walk->limit - walk->size) {
@@ -183,6 +184,11 @@ static void sections_write(struct walk *walk, struct cluster_map *map) {
         (void)walk_number(walk, sizeof map->signing_key, 4);
         WALK(map->signing_key);
     }
+    if (map->capability_number != 0) {
+        (void)walk_number(walk, SECTION_NUMBER, 4);
+        (void)walk_number(walk, sizeof map->capability_number, 4);
+        WALK(map->capability_number);
+    }
 }
 
 static void signing_read(struct walk *walk, size_t bytes, struct cluster_map *map) {
@@ -194,15 +200,16 @@ static void signing_read(struct walk *walk, size_t bytes, struct cluster_map *ma
     walk->bad = walk->bad || map->signing_key == 0;
 }
 
-static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct cluster_map *map) {
-    if (kind == SECTION_SIGNING) {
-        signing_read(walk, bytes, map);
+static void number_read(struct walk *walk, size_t bytes, struct cluster_map *map) {
+    if (map->capability_number != 0 || bytes != sizeof map->capability_number) {
+        walk->bad = true;
         return;
     }
-    if (kind != SECTION_REVOKED) {
-        walk->size += bytes;
-        return;
-    }
+    WALK(map->capability_number);
+    walk->bad = walk->bad || map->capability_number == 0;
+}
+
+static void revoked_read(struct walk *walk, size_t bytes, struct cluster_map *map) {
     if (map->revoked_count > 0 || bytes == 0 || bytes % sizeof map->revoked[0] != 0 ||
         bytes / sizeof map->revoked[0] > MAP_REVOKED_MAX) {
         walk->bad = true;
@@ -212,9 +219,26 @@ static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct 
     walk_revoked(walk, map);
 }
 
+static void section_read(struct walk *walk, uint64_t kind, size_t bytes, struct cluster_map *map) {
+    switch (kind) {
+    case SECTION_REVOKED:
+        revoked_read(walk, bytes, map);
+        break;
+    case SECTION_SIGNING:
+        signing_read(walk, bytes, map);
+        break;
+    case SECTION_NUMBER:
+        number_read(walk, bytes, map);
+        break;
+    default:
+        walk->size += bytes;
+    }
+}
+
 static void sections_read(struct walk *walk, struct cluster_map *map) {
     map->revoked_count = 0;
     map->signing_key = 0;
+    map->capability_number = 0;
     while (!walk->bad && walk->size < walk->limit) {
         uint64_t kind = walk_number(walk, 0, 4);
         size_t bytes = (size_t)walk_number(walk, 0, 4);

@@ -14,7 +14,8 @@
  *     6 pool chains  u32 how many there were, u32 each new one
  *     7 pools        u32 how many there were, {u32 first, u32 count} each new one
  *     8 revoked      u32 how many there were, u64 each new serial
- *     9 signing      u64 name of the members' key that signs */
+ *     9 signing      u64 name of the members' key that signs
+ *     10 number      u32 of the keys that sign capabilities */
 #include "layout/map_change.h"
 #include "base/bug.h"
 #include "base/endian.h"
@@ -31,7 +32,8 @@ enum change_section {
     CHANGE_POOL_CHAINS,
     CHANGE_POOLS,
     CHANGE_REVOKED,
-    CHANGE_SIGNING
+    CHANGE_SIGNING,
+    CHANGE_NUMBER
 };
 
 /* Writing. Where `out` has no room the walk is bad. */
@@ -143,6 +145,12 @@ static void signing_write(struct walk *walk, const struct change_pair *pair) {
     }
 }
 
+static void number_write(struct walk *walk, const struct change_pair *pair) {
+    if (pair->to->capability_number != pair->from->capability_number) {
+        (void)walk_number(walk, pair->to->capability_number, 4);
+    }
+}
+
 typedef void section_writer(struct walk *walk, const struct change_pair *pair);
 
 /* A section that says no more than a count says nothing where the count is the old one. */
@@ -156,20 +164,20 @@ static bool is_empty(const struct change_pair *pair, enum change_section kind, s
                                [CHANGE_POOL_CHAINS] = true,
                                [CHANGE_POOLS] = true,
                                [CHANGE_REVOKED] = true};
-    bool counts = kind != CHANGE_SLOTS && kind != CHANGE_SIGNING;
+    bool counts = kind < CHANGE_SIGNING && kind != CHANGE_SLOTS;
 
     return bytes == 0 || (counts && bytes == 4 && same_count[kind]);
 }
 
 static void sections_write(struct walk *walk, const struct change_pair *pair) {
     static section_writer *const writers[] = {
-        [CHANGE_NODES] = nodes_write,    [CHANGE_TARGETS] = targets_write,
-        [CHANGE_GROUPS] = groups_write,  [CHANGE_CHAINS] = chains_write,
-        [CHANGE_SLOTS] = slots_write,    [CHANGE_POOL_CHAINS] = pool_chains_write,
-        [CHANGE_POOLS] = pools_write,    [CHANGE_REVOKED] = revoked_write,
-        [CHANGE_SIGNING] = signing_write};
+        [CHANGE_NODES] = nodes_write,     [CHANGE_TARGETS] = targets_write,
+        [CHANGE_GROUPS] = groups_write,   [CHANGE_CHAINS] = chains_write,
+        [CHANGE_SLOTS] = slots_write,     [CHANGE_POOL_CHAINS] = pool_chains_write,
+        [CHANGE_POOLS] = pools_write,     [CHANGE_REVOKED] = revoked_write,
+        [CHANGE_SIGNING] = signing_write, [CHANGE_NUMBER] = number_write};
 
-    for (uint32_t kind = CHANGE_NODES; kind <= CHANGE_SIGNING; kind++) {
+    for (uint32_t kind = CHANGE_NODES; kind <= CHANGE_NUMBER; kind++) {
         struct walk count = {.limit = SIZE_MAX};
 
         writers[kind](&count, pair);
@@ -190,6 +198,7 @@ static bool is_successor(const struct cluster_map *from, const struct cluster_ma
            from->pool_chain_count <= to->pool_chain_count && from->pool_count <= to->pool_count &&
            from->revoked_count <= to->revoked_count &&
            (to->signing_key != 0 || from->signing_key == 0) &&
+           from->capability_number <= to->capability_number &&
            memcmp(from->pool_chains, to->pool_chains,
                   from->pool_chain_count * sizeof from->pool_chains[0]) == 0 &&
            memcmp(from->pools, to->pools, from->pool_count * sizeof from->pools[0]) == 0 &&
@@ -316,15 +325,23 @@ static void signing_read(struct walk *walk, struct cluster_map *map) {
     walk->bad = walk->bad || map->signing_key == 0;
 }
 
+/* It only rises. */
+static void number_read(struct walk *walk, struct cluster_map *map) {
+    uint32_t number = (uint32_t)walk_number(walk, 0, 4);
+
+    walk->bad = walk->bad || number <= map->capability_number;
+    map->capability_number = number;
+}
+
 static void section_read(struct walk *walk, uint64_t kind, struct cluster_map *map) {
     static void (*const readers[])(struct walk *walk, struct cluster_map *map) = {
-        [CHANGE_NODES] = nodes_read,    [CHANGE_TARGETS] = targets_read,
-        [CHANGE_GROUPS] = groups_read,  [CHANGE_CHAINS] = chains_read,
-        [CHANGE_SLOTS] = slots_read,    [CHANGE_POOL_CHAINS] = pool_chains_read,
-        [CHANGE_POOLS] = pools_read,    [CHANGE_REVOKED] = revoked_read,
-        [CHANGE_SIGNING] = signing_read};
+        [CHANGE_NODES] = nodes_read,     [CHANGE_TARGETS] = targets_read,
+        [CHANGE_GROUPS] = groups_read,   [CHANGE_CHAINS] = chains_read,
+        [CHANGE_SLOTS] = slots_read,     [CHANGE_POOL_CHAINS] = pool_chains_read,
+        [CHANGE_POOLS] = pools_read,     [CHANGE_REVOKED] = revoked_read,
+        [CHANGE_SIGNING] = signing_read, [CHANGE_NUMBER] = number_read};
 
-    if (kind >= CHANGE_NODES && kind <= CHANGE_SIGNING) {
+    if (kind >= CHANGE_NODES && kind <= CHANGE_NUMBER) {
         readers[kind](walk, map);
         walk->bad = walk->bad || walk->size != walk->limit;
     }

@@ -12,13 +12,6 @@
 /* Changes of one answer, at most. */
 enum { MAP_CHANGES_BYTES_MAX = 65536 };
 
-/* Of who waits for a newer map (map_wait): until when it waits for an answer, which comes earlier;
- * how often it asks at most, so that versions that come within that are fetched together; and when
- * it asks again where nobody lets it wait. */
-#define MAP_WATCH_NS (40 * NS_PER_S)
-#define MAP_WATCH_AGAIN_NS NS_PER_S
-#define MAP_WATCH_REFUSED_NS (10 * NS_PER_S)
-
 /* Appended to out. -ERR_TOO_SMALL: it has no room for it; -ERR_NOT_SUPPORTED: something of `from`
  * is gone in `to`, or stands elsewhere, which no change can say. out is untouched then. */
 MUST_CHECK int cluster_map_change_encode(const struct cluster_map *from,

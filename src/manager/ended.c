@@ -106,7 +106,9 @@ static void message_send(struct manager_teller *teller, struct sessions_ended_re
     struct manager *manager = teller->manager;
 
     request.everywhere = everywhere(manager);
-    request.newest = manager->ended_number;
+    /* All that is told is on disk, so has a number up to this one. With one that power takes a
+     * fence would wait for the end of somebody else. */
+    request.newest = manager->told_number;
     teller->call = (struct call){
         .header = {.opcode = OP_SESSIONS_ENDED, .log = teller->log},
         .request.sessions_ended = request,

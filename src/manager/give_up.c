@@ -39,6 +39,8 @@ void manager_give_up(struct manager *manager) {
     list_give_up(&manager->joining_calls, now_ns);
     list_give_up(&manager->revoke_calls, now_ns);
     list_give_up(&manager->revoking_calls, now_ns);
+    list_give_up(&manager->renew_calls, now_ns);
+    list_give_up(&manager->renewing_calls, now_ns);
     list_give_up(&manager->lose_calls, now_ns);
     list_give_up(&manager->losing_calls, now_ns);
     for (size_t i = 0; i < ARRAY_SIZE(waiting); i++) {

@@ -34,6 +34,7 @@ struct life {
     uint64_t place;
     uint64_t heard_ns; /* of the time that the manager was listening */
     uint64_t echoed;   /* highest number that it has brought back */
+    uint64_t started;  /* the number of starts with it */
     bool is_flushed;
 };
 
@@ -43,7 +44,9 @@ struct manager_lives {
     uint16_t places[HASH_PLACES]; /* 0: free; else one more than the index */
     uint64_t asked_first;         /* of this start's own life: numbers of another are not ours */
     uint64_t stands_ns;
-    uint64_t asked; /* number of the newest ticket; asked_first: none */
+    uint64_t asked;        /* number of the newest ticket; asked_first: none */
+    uint64_t starts_first; /* of this start's own life, too; never 0 */
+    uint64_t starts;
     struct kv_waiter waiter;
     bool waiting;
 };
@@ -107,6 +110,7 @@ static int row_load(struct manager *manager, struct log_id log, struct bytes val
         .life = {row.life_high, row.life_low},
         .place = row.place,
         .heard_ns = manager_listening_ns(manager),
+        .started = manager->lives->starts_first,
         .is_flushed = true, /* as load_sync sees to it */
     };
     return 0;
@@ -122,6 +126,7 @@ int manager_lives_load(struct manager *manager) {
     int r = 0;
 
     manager->lives->asked_first = manager->lives->asked = kv_life(manager->kv).low >> 1;
+    manager->lives->starts_first = manager->lives->starts = (kv_life(manager->kv).high >> 1) + 1;
     kv_cursor_init(&cursor, &from, &to);
     while (r == 0 && (r = kv_next(manager->kv, &cursor, &value)) == 0) {
         r = row_load(manager, (struct log_id){kv_key_split(&cursor.key).id}, value);
@@ -335,8 +340,44 @@ static void lives_take(struct manager *manager, const struct map_node *node,
             .life = {told.life_high, told.life_low},
             .place = request->place,
             .heard_ns = manager_listening_ns(manager),
+            .started = ++manager->lives->starts,
         };
     }
+}
+
+uint64_t manager_lives_starts(const struct manager *manager) {
+    return manager->lives->starts;
+}
+
+/* A number of before this start of the manager says nothing: whoever it may be has to be looked
+ * at. */
+void manager_lives_starts_get(struct manager *manager, struct call *call) {
+    struct manager_lives *lives = manager->lives;
+    uint64_t known = call->request.log_starts.known;
+    bool is_own = known >= lives->starts_first && known <= lives->starts;
+    uint32_t places = cluster_map_log_places(manager->map);
+    struct buffer *out = &call->bulk_in;
+
+    call->reply.log_starts.starts = lives->starts;
+    out->size = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        const struct map_log log = cluster_map_log_at(manager->map, i);
+        const struct life *life = life_find(lives, log.id);
+        const struct wire_start start = {.log = log.id.value, .term = life ? life->term : 0};
+
+        if (log.id.value == 0 || log.kind != TARGET_MDT ||
+            (is_own && (!life || life->started <= known))) {
+            continue;
+        }
+        if (out->capacity - out->size < sizeof start) {
+            out->size = 0;
+            call_reply(call, -ERR_TOO_SMALL);
+            return;
+        }
+        memcpy(out->data + out->size, &start, sizeof start);
+        out->size += sizeof start;
+    }
+    call_reply(call, 0);
 }
 
 static void lives_flushed(struct kv_waiter *waiter, int result) {

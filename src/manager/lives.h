@@ -15,5 +15,9 @@ MUST_CHECK int manager_lives_check(struct bytes lives);
  * -ERR_NO_SPACE: more logs than the manager keeps lives of. */
 MUST_CHECK int manager_lives_look(struct manager *manager, const struct map_node *node,
                                   struct call *call);
+/* Another number than before when a metadata target has started anew, or the manager. */
+uint64_t manager_lives_starts(const struct manager *manager);
+/* log_starts: who has since a number; all that there are where it is another manager's. */
+void manager_lives_starts_get(struct manager *manager, struct call *call);
 /* Writes what is to be registered; gives calls back whose lives are. */
 void manager_lives_step(struct manager *manager);

@@ -1,11 +1,13 @@
 /* The manager's actor: opening, dispatch, ticks, the end. */
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
+#include "manager/gather.h"
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
 #include "manager/map_changes.h"
 #include "manager/map_waits.h"
+#include "manager/renew.h"
 #include "manager/revoke.h"
 #include "manager/slots.h"
 #include "manager/signing.h"
@@ -38,8 +40,14 @@ static void answer(struct manager *manager, struct call *call) {
     case OP_KEY_REVOKE:
         manager_revoke(manager, call);
         break;
+    case OP_KEY_RENEW:
+        manager_renewals_take(manager, call);
+        break;
     case OP_TARGET_LOSE:
         manager_lose(manager, call);
+        break;
+    case OP_LOG_STARTS:
+        manager_lives_starts_get(manager, call);
         break;
     case OP_MAP_GET:
         manager_map_get(manager, call);
@@ -141,6 +149,7 @@ static void take_message(struct manager *manager, struct message *message) {
         manager_map_waits_tick(manager);
         if (manager->loaded && !manager->stopping && manager->failure == 0) {
             manager_expire(manager);
+            manager_renewals_tick(manager);
             manager_slots_tick(manager);
             manager_ended_tell(manager);
         }
@@ -150,6 +159,7 @@ static void take_message(struct manager *manager, struct message *message) {
         break;
     case MANAGER_QUIET:
         manager_map_waits_close(manager);
+        manager_gather_close(manager);
         break;
     case MANAGER_STOP:
         manager->stopping = true;
@@ -217,6 +227,7 @@ static int take_memory(struct manager *manager) {
     r = r < 0 ? r : manager_heard_new(manager);
     r = r < 0 ? r : manager_lives_new(manager);
     r = r < 0 ? r : manager_signing_new(manager);
+    r = r < 0 ? r : manager_renewals_new(manager);
     return r < 0 ? r : manager_spaces_new(manager);
 }
 
@@ -233,6 +244,9 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     if (options->session_timeout_ns == 0) {
         manager->options.session_timeout_ns = MANAGER_TIMEOUT_DEFAULT_S * NS_PER_S;
     }
+    if (options->renew_wait_ns == 0) {
+        manager->options.renew_wait_ns = MANAGER_RENEW_WAIT_DEFAULT_S * NS_PER_S;
+    }
     manager->env = options->env;
     manager->options.sessions_max =
         options->sessions_max > 0 ? options->sessions_max : MANAGER_SESSIONS_DEFAULT;
@@ -244,6 +258,8 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     list_init(&manager->joining_calls);
     list_init(&manager->revoke_calls);
     list_init(&manager->revoking_calls);
+    list_init(&manager->renew_calls);
+    list_init(&manager->renewing_calls);
     list_init(&manager->lose_calls);
     list_init(&manager->losing_calls);
     manager->tick.kind = MANAGER_TICK;
@@ -287,6 +303,7 @@ void manager_abandon(struct manager *manager) {
         manager_heard_free(manager);
         manager_lives_free(manager);
         manager_signing_free(manager);
+        manager_renewals_free(manager);
         manager_spaces_free(manager);
         free(manager);
     }

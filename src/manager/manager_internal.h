@@ -35,12 +35,22 @@ struct manager_teller {
     uint8_t names[WIRE_ENDED_BYTES_MAX];
 };
 
+/* When joins make a version; see gather.c. */
+struct manager_gather {
+    uint32_t taken;         /* tokens, */
+    uint64_t back_ns;       /* and when one of them came back last, or the first was taken */
+    bool is_urgent;         /* one of those that wait may not */
+    bool is_closed;         /* nor may any */
+    _Atomic uint64_t joins; /* that it has made wait */
+};
+
 struct manager_map_changes;
 struct manager_map_waits;
 struct manager_slots;
 struct manager_heard;
 struct manager_lives;
 struct manager_signing;
+struct manager_renewals;
 struct manager_spaces;
 
 struct manager {
@@ -55,15 +65,16 @@ struct manager {
     struct message quiet;
     struct message stop;
     struct cluster_map *map;
-    struct cluster_map *next_map; /* NULL: nothing of the map is about to change */
-    struct list life_calls;       /* joins whose lives are to be registered, */
-    struct list living_calls;     /* and are being flushed */
-    struct list join_calls;       /* wait for their turn */
-    struct list joining_calls;    /* answered when next_map is the map */
-    struct list revoke_calls;     /* wait for their turn */
-    struct list revoking_calls;   /* likewise */
-    struct list lose_calls;       /* wait for their turn */
-    struct list losing_calls;     /* likewise */
+    struct cluster_map *next_map;             /* NULL: nothing of the map is about to change */
+    struct list life_calls;                   /* joins whose lives are to be registered, */
+    struct list living_calls;                 /* and are being flushed */
+    struct list join_calls;                   /* wait for their turn */
+    struct list joining_calls;                /* answered when next_map is the map */
+    struct list revoke_calls, lose_calls;     /* wait for their turn */
+    struct list revoking_calls, losing_calls; /* as joining_calls */
+    struct list renew_calls;                  /* wait for what nodes tell */
+    struct list renewing_calls;               /* as joining_calls */
+    struct manager_gather gather;
     struct kv_waiter map_waiter;
     bool map_waiting;
     struct manager_map_changes *map_changes;
@@ -73,6 +84,7 @@ struct manager {
     struct manager_heard *heard;
     struct manager_lives *lives;
     struct manager_signing *signing;
+    struct manager_renewals *renewals;
     struct manager_spaces *spaces;
     struct signer signer; /* of tickets */
     struct session_table sessions;
@@ -125,12 +137,14 @@ MUST_CHECK int manager_map_load(struct manager *manager);
 MUST_CHECK int manager_map_is_old(struct manager *manager, uint64_t version, const char *who);
 void manager_map_get(struct manager *manager, struct call *call);
 /* Writes a map's rows, and that of the hand-over that it has, and lets the waiter wait for them to
- * be durable: -ERR_NO_SPACE: larger than the ring takes. */
+ * be durable: -ERR_NO_SPACE: longer than a record may be. */
 MUST_CHECK int manager_map_store(struct manager *manager, const struct cluster_map *map,
                                  struct kv_waiter *waiter);
 
 /* nodes.c */
 void manager_join(struct manager *manager, struct call *call);
 void manager_nodes_step(struct manager *manager);
+/* The address is the one that the map has. */
+bool manager_address_is_told(const struct map_node *node, const struct node_join_request *request);
 /* It has been formatted, as far as the map says. */
 bool manager_node_has_targets(const struct cluster_map *map, const struct map_node *node);

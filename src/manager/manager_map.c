@@ -15,12 +15,10 @@ static int map_put(struct manager *manager, struct bytes bytes, uint64_t *ret_po
                                  .value_bytes = value_bytes,
                                  .record_bytes = value_bytes + (pieces + 1) * KV_ROW_RECORD_BYTES};
     struct kv_grant grant;
-    int r = need.record_bytes > manager->options.kv.ring_bytes / 2
-                ? -ERR_NO_SPACE
-                : kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
+    int r = kv_admit(manager->kv, KV_CLASS_CONTROL, &need, &grant);
 
     if (r < 0) {
-        return r;
+        return r == -ERR_INVALID ? -ERR_NO_SPACE : r; /* No record is so long. */
     }
     kv_begin(manager->kv, &grant);
     for (size_t at = 0; at < bytes.size && r == 0; at += MANAGER_PIECE_BYTES) {

@@ -3,16 +3,19 @@
  *     asked --> join_calls --> applied to a copy of the map --> its rows flushed --> it is the map,
  *                                       joining_calls --------------------------> answered
  *
- * What comes while a version is being flushed makes the next one together. A node is known by its
- * key, so it may ask as often as it likes: it gets the same numbers, and what changes nothing makes
- * no version. Revocations (revoke.c), full targets (spaces.c), lost ones (lose.c) and the key that
- * signs (signing.c) are of the same versions. */
+ * What comes while a version is being flushed makes the next one together, as does what is gathered
+ * (gather.c). A node is known by its key, so it may ask as often as it likes: it gets the same
+ * numbers, and what changes nothing makes no version. Revocations (revoke.c), full targets
+ * (spaces.c), lost ones (lose.c), the key that signs (signing.c) and the number of capability keys
+ * (renew.c) are of the same versions. */
+#include "manager/gather.h"
 #include "manager/heard.h"
 #include "manager/lives.h"
 #include "manager/lose.h"
 #include "manager/map_changes.h"
 #include "manager/map_waits.h"
 #include "manager/manager_internal.h"
+#include "manager/renew.h"
 #include "manager/revoke.h"
 #include "manager/signing.h"
 #include "manager/slots.h"
@@ -47,7 +50,7 @@ static void address_copy(const struct node_join_request *request,
     address[request->address.size] = '\0';
 }
 
-static bool address_is_told(const struct map_node *node, const struct node_join_request *request) {
+bool manager_address_is_told(const struct map_node *node, const struct node_join_request *request) {
     char address[ADDRESS_TEXT_BYTES];
 
     address_copy(request, address);
@@ -67,8 +70,8 @@ static const struct map_node *node_heard(struct manager *manager,
 /* Whether the map says all that the node does. */
 static bool is_known(const struct manager *manager, const struct map_node *node,
                      const struct node_join_request *request) {
-    return node && (!request->ready ||
-                    (address_is_told(node, request) && manager_heard_has_targets(manager, node)));
+    return node && (!request->ready || (manager_address_is_told(node, request) &&
+                                        manager_heard_has_targets(manager, node)));
 }
 
 static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_request *request) {
@@ -213,13 +216,14 @@ void manager_join(struct manager *manager, struct call *call) {
             return;
         }
     }
-    if (r == -ERR_TWO_LIVES) {
-        join_answer(manager, call, 0);
-        return;
-    }
     if (node && r == 0) {
         manager_heard_note(manager, node);
         manager_signing_note(manager, node, request);
+        r = manager_renewals_note(manager, node, request);
+    }
+    if (r == -ERR_TWO_LIVES || r == -ERR_PENDING) {
+        join_answer(manager, call, 0);
+        return;
     }
     if (r < 0 || is_known(manager, node, request)) {
         if (r == 0 && request->spaces.size > 0) {
@@ -228,7 +232,7 @@ void manager_join(struct manager *manager, struct call *call) {
         join_answer(manager, call, r);
         return;
     }
-    list_push_back(&manager->join_calls, &call->server_node);
+    manager_gather_join(manager, call, node);
 }
 
 static void map_flushed(struct kv_waiter *waiter, int result) {
@@ -278,10 +282,11 @@ static void joins_begin(struct manager *manager) {
     bool revokes = next && manager_revokes_apply(manager, next);
     bool loses = next && manager_losses_apply(manager, next);
     bool signs = next && manager_signing_apply(manager, next);
+    bool renews = next && manager_renewals_apply(manager, next);
     struct list_node *node;
     int r = next ? 0 : -ERR_NO_MEMORY;
 
-    if (r == 0 && !pools && !revokes && !loses && !signs &&
+    if (r == 0 && !pools && !revokes && !loses && !signs && !renews &&
         list_is_empty(&manager->joining_calls) && !manager_slots_are_given(manager)) {
         free(next);
         return;
@@ -299,6 +304,7 @@ static void joins_begin(struct manager *manager) {
     r = r == -ERR_NO_SPACE && pools ? -ERR_BUSY : r;
     manager_revokes_put_back(manager, r);
     manager_losses_put_back(manager, r);
+    manager_renewals_put_back(manager, r);
     while (r == -ERR_NO_SPACE && (node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), r);
     }
@@ -320,6 +326,7 @@ static void joins_end(struct manager *manager) {
     manager_slots_recorded(manager);
     manager_revokes_end(manager);
     manager_losses_end(manager);
+    manager_renewals_end(manager);
     while ((node = list_pop_front(&manager->joining_calls))) {
         join_answer(manager, CONTAINER_OF(node, struct call, server_node), 0);
     }
@@ -329,10 +336,14 @@ void manager_nodes_step(struct manager *manager) {
     if (manager->next_map && !manager->map_waiting) {
         joins_end(manager);
     }
+    bool joins = manager_gather_is_due(manager);
     if (!manager->next_map &&
-        (!list_is_empty(&manager->join_calls) || !list_is_empty(&manager->revoke_calls) ||
-         !list_is_empty(&manager->lose_calls) || manager_slots_are_given(manager) ||
-         manager_spaces_are_due(manager) || manager_signing_is_due(manager))) {
+        (joins || !list_is_empty(&manager->revoke_calls) || !list_is_empty(&manager->lose_calls) ||
+         manager_slots_are_given(manager) || manager_spaces_are_due(manager) ||
+         manager_signing_is_due(manager) || manager_renewals_are_due(manager))) {
         joins_begin(manager);
+        if (joins && manager->next_map) {
+            manager_gather_version(manager);
+        }
     }
 }

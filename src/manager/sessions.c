@@ -2,6 +2,7 @@
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "manager/heard.h"
+#include "manager/lives.h"
 #include "manager/map_waits.h"
 #include "manager/revoke.h"
 #include <assert.h>
@@ -118,6 +119,7 @@ static void begin_answer(const struct manager_session *session, struct call *cal
         manager_ended_tell(session->manager);
     }
     call->reply.session_begin.ended = session->manager->told_number;
+    call->reply.session_begin.starts = manager_lives_starts(session->manager);
     call_reply(call, r);
 }
 
@@ -225,7 +227,7 @@ void manager_begin(struct manager *manager, struct call *call) {
         return;
     }
     if (session_table_is_full(&manager->sessions)) {
-        call_reply(call, -ERR_BUSY);
+        call_reply(call, -ERR_TOO_MANY_SESSIONS);
         return;
     }
     struct kv_grant grant;
@@ -296,6 +298,7 @@ void manager_renew(struct manager *manager, struct call *call) {
     if (r == 0) {
         session_heard(session, call);
         call->reply.session_renew.map_version = manager->map->version;
+        call->reply.session_renew.starts = manager_lives_starts(manager);
     }
     call_reply(call, r);
 }
@@ -423,6 +426,8 @@ void manager_refuse(struct manager *manager, int result) {
     refuse_all(&manager->joining_calls, result);
     refuse_all(&manager->revoke_calls, result);
     refuse_all(&manager->revoking_calls, result);
+    refuse_all(&manager->renew_calls, result);
+    refuse_all(&manager->renewing_calls, result);
     refuse_all(&manager->lose_calls, result);
     refuse_all(&manager->losing_calls, result);
     manager_map_waits_refuse(manager, result);

@@ -3,6 +3,7 @@
  *
  *     NONE --row on disk--> GIVING --answer--> GIVEN --map with it on disk--> NONE
  *                             ^ \--nothing to give--> NONE, and this group is not asked again
+ *                             |                       before it tells that it has some unopened
  *                             +--- a start that finds the row without the map
  *
  * A giver that does not answer for GIVER_PATIENCE_NS is set aside where another can give: its row
@@ -64,7 +65,7 @@ struct manager_slots {
     uint64_t asked_ns; /* when it was asked first; 0: it was not */
     struct wire_slots given[GIVEN_MAX];
     uint32_t given_count;
-    bool exhausted[MAP_GROUPS_MAX]; /* it has nothing more to give */
+    bool exhausted[MAP_GROUPS_MAX]; /* it had nothing to give, and has told of nothing since */
     uint64_t even_version;          /* of a map by which nobody gets more */
     struct telling *tellings[MAP_GROUPS_MAX];
 };
@@ -469,8 +470,14 @@ static void told(struct call *call) {
     telling->inode_count = call->reply.group_tell.inode_count;
     if (call->reply.group_tell.more) {
         telling->next_ns = now_ns;
-    } else {
-        telling->version = call->request.group_tell.map_version;
+        return;
+    }
+    telling->version = call->request.group_tell.map_version;
+    uint32_t group = group_of(manager->map, call->header.log.value);
+    if (group < manager->map->group_count && manager->slots->exhausted[group] &&
+        call->reply.group_tell.unopened > 0) {
+        manager->slots->exhausted[group] = false; /* It was asked before it had them. */
+        manager->slots->even_version = 0;
     }
 }
 

@@ -1,7 +1,7 @@
 /* The contract is in member.h. */
 #include "member/member.h"
 #include "env/env.h"
-#include "layout/map_change.h"
+#include "maps/map_follower.h"
 #include "rpc/actor.h"
 #include <assert.h>
 #include <stdio.h>
@@ -10,8 +10,6 @@
 
 enum member_message { MEMBER_TICK = 1, MEMBER_READY, MEMBER_QUESTION, MEMBER_STOP };
 
-/* A map's bytes are fewer than its struct; the room that is left is for maps of newer versions. */
-enum { MAP_BYTES_MAX = sizeof(struct cluster_map) + 65536 };
 #define ANSWER_NS (5 * NS_PER_S)
 #define SAY_NS (60 * NS_PER_S)
 
@@ -23,18 +21,16 @@ struct member {
     struct cluster_map *next; /* fetched, and not taken yet; NULL: none */
     struct member_state state;
     bool ready;
-    bool asking, fetching;
+    bool asking;
     uint64_t asked_ns; /* 0: never */
     uint64_t away_ns;  /* since when nobody answers; 0: it does */
     uint64_t said_ns;  /* that nobody does */
     int said;          /* refusal that was said last */
     uint64_t version;  /* newest that was heard of */
-    struct call join_call, map_call, watch_call;
-    bool watching;                         /* the manager is to say when there is a newer map */
-    uint64_t watch_ns;                     /* not before that again */
+    struct map_follower maps;
+    struct call join_call;
     uint8_t spaces[WIRE_SPACES_BYTES_MAX]; /* of join_call */
     uint8_t lives[WIRE_LIVES_BYTES_MAX];   /* likewise */
-    uint8_t *map_bytes;
     struct message tick, ready_message, stop;
     atomic_bool tick_posted;
     bool stopping;
@@ -52,14 +48,17 @@ static void say(const struct member *member, const char *line) {
     }
 }
 
-/* Of the manager, unless the call names another log; for ANSWER_NS, unless it has a deadline. */
-static void call_begin(struct member *member, struct call *call, uint16_t opcode,
-                       void (*done)(struct call *call)) {
-    call->header.opcode = opcode;
-    call->header.log = call->header.log.value != 0 ? call->header.log : LOG_MANAGER;
+static bool finds_manager(const struct member *member) {
+    return member->options.finds_manager && member->map->version == 0;
+}
+
+/* One that has opcode, done and context: of the manager, or of whoever can be reached; for
+ * ANSWER_NS, unless it has a deadline. */
+static void member_call_start(void *context, struct call *call) {
+    struct member *member = context;
+
+    call->header.log = finds_manager(member) ? LOG_MEMBER : LOG_MANAGER;
     call->origin = &member->actor;
-    call->done = done;
-    call->context = member;
     call->deadline_ns = call->deadline_ns != 0 ? call->deadline_ns : now_of(member) + ANSWER_NS;
     call_start(member->options.rpc, call);
 }
@@ -76,8 +75,19 @@ static void map_offer(struct member *member) {
     member->state.map_version = member->map->version;
 }
 
+static const struct cluster_map *map_known(void *context) {
+    return ((struct member *)context)->map;
+}
+
+static struct cluster_map *map_make(void *context) {
+    (void)context;
+    return malloc(sizeof(struct cluster_map));
+}
+
 /* It is dropped where it is not newer. */
-static int map_keep(struct member *member, struct cluster_map *next, int result) {
+static int map_take(void *context, struct cluster_map *next, int result) {
+    struct member *member = context;
+
     if (result < 0 || next->version <= member->map->version) {
         free(next);
         return result;
@@ -87,129 +97,42 @@ static int map_keep(struct member *member, struct cluster_map *next, int result)
     return 0;
 }
 
-static int map_decode(struct member *member) {
-    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
-    struct cluster_map *next;
+static void map_fetched(void *context, int result) {
+    struct member *member = context;
+    char line[160];
 
-    if (bytes.size == 0) {
-        return 0;
-    }
-    next = malloc(sizeof *next);
-    return next ? map_keep(member, next, cluster_map_decode(bytes, next)) : -ERR_NO_MEMORY;
-}
-
-/* -ERR_NOT_FOUND: it is to be fetched as a whole. */
-static int changes_take(struct member *member) {
-    struct bytes bytes = {member->map_bytes, member->map_call.bulk_in.size};
-    struct cluster_map *next;
-
-    if (bytes.size == 0) {
-        return member->map_call.reply.map_changes.version > member->map->version ? -ERR_NOT_FOUND
-                                                                                 : 0;
-    }
-    next = malloc(sizeof *next);
-    if (!next) {
-        return -ERR_NO_MEMORY;
-    }
-    *next = *member->map;
-    int r = cluster_map_changes_apply(next, bytes);
-    return map_keep(member, next, r < 0 ? -ERR_NOT_FOUND : 0);
-}
-
-static int map_answer_take(struct member *member) {
-    const struct call *call = &member->map_call;
-
-    if (call->header.opcode == OP_MAP_CHANGES && call->result == -ERR_NOT_SUPPORTED) {
-        return -ERR_NOT_FOUND; /* By a manager of the version before. */
-    }
-    if (call->result < 0) {
-        return call->result;
-    }
-    return call->header.opcode == OP_MAP_CHANGES ? changes_take(member) : map_decode(member);
-}
-
-static bool finds_manager(const struct member *member) {
-    return member->options.finds_manager && member->map->version == 0;
-}
-
-static void map_answered(struct call *call);
-
-static void map_ask_by(struct member *member, uint16_t opcode) {
-    size_t capacity = opcode == OP_MAP_CHANGES ? MAP_CHANGES_BYTES_MAX : MAP_BYTES_MAX;
-
-    member->map_call = (struct call){
-        .header.log = finds_manager(member) ? LOG_MEMBER : LOG_MANAGER,
-        .bulk_in = {.data = member->map_bytes, .capacity = capacity},
-    };
-    if (opcode == OP_MAP_CHANGES) {
-        member->map_call.request.map_changes.known_version = member->map->version;
-    } else {
-        member->map_call.request.map_get.known_version = member->map->version;
-    }
-    call_begin(member, &member->map_call, opcode, map_answered);
-}
-
-static void map_answered(struct call *call) {
-    struct member *member = call->context;
-    int r = map_answer_take(member);
-
-    if (call->header.opcode == OP_MAP_CHANGES && r == -ERR_NOT_FOUND && !member->stopping) {
-        map_ask_by(member, OP_MAP_GET);
-        return;
-    }
-    member->fetching = false;
-    free(TAKE_PTR(member->map_bytes));
-    if (r == -ERR_CORRUPT || r == -ERR_MALFORMED || r == -ERR_NEWER_FORMAT ||
-        r == -ERR_OLDER_FORMAT) {
-        char line[160];
-
-        snprintf(line, sizeof line, "the manager's cluster map cannot be read: %s", err_text(r));
+    if (result == -ERR_CORRUPT || result == -ERR_MALFORMED || result == -ERR_NEWER_FORMAT ||
+        result == -ERR_OLDER_FORMAT) {
+        snprintf(line, sizeof line, "the manager's cluster map cannot be read: %s",
+                 err_text(result));
         say(member, line);
     }
     map_offer(member);
 }
 
-static void map_fetch(struct member *member) {
-    if (member->fetching || member->stopping) {
-        return;
-    }
-    member->map_bytes = malloc(MAP_BYTES_MAX);
-    if (member->map_bytes) {
-        member->fetching = true;
-        map_ask_by(member, member->map->version > 0 ? OP_MAP_CHANGES : OP_MAP_GET);
-    }
-}
+/* There is this version: an answer says so. */
+static void version_hear(void *context, uint64_t version) {
+    struct member *member = context;
 
-static void watch_answered(struct call *call) {
-    struct member *member = call->context;
-    bool is_refused = call->result < 0 || call->reply.map_wait.is_full;
-    uint64_t now_ns = now_of(member);
-
-    member->watching = false;
-    member->watch_ns = MAX(member->watch_ns, is_refused ? now_ns + MAP_WATCH_REFUSED_NS : now_ns);
-    if (call->result == 0) {
-        member->version = MAX(member->version, call->reply.map_wait.version);
-        if (member->version > member->map->version) {
-            map_fetch(member);
-        }
+    member->version = MAX(member->version, version);
+    if (member->version > member->map->version) {
+        map_follower_fetch(&member->maps);
     }
 }
 
-/* Versions that come within MAP_WATCH_AGAIN_NS are fetched together. */
-static void map_watch(struct member *member, uint64_t now_ns) {
+static const struct map_follower_hooks map_hooks = {.start = member_call_start,
+                                                    .known = map_known,
+                                                    .make = map_make,
+                                                    .take = map_take,
+                                                    .fetched = map_fetched,
+                                                    .watched = version_hear};
+
+static void map_watch(struct member *member) {
     uint64_t by_key = member->options.key[0] ^ member->options.key[1];
 
-    if (member->watching || member->fetching || now_ns < member->watch_ns ||
-        member->map->version == 0 || member->state.registration.stage == REGISTRATION_REFUSED) {
-        return;
+    if (member->map->version > 0 && member->state.registration.stage != REGISTRATION_REFUSED) {
+        map_follower_watch(&member->maps, member->options.who ? member->options.who : by_key);
     }
-    member->watching = true;
-    member->watch_ns = now_ns + MAP_WATCH_AGAIN_NS;
-    member->watch_call = (struct call){
-        .deadline_ns = now_ns + MAP_WATCH_NS,
-        .request.map_wait = {.known_version = member->map->version,
-                             .who = member->options.who ? member->options.who : by_key}};
-    call_begin(member, &member->watch_call, OP_MAP_WAIT, watch_answered);
 }
 
 static void answer_say(struct member *member, int result) {
@@ -279,10 +202,7 @@ static void join_answered(struct call *call) {
     member->state.first_target = reply->first_target;
     member->state.mdt_count = reply->mdt_count;
     member->state.told = call->request.node_join.ready;
-    member->version = MAX(member->version, reply->map_version);
-    if (member->version > member->map->version) {
-        map_fetch(member);
-    }
+    version_hear(member, reply->map_version);
 }
 
 static void lives_put(struct member *member, struct node_join_request *request) {
@@ -301,7 +221,10 @@ static void join_ask(struct member *member, uint64_t now_ns) {
     member->asking = true;
     member->asked_ns = now_ns;
     member->join_call =
-        (struct call){.request.node_join = {.key_high = member->options.key[0],
+        (struct call){.header.opcode = OP_NODE_JOIN,
+                      .done = join_answered,
+                      .context = member,
+                      .request.node_join = {.key_high = member->options.key[0],
                                             .key_low = member->options.key[1],
                                             .target_count = member->options.target_count,
                                             .mdt_count = member->options.mdt_count,
@@ -323,7 +246,10 @@ static void join_ask(struct member *member, uint64_t now_ns) {
         member->join_call.request.node_join.members_key = names[0];
         member->join_call.request.node_join.members_key_older = names[1];
     }
-    call_begin(member, &member->join_call, OP_NODE_JOIN, join_answered);
+    if (hooks->key_number) {
+        member->join_call.request.node_join.capability_number = hooks->key_number(hooks->context);
+    }
+    member_call_start(member, &member->join_call);
 }
 
 /* Once a minute, of a manager that has been away for as long as one answer may take. */
@@ -384,12 +310,12 @@ static void member_ticked(struct member *member) {
     if (!member->asking && is_due(member, now_ns)) {
         map_offer(member);
         if (finds_manager(member)) {
-            map_fetch(member);
+            map_follower_fetch(&member->maps);
         } else {
             join_ask(member, now_ns);
         }
     }
-    map_watch(member, now_ns);
+    map_watch(member);
 }
 
 static void map_tell(struct member *member, struct call *call) {
@@ -450,12 +376,7 @@ static void member_message(struct member *member, struct message *message) {
         if (member->asking) {
             call_cancel(&member->join_call);
         }
-        if (member->fetching) {
-            call_cancel(&member->map_call);
-        }
-        if (member->watching) {
-            call_cancel(&member->watch_call);
-        }
+        map_follower_stop(&member->maps);
         break;
     default:
         assert(false);
@@ -471,8 +392,8 @@ static void member_step(struct actor *actor, struct message *first) {
         first = message->next;
         member_message(member, message);
     }
-    if (member->stopping && member->stop_done && !member->asking && !member->fetching &&
-        !member->watching) {
+    if (member->stopping && member->stop_done && !member->asking &&
+        !map_follower_is_busy(&member->maps)) {
         void (*done)(void *context, int result) = TAKE_PTR(member->stop_done);
 
         done(member->stop_context, 0);
@@ -497,8 +418,9 @@ int member_new(const struct member_options *options, struct member **ret_member)
     member->stop.kind = MEMBER_STOP;
     actor_init(&member->actor, "member", member_step);
     member->map = calloc(1, sizeof *member->map);
-    if (!member->map) {
-        free(member);
+    int r = map_follower_init(&member->maps, options->env, &map_hooks, member);
+    if (r < 0 || !member->map) {
+        member_free(member);
         return -ERR_NO_MEMORY;
     }
     if (options->map) {
@@ -517,7 +439,7 @@ void member_free(struct member *member) {
     if (member) {
         free(member->map);
         free(member->next);
-        free(member->map_bytes);
+        map_follower_deinit(&member->maps);
         free(member);
     }
 }

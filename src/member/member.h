@@ -9,7 +9,8 @@
  * there; while none comes, a line says so once a minute. Who asks this process for its map gets the
  * one in use. The protocol is docs/internals/joining.md.
  *
- * Thread: an actor; hooks run in its step. Memory: one map, and two more while one is fetched. */
+ * Thread: an actor; hooks run in its step. Memory: one map, the bytes of a second, and that one
+ * while it is fetched and taken. */
 #pragma once
 #include "layout/cluster_map.h"
 #include "member/registration.h"
@@ -35,6 +36,8 @@ struct member_hooks {
     void (*registered)(void *context, const struct registration *registration);
     /* The names of the members' keys of its file, the newest first; 0: none. NULL: it has none. */
     void (*keys)(void *context, uint64_t ret_names[2]);
+    /* Of the key by which it signs capabilities, which a map of this hook may raise. NULL: none. */
+    uint32_t (*key_number)(void *context);
     /* A line of what a person should know. */
     void (*log)(void *context, const char *line);
     void *context;

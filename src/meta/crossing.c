@@ -81,7 +81,7 @@ int crossing_look(struct transaction *transaction, const struct look_what *what,
         memcpy(crossing->looked.name, what->name.data, what->name.size);
     }
     crossing_look_send(crossing);
-    return transaction_stall(transaction);
+    return crossing->failure < 0 ? crossing->failure : transaction_stall(transaction);
 }
 
 static struct draft *draft_for(struct crossing *crossing, struct log_id log) {
@@ -220,9 +220,20 @@ static void prepare(struct transaction *transaction) {
     crossing->share_count = crossing->draft_count;
     for (uint32_t i = 0; i < crossing->draft_count; i++) {
         crossing->shares[i].draft = crossing->drafts[i];
+        crossing_share_begins(crossing, &crossing->shares[i]);
     }
+    crossing_looks_at(crossing, (struct log_id){0});
     crossing->stage = CROSSING_PREPARES;
     crossing_prepares_send(crossing);
+}
+
+static bool may_prepare(const struct crossing *crossing) {
+    bool may = true;
+
+    for (uint32_t i = 0; i < crossing->draft_count; i++) {
+        may = may && crossing_may_ask(crossing, crossing->drafts[i].log);
+    }
+    return may;
 }
 
 static void confirm(struct crossing *crossing, int verdict) {
@@ -258,8 +269,11 @@ int crossing_run_end(struct transaction *transaction) {
     if (crossing->stage == CROSSING_PREPARED) {
         crossing_again(crossing);
         transaction->crossing = NULL;
-    } else {
+    } else if (may_prepare(crossing)) {
         prepare(transaction);
+    } else {
+        crossing_refuse(crossing);
+        return crossing->failure;
     }
     return transaction_stall(transaction);
 }

@@ -12,8 +12,9 @@
  * A crossing belongs to the call until it is decided or given up; what it has promised elsewhere is
  * then committed or aborted without it. See docs/internals/halves.md.
  *
- * Thread: the group's step.  Memory: one a call under way, up to CROSSINGS_MAX. */
+ * Thread: the group's step.  Memory: one a call under way, up to crossings_max. */
 #pragma once
+#include "layout/cluster_map.h"
 #include "meta/half.h"
 #include "meta/look.h"
 #include "meta/stakes.h"
@@ -35,6 +36,7 @@ struct crossings {
     uint64_t next_number;
     uint64_t last_turn; /* that was asked for */
     uint32_t count;
+    uint32_t places[MAP_GROUPS_MAX]; /* of each group of the map; crossing_places.c */
     uint32_t calls_out;
     bool short_of; /* somebody waits for one to go */
     bool cancelled;
@@ -53,11 +55,15 @@ void crossings_lowest(const struct group *group, uint64_t *ret_term, uint64_t *r
 /* For who asks about one: CROSS_UNDECIDED, CROSS_COMMITTED, CROSS_ABORTED. */
 uint8_t crossings_state(const struct group *group, uint64_t term, uint64_t number);
 
+/* Whether one more transaction may ask the group of the map for something. */
+bool crossings_have_place(const struct group *group, uint32_t index);
+
 /* For operations. */
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino);
 /* Likewise, and its target is lost for good: nothing of it can be looked at. */
 bool crossing_is_lost(const struct transaction *transaction, struct ino ino);
-/* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. */
+/* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. -ERR_BUSY:
+ * too many wait for that log. */
 MUST_CHECK int crossing_look(struct transaction *transaction, const struct look_what *what,
                              const struct look_answer **ret_answer);
 /* Ways to the root that were looked at count only as long as there was no move since, by the count

@@ -89,7 +89,8 @@ void crossing_confirm(struct crossing *crossing) {
     crossing->looked = crossing->seen[crossing->confirmed];
     crossing_look_send(crossing);
     if (!crossing->looking) {
-        crossing->verdict = 0; /* It is run again when there is a way. */
+        crossing->verdict = 0; /* It is run again when there is a way, or ends as refused. */
+        crossing->all->group->moved = true;
     }
 }
 
@@ -113,11 +114,14 @@ static void look_answered(struct call *call) {
     }
     int r = call->result;
     r = r < 0 ? r : answer_check(&crossing->looked.answer, call->bulk_in.size);
+    crossing->unreached = r < 0 && r != -ERR_CHANGED;
+    if (!crossing->unreached) {
+        crossing_looks_at(crossing, (struct log_id){0});
+    }
     if (r == 0 && crossing->verdict != 0) {
         look_confirmed(crossing);
         return;
     }
-    crossing->unreached = r < 0 && r != -ERR_CHANGED;
     crossing->told = r == 0 && call->reply.cross_look.turn_left_ns > 0;
     r = r < 0 ? r : crossing->told ? -ERR_CHANGED : seen_add(crossing);
     if (r < 0 && is_final(r)) {
@@ -135,6 +139,11 @@ static void turn_show(struct crossing *crossing, struct cross_look_request *requ
     request->turn = id.number;
 }
 
+/* Whether the operation tells what it has looked at. */
+static bool tells_size(const struct crossing *crossing) {
+    return crossing->owner && crossing->owner->header.opcode == OP_LINK;
+}
+
 void crossing_look_send(struct crossing *crossing) {
     struct group *group = crossing->all->group;
     struct seen *looked = &crossing->looked;
@@ -146,6 +155,11 @@ void crossing_look_send(struct crossing *crossing) {
         crossing_wait(crossing);
         return;
     }
+    if (!crossing_may_ask(crossing, there->log)) {
+        crossing_refuse(crossing);
+        return;
+    }
+    crossing_looks_at(crossing, there->log);
     crossing->looking = true;
     call->header.opcode = OP_CROSS_LOOK;
     call->header.slot = ino_slot(looked->ino);
@@ -155,7 +169,8 @@ void crossing_look_send(struct crossing *crossing) {
         (struct cross_look_request){.ino = looked->ino,
                                     .what = (uint8_t)looked->kind,
                                     .ancestor = looked->ancestor.value,
-                                    .name = {looked->name, looked->name_bytes}};
+                                    .name = {looked->name, looked->name_bytes},
+                                    .any_size = !tells_size(crossing)};
     if (looked->kind == LOOK_COUNT) {
         turn_show(crossing, &call->request.cross_look);
     }
@@ -256,10 +271,16 @@ static void share_answered(struct call *call) {
         prepare_answered(share);
     } else if (call->header.opcode == OP_CROSS_COMMIT) {
         commit_answered(share);
+        if (share->known) {
+            crossing_share_ends(crossing, share);
+        }
         known(crossing);
         return;
     } else {
         share->asked = false;
+    }
+    if (!share->asked) {
+        crossing_share_ends(crossing, share);
     }
     if (crossing->owner) {
         prepared(crossing);
@@ -373,6 +394,9 @@ void crossing_abort(struct crossing *crossing) {
 
     crossing_unclaim(crossing);
     list_remove(&crossing->wait_node);
+    if (!crossing->looking) {
+        crossing_looks_at(crossing, (struct log_id){0});
+    }
     if (crossing->owner) {
         crossing->owner->server_context = NULL;
         crossing->owner = NULL;

@@ -37,10 +37,11 @@ struct share {
     struct call call;
     struct draft draft;
     bool out;
-    bool asked;    /* it may have promised */
-    bool promised; /* it has said so */
-    bool known;    /* its commit is on disk */
-    bool failed;   /* it has not answered the last time */
+    bool asked;     /* it may have promised */
+    bool promised;  /* it has said so */
+    bool known;     /* its commit is on disk */
+    bool failed;    /* it has not answered the last time */
+    bool has_place; /* among those of its log, from the prepare to the end */
     struct ino made;
 };
 
@@ -71,7 +72,8 @@ struct crossing {
     uint32_t confirmed;
     bool looking;
     struct call look_call;
-    struct seen looked; /* that is being looked at */
+    struct seen looked;     /* that is being looked at */
+    struct log_id looks_at; /* among whose it has a place; 0: nobody's */
     struct seen *seen;
     uint32_t seen_count;
     uint32_t seen_room;
@@ -104,6 +106,17 @@ struct turn_id crossing_turn_want(struct crossing *crossing);
 /* Its move ends without a decision. */
 void crossing_turn_back(struct crossing *crossing);
 
+/* Whether the log has a place for it (crossing_places.c). */
+bool crossing_may_ask(const struct crossing *crossing, struct log_id log);
+/* The call ends: it has not, and asks again. */
+void crossing_refuse(struct crossing *crossing);
+/* It waits for an answer of that log; 0: of none any more. */
+void crossing_looks_at(struct crossing *crossing, struct log_id log);
+void crossing_share_begins(struct crossing *crossing, struct share *share);
+/* Also of one that has no place. */
+void crossing_share_ends(struct crossing *crossing, struct share *share);
+
+/* Refused where that is one too many. */
 void crossing_look_send(struct crossing *crossing);
 /* Looks at the next thing again; behind the last the verdict is the call's end. */
 void crossing_confirm(struct crossing *crossing);

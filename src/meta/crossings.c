@@ -27,7 +27,7 @@ void crossings_deinit(struct crossings *crossings) {
 struct crossing *crossing_new(struct group *group, struct call *owner) {
     struct crossings *crossings = &group->crossings;
     struct crossing *crossing =
-        crossings->count < CROSSINGS_MAX ? calloc(1, sizeof *crossing) : NULL;
+        crossings->count < group->options.crossings_max ? calloc(1, sizeof *crossing) : NULL;
 
     if (crossing) {
         crossing->all = crossings;
@@ -38,6 +38,7 @@ struct crossing *crossing_new(struct group *group, struct call *owner) {
             owner->server_context = crossing;
         }
     } else {
+        group->counters.totals.crossings_full += !crossings->short_of;
         crossings->short_of = true;
     }
     return crossing;
@@ -57,6 +58,10 @@ void crossing_free(struct crossing *crossing) {
     struct crossings *crossings = crossing->all;
 
     crossing_unclaim(crossing);
+    crossing_looks_at(crossing, (struct log_id){0});
+    for (uint32_t i = 0; i < crossing->share_count; i++) {
+        crossing_share_ends(crossing, &crossing->shares[i]);
+    }
     list_remove(&crossing->node);
     list_remove(&crossing->numbered_node);
     list_remove(&crossing->wait_node);
@@ -87,6 +92,7 @@ void crossing_again(struct crossing *crossing) {
     uint32_t refusals = crossing->refusals + 1;
     uint64_t turn = 0;
     bool told = crossing->told;
+    struct log_id looks_at = {crossing->unreached ? crossing->looks_at.value : 0};
 
     assert(owner);
     if (crossing->unreached) {
@@ -103,6 +109,7 @@ void crossing_again(struct crossing *crossing) {
         next->tries = tries;
         next->refusals = refusals;
         next->turn = turn;
+        crossing_looks_at(next, looks_at);
         if (tries > CROSSING_TRIES_AT_ONCE || told) {
             crossing_wait(next);
         }
@@ -125,6 +132,7 @@ int crossings_load(struct crossings *crossings, const struct kv_key *key,
     crossing->share_count = row->log_count;
     for (uint32_t i = 0; i < row->log_count; i++) {
         crossing->shares[i].draft.log.value = row->logs[i];
+        crossing_share_begins(crossing, &crossing->shares[i]);
     }
     list_push_back(&crossings->numbered, &crossing->numbered_node);
     list_push_back(&crossings->decided, &crossing->wait_node);

@@ -44,9 +44,10 @@ static uint64_t much_of(uint64_t mean) {
     return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
 }
 
-/* It has slots, and is not lost, nor known to be away. */
+/* It has slots, is not lost, nor known to be away, and not too many wait for it. */
 static bool is_there(const struct group *group, uint32_t index) {
     return group->group_has_slots[index] && !group->group_is_lost[index] &&
+           crossings_have_place(group, index) &&
            !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
 }
 

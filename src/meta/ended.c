@@ -71,6 +71,8 @@ static void session_marked(void *context, uint64_t id) {
     if (session && session->state != SESSION_EVICTING && !BUG(DEAF_MDT)) {
         if (is_to_be_fenced(taking, session)) {
             fences_add(taking->group, session, taking->number);
+        } else if (session->is_unsure) {
+            fences_pass_over(&taking->group->fences);
         }
         sessions_sure(&taking->group->sessions, session);
         session->state = SESSION_EVICTING;

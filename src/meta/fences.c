@@ -107,6 +107,10 @@ void fences_add(struct group *group, struct session *session, uint64_t number) {
     group->counters.totals.fences++;
 }
 
+void fences_pass_over(struct fences *fences) {
+    fences->place_next++;
+}
+
 int fences_end_stage(struct transaction *transaction, const struct session *session) {
     struct kv_key key = row_key(session->id);
 
@@ -198,7 +202,7 @@ void fences_file_asked(struct fences *fences, struct ino ino) {
 bool fences_file_is_asked(const struct fences *fences, struct ino ino) {
     const struct fences_file *file = file_of(fences, ino);
 
-    return file->ino == ino.value && !fences_any_from(fences, file->place);
+    return file->ino == ino.value && file->place == fences->place_next;
 }
 
 bool fences_hold(const struct group *group, struct ino ino, const struct inode_row *row) {

@@ -13,7 +13,8 @@
  * to no loss at all.
  *
  * Nobody waits for an unsure session. As long as there is one no count of losses is raised, so what
- * was asked of a file is remembered in memory, and asked anew after a start.
+ * was asked of a file is remembered in memory, and asked anew after a start, and after each end of
+ * one that was unsure, fenced or not: what it has written since the answers is in none of them.
  *
  * Thread: the group's.  Memory: a few bytes for each that is fenced; a table of files, taken at
  * start. */
@@ -36,7 +37,7 @@ struct fence {
     uint64_t place;  /* rises with each that is added */
 };
 
-/* Its storage targets were asked, and refuse all sessions up to that place. */
+/* Its storage targets were asked, and nobody unsure had ended since, up to that place. */
 struct fences_file {
     uint64_t ino;
     uint64_t place;
@@ -45,7 +46,7 @@ struct fences_file {
 struct fences {
     struct list list; /* by place */
     uint32_t count;
-    uint64_t place_next; /* from 1 on */
+    uint64_t place_next; /* from 1 on; rises with each end of a session that was unsure */
     struct fence *spare;
     uint64_t position; /* of the newest record in which one went */
     struct fences_file *files;
@@ -64,6 +65,8 @@ MUST_CHECK int fences_known_stage(struct transaction *transaction, struct sessio
 MUST_CHECK int fences_add_stage(struct transaction *transaction, const struct session *session,
                                 uint64_t number);
 void fences_add(struct group *group, struct session *session, uint64_t number);
+/* One that was unsure has ended, and all OSTs refuse it already. */
+void fences_pass_over(struct fences *fences);
 /* Of one that has nothing open any more; its fence stays. */
 MUST_CHECK int fences_end_stage(struct transaction *transaction, const struct session *session);
 /* All OSTs have that number of the list; newest: a number by which all were named that are fenced
@@ -77,6 +80,6 @@ bool fences_any_from(const struct fences *fences, uint64_t place);
 /* Up to `most` of them, as chunk_length has them, and the place behind: how many. */
 uint32_t fences_take(const struct fences *fences, uint64_t *place, uint32_t most,
                      uint8_t ret_bytes[]);
-/* The file's OSTs were asked, and refuse all that are fenced now. */
+/* The file's OSTs were asked, behind the last end, and refuse all that are fenced now. */
 void fences_file_asked(struct fences *fences, struct ino ino);
 bool fences_file_is_asked(const struct fences *fences, struct ino ino);

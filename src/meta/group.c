@@ -205,6 +205,7 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     stats->synced_position = kv_synced_position(group->kv);
     stats->term = group->term;
     stats->session_count = group->sessions.count;
+    stats->away_count = group->sessions.unattached_count;
     stats->open_count = group->opens.count;
     stats->order_count = group->orders.busy_count;
     stats->parked_count = group->parking.count;
@@ -220,6 +221,12 @@ static void stats_fill(struct group *group, struct group_stats *stats) {
     }
     sessions_counters_get(&group->sessions, &stats->clients);
     stats->done(stats);
+}
+
+bool group_awaits(const struct group *group, struct session_id id) {
+    const struct session *session = sessions_find(&group->sessions, id);
+
+    return session && session->state == SESSION_LIVE && !session->attached;
 }
 
 static void kv_stopped(void *context, int result) {
@@ -433,6 +440,7 @@ static void group_init(struct group *group, const struct group_options *options)
     group->options.kv.hook_context = group;
     group->options.move_refusals =
         options->move_refusals ? options->move_refusals : MOVE_REFUSALS_MAX;
+    group->options.crossings_max = options->crossings_max ? options->crossings_max : CROSSINGS_MAX;
     group->env = options->env;
     group->map = options->map;
     group->rpc = options->rpc;

@@ -35,6 +35,7 @@ struct group_options {
     uint64_t slow_request_ns; /* a call that takes longer gets a line in kv.log; 0: none does */
     uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
     uint32_t move_refusals;   /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
+    uint32_t crossings_max;   /* transactions with other groups; 0: CROSSINGS_MAX */
 };
 
 enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };
@@ -47,6 +48,8 @@ MUST_CHECK int group_open(const struct group_options *options, struct group **re
                           char ret_problem[256]);
 /* Takes calls of kind CALL_MESSAGE_KIND. */
 struct actor *group_actor(struct group *group);
+/* The session was here before the start, and has not come back. While no step runs. */
+bool group_awaits(const struct group *group, struct session_id id);
 /* For its counters and positions, when the actor is idle. */
 struct kv *group_kv(struct group *group);
 /* As of its last step, when the actor is idle. */
@@ -78,6 +81,7 @@ struct group_stats {
     uint64_t synced_position;
     uint64_t term;
     uint32_t session_count;
+    uint32_t away_count; /* of these, have not come back since the start */
     uint32_t open_count;
     uint64_t order_count; /* orders to OSTs that are being carried out */
     uint64_t parked_count;

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int look_inode(struct transaction *transaction, struct ino ino,
+/* Nothing but a link, which tells the file's attributes, relies on a size: all else is answered
+ * with the one that the row has, whichever storage targets are away. */
+static int look_inode(struct transaction *transaction, struct ino ino, bool any_size,
                       struct look_answer *ret_answer) {
     const struct partition_row *partition;
     const struct inode_row *row;
@@ -25,7 +27,7 @@ static int look_inode(struct transaction *transaction, struct ino ino,
     ret_answer->has_inode = 1;
     ret_answer->inode = *row;
     if (!mode_is_directory(row->mode)) {
-        return inode_size_known(transaction, ino, row);
+        return any_size ? 0 : inode_size_known(transaction, ino, row);
     }
     r = directory_get(transaction, ino, &partition);
     if (r == 0) {
@@ -40,7 +42,7 @@ static int look_name(struct transaction *transaction, struct ino directory, stru
     struct dentry dentry;
 
     int r = name_check(name);
-    r = r < 0 ? r : look_inode(transaction, directory, ret_answer);
+    r = r < 0 ? r : look_inode(transaction, directory, true, ret_answer);
     if (r < 0 || !ret_answer->has_partition) {
         return r;
     }
@@ -96,7 +98,7 @@ int op_cross_look(struct transaction *transaction, struct call *call) {
 
     switch (request->what) {
     case LOOK_INODE:
-        r = look_inode(transaction, request->ino, &answer);
+        r = look_inode(transaction, request->ino, request->any_size != 0, &answer);
         break;
     case LOOK_NAME:
         r = look_name(transaction, request->ino, request->name, &answer);
@@ -172,7 +174,7 @@ static int prepare_new(struct transaction *transaction, const struct cross_id *i
     const struct cross_prepare_request *request = &call->request.cross_prepare;
     struct promises *promises = &transaction->group->promises;
 
-    if (promises->count >= PROMISES_MAX) {
+    if (!promises_have_room(transaction->group, id->log)) {
         return -ERR_CHANGED;
     }
     if (!promises->spare) {

@@ -65,6 +65,15 @@ static struct promise_source *source_of(struct promises *promises, uint64_t log)
     return source;
 }
 
+bool promises_have_room(struct group *group, uint64_t log) {
+    struct promises *promises = &group->promises;
+    const struct promise_source *source = source_of(promises, log);
+    bool has = source && source->count < PROMISES_OF_ONE_MAX && promises->count < PROMISES_MAX;
+
+    group->counters.totals.promises_refused += !has;
+    return has;
+}
+
 static bool is_before(uint64_t term, uint64_t number, uint64_t other_term, uint64_t other_number) {
     return term < other_term || (term == other_term && number < other_number);
 }
@@ -144,6 +153,7 @@ static void stakes_give(struct group *group, struct promise *promise) {
 static void promise_link(struct promises *promises, struct promise *promise) {
     promise->promises = promises;
     promises->count++;
+    source_of(promises, promise->id.log)->count++;
     list_push_back(bucket_of(promises, &promise->id), &promise->bucket_node);
     if (promise->committed) {
         list_push_back(&source_of(promises, promise->id.log)->marks, &promise->node);
@@ -180,6 +190,7 @@ void promise_gone(struct group *group, struct promise *promise) {
     list_remove(&promise->node);
     list_remove(&promise->bucket_node);
     group->promises.count--;
+    source_of(&group->promises, promise->id.log)->count--;
     promise->gone = true;
     if (!promise->asking) {
         free(promise);

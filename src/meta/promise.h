@@ -12,6 +12,9 @@
  * the highest mark that went so, of which there is no trace, is refused; one that was no late copy
  * begins anew.
  *
+ * Of one coordinator there are PROMISES_OF_ONE_MAX at most, so that one that is away, or does not
+ * end what it has begun, leaves room for those of others.
+ *
  * Where the coordinator is lost for good the participants ask one another (promise_lost.c).
  *
  * Thread: the group's step.  Memory: one a transaction under way, up to PROMISES_MAX. */
@@ -21,7 +24,8 @@
 #include "meta/stakes.h"
 #include "rpc/call.h"
 
-enum { PROMISES_MAX = 8192, PROMISE_BUCKETS = 1024, PROMISE_STAKES_MAX = 2 * HALVES_MAX };
+enum { PROMISES_MAX = 8192, PROMISES_OF_ONE_MAX = PROMISES_MAX / 4 };
+enum { PROMISE_BUCKETS = 1024, PROMISE_STAKES_MAX = 2 * HALVES_MAX };
 enum { PROMISE_MARKS_MANY = 1024, PROMISE_MARK_ASKS = 16 /* of one coordinator at a time */ };
 #define PROMISE_ASK_NS (5 * NS_PER_S)
 #define PROMISE_MARK_ASK_NS NS_PER_S
@@ -64,6 +68,7 @@ struct promise_source {
     uint64_t below_number;
     uint64_t past_term; /* the highest mark that has gone because it had ended */
     uint64_t past_number;
+    uint32_t count;    /* of its promises and marks */
     struct list marks; /* in the order in which they were made or asked about */
     uint32_t mark_asks;
 };
@@ -100,6 +105,8 @@ void promise_made(struct group *group, uint64_t position);
 void promise_kept(struct group *group, struct promise *promise);
 void promise_gone(struct group *group, struct promise *promise);
 struct promise *promise_find(struct promises *promises, const struct cross_id *id);
+/* Whether there is room for one more of that log, which has begun to ask. */
+bool promises_have_room(struct group *group, uint64_t log);
 /* It may have been done here, and its mark be gone. */
 bool promises_past(const struct promises *promises, const struct cross_id *id);
 /* All of the coordinator's before this one have ended; false: so has this one. */

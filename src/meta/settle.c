@@ -118,14 +118,19 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
 static void fences_draw(const struct group *group, struct settle_job *job) {
     job->fence_short = false;
     job->fence_place_next = job->fence_place;
+    job->ends_place = group->fences.place_next;
     job->fence_count = !job->is_unsure
                            ? 0
                            : fences_take(&group->fences, &job->fence_place_next,
                                          job->fences_one ? 1 : WIRE_FENCES_MAX, job->fences);
 }
 
+/* Or somebody unsure has ended who needs no fence: an answer may be older than his last write. */
 static bool fences_are_left(const struct group *group, const struct settle_job *job) {
-    return job->is_unsure && fences_any_from(&group->fences, job->fence_place);
+    const struct fences *fences = &group->fences;
+
+    return job->is_unsure &&
+           (fences_any_from(fences, job->fence_place) || fences->place_next != job->ends_place);
 }
 
 static int job_read(struct group *group, struct settle_job *job) {

@@ -58,6 +58,7 @@ struct settle_job {
     /* Of fences.h: those before this place are fenced; and what is asked now. */
     uint64_t fence_place;
     uint64_t fence_place_next;
+    uint64_t ends_place; /* the next place when it began to ask */
     uint32_t fence_count;
     bool fence_short; /* an OST of an older version has answered: it takes them one by one, */
     bool fences_one;  /* from then on, and the evicted session's last */

@@ -38,7 +38,8 @@ static int pieces_cut(struct transaction *transaction, struct ino ino, uint64_t 
 }
 
 /* Whether chunks may reach beyond the size although nobody writes. Not where that was asked when
- * not all had come back, and they have now: what they had open was asked for then. */
+ * not all had come back, and each has presented its opens since: what it had open was asked for
+ * then. Who has ended instead may have written behind the answers. */
 static bool end_is_unsure(const struct transaction *transaction, struct ino ino,
                           struct inode_row *row) {
     const struct group *group = transaction->group;

@@ -2,6 +2,7 @@
 #include "node/cluster_question.h"
 #include "node/caller.h"
 #include "rpc/call.h"
+#include "rpc/call_origin.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -13,16 +14,6 @@ struct asking {
     struct call call;
     bool done;
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
 
 static void note_done(struct call *call) {
     struct asking *asking = call->context;
@@ -115,7 +106,7 @@ int cluster_ask(const struct cluster_question *question, int *ret_status, char p
     }
     r = env_thread_enter(options.env);
     if (r == 0) {
-        actor_init(&asking.origin, "question", origin_step);
+        actor_init(&asking.origin, "question", call_origin_step);
         r = caller_open(&asking.caller, &options, problem);
         r = r < 0 ? r : ask_both(&asking, question, ret_status);
         caller_leave(&asking.caller);

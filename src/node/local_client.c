@@ -46,16 +46,30 @@ static void begun(void *context, int result) {
     }
 }
 
+/* Where there are as many sessions as there may be, those that fall silent make room. */
 int local_client_begin(struct local_cluster *cluster) {
+    uint64_t patience_ns = cluster->config.request_timeout_ms * NS_PER_MS;
+    uint64_t end_ns = env_now_ns(cluster->env) + patience_ns;
+    bool again;
+    int r;
+
     assert(config_is_first(&cluster->config));
-    cluster->session_begin.loop = env_thread_loop(cluster->env);
-    atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
-    client_start(cluster->client, begun, cluster);
-    return wait_unless_failed(cluster, &cluster->session_begin);
+    do {
+        cluster->session_begin = (struct waiting){.loop = env_thread_loop(cluster->env)};
+        atomic_store(&cluster->client_stage, CLIENT_BEGINNING);
+        client_start(cluster->client, begun, cluster);
+        r = wait_unless_failed(cluster, &cluster->session_begin);
+        again = r == -ERR_TOO_MANY_SESSIONS && env_now_ns(cluster->env) < end_ns;
+        if (again) {
+            local_cluster_rest(cluster);
+        }
+    } while (again);
+    return r;
 }
 
 int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns) {
     uint64_t end_ns = env_now_ns(cluster->env) + patience_ns;
+    int result = -ERR_TIMED_OUT;
     bool asked = false;
 
     for (;;) {
@@ -64,8 +78,11 @@ int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_
         if (stage == CLIENT_READY) {
             return 0;
         }
-        if (stage == CLIENT_NONE && asked) {
-            return atomic_load(&cluster->begin_result); /* It has ended since. */
+        if (stage == CLIENT_NONE && asked) { /* It has ended since. */
+            result = atomic_load(&cluster->begin_result);
+            if (result != -ERR_TOO_MANY_SESSIONS) {
+                return result;
+            }
         }
         if (stage == CLIENT_NONE &&
             atomic_compare_exchange_strong(&cluster->client_stage, &stage, CLIENT_BEGINNING)) {
@@ -73,7 +90,7 @@ int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_
         }
         asked = true;
         if (env_now_ns(cluster->env) >= end_ns) {
-            return -ERR_TIMED_OUT;
+            return result;
         }
         local_cluster_rest(cluster);
     }

@@ -184,18 +184,13 @@ void local_cluster_connections(const struct local_cluster *cluster,
         .granted = atomic_load_explicit(&gate->lanes_granted, memory_order_relaxed)};
 }
 
-/* What waits for a newer map takes nothing from the others. */
-static uint32_t gate_requests(const struct local_cluster *cluster) {
-    return GATE_REQUESTS_DEFAULT + (cluster->manager ? MANAGER_MAP_WAITS_DEFAULT : 0);
-}
-
 /* From here on clients of other processes may come. */
 static int open_gate(struct local_cluster *cluster, char detail[256]) {
     struct gate_options options = {.env = cluster->env,
                                    .self = {.node = {cluster->config.node}},
                                    .logs = cluster->logs,
                                    .connections_max = (uint32_t)cluster->config.connections_max,
-                                   .requests_max = gate_requests(cluster),
+                                   .waits_max = cluster->manager ? MANAGER_MAP_WAITS_DEFAULT : 0,
                                    .tls = cluster->network.serving,
                                    .keys = cluster->network.ring,
                                    .encryption =

@@ -67,7 +67,8 @@ void local_cluster_close(struct local_cluster *cluster);
 
 /* NULL before its session has begun: that of a first node begins with it, another's when
  * local_cluster_client_begin is asked for it: 0 at once when it has, -ERR_TIMED_OUT when the
- * manager has not answered by then, or its refusal. Any thread that has entered. */
+ * manager has not answered by then, or its refusal, which it tells at once but where there are as
+ * many sessions as there may be: then one that ends makes room. Any thread that has entered. */
 struct shoal_client *local_cluster_client(struct local_cluster *cluster);
 MUST_CHECK int local_cluster_client_begin(struct local_cluster *cluster, uint64_t patience_ns);
 struct env *local_cluster_env(struct local_cluster *cluster);
@@ -88,6 +89,8 @@ bool local_cluster_hearing(const struct local_cluster *cluster,
 
 /* Calls that wait at its manager for a newer map; 0 where it has none. Any thread. */
 uint32_t local_cluster_map_waits(const struct local_cluster *cluster);
+/* Joins that waited there to make a version with others; likewise. */
+uint64_t local_cluster_joins_gathered(const struct local_cluster *cluster);
 
 /* Keys of mounts that this node takes for revoked; of a node that serves nobody else 0. */
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster);
@@ -104,6 +107,7 @@ struct local_keys {
     uint32_t count; /* 0: it has no file */
     struct key_name names[KEY_FILE_KEYS_MAX];
     struct key_name signing;
+    uint32_t number; /* of the key, derived from that, by which it signs capabilities */
 };
 void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *ret_keys);
 

@@ -124,6 +124,9 @@ static void keys_follow(struct local_cluster *cluster, const struct cluster_map 
     struct key_ring *ring = cluster->network.ring;
 
     signing_follow(cluster, map);
+    if (ring) {
+        key_ring_number_set(ring, map->capability_number);
+    }
     for (uint32_t i = 0; ring && i < map->revoked_count; i++) {
         if (key_ring_revoke(ring, map->revoked[i]) < 0) {
             member_log(cluster, "the cluster map names other revoked keys than those before it: "
@@ -257,6 +260,12 @@ static void keys(void *context, uint64_t ret_names[2]) {
 
 static_assert((int)KEY_FILE_KEYS_MAX == 2, "as the hook has it");
 
+static uint32_t key_number(void *context) {
+    const struct local_cluster *cluster = context;
+
+    return cluster->network.ring ? key_ring_number(cluster->network.ring) : 0;
+}
+
 static void tell(void *context, struct call *call) {
     struct local_cluster *cluster = context;
     local_cluster_tell_fn *fn = atomic_load(&cluster->tell);
@@ -291,6 +300,7 @@ int local_member_open(struct local_cluster *cluster) {
                                                      .lives = local_lives_tell,
                                                      .registered = local_lives_registered,
                                                      .keys = keys,
+                                                     .key_number = key_number,
                                                      .tell = tell,
                                                      .log = member_log,
                                                      .context = cluster}};
@@ -369,6 +379,10 @@ uint32_t local_cluster_map_waits(const struct local_cluster *cluster) {
     return cluster->manager ? manager_map_waits(cluster->manager) : 0;
 }
 
+uint64_t local_cluster_joins_gathered(const struct local_cluster *cluster) {
+    return cluster->manager ? manager_joins_gathered(cluster->manager) : 0;
+}
+
 uint32_t local_cluster_revoked_count(const struct local_cluster *cluster) {
     return cluster->network.ring ? key_ring_revoked_count(cluster->network.ring) : 0;
 }
@@ -380,6 +394,7 @@ void local_cluster_keys(const struct local_cluster *cluster, struct local_keys *
     if (ring) {
         ret_keys->count = key_ring_names(ring, ret_keys->names);
         ret_keys->signing = key_ring_signing(ring);
+        ret_keys->number = key_ring_number(ring);
     }
 }
 

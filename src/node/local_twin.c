@@ -2,6 +2,7 @@
 #include "node/local_twin.h"
 #include "node/caller.h"
 #include "rpc/call.h"
+#include "rpc/call_origin.h"
 #include <stdio.h>
 
 #define TWIN_NS NS_PER_S
@@ -13,16 +14,6 @@ struct asking {
     bool done;
     bool tries_on; /* also where one address can't be reached */
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
 
 static void note_done(struct call *call) {
     struct asking *asking = call->context;
@@ -86,7 +77,7 @@ int local_twin_check(struct env *env, const struct config *config, const struct 
     if (!config->listen[0] || !options.addresses[0]) {
         return 0;
     }
-    actor_init(&asking.origin, "twin", origin_step);
+    actor_init(&asking.origin, "twin", call_origin_step);
     int r = caller_open(&asking.caller, &options, ignored);
     /* The node's own log is served by nobody but the node. */
     bool answers = r == 0 && ask(&asking, log_of_node(node)) == 0;
@@ -115,7 +106,7 @@ static int join_ask(struct env *env, const struct config *config, char problem[5
                                            .connect_ns = TWIN_NS};
     struct asking asking = {.tries_on = true};
 
-    actor_init(&asking.origin, "join", origin_step);
+    actor_init(&asking.origin, "join", call_origin_step);
     int r = caller_open(&asking.caller, &options, problem);
     if (r == 0) {
         (void)!ask(&asking, LOG_MEMBER);

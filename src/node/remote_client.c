@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TICK_MS = 10, LANE_TICKS = 5, GO_ON_MS = 1 };
+enum { TICK_MS = 10, LANE_TICKS = 5, GO_ON_MS = 1, REST_MS = 500 };
 enum { LOGS_MAX = MAP_TARGETS_MAX + MAP_GROUPS_MAX + 2 };
 
 /* What each thread has; the worker finds it. */
@@ -242,14 +242,36 @@ static int wait_for(struct remote_client *client, struct waiting *waiting, uint6
     return waiting->result;
 }
 
+/* False: the time is over. */
+static bool rest(struct remote_client *client, uint64_t end_ns) {
+    uint64_t now_ns = env_now_ns(client->env);
+    uint64_t rested_ns = MIN(end_ns, now_ns + REST_MS * NS_PER_MS);
+
+    for (; now_ns < rested_ns; now_ns = env_now_ns(client->env)) {
+        (void)remote_client_thread_idle(client);
+        (void)env_loop_wait(client->env, -1, GO_ON_MS * NS_PER_MS);
+    }
+    return now_ns < end_ns;
+}
+
+/* Where there are as many sessions as there may be, one that ends makes room. */
 static int begin(struct remote_client *client, const struct remote_client_options *options) {
     uint64_t timeout_ns = options->begin_ns      ? options->begin_ns
                           : options->patience_ns ? options->patience_ns
                                                  : 120 * NS_PER_S;
+    uint64_t end_ns = env_now_ns(client->env) + timeout_ns;
+    bool was_full = false;
+    int r;
 
-    client->begin.loop = env_thread_loop(client->env);
-    client_start(client->client, waiting_done, &client->begin);
-    return wait_for(client, &client->begin, timeout_ns);
+    do {
+        uint64_t now_ns = env_now_ns(client->env);
+
+        client->begin = (struct waiting){.loop = env_thread_loop(client->env)};
+        client_start(client->client, waiting_done, &client->begin);
+        r = wait_for(client, &client->begin, end_ns - MIN(end_ns, now_ns));
+        was_full = was_full || r == -ERR_TOO_MANY_SESSIONS;
+    } while (r == -ERR_TOO_MANY_SESSIONS && rest(client, end_ns));
+    return r == -ERR_TIMED_OUT && was_full ? -ERR_TOO_MANY_SESSIONS : r;
 }
 
 /* The caller goes on to wait for signals: nobody's call may be left to its lanes, and nobody may
@@ -317,6 +339,11 @@ static int open_all(struct remote_client *client, const struct remote_client_opt
     } else if (r == -ERR_TIMED_OUT && client->client && client_map(client->client)) {
         snprintf(problem, 512,
                  "%s answers, but the first node does not, which has the manager: is it up?",
+                 options->name);
+    } else if (r == -ERR_TOO_MANY_SESSIONS) {
+        snprintf(problem, 512,
+                 "%s has as many sessions as it takes, mounts and verbs together: unmount some, or "
+                 "raise sessions_max in the first node's shoal.conf",
                  options->name);
     } else if (r == -ERR_TIMED_OUT) {
         snprintf(problem, 512,

@@ -13,6 +13,8 @@
  * A session's table is entered before it is used: a call counts itself in, then looks whether the
  * table is still the current one. So one that is not current and has no calls is nobody's. */
 #include "env/env.h"
+#include "rpc/call_number.h"
+#include "rpc/call_origin.h"
 #include "rpc/lost_logs.h"
 #include "rpc/sequence.h"
 #include "rpc/transport.h"
@@ -93,7 +95,8 @@ static bool keeps_sequence(const struct call *call, int result) {
         return false;
     }
     action = err_action(result);
-    return action == ERR_ACTION_REFRESH || action == ERR_ACTION_REOPEN;
+    return action == ERR_ACTION_REFRESH || action == ERR_ACTION_REOPEN ||
+           (call->keeps_number && (result == -ERR_AWAY || result == -ERR_TIMED_OUT));
 }
 
 static void call_finish(struct call *call, int result) {
@@ -187,6 +190,35 @@ void call_abandon(struct call *call) {
     }
 }
 
+struct call_number call_number_take(struct call *call) {
+    struct call_number number = {0};
+
+    assert(call->stage == CALL_IDLE);
+    if (call->link && call->header.sequence > 0) {
+        number = (struct call_number){call->rpc, call->link, call->header.sequence};
+        call->header.sequence = 0;
+    }
+    return number;
+}
+
+void call_number_give(struct call *call, struct call_number *number) {
+    assert(call->stage == CALL_IDLE && !call->link && call->header.sequence == 0);
+    call->rpc = number->rpc;
+    call->link = number->link;
+    call->header.sequence = number->sequence;
+    *number = (struct call_number){0};
+}
+
+void call_number_drop(struct call_number *number) {
+    if (number->sequence > 0) {
+        if (rpc_link_end(number->link, number->sequence)) {
+            room_post(number->rpc);
+        }
+        session_leave(number->link->session);
+    }
+    *number = (struct call_number){0};
+}
+
 void call_cancel(struct call *call) {
     atomic_store_explicit(&call->cancelled, true, memory_order_relaxed);
 }
@@ -216,6 +248,17 @@ void call_done_message(struct message *message) {
 
     assert(message->kind == CALL_DONE_KIND);
     call->done(call);
+}
+
+/* done may free the call, and with it the message. */
+void call_origin_step(struct actor *actor, struct message *first) {
+    (void)actor;
+    while (first) {
+        struct message *next = first->next;
+
+        call_done_message(first);
+        first = next;
+    }
 }
 
 void rpc_answered(struct rpc *rpc, struct call *call, int result) {
@@ -339,10 +382,19 @@ bool rpc_is_away(const struct rpc *rpc, struct log_id log) {
     return transport->is_away && transport->is_away(rpc->options.transport_context, log);
 }
 
-/* Those who have their number may wait for one that is away. */
+static bool has_waited(const struct rpc *rpc, const struct call *call) {
+    const struct transport_ops *transport = rpc->options.transport;
+
+    return transport->has_waited && transport->has_waited(rpc->options.transport_context, call);
+}
+
+/* Those who have their number may wait for one that is away, or keep it until that is back. */
 static int roomless_over(const struct rpc *rpc, const struct call *call, uint64_t now_ns) {
     int r = call_given_up(call, now_ns);
 
+    if (r == 0 && has_waited(rpc, call)) {
+        return -ERR_AWAY;
+    }
     return r == 0 && rpc_is_away(rpc, call->header.log) && call_is_unwanted(call) ? -ERR_INTERRUPTED
                                                                                   : r;
 }

@@ -60,15 +60,14 @@ struct call {
      * for, and then how many there are. */
     uint32_t *checksums;
     uint32_t checksum_count;
-    int result; /* valid in done */
-
+    int result;           /* valid in done */
     struct actor *origin; /* done runs in its step, through call_done_message */
     void (*done)(struct call *call);
     void *context;                     /* the caller's */
     uint64_t deadline_ns, patience_ns; /* on its clock, 0 = never give up; transport.h, 0: none */
+    bool keeps_number;                 /* also when it ends with -ERR_AWAY or -ERR_TIMED_OUT */
     bool (*unwanted)(void *context);   /* transport.h; NULL: never */
     void *unwanted_context;
-
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
     const struct identity *identity; /* that its connection has proven; NULL: a member's, as within
@@ -100,8 +99,9 @@ struct call {
  * from inside this call when that is made in a step.
  *
  * A call that ended with an error whose action is REFRESH or REOPEN may have taken effect before:
- * it keeps its sequence (header.sequence, else 0 in done). Start it again, for the same log, and
- * it is the same mutation; or let it go by call_abandon. */
+ * it keeps its sequence (header.sequence, else 0 in done); where keeps_number says so, with others
+ * too. Start it again, for the same log, and it is the same mutation; or let it go by call_abandon,
+ * or keep the number for later (call_number.h). */
 void call_start(struct rpc *rpc, struct call *call);
 /* The caller won't start it again: a kept sequence is awaited no longer. Does nothing otherwise. */
 void call_abandon(struct call *call);

@@ -192,12 +192,13 @@ static int gate_init(struct gate *gate) {
     int r;
 
     default_32(&options->connections_max, 4096);
-    default_32(&options->requests_max, GATE_REQUESTS_DEFAULT);
+    default_32(&options->requests_max, 4096);
     default_32(&options->bulk_count, 64);
     default_32(&options->small_bulk_count, 512);
     options->bulk_bytes_max = options->bulk_bytes_max ? options->bulk_bytes_max : 4 << 20;
     options->silent_ns = options->silent_ns ? options->silent_ns : SILENT_NS;
     inlet.requests_max = options->requests_max;
+    inlet.waits_max = options->waits_max;
     inlet.bulk_bytes_max = options->bulk_bytes_max;
     inlet.reserve_count[MESSAGE_CONTROL] = options->requests_max / 8;
     inlet.reserve_count[MESSAGE_RELEASE] = options->requests_max / 4;

@@ -47,6 +47,7 @@ struct gate_options {
     struct log_table *logs;    /* that are served */
     uint32_t connections_max;  /* 0: 4,096; a quarter of them, 256 at most, for who greets */
     uint32_t requests_max;     /* 0: 4,096 */
+    uint32_t waits_max;        /* beside these, that wait for a newer map; 0: none */
     uint32_t bulk_count;       /* buffers of bulk_bytes_max; 0: 64 */
     uint32_t small_bulk_count; /* of 64 KiB; 0: 512 */
     uint64_t bulk_bytes_max;   /* 0: 4 MiB */
@@ -62,8 +63,6 @@ struct gate_options {
     void (*log)(void *context, const char *line);
     void *context;
 };
-
-enum { GATE_REQUESTS_DEFAULT = 4096 };
 
 /* On the thread. -ERR_NO_MEMORY, -ERR_INVALID. */
 MUST_CHECK int gate_new(const struct gate_options *options, struct gate **ret_gate);

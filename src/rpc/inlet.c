@@ -6,19 +6,37 @@
 
 enum { NOBODY_ID = 65534 };
 
+static int waits_init(struct inlet *inlet) {
+    const struct pool_options pool = {.name = "calls that wait",
+                                      .object_bytes = sizeof(struct inlet_request),
+                                      .object_count = inlet->options.waits_max,
+                                      .worker = inlet->options.worker};
+
+    return pool.object_count > 0 ? pool_init(&inlet->waits, &pool) : 0;
+}
+
 int inlet_init(struct inlet *inlet, const struct inlet_options *options) {
     struct pool_options pool = {.name = "calls",
                                 .object_bytes = sizeof(struct inlet_request),
                                 .object_count = options->requests_max,
                                 .worker = options->worker};
 
-    inlet->options = *options;
+    *inlet = (struct inlet){.options = *options};
     memcpy(pool.reserve_count, options->reserve_count, sizeof pool.reserve_count);
-    return pool_init(&inlet->pool, &pool);
+    int r = pool_init(&inlet->pool, &pool);
+    if (r < 0) {
+        return r;
+    }
+    r = waits_init(inlet);
+    if (r < 0) {
+        pool_deinit(&inlet->pool);
+    }
+    return r;
 }
 
 void inlet_deinit(struct inlet *inlet) {
     pool_deinit(&inlet->pool);
+    pool_deinit(&inlet->waits);
 }
 
 static void request_reply(struct call *call) {
@@ -169,6 +187,16 @@ static int request_fill(struct inlet_request *request, const struct inlet_arriva
     return request_set_deadline(request, frame.time_left_ns, arrival->late_ns);
 }
 
+/* One wait more than there is room for is told so at once by who would have it wait. */
+static struct inlet_request *request_get(struct inlet *inlet, uint16_t opcode) {
+    struct inlet_request *request = NULL;
+
+    if (opcode == OP_MAP_WAIT && inlet->options.waits_max > 0) {
+        request = pool_get(&inlet->waits, MESSAGE_CONTROL);
+    }
+    return request ? request : pool_get(&inlet->pool, wire_class(opcode));
+}
+
 enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arrival,
                             struct inlet_refusal *ret_refusal) {
     struct inlet_refusal refusal = {.result = -ERR_BUSY};
@@ -178,7 +206,7 @@ enum inlet_taken inlet_take(struct inlet *inlet, const struct inlet_arrival *arr
     if (frame_peek_request(arrival->head, &refusal.request) < 0) {
         return INLET_UNREADABLE;
     }
-    request = pool_get(&inlet->pool, wire_class(refusal.request.opcode));
+    request = request_get(inlet, refusal.request.opcode);
     if (!request) {
         *ret_refusal = refusal;
         return INLET_REFUSED;

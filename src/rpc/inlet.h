@@ -8,7 +8,8 @@
  * A request whose class finds no twin, or whose bulk finds no memory, is answered -ERR_BUSY: it was
  * not looked at. One of a log that is not served here is answered -ERR_STALE_MAP. What the sender's
  * key is not for (messages.def, from) is refused before its body is looked at: -ERR_NOT_PERMITTED,
- * -ERR_READ_ONLY. Root is nobody for a mount whose key says so.
+ * -ERR_READ_ONLY. Root is nobody for a mount whose key says so. Who waits for a newer map has a
+ * pool of its own, so that it takes nothing of what others work with.
  *
  * What a request points to is copied: the carrier has its memory of the head back when
  * take has returned.
@@ -47,7 +48,8 @@ struct inlet_options {
     struct worker *worker;  /* home of the pool; NULL: one actor's, or a simulation's */
     uint32_t requests_max;
     uint32_t reserve_count[MESSAGE_CLASS_COUNT]; /* of them, as in a pool */
-    uint64_t bulk_bytes_max;                     /* of one request, either way */
+    uint32_t waits_max; /* map_wait, beside requests_max; what is over is one of these. 0: none */
+    uint64_t bulk_bytes_max; /* of one request, either way */
     /* Zeroed where it matters to nobody else; aligned to a block. NULL: none is left. */
     void *(*bulk_get)(void *context, size_t size_bytes);
     void (*bulk_put)(void *context, void *bulk);
@@ -61,6 +63,7 @@ struct inlet_options {
 struct inlet {
     struct inlet_options options;
     struct pool pool;
+    struct pool waits;
 };
 
 /* The errors of pool_init. */

@@ -447,7 +447,7 @@ static void lane_join(struct lane *lane) {
 }
 
 void lane_send(struct lane *lane, struct call *call) {
-    if (lane->state != LANE_OPEN && call_has_waited(lane, call, lane_now(lane))) {
+    if (call_has_waited(lane->peer, call, lane_now(lane))) {
         (void)lane_say_away(lane, "does not answer, and is tried again", 0);
         rpc_answered(call->rpc, call, -ERR_AWAY);
         return;
@@ -483,7 +483,7 @@ static int call_over(const struct lane *lane, struct call *call, uint64_t now_ns
     bool away =
         lane->state != LANE_OPEN && atomic_load_explicit(&lane->peer->said, memory_order_relaxed);
 
-    if (call_has_waited(lane, call, now_ns)) {
+    if (call_has_waited(lane->peer, call, now_ns)) {
         return -ERR_AWAY;
     }
     call_extend(lane, call);

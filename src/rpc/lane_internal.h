@@ -131,7 +131,7 @@ void lane_note_heard(struct lane *lane);
 bool lane_probes(struct lane *lane);
 void lane_probe_end(struct lane *lane);
 /* Whether its patience is over: nobody has got through to the peer for that long. */
-bool call_has_waited(const struct lane *lane, const struct call *call, uint64_t now_ns);
+bool call_has_waited(const struct lane_peer *peer, const struct call *call, uint64_t now_ns);
 /* Whoever asked before the peer went away waits as long from then on: at its first absence. A peer
  * that goes again and again, by what it is asked maybe, is not waited for without end. */
 void call_extend(const struct lane *lane, struct call *call);

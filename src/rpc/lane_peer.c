@@ -115,13 +115,13 @@ void lane_note_heard(struct lane *lane) {
     }
 }
 
-bool call_has_waited(const struct lane *lane, const struct call *call, uint64_t now_ns) {
-    uint64_t since_ns = away_since_ns(lane);
+bool call_has_waited(const struct lane_peer *peer, const struct call *call, uint64_t now_ns) {
+    uint64_t since_ns = atomic_load_explicit(&peer->away_since_ns, memory_order_relaxed);
     uint64_t end_ns = BUG(NEW_PATIENCE) ? call->deadline_ns : since_ns + call->patience_ns;
 
-    return lane->state != LANE_OPEN && call->patience_ns > 0 && since_ns > 0 && now_ns >= end_ns &&
-           atomic_load_explicit(&lane->peer->prober, memory_order_relaxed) &&
-           atomic_load_explicit(&lane->peer->open_count, memory_order_relaxed) == 0;
+    return call->patience_ns > 0 && since_ns > 0 && now_ns >= end_ns &&
+           atomic_load_explicit(&peer->prober, memory_order_relaxed) &&
+           atomic_load_explicit(&peer->open_count, memory_order_relaxed) == 0;
 }
 
 void call_extend(const struct lane *lane, struct call *call) {

@@ -137,25 +137,40 @@ void lanes_set_home(struct lanes *lanes, struct lane_thread *thread) {
     atomic_store(&lanes->home_state, HOME_THERE);
 }
 
+static bool anybody_is_away(const struct lanes *lanes) {
+    return atomic_load_explicit(&lanes->away_count, memory_order_relaxed) > 0;
+}
+
+/* NULL: the log is served here, or nobody is known to serve it. */
+static const struct lane_peer *peer_that_serves(struct lanes *lanes, struct log_id log) {
+    if (lanes->options.logs && log_table_find(lanes->options.logs, log)) {
+        return NULL;
+    }
+    uint32_t peer = peer_of(lanes, log);
+    return peer < atomic_load_explicit(&lanes->peer_count, memory_order_acquire)
+               ? &lanes->peers[peer]
+               : NULL;
+}
+
 static bool lanes_is_away(void *context, struct log_id log) {
     struct lanes *lanes = context;
-    uint32_t peer;
 
-    bool anybody = atomic_load_explicit(&lanes->away_count, memory_order_relaxed) > 0;
+    if (log.value == 0 || !anybody_is_away(lanes)) {
+        return anybody_is_away(lanes);
+    }
+    const struct lane_peer *peer = peer_that_serves(lanes, log);
+    return peer && atomic_load_explicit(&peer->said, memory_order_relaxed);
+}
 
-    if (log.value == 0 || !anybody) {
-        return anybody;
-    }
-    if (lanes->options.logs && log_table_find(lanes->options.logs, log)) {
-        return false;
-    }
-    peer = peer_of(lanes, log);
-    return peer < atomic_load_explicit(&lanes->peer_count, memory_order_acquire) &&
-           atomic_load_explicit(&lanes->peers[peer].said, memory_order_relaxed);
+static bool lanes_has_waited(void *context, const struct call *call) {
+    struct lanes *lanes = context;
+    const struct lane_peer *peer = peer_that_serves(lanes, call->header.log);
+
+    return peer && call_has_waited(peer, call, env_now_ns(lanes->options.env));
 }
 
 const struct transport_ops lanes_ops = {
-    .send = lanes_send, .is_away = lanes_is_away, .reliable = true};
+    .send = lanes_send, .is_away = lanes_is_away, .has_waited = lanes_has_waited, .reliable = true};
 
 int lanes_new(const struct lanes_options *options, struct lanes **ret_lanes) {
     struct lanes *lanes = calloc(1, sizeof *lanes);

@@ -14,6 +14,14 @@ struct wire_life {
 _Static_assert(sizeof(struct wire_life) == 32, "no padding");
 enum { WIRE_LIVES_BYTES_MAX = (64 + 8) * 32 }; /* of each log of a node: 64 OSTs, 8 groups */
 
+/* Of a log whose life was registered since a number of starts. term: of that life; 0: nobody has
+ * registered one, so it may have started at any time. Little-endian, one behind the other. */
+struct wire_start {
+    uint64_t log;
+    uint64_t term;
+};
+_Static_assert(sizeof(struct wire_start) == 16, "no padding");
+
 /* WAIT: the life that is registered has spoken a short while ago and is asked whether it still
  * runs. RUNS: it does, at another place. OLDER: another life of a term as high or higher is
  * registered. From WAIT on they are not registered. */

@@ -26,18 +26,18 @@ from nodes import Node, Nodes, files_of, free_port, known_to_manager, listing, m
 
 HALF_HANDSHAKES = 300
 HALF_MESSAGES = 80  # more than a node has buffers
-ROUND_BYTES = 2 * clusters.MIB
+ROUND_CHUNKS = 3  # of a storage target each: so one of each round is at the first node
 PAUSE_MAX_S = 8  # of a machine that does much else; what was seen is printed
 LOOK_S = 6
 CLIENT_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
 class Rounds:
-    """Files of two buffers, written and read in a mount; how long the longest took."""
+    """A file of chunks on all storage targets, written and read in a mount; how long one took."""
 
     def __init__(self, nodes):
         self.path = os.path.join(nodes.first.mount, "rounds")
-        self.content = os.urandom(ROUND_BYTES)
+        self.content = os.urandom(ROUND_CHUNKS * clusters.MIB)
         self.longest_s = 0.0
         self.count = 0
         self.problem = None
@@ -142,6 +142,7 @@ def strangers_hold_nobody_up(nodes):
 def half_messages_hold_nobody_up(nodes):
     """By a key that is good: each keeps a buffer that others need, for a second at most."""
     nodes.start()
+    maps_are_one(nodes)
     before = len(log_lines(nodes.first))
     with Rounds(nodes) as rounds, attacker(nodes, mount_key(nodes), "half", HALF_MESSAGES):
         longest_s = rounds.go_on()

@@ -27,7 +27,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 HEAD = ["| operation | client asks metadata | client asks storage | between targets | records "
         "| flushes |", "|---|---|---|---|---|---|"]
 BESIDE = {"session_attach", "session_renew", "session_begin", "session_floor", "sessions_ended",
-          "map_get", "map_wait", "map_changes", "node_tell", "group_tell"}
+          "map_get", "map_wait", "map_changes", "log_starts", "node_tell", "group_tell"}
 # What the kernel asks for when it has kept it for as long as it may.
 KEPT = {"lookup", "getattr"}
 NAME = re.compile(r"\| ([^|]*) \|")

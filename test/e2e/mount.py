@@ -25,6 +25,7 @@ from driver import drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
+LARGE = 32 << 20
 
 
 def other(cluster, name):
@@ -331,6 +332,41 @@ def an_evicted_mount_begins_again(cluster):
         raise Failed("the mount is not that of before")
 
 
+def an_idle_mount_keeps_no_space(cluster):
+    """It comes back by itself to a daemon that has started anew: what others remove gives its space
+    back, though this one might have it open."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    cluster.start()
+    idle = other(cluster, "mount2")
+    cluster.mount_apart(idle)
+    with open(os.path.join(cluster.mount, "kept"), "wb") as file:
+        file.write(b"kept")
+    # Who has only looked has nothing left to tell.
+    if os.stat(os.path.join(idle, "kept")).st_size != 4:
+        raise Failed("the idle mount sees another size")
+
+    def used():
+        space = os.statvfs(cluster.mount)
+        return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+    for end in (cluster.kill, cluster.stop):
+        path = os.path.join(cluster.mount, "large")
+        with open(path, "wb") as file:
+            file.write(os.urandom(LARGE))
+            os.fsync(file.fileno())
+        before = used()
+        end()
+        cluster.start()
+        os.unlink(path)
+        wait_until(lambda: used() < before - LARGE / 2, "the end of what a removed file took")
+        if counted(cluster, "sessions_away") != 0:
+            raise Failed("a mount is not back, and its files are freed")
+    with open(os.path.join(idle, "kept"), "rb") as file:
+        if file.read() != b"kept":
+            raise Failed("the idle mount has other bytes")
+
+
 def umount_ends_the_process(cluster):
     cluster.start()
     process = cluster.mount_process(cluster.mount)
@@ -510,6 +546,31 @@ def strangers_disturb_nobody(cluster):
     work.check()
 
 
+def sessions_have_a_limit(cluster):
+    """A mount that is one too many waits its patience for a place, and says why in one line."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsessions_max = 16\n")
+    cluster.start()
+    mounted = []
+    for number in range(16):
+        place = other(cluster, f"mount{number}")
+        result = cluster.run("mount", cluster.directory, place, "-o", "patience=5")
+        if result.returncode != 0:
+            break
+        mounted.append(place)
+    if result.returncode != 1 or result.stderr.count("\n") != 1 or \
+            "raise sessions_max" not in result.stderr or os.path.ismount(place):
+        raise Failed(f"mount {len(mounted)} of 16 sessions: {result.stderr.strip()}")
+    with subprocess.Popen([cluster.shoal, "mount", cluster.directory, place], text=True,
+                          stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as waits:
+        result = cluster.run("umount", mounted[0])
+        if result.returncode != 0:
+            raise Failed(f"umount: {result.stderr.strip()}")
+        _, text = waits.communicate(timeout=LIMIT_S)
+    if waits.returncode != 0 or not os.path.ismount(place):
+        raise Failed(f"a mount that waits for a place: {waits.returncode}, {text.strip()}")
+
+
 def what_cannot_be_is_refused(cluster):
     lonely = other(cluster, "mount2")
     rows = [
@@ -541,11 +602,12 @@ def what_cannot_be_is_refused(cluster):
 BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_has_an_end,
         names_are_as_old_as_ttl_says, who_is_interrupted_does_not_wait,
         who_is_interrupted_leaves_a_daemon_that_stands_still,
-        a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again, mounts_see_each_other,
+        a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again,
+        an_idle_mount_keeps_no_space, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,
-                                        a_missing_directory_is_made)] + \
+                                        sessions_have_a_limit, a_missing_directory_is_made)] + \
     [(test, {"afar": True}) for test in (keys_decide, mount_calls_its_helper,
                                        a_mount_at_boot_waits_its_patience,
                                        strangers_disturb_nobody)]

@@ -1232,6 +1232,65 @@ def keys_change(nodes):
         raise Failed(f"keys at the end: {[signing(node) for node in order]}")
 
 
+def renew(node, directory):
+    return told(node, "key", "renew", directory)
+
+
+def number_at(node):
+    """Of its capability keys, whoever else is away."""
+    text = node.run("status", node.directory, "--json").stdout
+    return json.loads(text)["node"]["capability_number"]
+
+
+def keys_are_renewed(nodes):
+    """Again and again, asked at any node: a program that has a file open notices nothing. A node
+    that is away may miss one renewal and holds up the next, which changes nothing then; and the
+    number is still there when all have started anew."""
+    nodes.start()
+    maps_are_one(nodes)
+    first, away, last = nodes.all()
+    path = os.path.join(first.mount, "open")
+    content = put(path, LOST_BYTES)
+    file = os.open(path, os.O_RDWR)
+    for number, asked in enumerate([first, last, away, first], 2):
+        code, text, error = renew(first, asked.directory)
+        if code != 0 or f"are signed by number {number} (map " not in text:
+            raise Failed(f"key renew: {code}, {text} {error}")
+        same(path, content)
+        content = os.urandom(LOST_BYTES)
+        os.pwrite(file, content, 0)
+        os.fsync(file)
+    wait_until(lambda: {number_at(node) for node in nodes.all()} == {5}, "the number at all nodes")
+    wanted = status(away)["node"]["id"]
+    # It tells its number each second, and before a start is over.
+    away.stop()
+    away.start()
+    away.stop()
+    code, text, error = renew(first, last.directory)
+    if code != 0 or "are signed by number 6 (map " not in text:
+        raise Failed(f"key renew with a node away: {code}, {text} {error}")
+    code, _, error = renew(first, first.directory)
+    if code != 1 or error.count("\n") != 1 or f"node {wanted} has not told" not in error:
+        raise Failed(f"key renew that has to wait: {code}, {error}")
+    if number_at(last) != 6:
+        raise Failed(f"number {number_at(last)} behind a refusal")
+    away.start()
+    code, text, error = renew(first, away.directory)
+    if code != 0 or "are signed by number 7 (map " not in text:
+        raise Failed(f"key renew when all are there: {code}, {text} {error}")
+    content = os.urandom(LOST_BYTES)
+    os.pwrite(file, content, 0)
+    os.fsync(file)
+    os.close(file)
+    same(path, content)
+    for node in reversed(nodes.all()):
+        node.stop()
+    for node in nodes.all():
+        node.start()
+    wait_until(lambda: {number_at(node) for node in nodes.all()} == {7}, "the number after a start")
+    same(path, content)
+
+
 def an_older_manager_does_nothing(nodes):
     """It was put back as it was before nodes joined, so it would give their numbers away again. By
     its own node's map it does not start; where all of DIR is as old, it lets nobody in from what
@@ -1284,7 +1343,7 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
          a_copy_of_a_node_is_refused, a_copy_elsewhere_is_refused, a_backup_is_refused,
-         a_copy_takes_over, keys_change, an_older_manager_does_nothing]
+         a_copy_takes_over, keys_change, keys_are_renewed, an_older_manager_does_nothing]
 
 
 def main():

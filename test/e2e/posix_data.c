@@ -810,15 +810,18 @@ static void wait_for_space(fsblkcnt_t blocks) {
 /* What a removed file took is there for the next one. */
 void posix_write_full_again(void) {
     static char data[1 << 20];
+    fsblkcnt_t blocks; /* as many as there were for the first one, less a hundredth */
     struct statvfs all;
     off_t ends[3];
 
     WORKS(statvfs(".", &all));
+    blocks = all.f_blocks * 8 / 10;
     for (int round = 0; round < 3; round++) {
         off_t end = 0;
         ssize_t r;
 
-        wait_for_space(all.f_blocks * 8 / 10);
+        wait_for_space(blocks);
+        blocks = round == 0 ? blocks_free() - all.f_blocks / 100 : blocks;
         int fd = new_file("file");
         while ((r = pwrite(fd, data, sizeof data, end)) > 0) {
             end += r;

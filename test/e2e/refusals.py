@@ -943,7 +943,8 @@ for _words in ([], ["make"], ["new"], ["new", "--frob"], ["new", "FILE", "OUT"],
                ["add", "FILE"], ["add", "FILE", "--frob"], ["revoke"], ["revoke", "--frob"],
                ["revoke", "0123456789abcde"], ["revoke", "0123456789ABCDEF"],
                ["revoke", "0000000000000000"], ["revoke", "0123456789abcdef", "DIR", "DIR"],
-               ["revoke", "0123456789abcdef", "--frob"]):
+               ["revoke", "0123456789abcdef", "--frob"], ["renew", "--frob"],
+               ["renew", "DIR", "DIR"], ["renew", "--key"]):
     usage("-".join(["key", *_words]), ["key", *_words], "usage")
 
 
@@ -1157,6 +1158,25 @@ def _(scene):
 def _(scene):
     scene.run_once()
     return ["key", "revoke", "0123456789abcdef", scene.directory]
+
+
+@row("key-renew-nobody-s", 1, "has no key, so capabilities are signed by none")
+def _(scene):
+    scene.start()
+    return ["key", "renew", scene.directory]
+
+
+@row("key-renew-by-a-mount", 1, "the key of a mount", "members' key")
+def _(scene):
+    key = mount_key_file(scene, key_file(scene, "key"))
+    scene.must_name = key
+    return ["key", "renew", "--join", "127.0.0.1:7400", "--key", key]
+
+
+@row("key-renew-not-running", 1, "nothing runs on", "shoal up")
+def _(scene):
+    scene.run_once()
+    return ["key", "renew", scene.directory]
 
 
 # Verbs that find no cluster.

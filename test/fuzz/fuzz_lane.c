@@ -11,6 +11,7 @@
  * No call is done twice, and what it gets lies within its space. */
 #include "byte_streams.h"
 #include "fuzz.h"
+#include "rpc/call_origin.h"
 #include "rpc/frame.h"
 #include "rpc/lane.h"
 #include "rpc/worker.h"
@@ -33,16 +34,6 @@ static struct {
     bool done[CALLS_MAX];
     uint32_t call_count;
 } it;
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
 
 static void wake(void *context) {
     (void)context;
@@ -72,7 +63,7 @@ static void lanes_begin(void) {
     byte_streams_begin(&it.streams);
     worker_init(&it.worker);
     worker_bind(&it.worker);
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", call_origin_step);
     int r = lanes_new(&options, &it.lanes);
     assert(r == 0);
     r = lanes_peer_add(it.lanes, &address, 1, "it", &peer);

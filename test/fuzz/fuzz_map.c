@@ -93,6 +93,7 @@ void seed_cluster_map(const struct fuzz_seeds *seeds) {
         map.slot_groups[100] = 1;
         r = cluster_map_revoke(&map, 0x0123456789abcdef);
         assert(r == 0);
+        map.capability_number = 3;
     }
 }
 
@@ -170,6 +171,7 @@ void seed_map_changes(const struct fuzz_seeds *seeds) {
         memcpy(map.nodes[i].address, "10.0.0.1:7400", 14);
         map.slot_groups[100 + i] = 1;
         map.signing_key = 7 + (unsigned)i;
+        map.capability_number = 2 + (unsigned)i;
         r = cluster_map_revoke(&map, UINT64_C(0x0123456789abcdef) + (unsigned)i);
         assert(r == 0);
         r = cluster_map_change_encode(&again, &map, &out);

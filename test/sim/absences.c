@@ -16,7 +16,9 @@ enum {
 };
 
 struct known_call {
-    const struct call *call; /* NULL: none */
+    const struct call *call; /* NULL: none; its memory may be another call's since, */
+    struct log_id log;       /* which these tell */
+    uint64_t sequence;
     struct node *server;
     uint64_t sent_ns;
     bool at_once; /* its patience was over before */
@@ -135,6 +137,8 @@ void absences_sent(struct absences *absences, const struct node *client, const s
     place = place_of(caller, call);
     if (place) {
         *place = (struct known_call){.call = call,
+                                     .log = call->header.log,
+                                     .sequence = call->header.sequence,
                                      .server = server,
                                      .sent_ns = sim_now_ns(world->sim),
                                      .at_once = !node_is_up(server) &&
@@ -158,6 +162,11 @@ static void call_over(struct absences *absences, struct caller *caller, struct k
     known->call = NULL;
 }
 
+static bool is_another(const struct known_call *known) {
+    return known->call->header.log.value != known->log.value ||
+           known->call->header.sequence != known->sequence;
+}
+
 static bool caller_look(struct absences *absences, const struct node *client, char failure[600]) {
     struct caller *caller = caller_of(absences, client);
     uint64_t now_ns = sim_now_ns(absences->world->sim);
@@ -170,6 +179,8 @@ static bool caller_look(struct absences *absences, const struct node *client, ch
         }
         if (!list_contains(&known->call->rpc_node)) {
             call_over(absences, caller, known);
+        } else if (is_another(known)) {
+            known->call = NULL;
         } else if (client->is_stopped || node_is_up(known->server)) {
             known->at_once = false;
         } else if (known->at_once && now_ns - known->sent_ns > AT_ONCE_MS * NS_PER_MS) {

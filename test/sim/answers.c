@@ -217,7 +217,8 @@ static void take_name(struct question *question) {
     bool gone =
         question->about == ABOUT_NAMES && losses_explain_name(workload->options.losses, request);
     bool refused = !lost && request->result < 0 &&
-                   (gone || excuses_explain(workload->options.excuses, request, request->ino));
+                   (gone || losses_explain(workload->options.losses, request) ||
+                    excuses_explain(workload->options.excuses, request, request->ino));
     bool right = true;
     char problem[TREES_PROBLEM_BYTES];
 

@@ -2,6 +2,7 @@
 #include "copies.h"
 #include "life.h"
 #include "member/registration.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,16 +69,6 @@ struct copies {
     uint64_t made, refused, runs, moved;
     char failure[300];
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
 
 static uint64_t now_of(const struct copies *all) {
     return sim_now_ns(all->world->sim);
@@ -234,7 +225,7 @@ static void asker_look(struct copy *copy) {
     if (node_is_up(copy->asker)) {
         copy->incarnation = copy->asker->incarnation;
         copy->directory.boots += prng_chance(&all->prng, 1, 2);
-        actor_init(&all->origins[copy - all->copies], "copies", origin_step);
+        actor_init(&all->origins[copy - all->copies], "copies", call_origin_step);
     }
 }
 
@@ -316,7 +307,7 @@ struct copies *copies_new(struct world *world) {
     all->is_due = prng_chance(&all->prng, 1, CHANCE);
     for (uint32_t i = 0; i < COPIES; i++) {
         all->copies[i] = (struct copy){.all = all, .asker = &world->clients[i]};
-        actor_init(&all->origins[i], "copies", origin_step);
+        actor_init(&all->origins[i], "copies", call_origin_step);
     }
     if (all->is_due) {
         all->copies[0].exists = true;

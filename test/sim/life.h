@@ -30,6 +30,8 @@ struct life {
 MUST_CHECK int life_open_role(struct life *life, char problem[256]);
 /* How many storage targets the cluster is made with. */
 uint32_t world_first_osts(const struct world_options *options);
+/* A metadata target whose lives the manager hears of. */
+bool node_tells_lives(const struct node *node);
 /* Of a node with a log. */
 struct kv_options node_kv_options(const struct node *node);
 /* The log of the role; NULL: it has none, or is not open. */

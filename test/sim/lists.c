@@ -1,6 +1,7 @@
 /* The manager's sessions, compared with the list of each OST and of each metadata target. */
 #include "lists.h"
 #include "kv/ended_list.h"
+#include "life.h"
 #include "losses.h"
 #include "manager/manager_format.h"
 #include "meta/group_format.h"
@@ -154,6 +155,30 @@ bool lists_are_told(struct world *world) {
     struct manager *manager = node_manager(world->manager);
 
     return manager && manager_ending_count(manager) == 0;
+}
+
+static bool is_awaited(const struct world *world, struct session_id id) {
+    bool awaited = false;
+
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        const struct node *mdt = &world->mdts[i];
+
+        awaited = awaited ||
+                  (node_is_up(mdt) && node_tells_lives(mdt) && group_awaits(mdt->life->group, id));
+    }
+    return awaited;
+}
+
+bool lists_await_nobody(struct world *world) {
+    bool awaited = false;
+
+    for (uint32_t i = 0; i < world->options.client_count; i++) {
+        const struct node *client = &world->clients[i];
+
+        awaited = awaited || (node_is_up(client) && !client_is_fenced(client->life->client) &&
+                              is_awaited(world, client_session(client->life->client)));
+    }
+    return !awaited;
 }
 
 bool lists_are_settled(struct world *world) {

@@ -10,6 +10,8 @@
 
 /* The manager has told all that ended to all targets. Everything is up. */
 bool lists_are_told(struct world *world);
+/* Each client is back at each metadata target that has started anew since it was there. */
+bool lists_await_nobody(struct world *world);
 /* Then: metadata targets have settled what those had open. */
 bool lists_are_settled(struct world *world);
 /* False: failure says what is wrong with which list. */

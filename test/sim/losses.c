@@ -4,6 +4,7 @@
 #include "client/client_internal.h"
 #include "layout/map_lost.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,16 +35,6 @@ struct losses {
     char failure[200];
 };
 
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
-
 struct losses *losses_new(struct world *world, uint64_t operations) {
     struct losses *losses = calloc(1, sizeof *losses);
 
@@ -59,7 +50,7 @@ struct losses *losses_new(struct world *world, uint64_t operations) {
         losses->is_mdt = true;
         losses->is_due = true;
     }
-    actor_init(&losses->origin, "losses", origin_step);
+    actor_init(&losses->origin, "losses", call_origin_step);
     return losses;
 }
 
@@ -109,7 +100,7 @@ static void losses_run(void *context) {
     }
     if (node_is_up(asker) && asker->incarnation != losses->life) {
         losses->life = asker->incarnation;
-        actor_init(&losses->origin, "losses", origin_step);
+        actor_init(&losses->origin, "losses", call_origin_step);
     }
     if (!losses->is_asking && !losses->is_declared && node_is_up(asker)) {
         ask(losses);
@@ -278,18 +269,11 @@ const char *losses_failure(const struct losses *losses) {
     return losses->failure[0] ? losses->failure : NULL;
 }
 
-uint64_t losses_declared(const struct losses *losses) {
-    return losses->gone && losses->is_declared;
-}
+void losses_sum(const struct losses *losses, uint64_t counts[TOTAL_COUNT]) {
+    bool declared = losses->gone && losses->is_declared;
 
-uint64_t losses_explained(const struct losses *losses) {
-    return losses->explained;
-}
-
-uint64_t losses_mdts_declared(const struct losses *losses) {
-    return losses->is_mdt && losses_declared(losses);
-}
-
-uint64_t losses_probed(const struct losses *losses) {
-    return losses->probed;
+    counts[TOTAL_TARGETS_LOST] = declared;
+    counts[TOTAL_LOST_ANSWERS] = losses->explained;
+    counts[TOTAL_MDTS_LOST] = declared && losses->is_mdt;
+    counts[TOTAL_LOST_PROBES] = losses->probed;
 }

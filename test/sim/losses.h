@@ -18,6 +18,7 @@
  * Thread: the world's. Memory: the heap. */
 #pragma once
 #include "base/prng.h"
+#include "totals.h"
 #include "world.h"
 #include <shoal/shoal.h>
 
@@ -59,8 +60,5 @@ bool losses_explain_name(const struct losses *losses, const struct shoal_request
 bool node_is_lost(const struct node *node);
 /* NULL, or what was wrong. */
 const char *losses_failure(const struct losses *losses);
-/* Declared, and answers of EIO that it explained. */
-uint64_t losses_declared(const struct losses *losses);
-uint64_t losses_explained(const struct losses *losses);
-uint64_t losses_mdts_declared(const struct losses *losses);
-uint64_t losses_probed(const struct losses *losses);
+/* Declared, and answers of EIO that it explained, or was asked for. */
+void losses_sum(const struct losses *losses, uint64_t counts[TOTAL_COUNT]);

@@ -1,7 +1,9 @@
 /* The contract is in newcomers.h. */
+#include "renewals.h"
 #include "rotation.h"
 #include "newcomers.h"
 #include "life.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,16 +43,6 @@ struct newcomers {
     uint64_t joins;
     char failure[200];
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
 
 static bool overlap(const struct newcomer *a, const struct newcomer *b) {
     return a->first_target < b->first_target + b->target_count &&
@@ -131,22 +123,28 @@ static void ask(struct newcomer *node) {
         snprintf(node->address, sizeof node->address, "10.0.0.%u:7400",
                  (unsigned)prng_between(&all->prng, 1, 250));
     }
-    rotation_node_names(node->serves ? node->serves : all->world->manager, names);
-    node->call =
-        (struct call){.header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
-                      .request.node_join = {.key_high = node->key,
-                                            .key_low = 77,
-                                            .target_count = node->target_count,
-                                            .members_key = names[0],
-                                            .members_key_older = names[1],
-                                            .mdt_count = node->mdt_count,
-                                            .ready = ready,
-                                            .address = {(const uint8_t *)node->address,
-                                                        ready ? strlen(node->address) : 0}},
-                      .origin = &all->origin,
-                      .done = answered,
-                      .context = node,
-                      .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
+    const struct node *has_keys = node->serves ? node->serves : all->world->manager;
+    rotation_node_names(has_keys, names);
+    if (node->serves) {
+        renewals_hear(node->serves);
+    }
+    node->call = (struct call){
+        .header = {.opcode = OP_NODE_JOIN, .log = LOG_MANAGER},
+        .request.node_join = {.key_high = node->key,
+                              .key_low = 77,
+                              .target_count = node->target_count,
+                              .members_key = names[0],
+                              .members_key_older = names[1],
+                              .mdt_count = node->mdt_count,
+                              .ready = ready,
+                              .capability_number =
+                                  has_keys->keys ? key_ring_number(has_keys->keys) : 0,
+                              .address = {(const uint8_t *)node->address,
+                                          ready ? strlen(node->address) : 0}},
+        .origin = &all->origin,
+        .done = answered,
+        .context = node,
+        .deadline_ns = env_now_ns(asker->life->env) + PATIENCE_S * NS_PER_S};
     node->is_asking = true;
     node->map_version = all->map_version;
     node->life = asker->incarnation;
@@ -166,7 +164,7 @@ static void newcomer_run(void *context) {
     }
     if (node_is_up(asker) && asker->incarnation != all->life) {
         all->life = asker->incarnation;
-        actor_init(&all->origin, "newcomers", origin_step);
+        actor_init(&all->origin, "newcomers", call_origin_step);
     }
     if (!node->is_asking && node_is_up(asker) && !asker->is_stopped && !node->is_gone) {
         ask(node);
@@ -188,7 +186,7 @@ struct newcomers *newcomers_new(struct world *world, uint64_t seed) {
     }
     all->world = world;
     prng_init(&all->prng, seed ^ UINT64_C(0x6e6577636f6d6572));
-    actor_init(&all->origin, "newcomers", origin_step);
+    actor_init(&all->origin, "newcomers", call_origin_step);
     for (uint32_t i = 0; i < NEWCOMERS; i++) {
         all->nodes[i] =
             (struct newcomer){.all = all, .key = i + 1, .target_count = i % (TARGETS_MOST + 1)};

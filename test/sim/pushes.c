@@ -1,9 +1,11 @@
 /* Encodings of maps by their versions, and a last version that is pushed. */
 #include "pushes.h"
+#include "renewals.h"
 #include "client/client_internal.h"
 #include "layout/map_change.h"
 #include "life.h"
 #include "losses.h"
+#include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,16 +31,6 @@ struct pushes {
     bool is_asking;
     char failure[200];
 };
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = message->next;
-        call_done_message(message);
-    }
-}
 
 static struct pushes *pushes_of(struct world *world) {
     if (!world->pushes) {
@@ -163,7 +155,7 @@ bool pushes_are_settled(struct world *world) {
     pushes->settled = pushes->version;
     return nodes_count(world, pushes->version) == all &&
            sim_now_ns(world->sim) - pushes->since_ns >= CALM_MS * NS_PER_MS &&
-           pushes_waiting(world) == MIN(all, pushes_waits_max(world));
+           renewals_are_over(world) && pushes_waiting(world) == MIN(all, pushes_waits_max(world));
 }
 
 static void answered(struct call *call) {
@@ -183,7 +175,7 @@ bool pushes_make(struct world *world) {
     if (pushes->is_asking) {
         return false;
     }
-    actor_init(&pushes->origin, "pushes", origin_step);
+    actor_init(&pushes->origin, "pushes", call_origin_step);
     pushes->call =
         (struct call){.header = {.opcode = OP_KEY_REVOKE, .log = LOG_MANAGER},
                       .request.key_revoke = {.serial = SERIAL},

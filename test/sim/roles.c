@@ -1,14 +1,16 @@
 /* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
  * allows, so that what is full, waits and goes round happens all the time. */
+#include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
 #include "life.h"
 #include "pushes.h"
+#include "wire/wire_lives.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200 };
+enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200, JOIN_MS = 80 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -43,6 +45,7 @@ struct kv_options node_kv_options(const struct node *node) {
 
 static int open_manager(struct life *life, char problem[256]) {
     struct node *node = life->node;
+    bool gathers = node->world->options.seed % 2 == 1;
     const struct manager_options options = {
         .env = life->env,
         .kv = node_kv_options(node),
@@ -54,7 +57,10 @@ static int open_manager(struct life *life, char problem[256]) {
         .sessions_max = 64,
         .map_waits_max = pushes_waits_max(node->world),
         .map_wait_ns = PUSHES_WAIT_S * NS_PER_S,
+        .join_pause_ns = gathers ? JOIN_MS * NS_PER_MS : 0,
+        .joins_at_once = gathers,
         .pool_interval_ns = POOL_MS * NS_PER_MS,
+        .renew_wait_ns = RENEWALS_WAIT_MS * NS_PER_MS,
         .life_stands_ns = WORLD_LIFE_STANDS_MS * NS_PER_MS,
     };
 
@@ -73,6 +79,7 @@ static int map_came(void *context, const struct cluster_map *map) {
     if (map->version > node->world->map.version) {
         node->world->map = *map;
     }
+    renewals_map(node);
     return group_map_set(life->group, map);
 }
 
@@ -104,19 +111,53 @@ static void keys(void *context, uint64_t ret_names[2]) {
     rotation_names(life->node->world, ret_names);
 }
 
+bool node_tells_lives(const struct node *node) {
+    const struct cluster_map *map = node->map;
+    const struct map_target *target = cluster_map_target(map, (struct target_id){node->target_id});
+
+    return target && target->node.value == map->nodes[0].id.value;
+}
+
+/* Of its own log: each metadata target says who it is as the first node. */
+static size_t lives(void *context, uint8_t *ret_lives) {
+    const struct life *life = context;
+    const struct kv *kv = group_kv(life->group);
+    const struct wire_life told = {.log = kv_log_id(kv).value,
+                                   .term = kv_term(kv),
+                                   .life_high = kv_life(kv).high,
+                                   .life_low = kv_life(kv).low};
+
+    if (!node_tells_lives(life->node)) {
+        return 0; /* Of one that has joined another node tells. */
+    }
+    memcpy(ret_lives, &told, sizeof told);
+    return sizeof told;
+}
+
+static uint32_t key_number(void *context) {
+    const struct life *life = context;
+
+    return life->node->keys ? renewals_told(life->node->world) : 0;
+}
+
 static int open_member(struct life *life) {
     const struct cluster_map *map = life->node->map;
-    const struct member_options options = {
-        .env = life->env,
-        .rpc = life->rpc,
-        .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
-        .target_count = map->nodes[0].target_count,
-        .mdt_count = map->nodes[0].mdt_count,
-        .address = "",
-        .map = map,
-        .who = life->node->target_id | life->node->incarnation << 32,
-        .ask_ns = ASK_MS * NS_PER_MS,
-        .hooks = {.map = map_came, .spaces = spaces, .keys = keys, .context = life}};
+    const struct member_options options = {.env = life->env,
+                                           .rpc = life->rpc,
+                                           .key = {map->nodes[0].key[0], map->nodes[0].key[1]},
+                                           .target_count = map->nodes[0].target_count,
+                                           .mdt_count = map->nodes[0].mdt_count,
+                                           .address = "",
+                                           .map = map,
+                                           .who = life->node->target_id | life->node->incarnation
+                                                                              << 32,
+                                           .ask_ns = ASK_MS * NS_PER_MS,
+                                           .hooks = {.map = map_came,
+                                                     .spaces = spaces,
+                                                     .lives = lives,
+                                                     .keys = keys,
+                                                     .key_number = key_number,
+                                                     .context = life}};
     int r = member_new(&options, &life->member);
 
     if (r == 0) {
@@ -147,6 +188,8 @@ static int open_group(struct life *life, char problem[256]) {
         .opens_max = world->smallest ? 192 : 1024,
         .name_hash_bits = world->seed % 4 == 0 ? 3 : 0,
         .move_refusals = world->move_refusals,
+        /* Of these two for one log: who is over that asks again. */
+        .crossings_max = world->seed % 4 == 1 && world->move_refusals == 0 ? 8 : 0,
     };
 
     int r = group_open(&options, &life->group, problem);

@@ -17,6 +17,7 @@
 #include "newcomers.h"
 #include "pools.h"
 #include "pushes.h"
+#include "renewals.h"
 #include "strays.h"
 #include "sums.h"
 #include "whole.h"
@@ -41,10 +42,9 @@ enum {
     SHAPE_MOVES = 6,
     SHAPE_GROWS = 7,
     CALM_MOVES = 200,
-    KEY_NUMBER_CHANCE = 40, /* one in so many looks, some milliseconds apart */
-    FULL_IN_A_ROW = 32,     /* times that a disk is, with little in between */
-    NAMES_EXCUSE_S = 7,     /* a checkpoint that met a full disk is tried again every 5 s */
-    DEADLINE_S = 600,       /* of simulated time, for the work */
+    FULL_IN_A_ROW = 32, /* times that a disk is, with little in between */
+    NAMES_EXCUSE_S = 7, /* a checkpoint that met a full disk is tried again every 5 s */
+    DEADLINE_S = 600,   /* of simulated time, for the work */
 };
 
 struct run {
@@ -96,7 +96,7 @@ static bool is_over(const struct run *run) {
 
     return done || workload_failure(run->load) || newcomers_failure(run->newcomers) ||
            losses_failure(run->losses) || copies_failure(run->copies) ||
-           pushes_failure(run->world) || run->failure[0];
+           pushes_failure(run->world) || renewals_failure(run->world) || run->failure[0];
 }
 
 static bool stop_now(void *context) {
@@ -134,7 +134,7 @@ static bool pooled_now(void *context) {
 static bool listed_now(void *context) {
     struct run *run = context;
 
-    return lists_are_told(run->world);
+    return lists_are_told(run->world) && lists_await_nobody(run->world);
 }
 
 static bool calm_is_over_now(void *context) {
@@ -453,6 +453,7 @@ static const char *failure_of(const struct run *run) {
     failure = failure ? failure : losses_failure(run->losses);
     failure = failure ? failure : copies_failure(run->copies);
     failure = failure ? failure : pushes_failure(run->world);
+    failure = failure ? failure : renewals_failure(run->world);
     return failure ? failure : run->failure[0] ? run->failure : NULL;
 }
 
@@ -485,10 +486,7 @@ static void play(struct run *run) {
                 run->act_ns = sim_now_ns(sim) + prng_below(&run->prng, run->plan.gap_ns_max);
             }
             restart(run, false);
-            if (stragglers_are_over(run->world->stragglers) &&
-                prng_chance(&run->key_prng, 1, KEY_NUMBER_CHANCE)) {
-                world_key_number_raise(run->world, &run->key_prng);
-            }
+            renewals_turn(run->world->renewals, &run->key_prng);
             next = sim_now_ns(sim) + prng_between(&run->prng, NS_PER_MS, 10 * NS_PER_MS);
         } else if (stop == SIM_IDLE) {
             /* All nodes are down: time passes until one of them starts. */
@@ -571,7 +569,9 @@ static void lists(struct run *run) {
     }
     if (sim_run_until(sim, end, listed_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure,
-                 "the end of a session is not told to all %d s after faults", RULE_LISTS_S);
+                 "the end of a session is not told to all, or a client that is idle is not back "
+                 "at a metadata target, %d s after faults",
+                 RULE_LISTS_S);
         return;
     }
     while (!lists_are_settled(run->world) && sim_now_ns(sim) < end) {
@@ -778,11 +778,14 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
+    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
+    counts[TOTAL_RETURNS] = world->client_sum.returns;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
     counts[TOTAL_KEY_ROTATIONS] = world->rotations;
     counts[TOTAL_KEYS_GONE] = world->keys_gone;
-    counts[TOTAL_KEY_NUMBERS] = world->key_numbers;
+    counts[TOTAL_KEY_NUMBERS] = renewals_made(world);
+    counts[TOTAL_RENEWALS_REFUSED] = renewals_refused(world);
     counts[TOTAL_CAPABILITIES_CHECKED] = world->ost_sum.capabilities_checked;
     counts[TOTAL_CAPABILITIES_REFUSED] = world->ost_sum.capabilities_refused;
     counts[TOTAL_LOGS_ROT] = run->rot.flipped;
@@ -790,6 +793,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_STRAYS] = run->strays;
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
+    counts[TOTAL_JOINS_GATHERED] = run->world->joins_gathered;
     counts[TOTAL_MAPS] = run->world->maps;
     counts[TOTAL_MAP_CHANGES] = pushes_by_changes(run->world);
     counts[TOTAL_MAP_PUSHES] = run->pushes;
@@ -801,10 +805,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     counts[TOTAL_POOLS_LEFT] = pools_left(run->world);
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
-    counts[TOTAL_TARGETS_LOST] = losses_declared(run->losses);
-    counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
-    counts[TOTAL_MDTS_LOST] = losses_mdts_declared(run->losses);
-    counts[TOTAL_LOST_PROBES] = losses_probed(run->losses);
+    losses_sum(run->losses, counts);
     counts[TOTAL_COPIES] = copies_made(run->copies);
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
     counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
@@ -972,6 +973,7 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     run.losses = losses_new(run.world, OPERATIONS);
     run.world->absences = absences_new(run.world, OPERATIONS);
     run.world->stragglers = stragglers_new(run.world, OPERATIONS, !run.removes);
+    run.world->renewals = renewals_new(run.world);
     load.losses = run.losses;
     run.copies = copies_new(run.world);
     aways_init(&run.aways, run.world, run.losses);

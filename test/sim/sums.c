@@ -71,6 +71,7 @@ static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COU
 static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_CROSSINGS] = totals->crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = totals->crossings_again;
+    counts[TOTAL_CROSSINGS_BUSY] = totals->crossings_busy;
     counts[TOTAL_PROMISES_KEPT] = totals->promises_kept;
     counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
     counts[TOTAL_PROMISES_FOUND] = totals->promises_found;

@@ -55,7 +55,8 @@
     X(LOGS_TORN, "of them taken for a torn tail", false)                                           \
     X(KEY_ROTATIONS, "members' keys that all came to sign by", true)                               \
     X(KEYS_GONE, "nodes that have the newer one alone", true)                                      \
-    X(KEY_NUMBERS, "numbers of keys", true)                                                        \
+    X(KEY_NUMBERS, "numbers of keys, as they were renewed", true)                                  \
+    X(RENEWALS_REFUSED, "renewals refused, a node was away", false)                                \
     X(CAPABILITIES_CHECKED, "signatures checked", true)                                            \
     X(CAPABILITIES_REFUSED, "capabilities of old keys", true)                                      \
     X(CLOCKS, "clocks skewed", true)                                                               \
@@ -68,6 +69,7 @@
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
     X(JOINS, "answers to nodes that join", true)                                                   \
+    X(JOINS_GATHERED, "joins gathered in a version", true)                                         \
     X(MAPS, "newer maps that an MDT took", true)                                                   \
     X(MAP_CHANGES, "maps by changes, compared", true)                                              \
     X(MAP_PUSHES, "of a last version, pushed", true)                                               \
@@ -81,6 +83,8 @@
     X(STRAGGLERS_REFUSED, "writes of theirs refused then", true)                                   \
     X(FENCES, "sessions fenced whose opens were lost", true)                                       \
     X(FENCING_SETTLES, "lengths asked that fence them", true)                                      \
+    X(LATE_AWAY, "closes told again, server was away", true)                                       \
+    X(RETURNS, "idle clients back at MDTs that restarted", true)                                   \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(POOLS_LEFT, "pools that a full OST left", true)                                              \
     X(POOLS_BACK, "pools that one came back to", true)                                             \
@@ -103,6 +107,7 @@
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
     X(CROSSINGS_AGAIN, "begun anew", true)                                                         \
+    X(CROSSINGS_BUSY, "put off, many wait for one log", true)                                      \
     X(PROMISES_KEPT, "promises kept", true)                                                        \
     X(PROMISES_GONE, "promises aborted", true)                                                     \
     X(PROMISES_FOUND, "promises found by starts", true)                                            \

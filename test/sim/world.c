@@ -5,6 +5,7 @@
 #include "absences.h"
 #include "pools.h"
 #include "pushes.h"
+#include "renewals.h"
 #include "env/sim_stream.h"
 #include "kv/kv_mem.h"
 #include <inttypes.h>
@@ -204,6 +205,7 @@ static void life_sum(struct life *life, bool cut) {
         manager_hearing_get(life->manager, &now);
         world->hearing_sum.silent_evicted += now.silent_evicted;
         world->hearing_sum.silent_held += now.silent_held;
+        world->joins_gathered += manager_joins_gathered(life->manager);
     }
     if (life->group) {
         const struct group_totals *totals = group_totals(life->group);
@@ -215,6 +217,7 @@ static void life_sum(struct life *life, bool cut) {
         world->group_sum.settles_put_off += totals->settles_put_off;
         world->group_sum.crossings += totals->crossings;
         world->group_sum.crossings_again += totals->crossings_again;
+        world->group_sum.crossings_busy += totals->crossings_busy;
         world->group_sum.promises_kept += totals->promises_kept;
         world->group_sum.promises_gone += totals->promises_gone;
         world->group_sum.promises_found += totals->promises_found;
@@ -235,6 +238,8 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.reopened += now.reopened;
         world->client_sum.conversions += now.conversions;
         world->client_sum.late_closes += now.late_closes;
+        world->client_sum.late_away += now.late_away;
+        world->client_sum.returns += now.returns;
         world->client_sum.window_waits += now.window_waits;
     }
 }
@@ -354,6 +359,7 @@ void world_free(struct world *world) {
     absences_free(world->absences);
     pools_free(world->pools);
     pushes_free(world->pushes);
+    renewals_free(world->renewals);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
@@ -378,29 +384,6 @@ struct node *world_any_mdt(struct world *world, struct prng *prng) {
 
 struct node *world_mdt_of(struct world *world, uint64_t ino) {
     return &world->mdts[world->map.slot_groups[ino_slot((struct ino){ino}).value]];
-}
-
-void world_key_number_raise(struct world *world, struct prng *prng) {
-    struct node *lowest[WORLD_NODES_MAX];
-    uint32_t number = UINT32_MAX;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < world->node_count; i++) {
-        struct node *node = &world->nodes[i];
-        uint32_t known = node->keys ? key_ring_number(node->keys) : UINT32_MAX;
-
-        if (known < number) {
-            number = known;
-            count = 0;
-        }
-        if (known == number && node->keys) {
-            lowest[count++] = node;
-        }
-    }
-    if (count > 0) {
-        key_ring_number_set(lowest[prng_below(prng, count)]->keys, number + 1);
-        world->key_numbers += count == 1;
-    }
 }
 
 void node_enter(struct node *node) {

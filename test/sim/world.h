@@ -69,7 +69,6 @@ struct world {
     uint64_t rotated_ns;           /* since when all sign by the newer key; 0: they don't yet */
     uint64_t rotations;            /* 1: they came to do so */
     uint64_t keys_gone;            /* nodes that have the newer key alone */
-    uint64_t key_numbers;          /* that all nodes have heard of, after the first */
     uint64_t checkpoints_cut;      /* ended by a crash between beginning and end */
     uint64_t replays;              /* starts with a log that was not empty */
     uint64_t replays_cut;          /* ended by a crash before what they found was durable */
@@ -79,8 +78,10 @@ struct world {
     struct stragglers *stragglers; /* or NULL */
     struct pools *pools;           /* for their oracle; NULL: nothing yet */
     struct pushes *pushes;         /* likewise */
+    struct renewals *renewals;     /* or NULL */
     struct group_totals group_sum; /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
+    uint64_t joins_gathered;            /* of managers that are gone; by world_sum of all */
     struct world_links link_sum;
 };
 
@@ -123,9 +124,6 @@ struct ost *node_ost(struct node *node);
 struct rpc *node_rpc(struct node *node);
 /* Ends the session; node_client is NULL from now on, and done is set when it is over. */
 void node_client_stop(struct node *node, bool *done);
-/* One of the nodes hears of the next number of keys; which the others do before there is another.
- */
-void world_key_number_raise(struct world *world, struct prng *prng);
 /* Around calls into the node's actors that are made outside of its events. */
 void node_enter(struct node *node);
 void node_leave(struct node *node);

@@ -1,5 +1,6 @@
 /* See lane_bench.h. */
 #include "lane_bench.h"
+#include "rpc/call_origin.h"
 
 struct lane_bench it;
 const struct log_id log_served = {7};
@@ -33,16 +34,6 @@ static void server_step(struct actor *actor, struct message *first) {
         } else {
             serve(call);
         }
-    }
-}
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
     }
 }
 
@@ -199,7 +190,7 @@ int set_up(void **state) {
     worker_init(&it.worker);
     worker_bind(&it.worker);
     actor_init(&it.server, "server", server_step);
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", call_origin_step);
     it.bulk_out = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
     it.bulk_in = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
     for (size_t i = 0; i < BULK_BYTES; i++) {

@@ -1,15 +1,6 @@
 /* See manager_bench.h. */
 #include "manager_bench.h"
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *message = first;
-
-        first = first->next;
-        call_done_message(message);
-    }
-}
+#include "rpc/call_origin.h"
 
 static void names_take(struct target *target, const struct sessions_ended_request *body) {
     const uint8_t *names = body->names.data;
@@ -26,6 +17,7 @@ static void names_take(struct target *target, const struct sessions_ended_reques
     }
     target->wholes += body->first != 0;
     target->everywhere = body->everywhere;
+    target->newest = body->newest;
     if (body->from == target->number) {
         assert_true(body->lowest >= target->lowest || body->lowest == 0);
         target->lowest = MAX(target->lowest, body->lowest);
@@ -53,6 +45,7 @@ static void group_answer(struct target *target, struct call *call) {
         memcpy(call->bulk_in.data, &target->gives, call->bulk_in.size);
     } else {
         target->had_count = call->request.group_tell.slots;
+        call->reply.group_tell.unopened = target->unopened;
         if (target->had_count > 0) {
             memcpy(&target->had, call->bulk_out[0].data, sizeof target->had);
         }
@@ -129,6 +122,8 @@ void manager_begins(struct bench *bench) {
         .keys = bench->keys,
         .sessions_max = bench->sessions_max ? bench->sessions_max : 8,
         .map_waits_max = bench->map_waits_max,
+        .join_pause_ns = bench->join_pause_ns,
+        .joins_at_once = bench->joins_at_once,
         .log = line_keep,
         .log_context = bench,
     };
@@ -153,7 +148,7 @@ static int setup_with(void **state, struct key_ring *keys) {
     bench->env = sim_process_env(bench->process);
     worker_init(&bench->worker);
     worker_bind(&bench->worker);
-    actor_init(&bench->origin, "origin", origin_step);
+    actor_init(&bench->origin, "origin", call_origin_step);
     assert_int_equal(log_table_new(16, &bench->logs), 0);
     bench->rpc = rpc_make(bench);
     bench->client_rpc = rpc_make(bench);

@@ -13,10 +13,10 @@
 enum { MANAGER = 1, MDT = 2, OST = 10, TARGETS = 3, HELD = 8, IDS = 4096 };
 
 struct target {
-    struct actor actor;                  /* first */
-    uint32_t told;                       /* messages of the list of the ended, */
-    uint32_t heard;                      /* and ends that these have told first */
-    uint64_t number, lowest, everywhere; /* of that list */
+    struct actor actor;                          /* first */
+    uint32_t told;                               /* messages of the list of the ended, */
+    uint32_t heard;                              /* and ends that these have told first */
+    uint64_t number, lowest, everywhere, newest; /* of that list */
     bool ended[IDS];
     uint32_t wholes;  /* messages of bits */
     uint64_t session; /* of the last one */
@@ -27,6 +27,7 @@ struct target {
     /* A group: what it gives when it is asked for slots, under which number it was asked last, how
      * often; what it was told to have last, and how much. */
     struct wire_slots gives, had;
+    uint32_t unopened; /* that it tells of */
     uint64_t asked_under;
     uint32_t asked_count, had_count;
 };
@@ -50,6 +51,8 @@ struct bench {
     struct target second;  /* and one behind that */
     uint32_t sessions_max; /* 0: 8 */
     uint32_t map_waits_max;
+    uint64_t join_pause_ns;
+    uint32_t joins_at_once;
     bool has_no_room; /* for tickets, in what ask_as asks */
     uint32_t lines;   /* that the manager has said */
     char line[256];   /* the last one */

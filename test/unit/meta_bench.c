@@ -34,7 +34,7 @@ static void ost_length(struct bench_ost *ost, struct call *call) {
         ost_fence(ost, load_le64(request->fences.data + at));
     }
     call->reply.chunk_length.fenced_count = (uint32_t)(fence_bytes / WIRE_FENCE_BYTES);
-    if (!chunks || chunks->deleted) {
+    if (!chunks || chunks->deleted || ost->has_none) {
         return;
     }
     call->reply.chunk_length.length = chunks->truncate_seq < request->truncate_seq
@@ -239,6 +239,7 @@ static void group_start(struct meta_bench *bench) {
         .opens_max = bench->opens_max,
         .slow_request_ns = bench->slow_request_ns,
         .name_hash_bits = bench->hash_bits,
+        .crossings_max = bench->crossings_max,
     };
     int r = group_open(&options, &bench->group, problem);
 
@@ -258,6 +259,7 @@ struct meta_bench *bench_new(const struct bench_options *options) {
     bench->warm_sets = options->warm_sets;
     bench->slow_request_ns = options->slow_request_ns;
     bench->keys = options->keys;
+    bench->crossings_max = options->crossings_max;
     bench->opens_max = options->opens_max ? options->opens_max : 256;
     prng_init(&bench->prng, options->seed);
     const struct kv_mem_options store = {&bench->prng, options->cold_per_mille, 1000};

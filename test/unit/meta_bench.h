@@ -38,6 +38,7 @@ struct bench_ost {
     uint64_t position;
     uint64_t synced;
     bool is_away;       /* answers no question for a length but that */
+    bool has_none;      /* of what is written: its chunks are the other ones */
     bool holds_syncs;   /* answers none but by bench_sync_answer */
     bool holds_deletes; /* answers none but by bench_delete_answer */
     struct call *held[BENCH_HELD];
@@ -73,6 +74,7 @@ struct meta_bench {
     uint32_t opens_max;
     uint32_t warm_sets;
     uint64_t slow_request_ns;
+    uint32_t crossings_max;
     struct key_ring *keys; /* NULL: none; tickets then have this place */
     uint8_t ticket[TICKET_BYTES_MAX];
     char slow_line[256]; /* the last one */
@@ -93,6 +95,7 @@ struct bench_options {
     struct key_ring *keys; /* the caller's; or NULL */
     uint32_t slot_count;   /* slots from this one on are another group's; 0: all are this one's */
     uint32_t slot_first;   /* likewise those before this one */
+    uint32_t crossings_max;
 };
 
 /* An empty group, with all sessions attached. Fails the test on any error. */

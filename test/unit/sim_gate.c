@@ -55,6 +55,11 @@ static void step(struct actor *actor, struct message *first) {
 
         first = first->next;
         it->ran_count++;
+        if (it->holds) {
+            assert_true(it->held_count < SIM_GATE_HELD);
+            it->held[it->held_count++] = call;
+            continue;
+        }
         if (call->bulk_in.capacity > 0) {
             memset(call->bulk_in.data, 'b', call->bulk_in.capacity);
         }
@@ -85,6 +90,15 @@ void sim_gate_begin(struct sim_gate *server, struct sim *sim, const struct gate_
     server->tick = (struct env_tick){.period_ns = SIM_GATE_TICK_MS * NS_PER_MS, .fire = tick_fire};
     server->env->ops->tick_start(server->env, &server->tick);
     sim_process_set_hooks(server->process, &(struct sim_hooks){enter, leave, NULL});
+}
+
+void sim_gate_release(struct sim_gate *server) {
+    enter(NULL);
+    server->holds = false;
+    while (server->held_count > 0) {
+        call_reply(server->held[--server->held_count], 0);
+    }
+    leave(NULL);
 }
 
 void sim_gate_end(struct sim_gate *server) {

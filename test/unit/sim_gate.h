@@ -8,7 +8,7 @@
 #include "rpc/gate.h"
 #include "rpc/worker.h"
 
-enum { SIM_GATE_TICK_MS = 20 };
+enum { SIM_GATE_TICK_MS = 20, SIM_GATE_HELD = 64 };
 
 struct sim_gate {
     struct sim_process *process;
@@ -18,12 +18,17 @@ struct sim_gate {
     struct gate *gate;
     struct actor actor;
     struct env_tick tick;
-    uint32_t ran_count;        /* requests */
+    uint32_t ran_count; /* requests */
+    bool holds;         /* what comes waits for sim_gate_release */
+    struct call *held[SIM_GATE_HELD];
+    uint32_t held_count;
     uint32_t connections_most; /* at the same time, as far as it has looked */
 };
 
 /* One at a time. options: env, self, logs and waker are filled here. */
 void sim_gate_begin(struct sim_gate *server, struct sim *sim, const struct gate_options *options);
+/* Answers what it holds, and holds nothing more. */
+void sim_gate_release(struct sim_gate *server);
 /* Before the world is freed. */
 void sim_gate_end(struct sim_gate *server);
 /* The log that it serves, and where. */

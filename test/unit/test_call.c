@@ -1,6 +1,7 @@
 /* Calls over the in-process transport: sequences, floor, retries, deadlines, sessions; at the end
  * under several threads, made for ThreadSanitizer. */
 #include "env/env.h"
+#include "rpc/call_origin.h"
 #include "rpc/sequence.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
@@ -63,16 +64,6 @@ static void server_step(struct actor *actor, struct message *first) {
     }
 }
 
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
-
 static void count_done(struct call *call) {
     it.done_count++;
     it.done_last = call;
@@ -90,7 +81,7 @@ static int set_up(void **state) {
     it.now_ns = 1;
     worker_init(&it.worker);
     worker_bind(&it.worker);
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", call_origin_step);
     actor_init(&it.a.actor, "server a", server_step);
     actor_init(&it.b.actor, "server b", server_step);
     if (log_table_new(LOGS_MAX, &it.logs) < 0 ||

@@ -104,6 +104,83 @@ static void test_metadata_target_is_shown_opens_again(void **state) {
     }
 }
 
+static void ticks(struct bench *bench, uint32_t seconds) {
+    for (uint32_t i = 0; i < seconds; i++) {
+        tick(bench, NS_PER_S);
+    }
+}
+
+/* Nobody needs anything of it, but what is removed there is kept until all are back. The manager
+ * says so; one that could not be reached is tried again. */
+static void test_an_idle_client_comes_back(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "idle", RW);
+    struct client_counters counters;
+
+    ticks(bench, 10); /* The floors of what it has done are told. */
+    for (uint32_t i = 1; i <= 2; i++) {
+        uint32_t attached = mdt->seen[OP_SESSION_ATTACH];
+        uint32_t asked = mdt->seen[OP_SESSION_FLOOR];
+
+        mdt->attached = false;
+        mdt->term++;
+        mdt->detached_result = -ERR_STALE_TERM;
+        ticks(bench, 10);
+        assert_int_equal(mdt->seen[OP_SESSION_FLOOR], asked);
+        bench->cluster.starts++;
+        mdt->fail_opcode = OP_SESSION_ATTACH;
+        mdt->fail_result = -ERR_AWAY;
+        mdt->fail_count = i == 1 ? 0 : 3;
+        ticks(bench, 10);
+        assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached + (i == 1 ? 1 : 4));
+        assert_true(mdt->attached);
+        assert_int_equal(mdt->seen[OP_REOPEN] >= i, true);
+        client_counters_get(bench->client, &counters);
+        assert_int_equal(counters.returns, i);
+    }
+    /* One that is known in its term is not asked. */
+    uint32_t asked = mdt->seen[OP_SESSION_FLOOR];
+    bench->cluster.starts++;
+    ticks(bench, 10);
+    assert_int_equal(mdt->seen[OP_SESSION_FLOOR], asked);
+    /* A manager of the version before has taken over, which knows of no starts. */
+    asked = bench->cluster.manager.seen[OP_LOG_STARTS];
+    bench->cluster.starts = 0;
+    ticks(bench, 10);
+    assert_int_equal(bench->cluster.manager.seen[OP_LOG_STARTS], asked);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+/* An open for which the server has no room fails who asks, and is shown again before anything else;
+ * one whose inode is damaged there holds up nothing. */
+static void test_opens_that_are_not_taken(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make(bench, "shown", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    struct shoal_request look = {
+        .operation = SHOAL_LOOKUP, .ino = SHOAL_INO_ROOT, .name = "shown", .name_bytes = 5};
+
+    mdt->detached_result = -ERR_STALE_TERM;
+    for (int kind = 0; kind < 2; kind++) {
+        mdt->attached = false;
+        mdt->term++;
+        toy->write_opens = 0;
+        mdt->fail_opcode = OP_REOPEN;
+        mdt->fail_result = kind ? -ERR_CORRUPT : -ERR_TOO_MANY_OPEN;
+        mdt->fail_count = 1;
+        assert_int_equal(run(bench, &look), kind ? 0 : -ENFILE);
+        assert_int_equal(mdt->fail_count, 0);
+        assert_int_equal(mdt->attached, kind);
+        assert_int_equal(run(bench, &look), 0);
+        assert_true(mdt->attached);
+        assert_int_equal(toy->write_opens, 1 - kind);
+    }
+    toy->write_opens = 1;
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
 /* One that has started anew and then is away does not hold another one that has started anew. */
 static void test_opens_are_shown_side_by_side(void **state) {
     struct bench *bench = *state;
@@ -491,12 +568,6 @@ static struct shoal_file *open_name(struct bench *bench, const char *name) {
     return open.file;
 }
 
-static void ticks(struct bench *bench, uint32_t seconds) {
-    for (uint32_t i = 0; i < seconds; i++) {
-        tick(bench, NS_PER_S);
-    }
-}
-
 /* What was open answers EIO until it is closed, and takes no part in what is opened anew; the new
  * session waits for what is at work, and is asked for until it is given. */
 static void test_an_evicted_client_begins_again(void **state) {
@@ -568,10 +639,12 @@ int main(void) {
         TEST(storage_target_is_attached_again),
         TEST(a_copy_of_a_log_is_refused),
         TEST(metadata_target_is_shown_opens_again),
+        TEST(opens_that_are_not_taken),
         TEST(opens_are_shown_side_by_side),
         TEST(old_map_is_replaced),
         TEST(a_manager_of_the_version_before_gives_whole_maps),
         TEST(waiting_for_a_map_ends),
+        TEST(an_idle_client_comes_back),
         TEST(stale_capability_is_renewed),
         TEST(capabilities_that_are_new_are_tried_on),
         TEST(failed_write_leaves_nothing_behind_the_end),

@@ -168,6 +168,43 @@ static void test_late_close_of_a_term_that_is_over(void **state) {
     assert_int_equal(client_late_closes(bench->client), 0);
 }
 
+/* The server has started anew, and is away while it is shown the handle: when it is tried again it
+ * is shown that first. Who attaches without has nothing open. */
+static void test_late_close_is_shown_before_attaching(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make_written(bench, "away");
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+
+    full(bench, -ERR_NO_SPACE);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    uint32_t attached = mdt->seen[OP_SESSION_ATTACH];
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    toy->write_opens = 0;
+    mdt->fail_opcode = OP_REOPEN;
+    mdt->fail_result = -ERR_AWAY;
+    mdt->fail_count = 1;
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->fail_count, 0);
+    assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached);
+    mdt->hold = true;
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->held[0]->header.opcode, OP_SETTLE);
+    toy_release(mdt, 1);
+    tick(bench, NS_PER_S / 10);
+    assert_int_equal(mdt->held_count, 1);
+    assert_int_equal(mdt->held[0]->header.opcode, OP_REOPEN);
+    mdt->hold = false;
+    toy_release(mdt, UINT32_MAX);
+    tick(bench, NS_PER_S / 10);
+    assert_int_equal(mdt->seen[OP_SESSION_ATTACH], attached + 1);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(toy->write_opens, 0);
+    assert_int_equal(toy->attributes.size, WRITTEN);
+}
+
 static void test_late_close_goes_with_the_session(void **state) {
     struct bench *bench = *state;
     struct shoal_file *files[3] = {make_written(bench, "a"), make_written(bench, "b"),
@@ -254,23 +291,88 @@ static void test_close_on_a_busy_target_ends(void **state) {
     }
     assert_true(close.done);
     assert_int_equal(close.request.result, -EIO);
-    assert_int_equal(client_late_closes(bench->client), 1);
+    assert_int_equal(client_late_closes(bench->client), 2);
     full(bench, 0);
     tick(bench, NS_PER_S);
     assert_int_equal(client_late_closes(bench->client), 0);
 }
 
+/* Whether it was taken before the target went nobody knows: it is told under the number that it
+ * had, until it is answered. Its caller has heard that it may be lost. */
+static void test_close_on_a_target_that_is_away(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make_written(bench, "away");
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+
+    full(bench, -ERR_AWAY);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -EIO);
+    uint64_t number = mdt->sequences[OP_SETTLE];
+    for (uint32_t second = 1; second <= 3; second++) {
+        tick(bench, NS_PER_S);
+        assert_int_equal(client_late_closes(bench->client), 1);
+        assert_int_equal(UINT32_MAX - mdt->fail_count, 1 + second);
+        assert_int_equal(mdt->sequences[OP_SETTLE], number);
+    }
+    assert_int_equal(toy->write_opens, 1);
+    full(bench, 0);
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->sequences[OP_SETTLE], number);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(toy->write_opens, 0);
+    assert_int_equal(toy->attributes.size, WRITTEN);
+    assert_int_equal(size_by_lookup(bench, "away"), WRITTEN);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
+}
+
+/* It was taken, and the target has started anew since: what it was presented has the handle
+ * counted, so it is closed once more, by a number of its own. */
+static void test_close_taken_by_a_target_that_went_away(void **state) {
+    struct bench *bench = *state;
+    struct toy_server *mdt = &bench->cluster.mdt;
+    struct shoal_file *file = make_written(bench, "taken");
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+
+    full(bench, -ERR_AWAY);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -EIO);
+    uint64_t number = mdt->sequences[OP_SETTLE];
+    mdt->attached = false;
+    mdt->term++;
+    mdt->detached_result = -ERR_STALE_TERM;
+    toy->write_opens = 0;
+    full(bench, 0);
+    tick(bench, NS_PER_S);
+    assert_int_equal(mdt->seen[OP_REOPEN], 1);
+    assert_int_equal(mdt->sequences[OP_SETTLE], number);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(toy->write_opens, 0);
+    assert_int_equal(toy->attributes.size, WRITTEN);
+}
+
+/* What is late of a session that was evicted is nobody's, and neither is its number. */
+static void test_late_numbers_go_with_the_session(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make_written(bench, "gone");
+
+    full(bench, -ERR_AWAY);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -EIO);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 1);
+    full(bench, -ERR_FENCED);
+    tick(bench, NS_PER_S);
+    tick(bench, NS_PER_S);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(full_target_is_told_at_once),
-        TEST(close_stays_until_it_is_taken),
-        TEST(late_closes_of_one_file),
-        TEST(late_close_outlives_restarts),
-        TEST(late_close_of_a_term_that_is_over),
-        TEST(late_close_goes_with_the_session),
-        TEST(stop_on_a_full_target),
-        TEST(stop_does_not_wait_for_a_target),
-        TEST(close_on_a_busy_target_ends),
+        TEST(full_target_is_told_at_once),       TEST(close_stays_until_it_is_taken),
+        TEST(late_closes_of_one_file),           TEST(late_close_outlives_restarts),
+        TEST(late_close_of_a_term_that_is_over), TEST(late_close_is_shown_before_attaching),
+        TEST(late_close_goes_with_the_session),  TEST(stop_on_a_full_target),
+        TEST(stop_does_not_wait_for_a_target),   TEST(close_on_a_busy_target_ends),
+        TEST(close_on_a_target_that_is_away),    TEST(close_taken_by_a_target_that_went_away),
+        TEST(late_numbers_go_with_the_session),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
-enum { MANY = 3000 };
+enum { MANY = 3000, NOBODY = 65534 };
 
 struct many {
     struct env_io ios[MANY];
@@ -438,10 +440,67 @@ static void test_many_threads(void **state) {
     place->env->ops->file_close(file);
 }
 
-int main(void) {
+static void answer_note(struct env_io *io, int result) {
+    *(int *)io->context = result == 0 ? 1 : result;
+}
+
+#define WITHOUT_THREADS "without-threads"
+
+/* In a process of its own that may have no more threads: 0 when all was done. */
+static int io_without_threads(const char *root) {
+    const struct rlimit none = {1, 1};
+    struct place place;
+    int done = 0;
+    char letter = 'x';
+
+    snprintf(place.root, sizeof place.root, "%s", root);
+    if (env_linux_new(&(struct env_linux_options){.root = root}, &place.env) < 0 ||
+        env_thread_enter(place.env) < 0) {
+        return 2;
+    }
+    struct env_file *file = file_make(&place, 0);
+    struct env_io ios[2] = {{.kind = ENV_IO_WRITE, .buffer = &letter, .size = 1},
+                            {.kind = ENV_IO_SYNC}};
+    if (setrlimit(RLIMIT_NPROC, &none) < 0 || (geteuid() == 0 && setuid(NOBODY) < 0)) {
+        return 2;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(ios); i++) {
+        ios[i].file = file;
+        ios[i].done = answer_note;
+        ios[i].context = &done;
+        done = 0;
+        env_io_submit(place.env, &ios[i]);
+        wait_until_idle(place.env);
+        if (done != 1) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A sync always asks the kernel for a thread, which gets none here, as where a signal comes each
+ * time that it tries; it answers that the sync was cancelled. It is done all the same. */
+static void test_the_kernel_gets_no_thread(void **state) {
+    struct place *place = *state;
+    int status = 0;
+
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        /* As another program: threads may not be made behind a fork of one that has some. */
+        execl("/proc/self/exe", "test_env_loop", WITHOUT_THREADS, place->root, (char *)NULL);
+        _exit(3);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         BOTH(test_many_in_flight),
         BOTH(test_done_may_submit),
+        BOTH(test_the_kernel_gets_no_thread),
         BOTH(test_jobs),
         BOTH(test_wake_from_another_thread),
         BOTH(test_many_threads),
@@ -453,5 +512,8 @@ int main(void) {
         BOTH(test_service_runs_the_level_above),
     };
 
+    if (argc == 3 && strcmp(argv[1], WITHOUT_THREADS) == 0) {
+        _exit(io_without_threads(argv[2]));
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

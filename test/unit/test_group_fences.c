@@ -1,6 +1,7 @@
 /* A group that has lost the end of its log, and sessions that end without having presented what
  * they had open then: no file that they may write to is told before its OSTs refuse them. */
 #include "unit.h"
+#include "meta/look.h"
 #include "meta_bench.h"
 #include <string.h>
 
@@ -225,6 +226,132 @@ static void test_nobody_waits_for_the_unsure(void **state) {
     bench_free(bench);
 }
 
+static void write_close(struct meta_bench *bench, uint32_t session, struct ino ino, uint64_t size) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_SETTLE, &call);
+    call.request.settle =
+        (struct settle_request){.ino = ino, .size = size, .close = 1, .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
+static uint64_t truncated_by_open(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    uint32_t sequence = write_open(bench, session, ino).truncate_seq;
+
+    assert_int_equal(size_of(bench, 0, ino), 6000);
+    return sequence;
+}
+
+/* A file was asked for while a session was unsure, which has written on and ended. The next open
+ * for writing cuts that off, also where no fence was needed any more, or it has gone. */
+static void end_is_seen_behind_the_question(bool was_fenced) {
+    const struct bench_options options = {.seed = 24};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t late = bench->sessions[1].id;
+
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 6000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    assert_int_equal(truncated_by_open(bench, 2, ino), 0);
+    write_close(bench, 2, ino, 6000);
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, late, was_fenced ? 0 : bench->list_number + 1), was_fenced);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 0);
+    while (bench_is_known(bench, late)) {
+        bench_turn(bench);
+    }
+    assert_int_equal(truncated_by_open(bench, 3, ino), 1);
+    bench_free(bench);
+}
+
+static void test_a_silent_end_behind_the_question(void **state) {
+    (void)state;
+    end_is_seen_behind_the_question(false);
+}
+
+static void test_a_fence_that_went_behind_the_question(void **state) {
+    (void)state;
+    end_is_seen_behind_the_question(true);
+}
+
+/* It ends while one OST has answered and the other one has not: both are asked again. */
+static void test_a_silent_end_between_the_answers(void **state) {
+    const struct bench_options options = {.seed = 24};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    uint64_t late = bench->sessions[1].id;
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 6000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    uint32_t before = bench->osts[0].length_count;
+    bench->osts[1].is_away = true;
+    bench->osts[1].has_none = true;
+    bench_prepare(bench, 2, OP_OPEN, &call);
+    call.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    bench_post(bench, &call);
+    while (bench->osts[0].length_count == before) {
+        bench_turn(bench);
+    }
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, late, bench->list_number + 1), 0);
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(call.reply.open.attributes.size, 8000);
+    assert_true(bench->osts[0].length_count > before + 1);
+    bench_free(bench);
+}
+
+static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
+                         struct call *call) {
+    bench_prepare(bench, 0, OP_CROSS_LOOK, call);
+    call->request.cross_look =
+        (struct cross_look_request){.ino = ino, .what = LOOK_INODE, .any_size = any_size};
+}
+
+static uint64_t size_looked_at(const struct meta_bench *bench) {
+    struct look_answer answer;
+
+    memcpy(&answer, bench->bulk, sizeof answer);
+    assert_true(answer.has_inode);
+    return answer.inode.size;
+}
+
+/* A transaction of another group that tells no size waits for no OST. */
+static void test_a_look_waits_for_no_size(void **state) {
+    const struct bench_options options = {.seed = 25};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call call;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_chunk_write(bench, &capability, 7000);
+    assert_int_equal(list_tell(bench, bench->sessions[1].id, 0), 1);
+    bench->osts[1].is_away = true;
+    look_prepare(bench, ino, true, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(size_looked_at(bench), 5000);
+    look_prepare(bench, ino, false, &call);
+    bench_post(bench, &call);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&call));
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &call), 0);
+    assert_int_equal(size_looked_at(bench), 7000);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_told_after_the_fence),
@@ -232,6 +359,10 @@ int main(void) {
         cmocka_unit_test(test_many_are_fenced),
         cmocka_unit_test(test_many_by_an_older_ost),
         cmocka_unit_test(test_nobody_waits_for_the_unsure),
+        cmocka_unit_test(test_a_silent_end_behind_the_question),
+        cmocka_unit_test(test_a_fence_that_went_behind_the_question),
+        cmocka_unit_test(test_a_silent_end_between_the_answers),
+        cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

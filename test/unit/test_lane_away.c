@@ -2,6 +2,7 @@
  * away what comes later ends at once. Each waits for conditions; the limit is only for a test that
  * fails. */
 #include "lane_bench.h"
+#include "rpc/call_number.h"
 
 #define PATIENCE_NS (400 * NS_PER_MS)
 #define AT_ONCE_NS (150 * NS_PER_MS) /* of a turn or two, on a machine that is busy */
@@ -72,6 +73,36 @@ static void patience_counts_from_when_the_server_went(void **state) {
     wait_done(13);
     assert_int_equal(it.calls[12].result, 0);
     assert_int_equal(it.ran_count, 1); /* Nothing of what was given up was sent. */
+}
+
+/* Who finds all numbers of the window kept for later is not sent, and waits as long as others. */
+static void patience_ends_without_a_number_too(void **state) {
+    struct call_number numbers[RPC_WINDOW_LEAST];
+    uint64_t begin_ns;
+
+    (void)state;
+    welcomed();
+    assert_int_equal(rpc_session_set(it.rpc, (struct session_id){5}, 50), 0);
+    server_goes();
+    for (uint32_t i = 1; i <= RPC_WINDOW_LEAST; i++) {
+        it.calls[i].keeps_number = true;
+        ask_patiently(i, OP_MKDIR);
+        wait_done(i + 1);
+        assert_int_equal(it.calls[i].result, -ERR_AWAY);
+        numbers[i - 1] = call_number_take(&it.calls[i]);
+        assert_int_equal(numbers[i - 1].sequence, i);
+    }
+    begin_ns = env_now_ns(it.env);
+    it.calls[20].patience_ns = PATIENCE_NS;
+    it.calls[20].deadline_ns = begin_ns + 60 * NS_PER_S;
+    ask(20, OP_MKDIR, 0);
+    wait_done(RPC_WINDOW_LEAST + 2);
+    assert_int_equal(it.calls[20].result, -ERR_AWAY);
+    assert_true(env_now_ns(it.env) - begin_ns < 2 * AT_ONCE_NS); /* at a tick */
+    for (uint32_t i = 0; i < RPC_WINDOW_LEAST; i++) {
+        call_number_drop(&numbers[i]);
+    }
+    assert_int_equal(rpc_in_flight(it.rpc), 0);
 }
 
 /* A server that went while nobody asked has been away all the time, or is back. */
@@ -188,6 +219,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         LANE_WAYS(patience_counts_from_when_the_server_went),
         LANE_WAYS(patience_counts_while_nobody_asks),
+        LANE_WAYS(patience_ends_without_a_number_too),
         LANE_WAYS(who_asked_before_waits_as_long),
         LANE_WAYS(one_that_goes_again_and_again_is_not_waited_for_without_end),
         LANE_WAYS(who_has_none_waits_on),

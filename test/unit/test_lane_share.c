@@ -3,6 +3,7 @@
 #include "env/env_linux.h"
 #include "env/env_stream.h"
 #include "rpc/call.h"
+#include "rpc/call_origin.h"
 #include "rpc/gate.h"
 #include "rpc/transport.h"
 #include "rpc/worker.h"
@@ -52,16 +53,6 @@ static void server_step(struct actor *actor, struct message *first) {
         first = first->next;
         atomic_fetch_add(&it.ran_count, 1);
         call_reply(call, 0);
-    }
-}
-
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
     }
 }
 
@@ -206,7 +197,7 @@ static void threads_share_the_lanes_that_are_granted(void **state) {
 
         caller->rounds = ROUNDS * (i + 1) / THREADS;
         asked += caller->rounds * CALLS;
-        actor_init(&caller->origin, "origin", origin_step);
+        actor_init(&caller->origin, "origin", call_origin_step);
         assert_int_equal(pthread_create(&caller->thread, NULL, ask, caller), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BULK_BYTES = 65536, CALLS = 4, LIMIT_S = 60 };
+enum { BULK_BYTES = 65536, CALLS = 32, WAITS = 4, LIMIT_S = 60 };
 
 static struct {
     struct sim *sim;
@@ -75,7 +75,7 @@ static void client_begin(uint64_t silent_ns) {
 
 static void begin(uint64_t silent_ns) {
     const struct gate_options options = {
-        .requests_max = 16, .bulk_count = 1, .small_bulk_count = 8};
+        .requests_max = 16, .waits_max = WAITS, .bulk_count = 1, .small_bulk_count = 8};
 
     memset(&it, 0, sizeof it);
     it.sim = sim_new(7);
@@ -100,17 +100,21 @@ static bool all_done(void *count) {
     return it.done_count == *(uint32_t *)count;
 }
 
-static void ask(uint32_t number, uint64_t time_ns) {
+static void ask_for(uint32_t number, uint16_t opcode, size_t bulk_bytes, uint64_t time_ns) {
     struct call *call = &it.calls[number];
 
-    *call = (struct call){.header = {.opcode = OP_GETATTR, .log = sim_gate_log()},
+    *call = (struct call){.header = {.opcode = opcode, .log = sim_gate_log()},
                           .origin = &it.origin,
                           .done = count_done,
-                          .bulk_in = {.data = it.bulk, .capacity = BULK_BYTES},
+                          .bulk_in = {.data = it.bulk, .capacity = bulk_bytes},
                           .deadline_ns = env_now_ns(it.client_env) + time_ns};
     client_enter(NULL);
     call_start(it.rpc, call);
     client_leave(NULL);
+}
+
+static void ask(uint32_t number, uint64_t time_ns) {
+    ask_for(number, OP_GETATTR, BULK_BYTES, time_ns);
 }
 
 static void run_until_done(uint32_t count) {
@@ -159,10 +163,42 @@ static void a_machine_without_power_is_silent(void **state) {
     end();
 }
 
+static bool never(void *context) {
+    (void)context;
+    return false;
+}
+
+/* How many requests the gate has at work while as many as may wait for a newer map. */
+static uint32_t taken_beside(uint32_t waits) {
+    begin(LIMIT_S * NS_PER_S);
+    it.server.holds = true;
+    for (uint32_t i = 0; i < CALLS; i++) {
+        ask_for(i, i < waits ? OP_MAP_WAIT : OP_GETATTR, 0, LIMIT_S * NS_PER_S);
+    }
+    sim_run_until(it.sim, sim_now_ns(it.sim) + NS_PER_S, never, NULL);
+    uint32_t taken = it.server.held_count - waits;
+
+    sim_gate_release(&it.server);
+    run_until_done(CALLS);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
+    end();
+    return taken;
+}
+
+/* Of 16 requests 6 are kept for what is more important, however many wait. */
+static void what_waits_takes_no_place(void **state) {
+    (void)state;
+    assert_int_equal(taken_beside(0), 10);
+    assert_int_equal(taken_beside(WAITS), 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_answer_is_no_silence),
         cmocka_unit_test(a_machine_without_power_is_silent),
+        cmocka_unit_test(what_waits_takes_no_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

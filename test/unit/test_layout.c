@@ -233,6 +233,43 @@ static void test_a_map_names_the_key_that_signs(void **state) {
     free(again);
 }
 
+/* Likewise. A map that tells no number has not a byte more than one of the version before. */
+static void test_a_map_tells_the_number_of_keys(void **state) {
+    struct cluster_map *map = calloc(1, sizeof *map);
+    struct cluster_map *again = calloc(1, sizeof *again);
+    const struct {
+        uint8_t bytes[16];
+        size_t size;
+        int result;
+    } rows[] = {
+        {{0}, 0, 0},
+        {{3, 0, 0, 0, 4, 0, 0, 0, 5}, 12, -ERR_MALFORMED}, /* a second one */
+        {{3, 0, 0, 0, 4, 0, 0, 0, 5}, 12, 0},              /* these without a first one */
+        {{3, 0, 0, 0, 4, 0, 0, 0, 0}, 12, -ERR_MALFORMED},
+        {{3, 0, 0, 0, 3, 0, 0, 0, 5}, 11, -ERR_MALFORMED},
+        {{3, 0, 0, 0, 8, 0, 0, 0, 5}, 16, -ERR_MALFORMED},
+        {{3, 0, 0, 0, 0, 0, 0, 0}, 8, -ERR_MALFORMED},
+    };
+
+    (void)state;
+    cluster_map_single(map, (struct target_id){1}, &(struct target_id){2}, 1);
+    size_t size = cluster_map_size(map);
+    again->capability_number = 9;
+    assert_int_equal(map_again(map, &(struct bytes){NULL, 0}, again), 0);
+    assert_int_equal(again->capability_number, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct bytes section = {rows[i].bytes, rows[i].size};
+
+        map->capability_number = i < 2 ? UINT32_C(0x80000001) : 0;
+        assert_int_equal(cluster_map_size(map), size + (i < 2 ? 12 : 0));
+        assert_int_equal(map_again(map, &section, again), rows[i].result);
+        assert_true(rows[i].result < 0 ||
+                    again->capability_number == (i < 2 ? map->capability_number : 5));
+    }
+    free(map);
+    free(again);
+}
+
 /* For good, and no new file goes there; the last storage target can't be. */
 static void test_a_target_is_lost(void **state) {
     (void)state;
@@ -329,6 +366,7 @@ int main(void) {
         cmocka_unit_test(test_a_target_is_lost),
         cmocka_unit_test(test_a_metadata_target_is_lost),
         cmocka_unit_test(test_a_map_names_revoked_serials),
+        cmocka_unit_test(test_a_map_tells_the_number_of_keys),
         cmocka_unit_test(test_a_map_names_the_key_that_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,46 @@ static void test_terms_only_rise(void **state) {
     }
 }
 
+static uint64_t starts_since(struct bench *bench, uint64_t known, uint32_t *ret_count,
+                             struct wire_start ret_starts[4]) {
+    struct asked asked = {.call = {.header = {.opcode = OP_LOG_STARTS, .log = LOG_MANAGER},
+                                   .request = {.log_starts = {.known = known}},
+                                   .bulk_in = {(uint8_t *)ret_starts, 0, 4 * sizeof *ret_starts},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
+
+    call_start(bench->client_rpc, &asked.call);
+    finish(bench, &asked);
+    assert_int_equal(asked.call.result, 0);
+    *ret_count = (uint32_t)(asked.call.bulk_in.size / sizeof *ret_starts);
+    return asked.call.reply.log_starts.starts;
+}
+
+/* Who asks hears of the metadata targets that have started since; of all, with those that tell no
+ * lives, when the manager has started itself. Storage targets are none of it. */
+static void test_starts_are_told(void **state) {
+    struct bench *bench = *state;
+    struct wire_start starts[4];
+    uint32_t count;
+
+    node_joins(bench);
+    uint64_t first = starts_since(bench, 0, &count, starts);
+    assert_int_equal(count, 1); /* the first node's, which tells nothing */
+    assert_int_equal(starts[0].term, 0);
+    assert_int_equal(verdict(bench, (struct told){5, 5, 1, 0}), LIVES_REGISTERED);
+    uint64_t second = starts_since(bench, first, &count, starts);
+    assert_true(second > first);
+    assert_int_equal(count, 0); /* storage targets */
+    assert_int_equal(starts_since(bench, second, &count, starts), second);
+    manager_dies(bench, false);
+    manager_begins(bench);
+    uint64_t third = starts_since(bench, second, &count, starts);
+    assert_int_not_equal(third, second);
+    assert_int_equal(count, 1);
+    assert_int_equal(starts_since(bench, third, &count, starts), third);
+    assert_int_equal(count, 0);
+}
+
 /* The power fails at the very answer, to its first question or to a second one meanwhile. */
 static void test_a_life_is_on_disk_before_it_is_told(void **state) {
     struct bench *bench = *state;
@@ -303,6 +343,7 @@ static void test_one_of_two_at_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(terms_only_rise),
+        TEST(starts_are_told),
         TEST(a_life_is_on_disk_before_it_is_told),
         TEST(another_place_waits_for_silence),
         TEST(one_that_runs_is_told_of),

@@ -432,6 +432,34 @@ static void test_joins_share_a_version(void **state) {
     free(asked);
 }
 
+/* So many targets that no record holds the map: they are refused, and others are served as ever. */
+static void test_a_map_that_no_record_holds(void **state) {
+    enum { NODES = 500 };
+    const union request_body revoke = {.key_revoke = {.serial = 4}};
+    struct bench *bench = *state;
+    struct asked *asked = calloc(NODES, sizeof *asked);
+    struct asked revoked;
+    uint32_t refused = 0;
+
+    for (int ready = 0; ready < 2; ready++) {
+        for (uint64_t i = 0; i < NODES; i++) {
+            start(bench, &asked[i], OP_NODE_JOIN,
+                  join_of(100 + i, 1, ready ? "10.0.0.2:7400" : NULL));
+        }
+        pass(bench, 10 * NS_PER_S);
+        for (uint64_t i = 0; i < NODES; i++) {
+            assert_true(asked[i].done);
+            assert_true(asked[i].call.result == 0 ||
+                        (ready && asked[i].call.result == -ERR_NO_SPACE));
+            refused += asked[i].call.result < 0;
+        }
+    }
+    assert_in_range(refused, 1, NODES - 1);
+    assert_int_equal(ask(bench, &revoked, OP_KEY_REVOKE, revoke), 0);
+    assert_int_equal(join(bench, 5000, 1, NULL).node, NODES + 2);
+    free(asked);
+}
+
 /* A node that joins with a metadata target: in the map once it is formatted, without slots. */
 static uint32_t mdt_joins(struct bench *bench, struct target *joiner) {
     bool is_first = joiner == &bench->joiner;
@@ -516,6 +544,11 @@ static void test_slots_that_are_not_given(void **state) {
     pass(bench, 5 * NS_PER_S);
     assert_int_equal(giver->asked_count, asked);
     assert_int_equal(slots_of(bench, 1, &handover), 0);
+    /* It was asked before it had those of the map, and has told since that it has some. */
+    giver->unopened = 100;
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT - 100, .count = 100};
+    pass(bench, 13 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), 100);
 }
 
 /* It keeps its slots and gets no more, gives none, and is told nothing. */
@@ -729,6 +762,7 @@ int main(void) {
         TEST(a_target_is_lost),
         TEST(who_is_lost_counts_as_no_node),
         TEST(joins_share_a_version),
+        TEST(a_map_that_no_record_holds),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
         TEST(a_metadata_target_is_lost),

@@ -52,7 +52,7 @@ static void assert_same(const struct cluster_map *a, const struct cluster_map *b
 /* A new version, with one of the things that happen to a map. */
 static void map_step(void) {
     struct cluster_map *map = &it.now;
-    uint64_t lot = prng_below(&it.prng, 9);
+    uint64_t lot = prng_below(&it.prng, 10);
     uint32_t some = (uint32_t)prng_below(&it.prng, SLOT_COUNT);
 
     it.before = *map;
@@ -75,6 +75,8 @@ static void map_step(void) {
         (void)!cluster_map_revoke(map, some + 1);
     } else if (lot == 5) {
         map->signing_key = some + 1;
+    } else if (lot == 8) {
+        map->capability_number += 1 + some % 2;
     } else if (lot == 6) {
         (void)!cluster_map_lose(map, (struct target_id){3 + some % (it.next_target - 3)});
     } else if (lot == 7) {
@@ -106,6 +108,7 @@ static void test_each_change_makes_the_newer_map(void **state) {
         assert_int_equal(applied_to(&it.before, change_made()), 0);
         assert_same(&it.made, &it.now);
     }
+    assert_true(it.now.capability_number > 20);
     assert_true(it.now.target_count > 50 && it.now.revoked_count > 20 && it.now.pool_count > 50);
 }
 
@@ -207,6 +210,12 @@ static void test_what_it_cannot_say_is_told(void **state) {
     it.now.signing_key = 0;
     assert_int_equal(cluster_map_change_encode(&it.before, &it.now, &out), -ERR_NOT_SUPPORTED);
     it.now.signing_key = 6;
+    it.before.capability_number = 3;
+    it.now.capability_number = 2;
+    assert_int_equal(cluster_map_change_encode(&it.before, &it.now, &out), -ERR_NOT_SUPPORTED);
+    it.now.capability_number = 0;
+    assert_int_equal(cluster_map_change_encode(&it.before, &it.now, &out), -ERR_NOT_SUPPORTED);
+    it.now.capability_number = 3;
     it.now.node_count = 0;
     assert_int_equal(cluster_map_change_encode(&it.before, &it.now, &out), -ERR_NOT_SUPPORTED);
     it.now.node_count = it.before.node_count;
@@ -215,6 +224,29 @@ static void test_what_it_cannot_say_is_told(void **state) {
     }
     assert_int_equal(cluster_map_change_encode(&it.before, &it.now, &out), -ERR_TOO_SMALL);
     assert_int_equal(out.size, 0);
+}
+
+/* A change without it is as one of the version before; and none lets it sink, or stay. */
+static void test_the_number_of_keys_only_rises(void **state) {
+    enum { NUMBER_AT = HEAD_BYTES + 8, SECTION_BYTES = 12 };
+    const struct {
+        uint32_t number;
+        int result;
+    } rows[] = {{8, 0}, {7, -ERR_MALFORMED}, {6, -ERR_MALFORMED}, {0, -ERR_MALFORMED}};
+
+    (void)state;
+    it.before.capability_number = 7;
+    it.now.capability_number = 7;
+    it.now.version++;
+    assert_int_equal(change_made().size, HEAD_BYTES + CRC_BYTES);
+    it.now.capability_number = 8;
+    struct bytes change = change_made();
+    assert_int_equal(change.size, HEAD_BYTES + SECTION_BYTES + CRC_BYTES);
+    assert_int_equal(load_le32(it.space + NUMBER_AT), 8);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        store_le32(it.space + NUMBER_AT, rows[i].number);
+        assert_int_equal(applied_to(&it.before, crc_put(change)), rows[i].result);
+    }
 }
 
 /* All that a map may have, from a map that has next to nothing. */
@@ -262,6 +294,7 @@ int main(void) {
         TEST(damage_is_refused),
         TEST(a_section_of_a_newer_version_is_passed_over),
         TEST(what_it_cannot_say_is_told),
+        TEST(the_number_of_keys_only_rises),
         TEST(the_largest_map),
     };
 #undef TEST

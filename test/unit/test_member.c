@@ -44,6 +44,7 @@ static struct {
     uint32_t with_lives;        /* questions that told some */
     enum registration_stage stage;
     uint32_t stages; /* that were told */
+    uint32_t key_number;
 } it;
 
 static void join_answer(struct call *call) {
@@ -130,6 +131,7 @@ static void manager_step(struct actor *actor, struct message *first) {
 static int take_map(void *context, const struct cluster_map *map) {
     (void)context;
     it.taken[it.taken_count++ % ARRAY_SIZE(it.taken)] = map->version;
+    it.key_number = MAX(it.key_number, map->capability_number);
     return it.take;
 }
 
@@ -157,6 +159,11 @@ static uint64_t worker_now(struct worker *worker) {
     return env_now_ns(worker->context);
 }
 
+static uint32_t tell_number(void *context) {
+    (void)context;
+    return it.key_number;
+}
+
 static void member_begin(const struct cluster_map *known) {
     const struct member_options options = {.env = it.env,
                                            .rpc = it.rpc,
@@ -169,6 +176,7 @@ static void member_begin(const struct cluster_map *known) {
                                            .hooks = {.map = take_map,
                                                      .lives = it.has_lives ? put_lives : NULL,
                                                      .registered = take_stage,
+                                                     .key_number = tell_number,
                                                      .log = take_line}};
 
     assert_int_equal(member_new(&options, &it.member), 0);
@@ -391,6 +399,20 @@ static void test_silence_is_told_seldom(void **state) {
     assert_non_null(strstr(it.line, "answers again"));
 }
 
+/* By which it signs when it asks, as the map that it has taken says. */
+static void test_the_number_of_keys_is_told(void **state) {
+    (void)state;
+    it.key_number = 1;
+    member_begin(&it.map);
+    pass(NS_PER_S);
+    assert_int_equal(it.asked.capability_number, 1);
+    it.map.version = 5;
+    it.map.capability_number = 2;
+    pass(4 * NS_PER_S);
+    assert_int_equal(it.asked.map_version, 5);
+    assert_int_equal(it.asked.capability_number, 2);
+}
+
 static void test_a_refusal_is_told_once(void **state) {
     (void)state;
     member_begin(&it.map);
@@ -419,6 +441,22 @@ static void test_one_that_knows_nobody_asks_anybody(void **state) {
     pass(3 * NS_PER_S);
     assert_int_equal(it.taken_count, 2);
     assert_int_equal(it.asked_anybody, 2); /* The held one counts twice. */
+}
+
+/* Of a manager that gathers joins for a while (manager/gather.c): it is asked once, and nobody
+ * calls it silent. */
+static void test_an_answer_may_take_a_while(void **state) {
+    (void)state;
+    it.holds = true;
+    member_begin(NULL);
+    pass(3 * NS_PER_S);
+    assert_non_null(it.held);
+    assert_int_equal(it.joins, 1);
+    it.holds = false;
+    manager_take(it.held);
+    pass(TICK_MS * NS_PER_MS);
+    assert_int_equal(state_of(NULL).node.value, 2);
+    assert_int_equal(it.lines, 0);
 }
 
 static void note_answer(struct call *call) {
@@ -579,7 +617,9 @@ int main(void) {
         TEST(newer_maps_are_fetched),
         TEST(a_map_that_is_not_taken_is_offered_again),
         TEST(silence_is_told_seldom),
+        TEST(the_number_of_keys_is_told),
         TEST(a_refusal_is_told_once),
+        TEST(an_answer_may_take_a_while),
         TEST(a_newer_map_is_told_of),
         TEST(changes_of_another_map_are_not_taken),
         TEST(a_manager_of_the_version_before_is_asked_for_maps),

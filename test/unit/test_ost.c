@@ -2,6 +2,7 @@
  * sessions, fences, lengths, truncation, stopping. */
 #include "unit.h"
 #include "base/crc32c.h"
+#include "base/endian.h"
 #include "kv/kv_internal.h"
 #include "ost_world.h"
 #include "store/session.h"
@@ -334,6 +335,53 @@ static void test_length_and_fence(void **state) {
     assert_int_equal(attach(world, OST_SESSION, OST_INCARNATION + 1), 0);
     assert_int_equal(ost_world_write(world, &place, data), -ERR_FENCED);
     assert_int_equal(attach(world, OST_SESSION + 1, 1), 0);
+    ost_world_free(world);
+}
+
+static int list_of_fences(struct ost_world *world, struct bytes fences, uint32_t *ret_count) {
+    struct ost_call *call = ost_call_get(world, OP_CHUNK_LENGTH);
+
+    call->call.request.chunk_length = (struct chunk_length_request){
+        .ino = {17}, .generation = 1, .chunk_bytes = CHUNK, .fences = fences};
+    int r = ost_call_run(call);
+    *ret_count = call->call.reply.chunk_length.fenced_count;
+    return r;
+}
+
+/* As many sessions as one question may name, attached here or not: refused from the answer on, also
+ * after power was lost; others are not. A list that is none fences nobody. */
+static void test_list_of_fences(void **state) {
+    struct ost_world *world = world_start(31);
+    struct ost_place place = place_of(0, 3000);
+    uint8_t fences[WIRE_FENCES_BYTES_MAX];
+    uint32_t count;
+
+    (void)state;
+    fill(1, place.size);
+    for (uint64_t i = 0; i < WIRE_FENCES_MAX; i++) {
+        store_le64(fences + i * WIRE_FENCE_BYTES, i == 0 ? OST_SESSION : 100 + i);
+        store_le64(fences + i * WIRE_FENCE_BYTES + 8, i == 0 ? OST_INCARNATION : i);
+    }
+    store_le64(fences + 63 * WIRE_FENCE_BYTES, 0);
+    assert_int_equal(list_of_fences(world, (struct bytes){fences, sizeof fences}, &count),
+                     -ERR_INVALID);
+    store_le64(fences + 63 * WIRE_FENCE_BYTES, 163);
+    assert_int_equal(list_of_fences(world, (struct bytes){fences, 17}, &count), -ERR_INVALID);
+    assert_int_equal(ost_world_write(world, &place, data), 0);
+    assert_int_equal(list_of_fences(world, (struct bytes){fences, sizeof fences}, &count), 0);
+    assert_int_equal(count, WIRE_FENCES_MAX);
+    for (int life = 0; life < 3; life++) {
+        assert_int_equal(ost_world_write(world, &place, data), -ERR_FENCED);
+        assert_int_equal(attach(world, OST_SESSION, OST_INCARNATION), -ERR_FENCED);
+        for (uint64_t i = 1; i < WIRE_FENCES_MAX; i++) {
+            assert_int_equal(attach(world, 100 + i, i), -ERR_FENCED);
+        }
+        assert_int_equal(attach(world, 200, 1), 0);
+        ost_world_crash(world, life == 0);
+        assert_int_equal(ost_world_open(world, problem), 0);
+    }
+    assert_int_equal(list_of_fences(world, (struct bytes){fences, WIRE_FENCE_BYTES}, &count), 0);
+    assert_int_equal(count, 1);
     ost_world_free(world);
 }
 
@@ -792,6 +840,7 @@ int main(void) {
         cmocka_unit_test(test_fenced_in_flight),
         cmocka_unit_test(test_stopped_log),
         cmocka_unit_test(test_length_and_fence),
+        cmocka_unit_test(test_list_of_fences),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_list_of_the_ended),
         cmocka_unit_test(test_list_that_is_none),

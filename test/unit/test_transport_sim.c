@@ -2,6 +2,7 @@
  * partitions and deaths each mutation takes effect once and every call ends; garbage is refused. */
 #include "base/endian.h"
 #include "env/env_sim.h"
+#include "rpc/call_origin.h"
 #include "rpc/transport_sim.h"
 #include "rpc/worker.h"
 #include <setjmp.h>
@@ -124,16 +125,6 @@ static void server_step(struct actor *actor, struct message *first) {
     }
 }
 
-static void origin_step(struct actor *actor, struct message *first) {
-    (void)actor;
-    while (first) {
-        struct message *next = first->next;
-
-        call_done_message(first);
-        first = next;
-    }
-}
-
 static void job_done(struct call *call) {
     struct job *job = CONTAINER_OF(call, struct job, call);
 
@@ -184,7 +175,7 @@ static void start_world(uint64_t seed) {
     it.worker.schedule = schedule;
     worker_bind(&it.worker);
     it.jobs = calloc(CALLS, sizeof *it.jobs);
-    actor_init(&it.origin, "origin", origin_step);
+    actor_init(&it.origin, "origin", call_origin_step);
     serve(CALLS);
     assert_int_equal(transport_sim_new(it.net, it.client_process, &it.transport), 0);
     env = sim_process_env(it.client_process);

@@ -1,5 +1,6 @@
 /* The toy servers; the contract is in toy_cluster.h. */
 #include "toy_cluster.h"
+#include "wire/wire_lives.h"
 #include "base/crc32c.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -63,15 +64,30 @@ void toy_release(struct toy_server *server, uint32_t count) {
     }
 }
 
+static void toy_start_put(struct buffer *out, const struct cluster_map *map,
+                          const struct toy_server *mdt) {
+    const struct wire_start start = {.log = cluster_map_log_of(map, mdt->id).value,
+                                     .term = mdt->term};
+
+    memcpy(out->data, &start, sizeof start);
+    out->size = sizeof start;
+}
+
 static int manager_handle(struct toy_server *server, struct call *call) {
     struct toy_cluster *cluster = server->cluster;
 
     switch (call->header.opcode) {
     case OP_SESSION_BEGIN:
         call->reply.session_begin.session = TOY_SESSION + cluster->session_count++;
+        call->reply.session_begin.starts = cluster->starts;
         return 0;
     case OP_SESSION_RENEW:
         call->reply.session_renew.map_version = cluster->map.version;
+        call->reply.session_renew.starts = cluster->starts;
+        return 0;
+    case OP_LOG_STARTS:
+        call->reply.log_starts.starts = cluster->starts;
+        toy_start_put(&call->bulk_in, &cluster->map, &cluster->mdt);
         return 0;
     case OP_SESSION_END:
         return 0;

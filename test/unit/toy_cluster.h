@@ -92,6 +92,7 @@ struct toy_cluster {
     uint32_t key_number;
     uint32_t key_turns; /* so many requests for data meet a key that has turned since */
     bool inline_synced; /* conversions must sync first */
+    uint64_t starts;    /* the manager's number of them */
 };
 
 void toy_cluster_init(struct toy_cluster *cluster);

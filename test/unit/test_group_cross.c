@@ -1,0 +1,261 @@
+/* Transactions with other groups, which the script below plays. */
+#include "unit.h"
+#include "base/endian.h"
+#include "meta/half_format.h"
+#include "meta/look.h"
+#include "meta/meta_format.h"
+#include "meta/promise.h"
+#include "meta_bench.h"
+#include <string.h>
+
+enum { SLOTS = 32768, THIRD_SLOTS = 49152, LOOKS_MAX = 64, HELD = 8, PLACES = 8, DIRECTORIES = 16 };
+#define THIRD_LOG ((struct log_id){9})
+
+/* It has one file, and promises whatever is asked for. */
+struct there {
+    struct actor actor; /* first */
+    struct ino ino;
+    struct inode_row row;
+    uint32_t looks;
+    bool any_size[LOOKS_MAX]; /* of these */
+    uint32_t prepares;
+    uint16_t holds; /* this opcode is not answered until there_release; 0: all are */
+    struct call *held[HELD];
+    uint32_t held_count;
+};
+
+static void look_answer(struct there *there, struct call *call) {
+    const struct cross_look_request *request = &call->request.cross_look;
+    const struct look_answer answer = {.format = META_FORMAT, .has_inode = 1, .inode = there->row};
+
+    assert_int_equal(request->what, LOOK_INODE);
+    assert_int_equal(request->ino.value, there->ino.value);
+    assert_true(there->looks < LOOKS_MAX);
+    there->any_size[there->looks++] = request->any_size != 0;
+    memcpy(call->bulk_in.data, &answer, sizeof answer);
+    call->bulk_in.size = sizeof answer;
+}
+
+static void there_answer(struct there *there, struct call *call) {
+    memset(&call->reply, 0, sizeof call->reply);
+    switch (call->header.opcode) {
+    case OP_CROSS_LOOK:
+        look_answer(there, call);
+        break;
+    case OP_CROSS_PREPARE:
+        there->prepares++;
+        break;
+    case OP_CROSS_ABORT:
+    case OP_CROSS_COMMIT:
+        break;
+    default:
+        fail_msg("the other group got %s", wire_name(call->header.opcode));
+    }
+    call_reply(call, 0);
+}
+
+static void there_step(struct actor *actor, struct message *first) {
+    struct there *there = CONTAINER_OF(actor, struct there, actor);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        if (call->header.opcode == there->holds) {
+            assert_true(there->held_count < HELD);
+            there->held[there->held_count++] = call;
+        } else {
+            there_answer(there, call);
+        }
+    }
+}
+
+static void there_release(struct there *there) {
+    there->holds = 0;
+    while (there->held_count > 0) {
+        there_answer(there, there->held[--there->held_count]);
+    }
+}
+
+static void there_begin(struct there *there, struct meta_bench *bench, struct log_id log,
+                        uint16_t slot) {
+    *there = (struct there){.ino = ino_make((struct slot){slot}, 5)};
+    there->row = (struct inode_row){.format = META_FORMAT, .mode = 0100644, .nlink = 1, .size = 70};
+    actor_init(&there->actor, "other group", there_step);
+    assert_int_equal(log_table_add(bench->logs, log, &there->actor), 0);
+}
+
+static void link_prepare(struct meta_bench *bench, uint32_t session, const struct there *there,
+                         const char *name, struct call *call) {
+    bench_prepare(bench, session, OP_LINK, call);
+    call->request.link.ino = there->ino;
+    call->request.link.parent = INO_ROOT;
+    call->request.link.name = (struct bytes){(const uint8_t *)name, 1};
+}
+
+static struct group_totals totals_of(struct meta_bench *bench) {
+    struct group_stats stats;
+
+    bench_stats(bench, &stats);
+    return stats.totals;
+}
+
+/* A link tells how long the file is; who takes a name away does not, and so waits for no storage
+ * target of the file. */
+static void test_only_a_link_asks_for_the_size(void **state) {
+    const struct bench_options options = {.seed = 61, .slot_count = SLOTS};
+    struct meta_bench *bench = bench_new(&options);
+    struct there there;
+    struct call call;
+
+    (void)state;
+    there_begin(&there, bench, BENCH_OTHER_LOG, SLOTS);
+    link_prepare(bench, 0, &there, "x", &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.reply.link.attributes.size, 70);
+    assert_int_equal(there.looks, 1);
+    assert_false(there.any_size[0]);
+    bench_prepare(bench, 0, OP_UNLINK, &call);
+    call.request.unlink.parent = INO_ROOT;
+    call.request.unlink.name = (struct bytes){(const uint8_t *)"x", 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(there.looks, 2);
+    assert_true(there.any_size[1]);
+    bench_free(bench);
+}
+
+static void directory_make(struct meta_bench *bench, char name) {
+    struct call call;
+
+    bench_prepare(bench, 1, OP_MKDIR, &call);
+    call.request.mkdir.parent = INO_ROOT;
+    call.request.mkdir.name = (struct bytes){(const uint8_t *)&name, 1};
+    call.request.mkdir.mode = 0755;
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_true(ino_slot(call.reply.mkdir.attributes.ino).value < SLOTS);
+}
+
+static struct meta_bench *bench_of_three(struct there *other, struct there *third) {
+    const struct bench_options options = {.seed = 62, .slot_count = SLOTS, .crossings_max = PLACES};
+    struct meta_bench *bench = bench_new(&options);
+
+    there_begin(other, bench, BENCH_OTHER_LOG, SLOTS);
+    there_begin(third, bench, THIRD_LOG, THIRD_SLOTS);
+    bench->map->groups[2] = (struct map_group){.id = {3}, .log = THIRD_LOG};
+    bench->map->group_count = 3;
+    for (uint32_t i = THIRD_SLOTS; i < SLOT_COUNT; i++) {
+        bench->map->slot_groups[i] = 2;
+    }
+    return bench;
+}
+
+/* Of eight places two are the most for those that wait for one group, wherever they wait: one more
+ * is told to ask again, what needs another group goes on, and new directories come elsewhere. */
+static void who_waits_leaves_room(uint16_t opcode) {
+    struct there other, third;
+    struct meta_bench *bench = bench_of_three(&other, &third);
+    struct call waiting[2], call;
+
+    other.holds = opcode;
+    for (int i = 0; i < 2; i++) {
+        link_prepare(bench, 0, &other, i ? "b" : "a", &waiting[i]);
+        bench_post(bench, &waiting[i]);
+    }
+    while (other.held_count < 2) {
+        bench_turn(bench);
+    }
+    link_prepare(bench, 0, &other, "c", &call);
+    assert_int_equal(bench_run(bench, &call), -ERR_BUSY);
+    assert_int_equal(totals_of(bench).crossings_busy, 1);
+    uint32_t prepares = other.prepares;
+    for (int i = 0; i < DIRECTORIES; i++) {
+        directory_make(bench, (char)('A' + i));
+    }
+    assert_int_equal(other.prepares, prepares);
+    struct call to_third;
+    link_prepare(bench, 1, &third, "d", &to_third);
+    assert_int_equal(bench_run(bench, &to_third), 0);
+    there_release(&other);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bench_finish(bench, &waiting[i]), 0);
+    }
+    bench_advance(bench, NS_PER_S);
+    assert_int_equal(bench_run(bench, &call), 0); /* the same request */
+    assert_int_equal(totals_of(bench).crossings_busy, 1);
+    assert_int_equal(totals_of(bench).crossings_full, 0);
+    bench_free(bench);
+}
+
+static void test_looks_leave_room(void **state) {
+    (void)state;
+    who_waits_leaves_room(OP_CROSS_LOOK);
+}
+
+static void test_prepares_leave_room(void **state) {
+    (void)state;
+    who_waits_leaves_room(OP_CROSS_PREPARE);
+}
+
+static void test_commits_leave_room(void **state) {
+    (void)state;
+    who_waits_leaves_room(OP_CROSS_COMMIT);
+}
+
+/* A directory is to be made for the group whose log is the OST's. */
+static int make_prepare(struct meta_bench *bench, uint32_t ost, uint64_t number) {
+    const struct half half = {.format = META_FORMAT,
+                              .kind = HALF_MAKE,
+                              .mode = 040755,
+                              .chunk_bytes = CHUNK_BYTES_DEFAULT,
+                              .stripe_count = 1,
+                              .to = INO_ROOT.value,
+                              .to_index = number << 12};
+    uint8_t participant[8];
+    struct call call;
+
+    store_le64(participant, cluster_map_first_log(bench->map, BENCH_MDT).value);
+    bench_prepare(bench, 0, OP_CROSS_PREPARE, &call);
+    call.request.cross_prepare = (struct cross_prepare_request){
+        .coordinator = cluster_map_first_log(bench->map, bench->osts[ost].id).value,
+        .term = 1,
+        .number = number,
+        .below_term = 1,
+        .below_number = 1,
+        .participants = {participant, sizeof participant},
+        .halves = {(const uint8_t *)&half, sizeof half}};
+    return bench_run(bench, &call);
+}
+
+/* A coordinator that is away does not end what it has begun: it has a quarter of the places, and
+ * others have theirs; so it is behind a start. */
+static void test_promises_of_one_leave_room(void **state) {
+    const struct bench_options options = {.seed = 63};
+    struct meta_bench *bench = bench_new(&options);
+
+    (void)state;
+    for (uint32_t i = 0; i < BENCH_OSTS; i++) {
+        bench->osts[i].is_dead = true; /* Nobody is told that all is aborted. */
+    }
+    for (uint64_t number = 1; number <= PROMISES_OF_ONE_MAX; number++) {
+        assert_int_equal(make_prepare(bench, 0, number), 0);
+    }
+    for (int start = 0; start < 2; start++) {
+        assert_int_equal(make_prepare(bench, 0, PROMISES_OF_ONE_MAX + 1), -ERR_CHANGED);
+        assert_int_equal(totals_of(bench).promises_refused, 1);
+        assert_int_equal(make_prepare(bench, 1, 1 + (uint64_t)start), 0);
+        assert_int_equal(totals_of(bench).promises_refused, 1);
+        bench_restart(bench, true);
+    }
+    bench_free(bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_a_link_asks_for_the_size),
+        cmocka_unit_test(test_looks_leave_room),
+        cmocka_unit_test(test_prepares_leave_room),
+        cmocka_unit_test(test_commits_leave_room),
+        cmocka_unit_test(test_promises_of_one_leave_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
