@@ -24,6 +24,11 @@ bool cluster_map_slot_is_lost(const struct cluster_map *map, struct slot slot) {
     return group && cluster_map_group_is_lost(map, group);
 }
 
+bool cluster_map_place_is_lost(const struct cluster_map *map, uint32_t place) {
+    return place < MAP_GROUPS_MAX ? cluster_map_group_is_lost(map, &map->groups[place])
+                                  : map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST;
+}
+
 struct log_id cluster_map_lost_log(const struct cluster_map *map, uint32_t index) {
     const struct map_target *target = &map->targets[index];
 

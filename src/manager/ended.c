@@ -68,17 +68,12 @@ void manager_ended_add(struct manager *manager, struct session_id session, uint6
             manager->ended_number - MIN(manager->ended_number, MANAGER_RECENT - UINT64_C(1)));
 }
 
-static bool is_lost_at(const struct cluster_map *map, uint32_t place) {
-    return place < MAP_GROUPS_MAX ? cluster_map_group_is_lost(map, &map->groups[place])
-                                  : map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST;
-}
-
 /* By the places of the map's logs; NULL: there is none in this one, or its target is lost. */
 static struct manager_teller *teller_at(struct manager *manager, uint32_t place) {
     struct log_id log = cluster_map_log_at(manager->map, place).id;
     struct manager_teller *teller = &manager->tellers[place];
 
-    if (log.value == 0 || is_lost_at(manager->map, place)) {
+    if (log.value == 0 || cluster_map_place_is_lost(manager->map, place)) {
         return NULL;
     }
     if (teller->log.value != log.value && !teller->telling) {

@@ -1,4 +1,5 @@
 /* What a coordinator sends, and what comes back. */
+#include "layout/map_lost.h"
 #include "meta/crossing_internal.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -252,9 +253,18 @@ static void prepare_answered(struct share *share) {
     }
 }
 
-/* Of one that is lost for good nothing is left that could contradict the decision. */
+/* By our own map: a participant that takes nothing of us, as by his map we are lost, has not done
+ * it. One that is lost has nothing left that could contradict the decision. */
+static bool share_is_lost(const struct share *share) {
+    const struct group *group = share->crossing->all->group;
+    bool are_we = group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group];
+
+    return share->call.result == -ERR_TARGET_LOST && !are_we &&
+           cluster_map_log_is_lost(group->map, share->draft.log);
+}
+
 static void commit_answered(struct share *share) {
-    bool is_lost = share->call.result == -ERR_TARGET_LOST;
+    bool is_lost = share_is_lost(share);
 
     share->known = share->call.result == 0 || is_lost;
     share->failed = !share->known;

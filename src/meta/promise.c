@@ -177,6 +177,7 @@ void promise_kept(struct group *group, struct promise *promise) {
     turns_end(group, (struct turn_id){promise->id.log, promise->id.term, promise->turn});
     stakes_give(group, promise);
     promise->committed = true;
+    promise->to_be_kept = false;
     promise->halves_bytes = 0;
     promise->asked_ns = group->now_ns;
     promise->others_asked = 0;
@@ -260,8 +261,10 @@ bool promise_answered(struct promise *promise) {
 static void ask_answered(struct call *call) {
     struct promise *promise = call->context;
     bool aborted = call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED;
+    bool is_lost = source_of(promise->promises, promise->id.log)->is_lost;
 
-    if (promise_answered(promise) && aborted) {
+    /* One that is lost may have been put back from a copy since it has decided. */
+    if (promise_answered(promise) && aborted && !is_lost) {
         promise_is_over(promise);
     }
 }

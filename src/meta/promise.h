@@ -49,7 +49,9 @@ struct promise {
     bool asking;
     bool is_mark_ask;     /* counted by its coordinator's mark_asks */
     bool wanted;          /* somebody waits for its end */
-    uint8_t others_asked; /* its coordinator is lost: so many participants are done with */
+    bool to_be_kept;      /* it is in to_keep */
+    uint8_t others_asked; /* its coordinator is lost: so many participants are done with, */
+    uint32_t losses;      /* by a map with so many lost targets */
     struct promises *promises;
     struct ino made;
     uint32_t stake_count;
@@ -81,6 +83,7 @@ struct promises {
     struct list to_keep; /* prepared; another participant of a lost coordinator's has done it */
     struct promise_source sources[MAP_GROUPS_MAX];
     uint32_t source_count;
+    uint32_t losses; /* targets that the group's map names lost */
     uint32_t count;
     uint32_t calls_out;
     struct promise *spare; /* of the prepare that runs */

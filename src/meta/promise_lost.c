@@ -5,10 +5,12 @@
  *                         '-- none of them has --> it is given up
  *     a mark:   each other one has done it, or has nothing of it --> it goes
  *
- * Who is asked answers once his own map names the coordinator lost, and takes nothing of that log
- * from then on; that he has done it he says when it is on disk. So the first one that does it
- * behind an answer of his would have had it from one who had done it before his own answer, and who
- * would have said so: all do the same. Nobody needs them all: one that is lost is not asked. */
+ * Who is asked answers once his own map names as many lost as that of who asks. From then on he
+ * takes nothing of a lost one, whether that coordinated or took part; and what he says is on disk,
+ * as his map is. So the first one that does it behind an answer of his would have had it from one
+ * who is left, had done it before his own answer, and would have said so: all do the same. A round
+ * of questions in which another target gets lost begins anew: what that one had told somebody,
+ * others have to hear from him. */
 #include "base/bug.h"
 #include "base/endian.h"
 #include "layout/map_lost.h"
@@ -25,6 +27,10 @@ bool promises_log_is_lost(const struct group *group, uint64_t log) {
 void promises_map_read(struct group *group) {
     struct promises *promises = &group->promises;
 
+    promises->losses = 0;
+    for (uint32_t i = 0; i < group->map->target_count; i++) {
+        promises->losses += group->map->targets[i].state == TARGET_LOST;
+    }
     for (uint32_t i = 0; i < promises->source_count; i++) {
         struct promise_source *source = &promises->sources[i];
 
@@ -52,33 +58,62 @@ static void all_asked(struct group *group, struct promise *promise) {
     promise_is_over(promise);
 }
 
+static void go_on(struct promise *promise) {
+    promise->wanted = true;
+    promise->asked_ns = 0;
+}
+
+static void other_has_told(struct promise *promise, uint8_t state) {
+    if (!promise->committed && state == CROSS_COMMITTED) {
+        promise->to_be_kept = true;
+        list_remove(&promise->node);
+        list_push_back(&promise->promises->to_keep, &promise->node);
+    } else if (promise->losses != promise->promises->losses) {
+        go_on(promise);
+    } else if (!promise->committed || state != CROSS_UNDECIDED) {
+        promise->others_asked++;
+        go_on(promise);
+    }
+}
+
+/* Of one that is lost by now it is not taken: others may not hear it from there any more. */
 static void other_answered(struct call *call) {
     struct promise *promise = call->context;
+    uint64_t from = call->header.log.value;
     uint8_t state = call->reply.cross_fate.state;
+    int r = call->result;
 
-    if (promise_answered(promise) && call->result == 0) {
-        if (!promise->committed && state == CROSS_COMMITTED) {
-            list_remove(&promise->node);
-            list_push_back(&promise->promises->to_keep, &promise->node);
-        } else if (!promise->committed || state != CROSS_UNDECIDED) {
-            promise->others_asked++;
-            promise->wanted = true;
-            promise->asked_ns = 0;
+    if (promise_answered(promise) && r == 0) {
+        if (promises_log_is_lost(promise->promises->group, from)) {
+            go_on(promise);
+        } else {
+            other_has_told(promise, state);
         }
     }
 }
 
+static void round_begin(const struct promises *promises, struct promise *promise) {
+    if (promise->losses != promises->losses) {
+        promise->losses = promises->losses;
+        promise->others_asked = 0;
+    }
+}
+
 void promise_others_ask(struct group *group, struct promise *promise) {
-    struct log_id other = next_other(group, promise);
     struct call *call = &promise->call;
 
+    round_begin(&group->promises, promise);
+    struct log_id other = next_other(group, promise);
     if (other.value == 0 || BUG(LOST_ALONE)) {
         all_asked(group, promise);
         return;
     }
     call->header.opcode = OP_CROSS_FATE;
     call->request.cross_fate = (struct cross_fate_request){
-        .coordinator = promise->id.log, .term = promise->id.term, .number = promise->id.number};
+        .coordinator = promise->id.log,
+        .term = promise->id.term,
+        .number = promise->id.number,
+        .losses = promise->losses};
     promise_ask(group, promise, other, other_answered);
 }
 
@@ -87,15 +122,18 @@ int op_cross_fate(struct transaction *transaction, struct call *call) {
     struct cross_id id = {request->coordinator, request->term, request->number};
     struct group *group = transaction->group;
 
-    if (!promises_log_is_lost(group, id.log)) {
+    if (!promises_log_is_lost(group, id.log) || group->promises.losses < request->losses) {
         return -ERR_BUSY; /* The map that says so is on its way. */
     }
     const struct promise *promise = promise_find(&group->promises, &id);
-    bool done = promise && promise->committed;
-    call->reply.cross_fate.state = done      ? CROSS_COMMITTED
-                                   : promise ? CROSS_UNDECIDED
-                                             : CROSS_ABORTED;
-    transaction->at_sync = done;
+    if (promise && promise->to_be_kept) {
+        return -ERR_BUSY; /* It is done as soon as there is room. */
+    }
+    call->reply.cross_fate.state = !promise             ? CROSS_ABORTED
+                                   : promise->committed ? CROSS_COMMITTED
+                                                        : CROSS_UNDECIDED;
+    /* Also that its mark is gone: power would bring back what was promised. */
+    transaction->at_sync = true;
     return 0;
 }
 

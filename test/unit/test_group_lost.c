@@ -1,6 +1,7 @@
 /* Transactions across logs of which one is lost for good, and names of what it had. */
 #include "unit.h"
 #include "base/endian.h"
+#include "meta/group_internal.h"
 #include "meta/half_format.h"
 #include "meta/look.h"
 #include "meta_bench.h"
@@ -15,22 +16,28 @@ enum {
     HELD_MAX = 64,
     NAMES_MANY = 32,
     OTHER_TARGET = 20,
-    TEXT_BYTES = 24
+    TEXT_BYTES = 24,
+    TURNS = 10, /* in which an answer is taken; much less than from one sync point to the next */
 };
 #define THIRD_LOG ((struct log_id){77})
+#define FOURTH_LOG ((struct log_id){78})
 #define WHILE_NS (5 * NS_PER_S)
 
 /* The other groups: one has half of the slots, coordinates or takes part, and gets lost; the third
- * one takes part besides. */
+ * one takes part besides, and the fourth one where a test has it. */
 struct others {
     struct meta_bench *bench;
     struct cluster_map *map;
     struct actor other;
     struct actor third;
-    uint8_t fate;   /* what the third one says: CROSS_ */
-    uint32_t asked; /* so often */
+    struct actor fourth;
+    bool has_fourth;
+    uint8_t fate;    /* what the third one says: CROSS_ */
+    uint32_t asked;  /* so often, */
+    uint32_t losses; /* and last by a map with so many lost targets */
     bool holds_prepares;
-    struct call *held[HELD_MAX]; /* prepares and commits that the other one does not answer */
+    bool holds_asks;
+    struct call *held[HELD_MAX]; /* that the other one, or the fourth one, does not answer yet */
     uint32_t held_count;
     uint64_t made;
     uint64_t name; /* of the last directory */
@@ -46,23 +53,42 @@ static void third_step(struct actor *actor, struct message *first) {
         assert_int_equal(call->header.opcode, OP_CROSS_FATE);
         assert_int_equal(call->request.cross_fate.coordinator, BENCH_OTHER_LOG.value);
         it->asked++;
+        it->losses = call->request.cross_fate.losses;
         call->reply.cross_fate.state = it->fate;
         call_reply(call, 0);
     }
 }
 
+static void call_keep(struct others *it, struct call *call) {
+    assert_true(it->held_count < HELD_MAX);
+    it->held[it->held_count++] = call;
+}
+
+static void fourth_step(struct actor *actor, struct message *first) {
+    struct others *it = CONTAINER_OF(actor, struct others, fourth);
+
+    while (first) {
+        struct call *call = CONTAINER_OF(first, struct call, message);
+
+        first = first->next;
+        assert_int_equal(call->header.opcode, OP_CROSS_FATE);
+        call_keep(it, call);
+    }
+}
+
 static void other_answer(struct others *it, struct call *call) {
     bool is_prepare = call->header.opcode == OP_CROSS_PREPARE;
+    bool is_ask = call->header.opcode == OP_CROSS_ASK;
 
     memset(&call->reply, 0, sizeof call->reply);
-    if (call->header.opcode == OP_CROSS_COMMIT || (is_prepare && it->holds_prepares)) {
-        assert_true(it->held_count < HELD_MAX);
-        it->held[it->held_count++] = call;
+    if (call->header.opcode == OP_CROSS_COMMIT || (is_prepare && it->holds_prepares) ||
+        (is_ask && it->holds_asks)) {
+        call_keep(it, call);
         return;
     }
     if (is_prepare) {
         call->reply.cross_prepare.made = ino_make((struct slot){SLOTS}, ++it->made);
-    } else if (call->header.opcode == OP_CROSS_ASK) {
+    } else if (is_ask) {
         call->reply.cross_ask.state = CROSS_UNDECIDED;
     } else {
         assert_int_equal(call->header.opcode, OP_CROSS_ABORT);
@@ -98,10 +124,15 @@ static void held_end(struct others *it) {
     }
 }
 
-static void map_give(struct others *it) {
+/* What is held stays so. */
+static void map_tell(struct others *it) {
     it->map->version++;
     assert_int_equal(group_map_set(it->bench->group, it->map), 0);
     bench_advance(it->bench, NS_PER_S);
+}
+
+static void map_give(struct others *it) {
+    map_tell(it);
     held_end(it);
 }
 
@@ -115,12 +146,16 @@ static void target_add(struct others *it, uint32_t group, struct log_id log) {
     it->map->group_count = group + 1;
 }
 
-static void lose(struct others *it, uint32_t group) {
+static void target_lose(struct others *it, struct target_id id) {
     for (uint32_t i = 0; i < it->map->target_count; i++) {
         struct map_target *target = &it->map->targets[i];
 
-        target->state = target->id.value == OTHER_TARGET + group ? TARGET_LOST : target->state;
+        target->state = target->id.value == id.value ? TARGET_LOST : target->state;
     }
+}
+
+static void lose(struct others *it, uint32_t group) {
+    target_lose(it, (struct target_id){OTHER_TARGET + group});
 }
 
 static void others_begin(struct others *it) {
@@ -131,10 +166,13 @@ static void others_begin(struct others *it) {
     *it->map = *it->bench->map;
     actor_init(&it->other, "other group", other_step);
     actor_init(&it->third, "third group", third_step);
+    actor_init(&it->fourth, "fourth group", fourth_step);
     assert_int_equal(log_table_add(it->bench->logs, BENCH_OTHER_LOG, &it->other), 0);
     assert_int_equal(log_table_add(it->bench->logs, THIRD_LOG, &it->third), 0);
+    assert_int_equal(log_table_add(it->bench->logs, FOURTH_LOG, &it->fourth), 0);
     target_add(it, 1, BENCH_OTHER_LOG);
     target_add(it, 2, THIRD_LOG);
+    target_add(it, 3, FOURTH_LOG);
     map_give(it);
 }
 
@@ -152,11 +190,12 @@ static struct group_totals totals_of(struct others *it) {
 
 static int prepare(struct others *it, uint64_t number) {
     const struct half half = {.format = META_FORMAT, .kind = HALF_COUNT};
-    uint8_t participants[16];
+    uint8_t participants[24];
     struct call call;
 
     store_le64(participants, cluster_map_first_log(it->map, BENCH_MDT).value);
     store_le64(participants + 8, THIRD_LOG.value);
+    store_le64(participants + 16, FOURTH_LOG.value);
     bench_prepare(it->bench, 0, OP_CROSS_PREPARE, &call);
     call.request.cross_prepare =
         (struct cross_prepare_request){.coordinator = BENCH_OTHER_LOG.value,
@@ -164,7 +203,7 @@ static int prepare(struct others *it, uint64_t number) {
                                        .number = number,
                                        .below_term = TERM,
                                        .below_number = 1,
-                                       .participants = {participants, sizeof participants},
+                                       .participants = {participants, it->has_fourth ? 24 : 16},
                                        .halves = {(const uint8_t *)&half, sizeof half}};
     return bench_run(it->bench, &call);
 }
@@ -190,15 +229,20 @@ static int abort_it(struct others *it, uint64_t number) {
     return bench_run(it->bench, &call);
 }
 
-/* What the group says of it to another participant. */
-static int fate_of(struct others *it, uint64_t number, uint8_t *ret_fate) {
+/* What the group says of it to another participant, whose map names so many lost. */
+static int fate_by(struct others *it, uint64_t number, uint32_t losses, uint8_t *ret_fate) {
     struct call call;
 
     bench_prepare(it->bench, 0, OP_CROSS_FATE, &call);
-    call.request.cross_fate = (struct cross_fate_request){BENCH_OTHER_LOG.value, TERM, number};
+    call.request.cross_fate =
+        (struct cross_fate_request){BENCH_OTHER_LOG.value, TERM, number, losses};
     int r = bench_run(it->bench, &call);
     *ret_fate = call.reply.cross_fate.state;
     return r;
+}
+
+static int fate_of(struct others *it, uint64_t number, uint8_t *ret_fate) {
+    return fate_by(it, number, 1, ret_fate);
 }
 
 static uint64_t moves_of(struct others *it) {
@@ -295,6 +339,7 @@ static void test_who_is_asked(void **state) {
     assert_int_equal(fate_of(&it, 1, &fate), -ERR_BUSY);
     lose(&it, 1);
     map_give(&it);
+    assert_int_equal(fate_by(&it, 1, 2, &fate), -ERR_BUSY);
     for (int i = 0; i < 2; i++) {
         bench_advance(it.bench, WHILE_NS);
         assert_true(it.asked > 0);
@@ -310,6 +355,141 @@ static void test_who_is_asked(void **state) {
     assert_int_equal(fate_of(&it, 1, &fate), 0);
     assert_int_equal(fate, CROSS_ABORTED);
     assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+/* That its mark is gone is on disk before it is told: else who asks would forget what it has done,
+ * and power would bring back here what was promised. */
+static void test_a_mark_that_is_told_gone_is_gone(void **state) {
+    struct others it;
+    uint8_t fate;
+
+    (void)state;
+    others_begin(&it);
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    assert_int_equal(commit(&it, 1), 0);
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    it.fate = CROSS_COMMITTED;
+    for (uint32_t asked = it.asked; it.asked == asked;) {
+        bench_turn(it.bench);
+    }
+    for (int i = 0; i < TURNS; i++) {
+        bench_turn(it.bench);
+    }
+    assert_int_equal(fate_of(&it, 1, &fate), 0);
+    assert_int_equal(fate, CROSS_ABORTED);
+    *it.bench->map = *it.map;
+    bench_restart(it.bench, true);
+    bench_attach(it.bench, 0);
+    assert_int_equal(fate_of(&it, 1, &fate), 0);
+    assert_int_equal(fate, CROSS_ABORTED);
+    assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+/* The third one has said that it has not done it; then it hears from the fourth one, which has, and
+ * gets lost before it is asked here: the third one is asked again, by the newer map. */
+static void test_another_one_is_lost_meanwhile(void **state) {
+    struct others it;
+
+    (void)state;
+    others_begin(&it);
+    it.has_fourth = true;
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.asked, 1);
+    assert_int_equal(it.losses, 1);
+    assert_int_equal(it.held_count, 1);
+    it.fate = CROSS_COMMITTED;
+    lose(&it, 3);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_true(it.asked > 1);
+    assert_int_equal(it.losses, 2);
+    assert_int_equal(totals_of(&it).promises_lost_kept, 1);
+    assert_int_equal(totals_of(&it).promises_lost_gone, 0);
+    assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+/* What the fourth one says after it is lost is not taken: the third one would not hear it. */
+static void test_who_is_lost_says_nothing(void **state) {
+    struct others it;
+
+    (void)state;
+    others_begin(&it);
+    it.has_fourth = true;
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.held_count, 1);
+    lose(&it, 3);
+    map_tell(&it);
+    it.held[0]->reply.cross_fate.state = CROSS_COMMITTED;
+    call_reply(it.held[--it.held_count], 0);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.asked, 2);
+    assert_int_equal(totals_of(&it).promises_lost_kept, 0);
+    assert_int_equal(totals_of(&it).promises_lost_gone, 1);
+    assert_int_equal(moves_of(&it), 0);
+    others_end(&it);
+}
+
+/* Likewise of the coordinator: it may know nothing of it by now because it was put back from a
+ * copy. */
+static void test_a_lost_coordinator_says_nothing(void **state) {
+    struct others it;
+
+    (void)state;
+    others_begin(&it);
+    it.holds_asks = true;
+    assert_int_equal(prepare(&it, 1), 0);
+    bench_advance(it.bench, 2 * WHILE_NS);
+    assert_int_equal(it.held_count, 1);
+    it.fate = CROSS_COMMITTED;
+    lose(&it, 1);
+    map_tell(&it);
+    it.held[0]->reply.cross_ask.state = CROSS_ABORTED;
+    call_reply(it.held[--it.held_count], 0);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).promises_lost_kept, 1);
+    assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+/* It has heard that it is done elsewhere, and has no room yet: it would do it behind its answer. */
+static void test_who_is_about_to_do_it_says_nothing(void **state) {
+    const struct cross_id id = {BENCH_OTHER_LOG.value, TERM, 1};
+    struct others it;
+    uint8_t fate;
+
+    (void)state;
+    others_begin(&it);
+    it.has_fourth = true;
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    lose(&it, 1);
+    map_give(&it);
+    struct promise *promise = promise_find(&it.bench->group->promises, &id);
+    assert_non_null(promise);
+    assert_int_equal(fate_of(&it, 1, &fate), 0);
+    assert_int_equal(fate, CROSS_UNDECIDED);
+    promise->to_be_kept = true;
+    assert_int_equal(fate_of(&it, 1, &fate), -ERR_BUSY);
+    promise->to_be_kept = false;
+    assert_int_equal(it.held_count, 1);
+    it.held[0]->reply.cross_fate.state = CROSS_ABORTED;
+    call_reply(it.held[--it.held_count], 0);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).promises_lost_gone, 1);
     others_end(&it);
 }
 
@@ -399,6 +579,29 @@ static void test_a_participant_is_lost(void **state) {
     others_end(&it);
 }
 
+/* A participant by whose map this group is lost takes nothing of it: that is no loss of the
+ * participant's, which has not done it. Nor does a group count who knows once it is lost itself. */
+static void test_a_participant_that_refuses(void **state) {
+    struct others it;
+    char name[TEXT_BYTES];
+
+    (void)state;
+    others_begin(&it);
+    made_elsewhere(&it, name);
+    for (int i = 0; i < 3; i++) {
+        call_reply(it.held[--it.held_count], -ERR_TARGET_LOST);
+        bench_advance(it.bench, NS_PER_S);
+        assert_int_equal(totals_of(&it).shares_lost, 0);
+        assert_int_equal(it.held_count, 1); /* It is told again. */
+    }
+    target_lose(&it, BENCH_MDT);
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).shares_lost, 0);
+    others_end(&it);
+}
+
 /* It can be found and removed, and nothing else. */
 static void test_a_name_of_what_is_lost(void **state) {
     struct others it;
@@ -423,7 +626,13 @@ int main(void) {
         cmocka_unit_test(test_what_none_has_done_is_given_up),
         cmocka_unit_test(test_nobody_else_is_left),
         cmocka_unit_test(test_who_is_asked),
+        cmocka_unit_test(test_a_mark_that_is_told_gone_is_gone),
+        cmocka_unit_test(test_another_one_is_lost_meanwhile),
+        cmocka_unit_test(test_who_is_lost_says_nothing),
+        cmocka_unit_test(test_a_lost_coordinator_says_nothing),
+        cmocka_unit_test(test_who_is_about_to_do_it_says_nothing),
         cmocka_unit_test(test_a_participant_is_lost),
+        cmocka_unit_test(test_a_participant_that_refuses),
         cmocka_unit_test(test_a_name_of_what_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -551,7 +551,27 @@ static void test_slots_that_are_not_given(void **state) {
     assert_int_equal(slots_of(bench, 1, &handover), 100);
 }
 
-/* It keeps its slots and gets no more, gives none, and is told nothing. */
+/* Whether clients are sent to the target's log, to come back to it. */
+static bool starts_name(struct bench *bench, uint32_t target) {
+    struct wire_start starts[4];
+    struct asked asked = {.call = {.header = {.opcode = OP_LOG_STARTS, .log = LOG_MANAGER},
+                                   .bulk_in = {(uint8_t *)starts, 0, sizeof starts},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
+    bool named = false;
+
+    call_start(bench->client_rpc, &asked.call);
+    finish(bench, &asked);
+    assert_int_equal(asked.call.result, 0);
+    for (size_t i = 0; i < asked.call.bulk_in.size / sizeof *starts; i++) {
+        const struct target_id id = {target};
+
+        named = named || starts[i].log == cluster_map_first_log(&bench->map, id).value;
+    }
+    return named;
+}
+
+/* It keeps its slots and gets no more, gives none, and is told nothing; nobody comes back to it. */
 static void test_a_metadata_target_is_lost(void **state) {
     const uint32_t share = SLOT_COUNT / 3;
     struct bench *bench = *state;
@@ -569,7 +589,10 @@ static void test_a_metadata_target_is_lost(void **state) {
     assert_int_equal(lose(bench, target, true, &reply), 0);
     assert_int_equal(reply.kind, TARGET_MDT);
     assert_int_equal(reply.is_known, 1);
+    assert_true(starts_name(bench, target));
     assert_int_equal(lose(bench, target, false, &reply), 0);
+    assert_false(starts_name(bench, target));
+    assert_true(starts_name(bench, MDT));
     assert_int_equal(hearing_of(bench).nodes, 2);
     assert_int_equal(lose(bench, target + 1, false, &reply), 0); /* its storage target */
     assert_int_equal(hearing_of(bench).nodes, 1);
