@@ -195,9 +195,9 @@ static int entry_is_left_behind(struct fsck *fsck, const struct fsck_entry *entr
 static int entry_recheck(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing) {
     const struct dentry_row *dentry;
     struct bytes value;
-    bool left = false;
+    bool left = fsck_ino_is_lost(fsck, missing); /* Nothing is on its way to it. */
 
-    int r = entry_is_left_behind(fsck, entry, missing, &left);
+    int r = left ? 0 : entry_is_left_behind(fsck, entry, missing, &left);
     if (r < 0 || !left) {
         return r;
     }

@@ -116,7 +116,8 @@ int control_target(struct control *control, struct control_socket_connection *co
         control_print(connection, "the daemon does not know this request\n");
         return EXIT_USAGE;
     }
-    call.request.target_lose = (struct target_lose_request){(uint32_t)id, !does};
+    call.request.target_lose = (struct target_lose_request){
+        .target = (uint32_t)id, .asks_only = !does, .knows_metadata = 1};
     int r = local_cluster_ask(control->cluster, &call);
     if (r < 0) {
         return lose_failed(connection, (uint32_t)id, r);

@@ -31,10 +31,15 @@ static void lose_answer(struct manager *manager, struct call *call, int result) 
 
 /* A daemon that speaks has its targets still. */
 static int lose_check(const struct manager *manager, const struct cluster_map *map,
-                      struct target_id id) {
-    int r = cluster_map_lose_check(map, id);
+                      const struct target_lose_request *request) {
+    const struct target_id id = {request->target};
+    const struct map_target *target = cluster_map_target(map, id);
 
-    if (r == 0 && manager_heard_is(manager, cluster_map_target(map, id)->node)) {
+    if (target && target->kind == TARGET_MDT && !request->knows_metadata) {
+        return -ERR_NOT_SUPPORTED; /* Of the version before: its verb would tell a false cost. */
+    }
+    int r = cluster_map_lose_check(map, id);
+    if (r == 0 && manager_heard_is(manager, target->node)) {
         r = -ERR_IN_USE;
     }
     return r;
@@ -42,7 +47,7 @@ static int lose_check(const struct manager *manager, const struct cluster_map *m
 
 void manager_lose(struct manager *manager, struct call *call) {
     const struct target_lose_request *request = &call->request.target_lose;
-    int r = lose_check(manager, manager->map, (struct target_id){request->target});
+    int r = lose_check(manager, manager->map, request);
 
     if (r < 0 || request->asks_only) {
         lose_answer(manager, call, r);
@@ -56,11 +61,11 @@ bool manager_losses_apply(struct manager *manager, struct cluster_map *map) {
 
     while ((node = list_pop_front(&manager->lose_calls))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
-        const struct target_id id = {call->request.target_lose.target};
-        int r = lose_check(manager, map, id);
+        const struct target_lose_request *request = &call->request.target_lose;
+        int r = lose_check(manager, map, request);
 
         if (r == 0) {
-            r = cluster_map_lose(map, id);
+            r = cluster_map_lose(map, (struct target_id){request->target});
         }
         if (r < 0) {
             lose_answer(manager, call, r);

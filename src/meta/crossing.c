@@ -326,6 +326,11 @@ void crossing_is_decided(struct transaction *transaction, uint64_t position) {
     transaction->group->counters.totals.crossings++;
 }
 
+void crossing_drop(struct transaction *transaction) {
+    crossing_leave(transaction->group, transaction->call);
+    transaction->crossing = NULL;
+}
+
 void crossing_leave(struct group *group, struct call *call) {
     struct crossing *crossing = call->server_context;
 

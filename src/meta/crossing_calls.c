@@ -1,6 +1,6 @@
 /* What a coordinator sends, and what comes back. */
-#include "layout/map_lost.h"
 #include "meta/crossing_internal.h"
+#include "meta/promise_internal.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +218,8 @@ static void known(struct crossing *crossing) {
     }
 }
 
-static bool makes_directory(const struct share *share) {
+/* A directory that is to be made has a number by now. */
+static int made_check(const struct share *share) {
     struct bytes halves = {share->draft.halves, share->draft.size_bytes};
     const struct half *half;
     bool makes = false;
@@ -226,22 +227,27 @@ static bool makes_directory(const struct share *share) {
     while (halves.size > 0 && half_next(&halves, &half) == 0) {
         makes = makes || half->kind == HALF_MAKE;
     }
-    return makes;
+    return makes && share->call.reply.cross_prepare.made.value == 0 ? -ERR_MALFORMED : 0;
 }
 
-/* A directory that is to be made has a number by now. */
-static int made_check(const struct share *share) {
-    return makes_directory(share) && share->call.reply.cross_prepare.made.value == 0
-               ? -ERR_MALFORMED
-               : 0;
+/* By our own map: a participant that takes nothing of us, as by his map we are lost, has not done
+ * it. */
+static bool share_is_lost(const struct share *share) {
+    const struct group *group = share->crossing->all->group;
+
+    return share->call.result == -ERR_TARGET_LOST && !group_is_lost_itself(group) &&
+           promises_log_is_lost(group, share->draft.log.value);
 }
 
-/* Another group can make a directory where the one that was drawn is lost. */
+/* By the map that says so it begins anew, and ends as that has it: another group makes the
+ * directory, a name of what is lost can be removed. */
 static void prepare_answered(struct share *share) {
     struct crossing *crossing = share->crossing;
     int r = share->call.result;
 
-    r = r == -ERR_TARGET_LOST && makes_directory(share) ? -ERR_CHANGED : r;
+    if (share_is_lost(share)) {
+        r = -ERR_CHANGED;
+    }
     r = r < 0 ? r : made_check(share);
 
     share->promised = r == 0;
@@ -253,16 +259,7 @@ static void prepare_answered(struct share *share) {
     }
 }
 
-/* By our own map: a participant that takes nothing of us, as by his map we are lost, has not done
- * it. One that is lost has nothing left that could contradict the decision. */
-static bool share_is_lost(const struct share *share) {
-    const struct group *group = share->crossing->all->group;
-    bool are_we = group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group];
-
-    return share->call.result == -ERR_TARGET_LOST && !are_we &&
-           cluster_map_log_is_lost(group->map, share->draft.log);
-}
-
+/* One that is lost has nothing left that could contradict the decision. */
 static void commit_answered(struct share *share) {
     bool is_lost = share_is_lost(share);
 
@@ -342,8 +339,9 @@ void crossing_prepares_send(struct crossing *crossing) {
 void crossing_commits_send(struct crossing *crossing) {
     struct group *group = crossing->all->group;
 
-    for (uint32_t i = 0; i < crossing->share_count && !crossing->all->cancelled && group->rpc;
-         i++) {
+    bool sends = !crossing->all->cancelled && group->rpc && !group_is_lost_itself(group);
+
+    for (uint32_t i = 0; sends && i < crossing->share_count; i++) {
         struct share *share = &crossing->shares[i];
         struct cross_commit_request *request = &share->call.request.cross_commit;
 

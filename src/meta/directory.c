@@ -305,6 +305,8 @@ int place_find_free(struct transaction *transaction, struct place *place) {
 
 int place_remove_lost(struct transaction *transaction, const struct place *place, bool directory) {
     struct directory_change change = change_of(place->dentry.type, -1);
+
+    crossing_drop(transaction);
     int r = permission_remove(place->who, partition_ownership(place->directory), UINT32_MAX);
 
     if (r == 0 && (change.directories != 0) != directory) {

@@ -127,6 +127,10 @@ void group_sync_want(struct group *group, uint64_t position);
 void group_answer(struct group *group, struct call *call, int result);
 /* What the group goes by of its map, which is another one. */
 void group_map_read(struct group *group);
+/* By its own map it is lost for good: nobody takes anything of it any more. */
+static inline bool group_is_lost_itself(const struct group *group) {
+    return group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group];
+}
 /* Closes the open record, numbers included. */
 void group_seal(struct group *group);
 /* A job of the group has more to do: another step, after others had their turn. */

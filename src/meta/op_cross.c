@@ -78,6 +78,9 @@ static int look_count(struct transaction *transaction, struct call *call,
     uint64_t *left_ns = &call->reply.cross_look.turn_left_ns;
     uint64_t moves = 0;
 
+    if (request->turn != 0 && promises_log_is_lost(transaction->group, id.log)) {
+        return -ERR_TARGET_LOST; /* Its moves are prepared nowhere any more. */
+    }
     int r = count_get(transaction, &moves);
     if (request->turn == 0) {
         *left_ns = turns_left_ns(transaction->group, id);

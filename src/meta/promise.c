@@ -309,7 +309,8 @@ static bool is_due(struct group *group, const struct promise *promise) {
 void promises_tick(struct group *group) {
     struct promises *promises = &group->promises;
 
-    if (promises->cancelled || !group->rpc || group->stage != GROUP_SERVING) {
+    if (promises->cancelled || !group->rpc || group->stage != GROUP_SERVING ||
+        group_is_lost_itself(group)) {
         return;
     }
     for (struct list_node *node = list_first(&promises->prepared), *next; node; node = next) {
@@ -346,7 +347,7 @@ static void marks_of_source_ask(struct group *group, struct promise_source *sour
 static void marks_ask(struct group *group) {
     struct promises *promises = &group->promises;
     bool many = promises->count >= PROMISE_MARKS_MANY;
-    bool asks = !promises->cancelled && group->rpc;
+    bool asks = !promises->cancelled && group->rpc && !group_is_lost_itself(group);
 
     for (uint32_t i = 0; asks && i < promises->source_count; i++) {
         if (many || promises->sources[i].is_lost) {

@@ -13,7 +13,6 @@
  * others have to hear from him. */
 #include "base/bug.h"
 #include "base/endian.h"
-#include "layout/map_lost.h"
 #include "meta/group_internal.h"
 #include "meta/half.h"
 #include "meta/operations.h"
@@ -21,7 +20,12 @@
 #include <assert.h>
 
 bool promises_log_is_lost(const struct group *group, uint64_t log) {
-    return cluster_map_log_is_lost(group->map, (struct log_id){log});
+    for (uint32_t i = 0; i < group->map->group_count; i++) {
+        if (group->map->groups[i].log.value == log) {
+            return group->group_is_lost[i];
+        }
+    }
+    return false;
 }
 
 void promises_map_read(struct group *group) {
@@ -109,11 +113,10 @@ void promise_others_ask(struct group *group, struct promise *promise) {
         return;
     }
     call->header.opcode = OP_CROSS_FATE;
-    call->request.cross_fate = (struct cross_fate_request){
-        .coordinator = promise->id.log,
-        .term = promise->id.term,
-        .number = promise->id.number,
-        .losses = promise->losses};
+    call->request.cross_fate = (struct cross_fate_request){.coordinator = promise->id.log,
+                                                           .term = promise->id.term,
+                                                           .number = promise->id.number,
+                                                           .losses = promise->losses};
     promise_ask(group, promise, other, other_answered);
 }
 
@@ -137,9 +140,9 @@ int op_cross_fate(struct transaction *transaction, struct call *call) {
     return 0;
 }
 
-/* As a commit does it, at this moment: only the coordinator knew the decision's. False: there is no
- * room for it now, or a row is on its way. */
-static bool keep(struct group *group, struct promise *promise) {
+/* As a commit does it, at this moment: only the coordinator knew the decision's. It stays where
+ * there is no room for it now, or a row is on its way. */
+static void keep(struct group *group, struct promise *promise) {
     const struct operation *operation = operation_of(OP_CROSS_COMMIT);
     const struct kv_need need = {.rows = operation->rows, .record_bytes = operation->record_bytes};
     struct transaction transaction;
@@ -149,23 +152,24 @@ static bool keep(struct group *group, struct promise *promise) {
         r = transaction_begin(&transaction, group, KV_CLASS_FREEING, &need);
     }
     if (r < 0) {
-        return false;
+        return;
     }
     promise->call.header.opcode = OP_CROSS_COMMIT;
     transaction.call = &promise->call;
     if (promise_keep(&transaction, promise) < 0) {
         transaction_abort(&transaction);
-        return false;
+        return;
     }
     (void)transaction_commit(&transaction);
     group->counters.totals.promises_lost_kept++;
-    return true;
 }
 
+/* One that can't be done yet stands in the way of none. */
 void promises_lost_step(struct group *group) {
-    struct list_node *node;
+    const struct list *to_keep = &group->promises.to_keep;
 
-    while ((node = list_first(&group->promises.to_keep)) &&
-           keep(group, CONTAINER_OF(node, struct promise, node))) {
+    for (struct list_node *node = list_first(to_keep), *next; node; node = next) {
+        next = list_next(to_keep, node);
+        keep(group, CONTAINER_OF(node, struct promise, node));
     }
 }

@@ -78,7 +78,7 @@ static void ask(struct losses *losses) {
 
     losses->call = (struct call){
         .header = {.opcode = OP_TARGET_LOSE, .log = LOG_MANAGER},
-        .request.target_lose = {.target = losses->id.value},
+        .request.target_lose = {.target = losses->id.value, .knows_metadata = 1},
         .origin = &losses->origin,
         .done = answered,
         .context = losses,

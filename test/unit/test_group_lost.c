@@ -37,6 +37,7 @@ struct others {
     uint32_t losses; /* and last by a map with so many lost targets */
     bool holds_prepares;
     bool holds_asks;
+    bool holds_looks;
     struct call *held[HELD_MAX]; /* that the other one, or the fourth one, does not answer yet */
     uint32_t held_count;
     uint64_t made;
@@ -76,14 +77,36 @@ static void fourth_step(struct actor *actor, struct message *first) {
     }
 }
 
+/* Each inode that it has is a file. */
+static void look_answer(struct call *call) {
+    const struct look_answer answer = {
+        .format = META_FORMAT,
+        .has_inode = 1,
+        .inode = {.format = META_FORMAT, .mode = 0100644, .nlink = 1, .size = 70}};
+
+    assert_int_equal(call->request.cross_look.what, LOOK_INODE);
+    memcpy(call->bulk_in.data, &answer, sizeof answer);
+    call->bulk_in.size = sizeof answer;
+    call_reply(call, 0);
+}
+
+static bool is_held(const struct others *it, uint16_t opcode) {
+    return opcode == OP_CROSS_COMMIT || (opcode == OP_CROSS_PREPARE && it->holds_prepares) ||
+           (opcode == OP_CROSS_ASK && it->holds_asks) ||
+           (opcode == OP_CROSS_LOOK && it->holds_looks);
+}
+
 static void other_answer(struct others *it, struct call *call) {
     bool is_prepare = call->header.opcode == OP_CROSS_PREPARE;
     bool is_ask = call->header.opcode == OP_CROSS_ASK;
 
     memset(&call->reply, 0, sizeof call->reply);
-    if (call->header.opcode == OP_CROSS_COMMIT || (is_prepare && it->holds_prepares) ||
-        (is_ask && it->holds_asks)) {
+    if (is_held(it, call->header.opcode)) {
         call_keep(it, call);
+        return;
+    }
+    if (call->header.opcode == OP_CROSS_LOOK) {
+        look_answer(call);
         return;
     }
     if (is_prepare) {
@@ -602,6 +625,54 @@ static void test_a_participant_that_refuses(void **state) {
     others_end(&it);
 }
 
+static void name_post(struct others *it, uint16_t opcode, struct call *call) {
+    static const struct bytes name = {(const uint8_t *)"f", 1};
+
+    bench_prepare(it->bench, 0, opcode, call);
+    if (opcode == OP_LINK) {
+        call->request.link = (struct link_request){
+            .ino = ino_make((struct slot){SLOTS}, 5), .parent = INO_ROOT, .name = name};
+    } else {
+        call->request.unlink = (struct unlink_request){.parent = INO_ROOT, .name = name};
+    }
+    bench_post(it->bench, call);
+}
+
+/* An unlink that has looked at the file, or has asked for a promise, when its target is declared
+ * lost takes the name away as any later one does; and none of them keeps a place of that group. */
+static void test_an_unlink_goes_on_without_what_is_lost(void **state) {
+    struct others it;
+    struct call call;
+
+    (void)state;
+    for (int prepares = 0; prepares < 2; prepares++) {
+        others_begin(&it);
+        name_post(&it, OP_LINK, &call);
+        assert_int_equal(bench_finish(it.bench, &call), 0);
+        while (it.held_count == 0) {
+            bench_turn(it.bench);
+        }
+        call_reply(it.held[--it.held_count], 0); /* the commit */
+        it.holds_looks = !prepares;
+        it.holds_prepares = prepares;
+        name_post(&it, OP_UNLINK, &call);
+        while (it.held_count == 0) {
+            bench_turn(it.bench);
+        }
+        lose(&it, 1);
+        map_tell(&it);
+        if (prepares) {
+            held_end(&it);
+        } else {
+            look_answer(it.held[--it.held_count]);
+        }
+        assert_int_equal(bench_finish(it.bench, &call), 0);
+        assert_int_equal(name_call(&it, OP_LOOKUP, "f"), -ERR_NOT_FOUND);
+        assert_int_equal(it.bench->group->crossings.places[1], 0);
+        others_end(&it);
+    }
+}
+
 /* It can be found and removed, and nothing else. */
 static void test_a_name_of_what_is_lost(void **state) {
     struct others it;
@@ -633,6 +704,7 @@ int main(void) {
         cmocka_unit_test(test_who_is_about_to_do_it_says_nothing),
         cmocka_unit_test(test_a_participant_is_lost),
         cmocka_unit_test(test_a_participant_that_refuses),
+        cmocka_unit_test(test_an_unlink_goes_on_without_what_is_lost),
         cmocka_unit_test(test_a_name_of_what_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

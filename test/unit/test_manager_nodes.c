@@ -314,14 +314,21 @@ static void test_nodes_join(void **state) {
     assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
 }
 
-static int lose(struct bench *bench, uint32_t target, bool asks_only,
-                struct target_lose_reply *ret_reply) {
+static int lose_by(struct bench *bench, struct target_lose_request request,
+                   struct target_lose_reply *ret_reply) {
     struct asked asked;
-    int r = ask(bench, &asked, OP_TARGET_LOSE,
-                (union request_body){.target_lose = {target, asks_only}});
+    int r = ask(bench, &asked, OP_TARGET_LOSE, (union request_body){.target_lose = request});
 
     *ret_reply = asked.call.reply.target_lose;
     return r;
+}
+
+static int lose(struct bench *bench, uint32_t target, bool asks_only,
+                struct target_lose_reply *ret_reply) {
+    const struct target_lose_request request = {
+        .target = target, .asks_only = asks_only, .knows_metadata = 1};
+
+    return lose_by(bench, request, ret_reply);
 }
 
 /* Once nobody has spoken for its node for a while; then for good, also behind a restart that lost
@@ -571,7 +578,25 @@ static bool starts_name(struct bench *bench, uint32_t target) {
     return named;
 }
 
-/* It keeps its slots and gets no more, gives none, and is told nothing; nobody comes back to it. */
+/* How many of those that come next get a metadata target from the manager. */
+static uint32_t mdts_get(struct bench *bench) {
+    struct node_join_reply reply = {.mdt_count = 1};
+    uint32_t count = 0;
+
+    for (uint64_t key = 200; reply.mdt_count > 0; key++) {
+        union request_body request = join_of(key, 1, NULL);
+        struct asked asked;
+
+        request.node_join.mdt_count = UINT32_MAX;
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+        reply = asked.call.reply.node_join;
+        count += reply.mdt_count;
+    }
+    return count;
+}
+
+/* It keeps its slots and gets no more, gives none, and is told nothing; nobody comes back to it,
+ * and a node that comes in its stead gets one. */
 static void test_a_metadata_target_is_lost(void **state) {
     const uint32_t share = SLOT_COUNT / 3;
     struct bench *bench = *state;
@@ -590,6 +615,8 @@ static void test_a_metadata_target_is_lost(void **state) {
     assert_int_equal(reply.kind, TARGET_MDT);
     assert_int_equal(reply.is_known, 1);
     assert_true(starts_name(bench, target));
+    const struct target_lose_request older = {.target = target};
+    assert_int_equal(lose_by(bench, older, &reply), -ERR_NOT_SUPPORTED);
     assert_int_equal(lose(bench, target, false, &reply), 0);
     assert_false(starts_name(bench, target));
     assert_true(starts_name(bench, MDT));
@@ -615,6 +642,7 @@ static void test_a_metadata_target_is_lost(void **state) {
         manager_dies(bench, power);
         manager_begins(bench);
     }
+    assert_int_equal(mdts_get(bench), 8 - 2);
 }
 
 /* What one may have given and was not heard of is lost with it, also for a manager that has only
