@@ -171,8 +171,16 @@ void promise_made(struct group *group, uint64_t position) {
     promise_link(&group->promises, promise);
 }
 
+static void end_tell(const struct group *group, const struct promise *promise,
+                     enum promise_end end) {
+    if (group->options.promise_ended) {
+        group->options.promise_ended(group->options.promise_context, &promise->id, end);
+    }
+}
+
 void promise_kept(struct group *group, struct promise *promise) {
     assert(!promise->committed);
+    end_tell(group, promise, PROMISE_KEPT);
     group->counters.totals.promises_kept++;
     turns_end(group, (struct turn_id){promise->id.log, promise->id.term, promise->turn});
     stakes_give(group, promise);
@@ -186,6 +194,7 @@ void promise_kept(struct group *group, struct promise *promise) {
 }
 
 void promise_gone(struct group *group, struct promise *promise) {
+    end_tell(group, promise, promise->committed ? PROMISE_FORGOTTEN : PROMISE_GIVEN_UP);
     group->counters.totals.promises_gone += !promise->committed;
     stakes_give(group, promise);
     list_remove(&promise->node);

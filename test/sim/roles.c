@@ -1,5 +1,6 @@
 /* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
  * allows, so that what is full, waits and goes round happens all the time. */
+#include "accords.h"
 #include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
@@ -166,6 +167,10 @@ static int open_member(struct life *life) {
     return r;
 }
 
+static void promise_ended(void *context, const struct cross_id *id, enum promise_end end) {
+    accords_note(context, id, end);
+}
+
 static int open_group(struct life *life, char problem[256]) {
     struct node *node = life->node;
     const struct world_options *world = &node->world->options;
@@ -190,6 +195,8 @@ static int open_group(struct life *life, char problem[256]) {
         .move_refusals = world->move_refusals,
         /* Of these two for one log: who is over that asks again. */
         .crossings_max = world->seed % 4 == 1 && world->move_refusals == 0 ? 8 : 0,
+        .promise_ended = promise_ended,
+        .promise_context = node,
     };
 
     int r = group_open(&options, &life->group, problem);

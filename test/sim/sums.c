@@ -1,5 +1,6 @@
 /* The contract is in sums.h. */
 #include "sums.h"
+#include "accords.h"
 #include "stragglers.h"
 
 /* Counters that the world keeps by name. */
@@ -98,5 +99,6 @@ void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_links(&world->link_sum, counts);
     sum_crossings(&world->group_sum, counts);
     sum_stragglers(world, counts);
+    counts[TOTAL_ACCORDS] = accords_count(world);
     counts[TOTAL_KILLS] -= world->own_kills;
 }

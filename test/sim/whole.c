@@ -1,5 +1,6 @@
 /* Reading all rows, sorting, comparing. */
 #include "whole.h"
+#include "accords.h"
 #include "layout/map_lost.h"
 #include "losses.h"
 #include "meta/rows.h"
@@ -251,7 +252,7 @@ bool whole_check(struct world *world, char failure[600]) {
         qsort(whole.inodes, whole.inode_count, sizeof *whole.inodes, inode_compare);
     }
     good = good && rows_read(&whole, partition_take);
-    good = good && entries_check(&whole) && inodes_check(&whole);
+    good = good && entries_check(&whole) && inodes_check(&whole) && accords_check(world, failure);
     free(whole.inodes);
     free(whole.entries);
     return good;

@@ -1,5 +1,6 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "rotation.h"
+#include "accords.h"
 #include "life.h"
 #include "losses.h"
 #include "absences.h"
@@ -147,6 +148,7 @@ struct world *world_new(const struct world_options *options) {
     world_mdts(world);
     rotation_begin(world);
     world_nodes(world);
+    world->accords = accords_new();
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
 }
@@ -311,6 +313,7 @@ void node_power(struct node *node) {
     }
     sim_power(node->process);
     node_down(node);
+    accords_power(node);
     node->lost_ns = sim_now_ns(node->world->sim);
 }
 
@@ -360,6 +363,7 @@ void world_free(struct world *world) {
     pools_free(world->pools);
     pushes_free(world->pushes);
     renewals_free(world->renewals);
+    accords_free(world->accords);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
