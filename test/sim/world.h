@@ -80,7 +80,7 @@ struct world {
     struct pushes *pushes;         /* likewise */
     struct renewals *renewals;     /* or NULL */
     struct accords *accords;
-    struct group_totals group_sum; /* as to evictions, transactions across logs */
+    struct group_totals group_sum;      /* as to evictions, transactions across logs */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
     uint64_t joins_gathered;            /* of managers that are gone; by world_sum of all */
     struct world_links link_sum;
