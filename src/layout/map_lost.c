@@ -35,17 +35,6 @@ struct log_id cluster_map_lost_log(const struct cluster_map *map, uint32_t index
     return target->state == TARGET_LOST ? cluster_map_log_of(map, target->id) : (struct log_id){0};
 }
 
-bool cluster_map_log_is_lost(const struct cluster_map *map, struct log_id log) {
-    for (uint32_t i = 0; i < map->target_count; i++) {
-        struct log_id lost = cluster_map_lost_log(map, i);
-
-        if (lost.value != 0 && lost.value == log.value) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Without the root there is no way to anything. */
 static bool has_root(const struct cluster_map *map, const struct map_target *target) {
     const struct map_group *group = cluster_map_group(map, ino_slot(INO_ROOT));

@@ -9,8 +9,6 @@ bool cluster_map_chain_is_lost(const struct cluster_map *map, uint32_t chain);
  * map has none. */
 bool cluster_map_group_is_lost(const struct cluster_map *map, const struct map_group *group);
 bool cluster_map_slot_is_lost(const struct cluster_map *map, struct slot slot);
-/* Likewise of a log, of whichever kind. */
-bool cluster_map_log_is_lost(const struct cluster_map *map, struct log_id log);
 /* By its place (cluster_map_log_at). */
 bool cluster_map_place_is_lost(const struct cluster_map *map, uint32_t place);
 /* The log of map->targets[index] where that is lost; else 0. */

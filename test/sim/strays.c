@@ -35,6 +35,15 @@ static bool has_rows(struct world *world, enum row_type type) {
     return any;
 }
 
+static bool log_is_lost(const struct cluster_map *map, uint64_t log) {
+    bool lost = false;
+
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        lost = lost || (log != 0 && cluster_map_lost_log(map, i).value == log);
+    }
+    return lost;
+}
+
 /* Marks stay until the next message of their coordinator; where that is lost, nothing stays. */
 static bool has_promises(struct world *world) {
     const struct transaction_row *row;
@@ -50,8 +59,7 @@ static bool has_promises(struct world *world) {
         while (walk_next(&walk) == 0) {
             if (transaction_row_check((struct bytes){walk.value, walk.size}, &row, &halves) < 0 ||
                 row->state != TRANSACTION_COMMITTED ||
-                cluster_map_log_is_lost(&world->map,
-                                        (struct log_id){kv_key_split(&walk.cursor.key).id})) {
+                log_is_lost(&world->map, kv_key_split(&walk.cursor.key).id)) {
                 return true;
             }
         }

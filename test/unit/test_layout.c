@@ -334,16 +334,17 @@ static void test_a_metadata_target_is_lost(void **state) {
     assert_int_equal(cluster_map_add_mdts(map, mdts, ARRAY_SIZE(mdts)), 0);
     struct slot last = {SLOT_COUNT - 1};
     struct log_id log = cluster_map_log_of(map, mdts[1]);
-    assert_false(cluster_map_slot_is_lost(map, last) || cluster_map_log_is_lost(map, log));
+    assert_false(cluster_map_slot_is_lost(map, last));
     assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_ROOT_TARGET);
     assert_int_equal(cluster_map_lose(map, mdts[1]), 0);
     assert_int_equal(cluster_map_lose(map, mdts[1]), -ERR_TARGET_LOST);
     assert_int_equal(map->pool_count, 1);
-    assert_true(cluster_map_slot_is_lost(map, last) && cluster_map_log_is_lost(map, log));
+    assert_true(cluster_map_slot_is_lost(map, last));
     assert_false(cluster_map_slot_is_lost(map, (struct slot){0}));
     assert_true(cluster_map_group_is_lost(map, &map->groups[2]));
     assert_false(cluster_map_group_is_lost(map, &map->groups[1]));
-    assert_false(cluster_map_log_is_lost(map, cluster_map_log_of(map, mdts[0])));
+    assert_true(cluster_map_place_is_lost(map, 2));
+    assert_false(cluster_map_place_is_lost(map, 1));
     for (uint32_t i = 0; i < map->target_count; i++) {
         bool is_it = map->targets[i].id.value == mdts[1].value;
 
