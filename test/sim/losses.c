@@ -5,12 +5,13 @@
 #include "layout/map_lost.h"
 #include "life.h"
 #include "rpc/call_origin.h"
+#include "stragglers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5, NOTED = 64, LOOKS_MAX = 300 };
+enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5, NOTED = 64, LOOKS_MAX = 300, SHAKES_MS = 3000 };
 
 struct losses {
     struct world *world;
@@ -20,6 +21,7 @@ struct losses {
     uint32_t looks;   /* for the moment at which that is to go */
     uint64_t aimed;   /* number of its transaction that reaches some only; 0: none yet */
     bool has_cut;
+    uint64_t shakes_ns;    /* when another one loses its power; 0: none does, or not yet */
     uint64_t noted[NOTED]; /* directories */
     uint32_t noted_count;
     uint64_t probed;
@@ -66,6 +68,10 @@ static void answered(struct call *call) {
     losses->is_asking = false;
     if (r == 0 || r == -ERR_TARGET_LOST) {
         losses->is_declared = true;
+        losses->shakes_ns = losses->is_mdt
+                                ? sim_now_ns(losses->world->sim) +
+                                      prng_between(&losses->prng, 1, SHAKES_MS) * NS_PER_MS
+                                : 0;
     } else if (r != -ERR_IN_USE && r != -ERR_TIMED_OUT && r != -ERR_CLOSED && r != -ERR_IO &&
                r != -ERR_NO_SPACE) {
         snprintf(losses->failure, sizeof losses->failure, "target %" PRIu32 " can't be lost: %s",
@@ -137,11 +143,23 @@ bool losses_cut(struct losses *losses) {
     return cut;
 }
 
+/* One of those that may have done what the lost one had decided. */
+static struct node *shaken(struct losses *losses) {
+    struct world *world = losses->world;
+    struct node *node = &world->mdts[prng_below(&losses->prng, world->options.mdt_count - 1)];
+
+    losses->shakes_ns = 0;
+    return node_is_up(node) && stragglers_are_over(world->stragglers) ? node : NULL;
+}
+
 struct node *losses_begin(struct losses *losses, uint64_t submitted) {
     const struct world_options *options = &losses->world->options;
     struct node *node = losses->is_mdt ? &losses->world->mdts[options->mdt_count - 1]
                                        : &losses->world->osts[options->ost_count - 1];
 
+    if (losses->shakes_ns != 0 && sim_now_ns(losses->world->sim) >= losses->shakes_ns) {
+        return shaken(losses);
+    }
     if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, node) ||
         (losses->is_mdt && !is_moment(losses, node))) {
         return NULL;

@@ -13,7 +13,8 @@
  * A metadata target goes, where such a moment comes in time, while a decision of it has reached
  * some of its participants and not others: a cut of one link sees to that. What the others then
  * have must be whole (whole.h), and nothing of its transactions may be left (strays.h). Directories
- * that it had are asked about, and must answer EIO.
+ * that it had are asked about, and must answer EIO. Another metadata target loses its power then,
+ * and with it what it has done of such transactions and not synced.
  *
  * Thread: the world's. Memory: the heap. */
 #pragma once
@@ -28,8 +29,9 @@ struct losses;
 struct losses *losses_new(struct world *world, uint64_t operations);
 /* Takes NULL. */
 void losses_free(struct losses *losses);
-/* A target that is to go now, once: the caller fails its power and starts it no more. NULL: not
- * now. Looked at again and again. */
+/* A target whose power is to fail now: once one that goes for good, and within some seconds behind
+ * the loss of a metadata target another one, which starts again. NULL: not now. Looked at again and
+ * again. */
 struct node *losses_begin(struct losses *losses, uint64_t submitted);
 /* A link was cut just now, which the caller heals some time later. */
 bool losses_cut(struct losses *losses);
