@@ -501,6 +501,9 @@ static void test_who_is_about_to_do_it_says_nothing(void **state) {
     assert_int_equal(prepare(&it, 1), 0);
     lose(&it, 1);
     map_give(&it);
+    while (it.held_count == 0) {
+        bench_turn(it.bench);
+    }
     struct promise *promise = promise_find(&it.bench->group->promises, &id);
     assert_non_null(promise);
     assert_int_equal(fate_of(&it, 1, &fate), 0);
@@ -508,7 +511,6 @@ static void test_who_is_about_to_do_it_says_nothing(void **state) {
     promise->to_be_kept = true;
     assert_int_equal(fate_of(&it, 1, &fate), -ERR_BUSY);
     promise->to_be_kept = false;
-    assert_int_equal(it.held_count, 1);
     it.held[0]->reply.cross_fate.state = CROSS_ABORTED;
     call_reply(it.held[--it.held_count], 0);
     bench_advance(it.bench, WHILE_NS);
