@@ -42,7 +42,9 @@ def targets_of(first, node):
 
 
 def version(first):
-    return status(first)["node"]["map_version"]
+    """Whoever is away."""
+    text = first.run("status", first.directory, "--json").stdout
+    return json.loads(text)["node"]["map_version"]
 
 
 def dies(node, saved):
@@ -70,6 +72,8 @@ def declare(first, ids, told_first):
 def problems(first):
     """What fsck says is lost: names and other places. It finds nothing else."""
     code, text, error = told(first, "fsck", first.directory, "--json")
+    if not text:
+        raise Failed(f"fsck: {code}, {error}")
     found = json.loads(text)
     if not found["finished"] or code != (1 if found["problems"] else 0):
         raise Failed(f"fsck: {code}, {text} {error}")
@@ -117,8 +121,8 @@ def the_rest_goes_on(mount, contents, gone):
             same(os.path.join(place, "file"), content)
             same(os.path.join(mount, f"l{number}"), content)
             os.mkdir(os.path.join(place, "new"))
-            os.rename(os.path.join(place, "new"), os.path.join(mount, "new"))
-            os.rmdir(os.path.join(mount, "new"))
+            os.rename(os.path.join(place, "new"), os.path.join(mount, "moved"))
+            os.rmdir(os.path.join(mount, "moved"))
     for number in range(DIRECTORIES):
         place = os.path.join(mount, f"n{number}")
         os.mkdir(place)
