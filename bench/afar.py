@@ -157,7 +157,7 @@ def afar(bench):
 
 
 def names_rows(bench, places, threads, dirs):
-    files = 2000 if bench.quick else 20000
+    files = 2000 if bench.smoke else 20000
     words = ("meta", "--threads", str(threads), "--dirs", str(dirs), "--files", str(files))
 
     def once(place):
@@ -176,7 +176,7 @@ def names_rows(bench, places, threads, dirs):
 
 
 def small_rows(bench, place, threads):
-    files = 1000 if bench.quick else 10000
+    files = 1000 if bench.smoke else 10000
     words = ("small", "--threads", str(threads), "--files", str(files))
     runs = []
     for _ in range(bench.runs):
@@ -191,7 +191,7 @@ def small_rows(bench, place, threads):
 
 
 def stream_rows(bench, places, threads):
-    size = "128M" if bench.quick else "2G"
+    size = "128M" if bench.smoke else "2G"
     words = ("big", "--threads", str(threads), "--size", size)
 
     def once(place):
@@ -209,7 +209,7 @@ def stream_rows(bench, places, threads):
 
 
 def random_rows(bench, place, threads):
-    size = "128M" if bench.quick else "1G"
+    size = "128M" if bench.smoke else "1G"
     words = ("big", "--threads", str(threads), "--size", size, "--direct", "--seconds", "5")
     runs = []
     for _ in range(bench.runs):

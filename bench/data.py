@@ -11,7 +11,7 @@ PASSTHROUGH = "libfuse's passthrough_ll"
 
 def streams(bench):
     """Big files through the mount, beside the channel alone, the medium alone, the pass-through."""
-    size = "256M" if bench.quick else "2G"
+    size = "256M" if bench.smoke else "2G"
     places = (bench.cluster(), bench.bare(), Folder("medium", bench.folder("medium")),
               bench.through())
     try:
@@ -54,7 +54,7 @@ def streams_once(bench, place, threads, size):
 
 def samples(bench):
     """50 KiB files in scattered order by a client that knows nothing yet."""
-    files = 1000 if bench.quick else 10000
+    files = 1000 if bench.smoke else 10000
     places = (bench.cluster(), bench.through())
     try:
         for threads in (1, 8):
@@ -80,7 +80,7 @@ def samples_once(bench, place, threads, files):
 
 def commits(bench):
     """A small file written, made durable, renamed; beside two fdatasyncs of the medium."""
-    count = 50 if bench.quick else 300
+    count = 50 if bench.smoke else 300
     places = (bench.cluster(), Folder("medium", bench.folder("medium")), bench.through())
     try:
         runs = bench.take_turns(places, lambda place: commits_once(bench, place, count))

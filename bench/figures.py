@@ -5,10 +5,11 @@ Usage: figures.py JSON PAGE
 
 Rewrites the table in PAGE from what `run.py --json` has written; nothing else in PAGE changes.
 
-A row: {name, value, unit, limit, limit_is, ratio, budget, runs}. runs holds [value, limit] of each
-run, limit null where there is none; value and limit are their medians, ratio is the median of the
-runs' ratios value / limit, so above 1 is better for rates and worse for times and CPU. A budget is
-of the ratio where there is a limit, else of the value; "" is none.
+A row: {name, value, unit, limit, limit_is, ratio, quartiles, budget, runs, date, commit}. runs has
+[value, limit] of each run, limit null where there is none; value and limit are their medians, ratio
+is the median of the runs' ratios value / limit, so above 1 is better for rates and worse for times
+and CPU; quartiles are those of the ratios, from five runs on. A budget is of the ratio where there
+is a limit, else of the value; "" is none. Rows of before have no quartiles, date or commit.
 """
 
 import json
@@ -19,6 +20,7 @@ import sys
 
 HEAD = ["| what | figure | limit | limit is | ratio | budget | met |",
         "|---|---|---|---|---|---|---|"]
+QUARTILES_RUNS = 5
 BOUNDS = {">=": operator.ge, "<=": operator.le}
 
 
@@ -30,8 +32,16 @@ def row_of(name, unit, pairs, limit_is, budget):
     ratios = [pair[0] / pair[1] for pair in pairs] if limits else []
     return {"name": name, "value": statistics.median(pair[0] for pair in pairs), "unit": unit,
             "limit": statistics.median(limits) if limits else None, "limit_is": limit_is,
-            "ratio": statistics.median(ratios) if ratios else None, "budget": budget,
+            "ratio": statistics.median(ratios) if ratios else None,
+            "quartiles": quartiles_of(ratios), "budget": budget,
             "runs": [list(pair) for pair in pairs]}
+
+
+def quartiles_of(ratios):
+    if len(ratios) < QUARTILES_RUNS:
+        return None
+    first, _, third = statistics.quantiles(ratios, n=4, method="inclusive")
+    return [first, third]
 
 
 def is_met(row):
@@ -48,6 +58,26 @@ def line_of(row):
             f"({row['limit_is']})")
 
 
+def load(path):
+    """No file is no rows."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def key_of(row):
+    """What a limit is may say what the run met."""
+    return row["name"], row["unit"], row["budget"]
+
+
+def merged(before, rows):
+    """The rows of before, each in its place, those measured again for theirs; new ones behind."""
+    again = {key_of(row): row for row in rows}
+    kept = [again.pop(key_of(row), row) for row in before]
+    return kept + list(again.values())
+
+
 def save(path, rows):
     """A reader finds the rows of before or these, never a part."""
     with open(path + ".part", "w", encoding="utf-8") as file:
@@ -60,11 +90,20 @@ def number(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def ratio_text(row):
+    if row["ratio"] is None:
+        return "-"
+    text = f"{row['ratio']:.2f}"
+    if row.get("quartiles"):
+        text += " ({:.2f} to {:.2f})".format(*row["quartiles"])
+    return text
+
+
 def cells_of(row):
     met = {None: "-", True: "yes", False: "**no**"}[is_met(row)]
     return [row["name"], f"{number(row['value'])} {row['unit']}",
             "-" if row["limit"] is None else number(row["limit"]), row["limit_is"] or "-",
-            "-" if row["ratio"] is None else f"{row['ratio']:.2f}", row["budget"] or "-", met]
+            ratio_text(row), row["budget"] or "-", met]
 
 
 def page_of(page, rows):

@@ -14,7 +14,7 @@ def metadata(bench):
     """Through the mount: names and attributes."""
     places = (bench.cluster(), bench.bare(), bench.through())
     try:
-        for threads, dirs in SHAPES[:1] if bench.quick else SHAPES:
+        for threads, dirs in SHAPES[:1] if bench.smoke else SHAPES:
             runs = bench.take_turns(places, lambda place, threads=threads, dirs=dirs:
                                     metadata_once(bench, place, threads, dirs))
             for phase in META:
@@ -31,7 +31,7 @@ def metadata(bench):
 def metadata_once(bench, place, threads, dirs):
     """Rate of each phase, everything forgotten by the kernel before it."""
     rates = {}
-    files = 2000 if bench.quick else 15000
+    files = 2000 if bench.smoke else 15000
     for phase in META:
         forget(place, 2)
         rows = bench.run(place, "meta", "--threads", str(threads), "--dirs", str(dirs), "--files",
@@ -42,7 +42,7 @@ def metadata_once(bench, place, threads, dirs):
 
 def listing(bench):
     """ls -l of a directory with very many files, cold; memory and start afterwards."""
-    files = 30000 if bench.quick else 1000000
+    files = 30000 if bench.smoke else 1000000
     cluster, through = bench.cluster(), bench.through()
     memory = Folder("tmpfs", os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}"))
     try:
@@ -134,7 +134,7 @@ def configured_bytes(cluster):
 def checkpoints(bench):
     """Creates and unlinks while checkpoints pass: so little memory for changes that each has more
     than ten of them."""
-    files = 40000 if bench.quick else 350000
+    files = 40000 if bench.smoke else 350000
     cluster = bench.cluster(mdt_changes_bytes=16 << 20)
     try:
         runs = bench.take_turns((cluster,), lambda place: checkpoints_once(bench, place, files))

@@ -26,7 +26,7 @@ WAIT_STEP_S = 0.05
 
 def links(bench):
     """bench_lane compares with bare sockets itself; each run is a line of JSON a kind."""
-    trips = 2000 if bench.quick else 20000
+    trips = 2000 if bench.smoke else 20000
     runs = []
     for _ in range(bench.runs):
         folder = bench.folder("links")
@@ -135,18 +135,23 @@ def started(bench, count):
 
 def spread_once(bench, count, threads):
     """Processor time of all daemons an operation, by phase; and how far the requests of the
-    target that is the farthest from the mean are from it, in percent."""
-    dirs, files = (200, 2000) if bench.quick else (10000, 40000)
+    target that is the farthest from the mean are from it, in percent: of files, and of directories
+    that all have one parent, whose target has a part in each."""
+    dirs, files = (200, 2000) if bench.smoke else (10000, 40000)
     found = {}
     with started(bench, count) as nodes:
         top = os.path.join(nodes.root, "shoal-bench")
         keep = os.path.join(top, "d0", "keep")  # so that `shoal bench` removes no directory
-        first = before = nodes.work()
+        before = nodes.work()
+        requests = {"files": [0] * count, "directories": [0] * count}
 
         def note(phase, operations):
             nonlocal before
             after = nodes.work()
             found[phase] = sum(b[1] - a[1] for a, b in zip(before, after)) * 1e6 / operations
+            of_kind = requests["files" if phase in PHASES else "directories"]
+            for number, (a, b) in enumerate(zip(before, after)):
+                of_kind[number] += b[0] - a[0]
             before = after
 
         os.mkdir(top)
@@ -163,9 +168,9 @@ def spread_once(bench, count, threads):
         for number in range(dirs):
             os.rmdir(os.path.join(top, f"d{number}"))
         note(RMDIR, dirs)
-        done = [b[0] - a[0] for a, b in zip(first, before)]
-    mean = sum(done) / len(done)
-    found["uneven"] = max(abs(one - mean) for one in done) / mean * 100
+    for kind, done in requests.items():
+        mean = sum(done) / len(done)
+        found["uneven " + kind] = max(abs(one - mean) for one in done) / mean * 100
     return found
 
 
@@ -183,14 +188,17 @@ def spread(bench):
         bench.row(f"{phase} over {MDTS} metadata targets in processes, as much load in all",
                   "us CPU", [(both[phase], one[phase]) for _, both, one in runs],
                   "one metadata target, an operation", "")
-    bench.row(f"requests of {MDTS} metadata targets, from even", "%",
-              [(each["uneven"], None) for each, _, _ in runs], "the farthest from the mean",
-              "<= 10")
+    for kind, words, budget in (
+            ("files", "requests for files", "<= 10"),
+            ("directories", "requests for directories of one parent", "")):
+        bench.row(f"{words}, {MDTS} metadata targets, from even", "%",
+                  [(each["uneven " + kind], None) for each, _, _ in runs],
+                  "the farthest from the mean", budget)
 
 
 def joining(bench):
     """How soon a metadata target that joins gets new directories, and which part of them."""
-    dirs, new = (2000, 1000) if bench.quick else (200000, 10000)
+    dirs, new = (2000, 1000) if bench.smoke else (200000, 10000)
     runs = [joining_once(bench, dirs, new) for _ in range(bench.runs)]
     bench.row(f"mkdir of {dirs} over {MDTS} metadata targets", "ops/s",
               [(run[0], None) for run in runs], "one thread", "")

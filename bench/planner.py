@@ -30,7 +30,7 @@ def prediction(bench):
 
 def prediction_once(bench, place):
     """{phase: (measured, predicted)}. Warm: the costs are those of the processors."""
-    files = 2000 if bench.quick else 20000
+    files = 2000 if bench.smoke else 20000
     forget(place, 3)
     costs = [small(bench, place, size, files) for size in OTHER_SIZES]
     done = small(bench, place, SIZE, files)

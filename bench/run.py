@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """The figures of ./dev bench: each beside the limit that was measured in the same run.
 
-Usage: run.py [--json FILE] [--quick] [--only PART] [--runs N] BUILD WORK
+Usage: run.py [--json FILE | --resume FILE] [--smoke] [--only PART] [--runs N] BUILD WORK
 
 BUILD is the release build, WORK an empty folder on the medium that is measured. Compared systems
 take turns, run by run, each started alone for its turn; a figure is the median of its runs, a ratio
-the median of the runs' ratios (figures.py has the fields of a row). --quick: fewer files, one run:
-whether it works, not how fast it is.
+the median of the runs' ratios (figures.py has the fields of a row). --resume: rows that FILE has
+stay unless they are measured again, so that parts may be measured one after another. --smoke: fewer
+files, one run: whether it works, not how fast it is; else no part begins while another process
+takes more than 5 % of a processor.
 """
 
 import argparse
@@ -14,17 +16,20 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 import afar
 import data
 import figures
+import machine
+import memory
 import mounts
 import names
 import nodes
 import planner
-from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_s, up
+from mounts import Cluster, Failed, Mounted, Passthrough, command, cpu_clock_s, cpu_s, up
 
 
 class Bench:
@@ -34,10 +39,11 @@ class Bench:
         self.build = os.path.abspath(options.build)
         self.work = os.path.abspath(options.work)
         self.shoal = os.path.join(self.build, "bin", "shoal")
-        self.quick = options.quick
-        self.runs = 1 if options.quick else options.runs
+        self.smoke = options.smoke
+        self.runs = 1 if options.smoke else options.runs
         self.passthrough = mounts.passthrough_build(os.path.join(self.work, "passthrough"))
         self.rows = []
+        self.commit = commit_of(self.build)
         self.serial = 0
 
     def folder(self, name):
@@ -49,17 +55,24 @@ class Bench:
 
     def row(self, name, unit, pairs, limit_is, budget):
         """pairs: (value, limit) of each run; a limit of None: there is none."""
-        self.rows.append(figures.row_of(name, unit, pairs, limit_is, budget))
+        row = figures.row_of(name, unit, pairs, limit_is, budget)
+        row.update(date=time.strftime("%Y-%m-%d"), commit=self.commit)
+        self.rows.append(row)
         print(figures.line_of(self.rows[-1]), flush=True)
 
     def run(self, place, *words):
         """Rows of `shoal bench`, by name, each with the server's CPU time beside."""
-        before_s = cpu_s(place.process_id)
+        before_s = self.server_s(place)
         text = command([self.shoal, "bench", words[0], place.root, *words[1:], "--json"])
         rows = {row["name"]: row for row in json.loads(text)}
         for row in rows.values():
-            row["server_cpu_s"] = cpu_s(place.process_id) - before_s
+            row["server_cpu_s"] = self.server_s(place) - before_s
         return rows
+
+    @staticmethod
+    def server_s(place):
+        """Without ticks, as some phases take few."""
+        return cpu_clock_s(place.process_id) if place.process_id else 0.0
 
     def take_turns(self, places, once):
         """What once(place) says of each place, run by run; None of a place that is None."""
@@ -124,7 +137,7 @@ def starts(bench):
                       "--phases", "create")
             cluster.kill()
             killed_s = cluster.start()
-            idle_s = 2 if bench.quick else 10
+            idle_s = 2 if bench.smoke else 10
             time.sleep(2)
             before_s = cpu_s(cluster.process_id)
             time.sleep(idle_s)
@@ -136,16 +149,25 @@ def starts(bench):
     bench.row("idle CPU", "%", [(run[2], None) for run in runs], "of one core", "<= 1")
 
 
+def commit_of(folder):
+    """Short; with a "+" where the tree differs from it. None: not known."""
+    result = subprocess.run(["git", "-C", folder, "describe", "--always", "--exclude", "*",
+                             "--dirty=+"], capture_output=True, text=True, check=False)
+    return result.stdout.strip() or None
+
+
 PARTS = {"starts": starts, "native": native, "metadata": names.metadata, "streams": data.streams,
          "samples": data.samples, "commits": data.commits, "checkpoints": names.checkpoints,
          "afar": afar.afar, "listing": names.listing, "links": nodes.links, "nodes": nodes.spread,
-         "joining": nodes.joining, "planner": planner.prediction}
+         "joining": nodes.joining, "planner": planner.prediction, "memory": memory.memory}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--quick", action="store_true")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--json", metavar="FILE")
+    where.add_argument("--resume", metavar="FILE")
+    parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--only", choices=sorted(PARTS))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("build")
@@ -160,18 +182,21 @@ def main():
         print("run.py: libfuse's passthrough_ll is not here (package libfuse3-dev 3.14): its rows "
               "are left out", file=sys.stderr)
     failed = 0
+    before = figures.load(options.resume) if options.resume else []
     for name, part in PARTS.items():
         if options.only not in (None, name):
             continue
         begun_s = time.monotonic()
         try:
+            if not options.smoke:
+                machine.check_quiet()
             part(bench)
         except Failed as problem:
             print(f"run.py: {name}: {problem}", file=sys.stderr)
             failed += 1
         print(f"run.py: {name} took {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
-        if options.json:
-            figures.save(options.json, bench.rows)
+        if options.json or options.resume:
+            figures.save(options.json or options.resume, figures.merged(before, bench.rows))
     return 1 if failed else 0
 
 

@@ -175,6 +175,7 @@ void client_counters_get(const struct shoal_client *client, struct client_counte
         sum.reopened += atomic_load_explicit(&shard->reopened, memory_order_relaxed);
         sum.conversions += atomic_load_explicit(&shard->conversions, memory_order_relaxed);
         sum.late_closes += atomic_load_explicit(&shard->late.ever, memory_order_relaxed);
+        sum.late_opens += atomic_load_explicit(&shard->late.ever_opens, memory_order_relaxed);
         sum.late_away += atomic_load_explicit(&shard->late.ever_away, memory_order_relaxed);
         sum.piece_waits += atomic_load_explicit(&shard->pieces.wait_count, memory_order_relaxed);
     }

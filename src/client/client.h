@@ -71,9 +71,10 @@ struct client_counters {
     uint64_t requests, failures, retries, reattachments, reopened, conversions, piece_waits;
     uint64_t late_closes;  /* ever, for want of room; late.h */
     uint64_t late_away;    /* likewise, as the server was away */
+    uint64_t late_opens;   /* opens and creates that may have taken effect, likewise */
     uint64_t returns;      /* of the reattachments, when idle; starts.c */
     uint64_t window_waits; /* rpc/sequence.h */
 };
-/* Closes that a full target has put off, and not taken yet. */
+/* Closes that a target has not taken yet, and opens of which it has not told whether it has. */
 uint32_t client_late_closes(const struct shoal_client *client);
 void client_counters_get(const struct shoal_client *client, struct client_counters *ret_counters);

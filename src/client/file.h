@@ -54,14 +54,20 @@ struct open_file {
 /* A handle. */
 struct shoal_file {
     struct open_file *file;
-    struct list_node node;           /* in its shard's late closes */
-    struct call_number close_number; /* of these: that its close was sent by */
-    uint32_t flags;                  /* enum shoal_open_flag */
-    bool named;                      /* opened by name */
-    uint64_t name;                   /* that its close ends */
-    bool synced;                     /* by an fsync of this handle, or made through it */
-    uint64_t opened;                 /* the client's count of losses when it was opened */
-    uint64_t seen;                   /* up to which it was told of losses */
+    uint32_t flags;  /* enum shoal_open_flag */
+    bool named;      /* opened by name */
+    uint64_t name;   /* that its close ends */
+    bool synced;     /* by an fsync of this handle, or made through it */
+    uint64_t opened; /* the client's count of losses when it was opened */
+    uint64_t seen;   /* up to which it was told of losses */
+
+    /* Of those that are late (late.h): */
+    uint8_t late; /* enum late_stage */
+    struct list_node node;
+    struct call_number number; /* that its close or open was sent by */
+    struct message message;    /* to the shard of what it has made */
+    struct ino ino;            /* of that; before, of the directory that it was to be made in */
+    uint64_t term;             /* in which it was made */
 };
 
 enum file_need {

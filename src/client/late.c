@@ -1,10 +1,10 @@
-/* Rounds of late closes; the picture is in late.h. */
+/* Rounds of late closes, and of opens; the picture is in late.h. */
 #include "client/late.h"
 #include "client/client_internal.h"
 #include "client/settle.h"
 #include <assert.h>
 
-/* That many closes of a round may find that their server is away. */
+/* That many of a round may find that their server is away. */
 enum { LATE_AWAY_A_ROUND = 16 };
 
 static void late_send(struct shard *shard);
@@ -21,21 +21,49 @@ void late_keep(struct shard *shard, struct shoal_file *handle, struct call *call
     struct late_closes *late = &shard->late;
     bool is_full = call->result == -ERR_NO_SPACE;
 
-    handle->close_number = call_number_take(call);
+    handle->late = LATE_CLOSE;
+    handle->number = call_number_take(call);
     list_push_back(&late->handles, &handle->node);
     atomic_fetch_add_explicit(is_full ? &late->ever : &late->ever_away, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
 }
 
+bool late_takes_open(const struct call *call) {
+    bool unanswered = call->result == -ERR_AWAY || call->result == -ERR_TIMED_OUT;
+
+    return unanswered && call->was_sent && call->header.sequence > 0;
+}
+
+void late_keep_open(struct shard *shard, struct shoal_file *handle, struct call *call) {
+    struct late_closes *late = &shard->late;
+
+    handle->late = call->header.opcode == OP_CREATE ? LATE_CREATE : LATE_OPEN;
+    assert((handle->late == LATE_CREATE) == !handle->file);
+    handle->number = call_number_take(call);
+    if (handle->file) {
+        file_pin(handle->file);
+    }
+    list_push_back(&late->handles, &handle->node);
+    atomic_fetch_add_explicit(&late->ever_opens, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&late->count, 1, memory_order_relaxed);
+}
+
+/* It is known to be open there, and counted in its file. */
+static bool late_is_counted(const struct shoal_file *handle) {
+    return handle->file && handle->late == LATE_CLOSE && !handle->named;
+}
+
 static void late_over(struct shard *shard, struct shoal_file *handle) {
     struct open_file *file = handle->file;
 
-    call_number_drop(&handle->close_number);
-    if (!handle->named) {
+    call_number_drop(&handle->number);
+    if (late_is_counted(handle)) {
         file_handle_removed(file, handle);
     }
     client_handle_put(shard->client, handle);
-    file_unpin(file);
+    if (file) {
+        file_unpin(file);
+    }
     atomic_fetch_sub_explicit(&shard->late.count, 1, memory_order_release);
 }
 
@@ -47,11 +75,100 @@ static uint64_t stop_ns(const struct shard *shard) {
 static void late_put_back(struct shard *shard, struct shoal_file *handle, int result) {
     struct late_closes *late = &shard->late;
 
-    handle->close_number = call_number_take(&late->errand.call);
+    handle->number = call_number_take(&late->errand.call);
+    if (handle->late == LATE_AGAIN && handle->number.sequence > 0) {
+        handle->late = LATE_OPEN;
+    }
     list_push_back(&late->handles, &handle->node);
     late->round_away -= MIN(late->round_away, 1U);
     if (result == -ERR_NO_SPACE || late->round_away == 0) {
         late->round = 0;
+    }
+}
+
+static void late_closed(struct shard *shard, struct shoal_file *handle) {
+    struct late_closes *late = &shard->late;
+    struct call *call = &late->errand.call;
+
+    if (call->result == 0 && late->is_repeated) {
+        (void)file_see(handle->file, &call->reply.settle.attributes);
+    } else if (call->result == 0) {
+        settle_done(handle->file, call, late->write_count);
+    }
+    call_abandon(call);
+    late_over(shard, handle);
+}
+
+/* To the shard of what it has made. It is counted in one of them all the time: a stop waits. */
+static void late_move(struct shard *shard, struct shoal_file *handle) {
+    struct shard *to = client_shard(shard->client, handle->ino);
+
+    atomic_fetch_add_explicit(&to->late.count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&shard->late.count, 1, memory_order_release);
+    handle->message.kind = SHARD_LATE_MADE;
+    handle->message.message_class = MESSAGE_REQUEST;
+    actor_post(&to->actor, &handle->message);
+}
+
+/* False: all places for files are taken. */
+static bool late_pin(struct shard *shard, struct shoal_file *handle) {
+    struct router *router = &shard->client->router;
+    struct peer *peer;
+
+    if (shard_pin(shard, handle->ino, &handle->file) < 0) {
+        return false;
+    }
+    uint32_t parity = router_enter(router, &shard->readers);
+    if (handle->late == LATE_CLOSE && router_slot(router, ino_slot(handle->ino), &peer) == 0 &&
+        handle->term <= atomic_load_explicit(&peer->over_term, memory_order_acquire)) {
+        handle->late = LATE_AGAIN;
+    }
+    router_leave(&shard->readers, parity);
+    if (handle->late == LATE_CLOSE) {
+        file_handle_added(handle->file, handle);
+    }
+    return true;
+}
+
+void late_made(struct shard *shard, struct shoal_file *handle) {
+    (void)late_pin(shard, handle);
+    list_push_back(&shard->late.handles, &handle->node);
+}
+
+static void late_created(struct shard *shard, struct shoal_file *handle, bool is_over) {
+    const struct call *call = &shard->late.errand.call;
+
+    if (call->reply.create.elsewhere) {
+        late_over(shard, handle);
+        return;
+    }
+    handle->late = is_over ? LATE_AGAIN : LATE_CLOSE;
+    handle->ino = call->reply.create.attributes.ino;
+    handle->term = call->header.term;
+    late_move(shard, handle);
+}
+
+/* It is open, or will never be by that number. */
+static void late_opened(struct shard *shard, struct shoal_file *handle) {
+    struct late_closes *late = &shard->late;
+    struct call *call = &late->errand.call;
+    bool is_over = errand_is_over(&late->errand);
+
+    call_abandon(call);
+    if (call->result < 0) {
+        late_over(shard, handle);
+    } else if (handle->late == LATE_CREATE) {
+        late_created(shard, handle, is_over);
+    } else if (is_over && call->reply.open.name != 0) {
+        late_over(shard, handle); /* Memory had it, and nobody presented it. */
+    } else {
+        handle->late = is_over ? LATE_AGAIN : LATE_CLOSE;
+        handle->named = call->reply.open.name != 0;
+        handle->file->name = MAX(handle->file->name, call->reply.open.name);
+        if (late_is_counted(handle)) {
+            file_handle_added(handle->file, handle);
+        }
+        list_push_back(&late->handles, &handle->node);
     }
 }
 
@@ -62,24 +179,78 @@ static void late_answered(struct errand *errand) {
     int r = errand->call.result;
 
     router_leave(&shard->readers, late->parity);
-    if (errand_is_over(errand)) {
+    if (handle->late == LATE_CLOSE && errand_is_over(errand)) {
         late_send(shard);
         return;
     }
     late->sent = NULL;
     if (late_takes(r) && stop_ns(shard) == 0) {
         late_put_back(shard, handle, r);
-        late_send(shard);
-        return;
+    } else if (handle->late == LATE_CLOSE) {
+        late_closed(shard, handle);
+    } else {
+        late_opened(shard, handle);
     }
-    if (r == 0 && late->is_repeated) {
-        (void)file_see(handle->file, &errand->call.reply.settle.attributes);
-    } else if (r == 0) {
-        settle_done(handle->file, &errand->call, late->write_count);
-    }
-    call_abandon(&errand->call);
-    late_over(shard, handle);
     late_send(shard);
+}
+
+/* As a release does: the last one that is open by name closes all of them. False: there is nothing
+ * to be sent of it now. */
+static bool late_take_name(struct shard *shard, struct shoal_file *handle) {
+    struct open_file *file = handle->file;
+
+    if (file->named_count > 0 || file->name == 0) {
+        late_over(shard, handle);
+        return false;
+    }
+    if (file->opening_count > 0) {
+        list_push_back(&shard->late.handles, &handle->node);
+        return false;
+    }
+    handle->name = file->name;
+    file->name = 0;
+    return true;
+}
+
+static bool late_is_ready(struct shard *shard, struct shoal_file *handle) {
+    if (client_is_fenced(shard->client) || (handle->file && handle->file->gone)) {
+        late_over(shard, handle);
+        return false;
+    }
+    if (!handle->file && handle->late != LATE_CREATE && !late_pin(shard, handle)) {
+        list_push_back(&shard->late.handles, &handle->node);
+        return false;
+    }
+    return handle->late != LATE_CLOSE || !handle->named || handle->name != 0 ||
+           late_take_name(shard, handle);
+}
+
+/* One that opens nothing: see late.h. A name is looked at behind that. */
+static uint16_t late_fill_create(const struct shoal_file *handle, struct call *call) {
+    call->request.create =
+        (struct create_request){.parent = handle->ino, .name = {(const uint8_t *)"-", 1}};
+    return OP_CREATE;
+}
+
+static uint16_t late_fill_open(const struct shoal_file *handle, struct call *call) {
+    uint32_t flags = handle->flags & OPEN_FLAGS_THAT_STAY;
+
+    call->request.open = (struct open_request){
+        .ino = handle->file->ino, .open_flags = handle->late == LATE_AGAIN ? flags : 0};
+    return OP_OPEN;
+}
+
+static uint16_t late_fill(struct late_closes *late, struct call *call) {
+    const struct shoal_file *handle = late->sent;
+
+    if (handle->late == LATE_CREATE) {
+        return late_fill_create(handle, call);
+    }
+    if (handle->late != LATE_CLOSE) {
+        return late_fill_open(handle, call);
+    }
+    late->write_count = settle_fill_close(handle->file, call, handle);
+    return OP_SETTLE;
 }
 
 /* The one that is to be sent again, or the round's next; done when there is none. It is sent again
@@ -87,30 +258,27 @@ static void late_answered(struct errand *errand) {
  * taken. */
 static void late_send(struct shard *shard) {
     struct late_closes *late = &shard->late;
+    struct list_node *node;
 
-    while (!late->sent && late->round > 0) {
-        struct list_node *node = list_pop_front(&late->handles);
+    while (!late->sent && late->round > 0 && (node = list_pop_front(&late->handles)) != NULL) {
         struct shoal_file *handle = CONTAINER_OF(node, struct shoal_file, node);
 
         late->round--;
-        if (client_is_fenced(shard->client) || handle->file->gone) {
-            late_over(shard, handle);
-        } else {
-            late->sent = handle;
-        }
+        late->sent = late_is_ready(shard, handle) ? handle : NULL;
     }
     if (!late->sent) {
         return;
     }
-    struct open_file *file = late->sent->file;
+    struct shoal_file *handle = late->sent;
+    struct ino ino = handle->file ? handle->file->ino : handle->ino;
     errand_init(&late->errand, shard, late_answered, UINT64_MAX);
     late->errand.call.patience_ns = shard->client->options.request_timeout_ns;
     late->errand.call.keeps_number = true;
-    late->is_repeated = late->sent->close_number.sequence > 0;
-    call_number_give(&late->errand.call, &late->sent->close_number);
-    late->write_count = settle_fill_close(file, &late->errand.call, late->sent);
+    late->is_repeated = handle->number.sequence > 0;
+    call_number_give(&late->errand.call, &handle->number);
+    uint16_t opcode = late_fill(late, &late->errand.call);
     late->parity = router_enter(&shard->client->router, &shard->readers);
-    errand_start_slot(&late->errand, OP_SETTLE, ino_slot(file->ino));
+    errand_start_slot(&late->errand, opcode, ino_slot(ino));
 }
 
 static void late_give_up(struct shard *shard) {

@@ -10,8 +10,6 @@ _Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
                    (uint32_t)SHOAL_OPEN_EXECUTE == (uint32_t)OPEN_EXECUTE,
                "the flags that servers know are passed on as they are");
 
-enum { OPEN_FLAGS_OF_SERVERS = 31, OPEN_FLAGS_THAT_STAY = OPEN_FLAGS_OF_SERVERS & ~OPEN_TRUNCATE };
-
 uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags) {
     uint32_t open_flags = handle_flags & OPEN_FLAGS_THAT_STAY;
     bool tells = open_flags == 0 || (open_flags & OPEN_WRITE) != 0;
@@ -98,6 +96,7 @@ static void open_send_by(struct operation *operation, struct ino ino, bool again
 
     call->request.open =
         (struct open_request){.ino = ino, .who = operation_who(operation), .open_flags = flags};
+    call->keeps_number = true;
     if (wire_opens_by_name(flags) && !again) {
         file_opening(operation->file);
     }
@@ -109,6 +108,21 @@ static void open_is_over(struct operation *operation) {
     if (wire_opens_by_name(operation->errand.call.request.open.open_flags)) {
         file_opened(operation->file);
     }
+}
+
+/* It has failed: the handle goes, or stays as long as the server may have it open. */
+static void open_give_up(struct operation *operation, struct shoal_file *handle) {
+    struct call *call = &operation->errand.call;
+
+    if (!late_takes_open(call)) {
+        call_abandon(call);
+        client_handle_put(operation->shard->client, handle);
+        return;
+    }
+    handle->flags = operation_request(operation)->flags;
+    handle->file = operation->file;
+    handle->ino = operation->ino;
+    late_keep_open(operation->shard, handle, call);
 }
 
 static void open_finish(struct operation *operation) {
@@ -133,7 +147,21 @@ static void create_send(struct operation *operation) {
         .open_flags = asked->flags & OPEN_FLAGS_OF_SERVERS,
         .exclusive = (asked->flags & SHOAL_OPEN_EXCLUSIVE) != 0,
     };
+    call->keeps_number = true;
     operation_call(operation, OP_CREATE, operation->ino);
+}
+
+/* Without a handle to keep it by it is let go. */
+static void create_give_up(struct operation *operation) {
+    struct call *call = &operation->errand.call;
+    struct shoal_file *handle;
+
+    if (late_takes_open(call) && client_handle_get(operation->client, &handle) == 0) {
+        open_give_up(operation, handle);
+    } else {
+        call_abandon(call);
+    }
+    operation_finish(operation, operation->result);
 }
 
 /* The server has a file open for which there is no room here. */
@@ -187,13 +215,14 @@ static void create_opened(struct operation *operation) {
         /* The server has lost what it made, and nobody was told of it yet: it is made anew. Or the
          * name has lost its inode since. */
         open_is_over(operation);
+        call_abandon(&operation->errand.call);
         file_unpin(operation->file);
         operation->file = NULL;
         operation->stage = CREATE_SEND;
         operation_post(operation, operation->home);
     } else if (operation->result) {
         open_is_over(operation);
-        operation_finish(operation, operation->result);
+        create_give_up(operation);
     } else {
         operation->name = opened.name;
         operation->errand.call.reply.create =
@@ -253,7 +282,7 @@ void op_create_step(struct operation *operation) {
         break;
     case CREATE_ANSWERED:
         if (operation->result) {
-            operation_finish(operation, operation->result);
+            create_give_up(operation);
         } else {
             operation->stage = CREATE_ENTER;
             operation_post(operation, client_shard(operation->client, attributes->ino));
@@ -318,7 +347,7 @@ static void open_answered(struct operation *operation) {
         operation->name = reply->name;
         open_handle(operation, asked->file, &reply->layout, &reply->capability);
     } else {
-        client_handle_put(operation->shard->client, asked->file);
+        open_give_up(operation, asked->file);
         asked->file = NULL;
     }
     open_is_over(operation);

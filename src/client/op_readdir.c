@@ -4,8 +4,8 @@
  * With plus, an entry whose file is written here is overlaid in the step of that file's shard: the
  * operation moves there and goes on from there. It ends where its buffer belongs. */
 #include "client/client_internal.h"
+#include "client/listed.h"
 #include <assert.h>
-#include <string.h>
 
 enum { READDIR_ENTER, READDIR_SEND, READDIR_ANSWERED, READDIR_EMIT, READDIR_END };
 
@@ -67,49 +67,19 @@ static void readdir_enter(struct operation *operation) {
     }
 }
 
-/* An entry as it lies in the buffer. */
-struct entry {
-    struct wire_dirent head;
-    const char *name;
-    bool has_attributes;
-    struct attributes attributes;
-};
-
-static int readdir_parse(const struct operation *operation, struct entry *ret_entry) {
+/* The one that is at hand. */
+static int readdir_parse(const struct operation *operation, struct listed_entry *ret_entry) {
     const struct buffer *bulk = &operation->errand.call.bulk_in;
-    const uint8_t *at = operation->buffer + operation->position;
-    size_t left = bulk->size - operation->position;
-    struct entry entry = {.has_attributes = false};
-    size_t used = sizeof entry.head;
 
     assert(operation->position <= bulk->size);
-    if (left < sizeof entry.head) {
-        return -ERR_MALFORMED;
-    }
-    memcpy(&entry.head, at, sizeof entry.head);
-    used += (size_t)entry.head.name_bytes + entry.head.attribute_bytes;
-    if (entry.head.name_bytes == 0 || used > entry.head.entry_bytes ||
-        entry.head.entry_bytes > left) {
-        return -ERR_MALFORMED;
-    }
-    entry.name = (const char *)at + sizeof entry.head;
-    if (entry.head.attribute_bytes > 0) {
-        struct bytes bytes = {at + sizeof entry.head + entry.head.name_bytes,
-                              entry.head.attribute_bytes};
-        int r = wire_decode_attributes(bytes, &entry.attributes);
-
-        if (r) {
-            return r;
-        }
-        entry.has_attributes = true;
-    }
-    *ret_entry = entry;
-    return 0;
+    return listed_entry_parse(
+        (struct bytes){operation->buffer + operation->position, bulk->size - operation->position},
+        ret_entry);
 }
 
 /* False: the operation has moved to the shard that can tell. Attributes that it cannot tell either
  * are left out, as nobody depends on them. */
-static bool readdir_overlay(struct operation *operation, struct entry *entry) {
+static bool readdir_overlay(struct operation *operation, struct listed_entry *entry) {
     struct shard *shard = client_shard(operation->client, (struct ino){entry->head.ino});
 
     if (!entry->has_attributes || shard_is_plain(shard, operation->close_stamp)) {
@@ -124,7 +94,7 @@ static bool readdir_overlay(struct operation *operation, struct entry *entry) {
     return true;
 }
 
-static int readdir_give(struct operation *operation, const struct entry *entry) {
+static int readdir_give(struct operation *operation, const struct listed_entry *entry) {
     const struct shoal_request *asked = operation_request(operation);
     struct shoal_attributes attributes;
     bool plus = asked->plus && entry->has_attributes;
@@ -145,7 +115,7 @@ static void readdir_emit(struct operation *operation) {
     const struct call *call = &operation->errand.call;
 
     while (operation->position < call->bulk_in.size) {
-        struct entry entry;
+        struct listed_entry entry;
         int r = readdir_parse(operation, &entry);
 
         if (r) {

@@ -2,6 +2,12 @@
 #pragma once
 #include "client/file.h"
 
+/* Of a handle's flags: those that servers know, and those of them that its close names. */
+enum {
+    OPEN_FLAGS_OF_SERVERS = OPEN_READ | OPEN_WRITE | OPEN_TRUNCATE | OPEN_DIRECTORY | OPEN_EXECUTE,
+    OPEN_FLAGS_THAT_STAY = OPEN_FLAGS_OF_SERVERS & ~OPEN_TRUNCATE
+};
+
 /* Fills a settle of the file; handle_flags are those of a handle that goes, 0: none. Answers the
  * file's count of writes, for settle_done. */
 uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags);

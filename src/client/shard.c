@@ -33,6 +33,9 @@ static void shard_handle(struct shard *shard, struct message *message) {
     case SHARD_LATE:
         late_step(shard);
         break;
+    case SHARD_LATE_MADE:
+        late_made(shard, CONTAINER_OF(message, struct shoal_file, message));
+        break;
     case SHARD_LET_GO:
         shard_let_go(shard);
         break;

@@ -22,7 +22,14 @@
 
 enum { SHARD_CLOSED_MAX = 16 };
 
-enum shard_message { SHARD_OPERATION = 1, SHARD_ERRAND, SHARD_REOPEN, SHARD_LATE, SHARD_LET_GO };
+enum shard_message {
+    SHARD_OPERATION = 1,
+    SHARD_ERRAND,
+    SHARD_REOPEN,
+    SHARD_LATE,
+    SHARD_LATE_MADE,
+    SHARD_LET_GO
+};
 
 struct shard;
 

@@ -10,6 +10,7 @@
 #include "node/key_path.h"
 #include "node/local_directory.h"
 #include "node/remote_client.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -18,6 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static_assert((int)CONFIG_CHANNEL_DEV == (int)FUSE_CHANNEL_DEV &&
+                  (int)CONFIG_CHANNEL_URING == (int)FUSE_CHANNEL_URING,
+              "one is the other");
 
 /* Fewer open files are too few: two a thread, and a connection a thread and node. */
 enum { FILES_MIN = 4096 };
@@ -39,6 +44,7 @@ struct mount_words {
     bool foreground;
     bool own; /* the node's own mount, which its daemon has started */
     enum link_encryption encryption;
+    uint32_t channel; /* enum config_channel */
 
     /* What check has found: the directory, resolved, or the addresses; and the mount point. */
     char *source, *place;
@@ -99,6 +105,12 @@ static int parse_encryption(const struct verb *verb, const char *value, struct m
     return verb_usage(verb, "link_encryption takes on, off or always, not %s", value);
 }
 
+static int parse_channel(const struct verb *verb, const char *value, struct mount_words *words) {
+    return config_channel(value, &words->channel) == 0
+               ? EXIT_OK
+               : verb_usage(verb, "channel takes any, dev or uring, not %s", value);
+}
+
 static int parse_listen(const struct verb *verb, const char *value, struct mount_words *words) {
     struct address address;
 
@@ -138,6 +150,9 @@ static int parse_option(const struct verb *verb, const char *option, struct moun
     }
     if (strncmp(option, "address=", 8) == 0) {
         return parse_listen(verb, value, words);
+    }
+    if (strncmp(option, "channel=", 8) == 0) {
+        return parse_channel(verb, value, words);
     }
     if (strncmp(option, "link_encryption=", 16) == 0) {
         return parse_encryption(verb, value, words);
@@ -239,6 +254,7 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
         .no_set_id = words->no_set_id,
         .no_devices = words->no_devices,
         .no_programs = words->no_programs,
+        .channel = (enum fuse_channel)words->channel,
         .entry_timeout_ns = words->ttl_s * NS_PER_S,
         .attributes_timeout_ns = words->ttl_s * NS_PER_S,
         .thread_enter = remote_client_thread_enter,
@@ -311,6 +327,9 @@ static int run(const struct mount_words *words, struct background *background) {
     process_end_with_parent(false);
     snprintf(problem, sizeof problem, "%s: mounted at %s", words->source, words->place);
     log_line(problem);
+    if (fuse_mount_channel(mount) == FUSE_CHANNEL_URING) {
+        log_line("requests come by io_uring");
+    }
     (void)report(background, EXIT_OK, problem);
     serve(mount);
     fuse_mount_stop(mount);

@@ -233,6 +233,7 @@ static void add_client(struct answer *answer, struct shoal_client *client) {
     CLIENT_COUNTER(piece_waits);
     CLIENT_COUNTER(late_closes);
     CLIENT_COUNTER(late_away);
+    CLIENT_COUNTER(late_opens);
     CLIENT_COUNTER(returns);
     CLIENT_COUNTER(window_waits);
 #undef CLIENT_COUNTER

@@ -174,6 +174,13 @@ static json_t *connections_json(const struct control *control) {
                      (json_int_t)connections.granted);
 }
 
+/* NULL: the newest map is used. */
+static const char *map_problem(const struct member_state *state) {
+    return state->map_problem == 0               ? NULL
+           : state->map_problem == -ERR_NO_SPACE ? "full"
+                                                 : err_text(state->map_problem);
+}
+
 /* NULL where nobody else is served: there is no such thing to tell. */
 static json_t *node_json(struct control *control) {
     const struct config *config = local_cluster_config(control->cluster);
@@ -186,9 +193,11 @@ static json_t *node_json(struct control *control) {
     local_cluster_member(control->cluster, NULL, &state);
     local_cluster_keys(control->cluster, &keys);
     return json_pack(
-        "{s:I, s:s, s:I, s:b, s:I, s:I, s:o, s:o, s:I, s:o}", "id", (json_int_t)config->node,
-        "address", config_address(config), "map_version", (json_int_t)state.map_version, "told",
-        (int)state.told, "manager_silent_s", (json_int_t)silent_s(control, &state), "keys_revoked",
+        "{s:I, s:s, s:I, s:I, s:s?, s:b, s:I, s:I, s:o, s:o, s:I, s:o}", "id",
+        (json_int_t)config->node, "address", config_address(config), "map_version",
+        (json_int_t)state.map_version, "map_newer", (json_int_t)state.map_newer, "map_problem",
+        map_problem(&state), "told", (int)state.told, "manager_silent_s",
+        (json_int_t)silent_s(control, &state), "keys_revoked",
         (json_int_t)local_cluster_revoked_count(control->cluster), "members_keys", keys_json(&keys),
         "signs_by", keys.count > 0 ? json_sprintf("%016" PRIx64, keys.signing.value) : json_null(),
         "capability_number", (json_int_t)keys.number, "connections", connections_json(control));
@@ -200,8 +209,8 @@ static json_t *status_json(struct control *control) {
 
     daemon_mounted_at(control, &mount);
     if (mount.state == OWN_MOUNT_LIVES) {
-        json_array_append_new(mounts, json_pack("{s:s, s:s, s:i}", "path", mount.place, "channel",
-                                                "/dev/fuse", "process", mount.process));
+        json_array_append_new(mounts, json_pack("{s:s, s:s?, s:i}", "path", mount.place, "channel",
+                                                mount.channel, "process", mount.process));
     }
     return json_pack("{s:s, s:i, s:o, s:o, s:n, s:o, s:o, s:o}", "directory", control->directory,
                      "process", process_own_id(), "node", node_json(control), "managers",
@@ -260,6 +269,12 @@ static void print_node(struct control *control, struct control_socket_connection
     control_print(connection, "node       %" PRIu32 ", at %s, map %" PRIu64 "%s\n", config->node,
                   config_address(config), state.map_version,
                   state.told ? "" : ", not known to the manager yet");
+    if (state.map_problem < 0) {
+        control_print(connection,
+                      "map        %" PRIu64 " cannot be kept here: %s: what it takes away is gone, "
+                      "nothing else of it holds\n",
+                      state.map_newer, map_problem(&state));
+    }
     uint32_t revoked_count = local_cluster_revoked_count(control->cluster);
     if (revoked_count > 0) {
         control_print(connection, "keys       %" PRIu32 " of mounts revoked, of %d at most\n",

@@ -44,6 +44,7 @@ static int start_inside(struct control *control, const char *mount_point, char p
         .mount_point = mount_point,
         .requests_max = (uint32_t)config->mount_requests_max,
         .handles_max = (uint32_t)config->open_files_max,
+        .channel = (enum fuse_channel)config->channel,
         .entry_timeout_ns = ENTRY_TIMEOUT_NS,
         .attributes_timeout_ns = ENTRY_TIMEOUT_NS,
         .thread_enter = local_cluster_mount_thread_enter,
@@ -70,7 +71,8 @@ static int start_inside(struct control *control, const char *mount_point, char p
  * up` go before what stands in shoal.conf. */
 static void options_print(const struct config *config, char options[OPTIONS_BYTES]) {
     uint64_t patience_s = MAX(config->request_timeout_ms / 1000, (uint64_t)1);
-    int size = snprintf(options, OPTIONS_BYTES, "own,patience=%" PRIu64, patience_s);
+    int size = snprintf(options, OPTIONS_BYTES, "own,patience=%" PRIu64 ",channel=%s", patience_s,
+                        config_channel_word(config->channel));
 
     if (config->listen[0]) {
         snprintf(options + size, OPTIONS_BYTES - (size_t)size, ",address=%s",
@@ -177,6 +179,7 @@ void daemon_mount_wanted(struct control *control) {
 void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
     struct fuse_mount *mount = control_mount_get(control);
     bool is_inside = mount && fuse_mount_is_there(mount);
+    bool over_uring = mount && fuse_mount_channel(mount) == FUSE_CHANNEL_URING;
 
     if (mount) {
         control_mount_put(control);
@@ -187,6 +190,7 @@ void daemon_mounted_at(struct control *control, struct own_mount *ret_mount) {
     }
     ret_mount->state = OWN_MOUNT_LIVES;
     ret_mount->process = process_own_id();
+    ret_mount->channel = over_uring ? "io_uring" : "/dev/fuse";
     snprintf(ret_mount->place, sizeof ret_mount->place, "%s", control->mount_point);
 }
 

@@ -16,6 +16,7 @@ enum own_mount_state { OWN_MOUNT_NONE, OWN_MOUNT_LIVES, OWN_MOUNT_LEFT };
 struct own_mount {
     enum own_mount_state state;
     int process;                 /* of one that lives */
+    const char *channel;         /* what its requests come by; NULL: only its process knows */
     char place[FIND_PATH_BYTES]; /* unless there is none */
 };
 

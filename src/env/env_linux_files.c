@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -99,6 +101,13 @@ static int open_or_create(struct env_linux *env, const char *path, unsigned flag
     }
 }
 
+static bool is_in_memory(int fd) {
+    struct statfs status;
+
+    return fstatfs(fd, &status) == 0 &&
+           (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+}
+
 int linux_file_open(struct env *base, const char *path, unsigned flags,
                     struct env_file **ret_file) {
     struct env_linux *env = env_linux_of(base);
@@ -124,6 +133,7 @@ int linux_file_open(struct env *base, const char *path, unsigned flags,
     file->direct_asked = flags & ENV_FILE_DIRECT;
     file->read_only = flags & ENV_FILE_READ_ONLY;
     file->block_device = S_ISBLK(status.st_mode);
+    file->in_memory = !file->block_device && is_in_memory(fd);
     *ret_file = file;
     return 0;
 }

@@ -1,5 +1,6 @@
 /* What the files of the real env share. */
 #pragma once
+#include "base/list.h"
 #include "env/env_linux.h"
 #include "env/env_linux_socket.h"
 #include "env/env_linux_watch.h"
@@ -53,6 +54,7 @@ struct env_file {
     bool direct_asked; /* alignment is the contract's, also where the medium refused O_DIRECT */
     bool read_only;
     bool block_device;
+    bool in_memory; /* without a medium: reads are copies, done at once */
 };
 
 /* How far the loop's thread is on its way to sleep; see env_loop_wait. */
@@ -82,7 +84,9 @@ struct env_loop {
     atomic_uint state; /* enum loop_state */
     struct watches watches;
     bool expects;
-
+    bool wide; /* the ring takes commands, or is to */
+    struct queue commands;
+    unsigned command_count; /* that are out */
     pthread_mutex_t returned_mutex;
     struct env_work *returned; /* finished on a lane, oldest first */
     struct env_work *returned_last;
@@ -117,6 +121,11 @@ void loop_return(struct env_loop *loop, struct env_work *work);
 bool loop_has_ring(struct env_loop *loop);
 /* Room in the submission ring; NULL when the kernel takes nothing now. */
 struct io_uring_sqe *loop_sqe(struct env_loop *loop);
+
+/* env_linux_command.c; the low bits of what user_data says of a command, which the others are. */
+enum { TAG_COMMAND = 11 };
+void commands_fill(struct env_loop *loop);
+unsigned command_complete(struct env_loop *loop, uint64_t user_data, int answer);
 
 /* env_linux_lane.c */
 int lane_init(struct lane *lane, struct env_linux *env, unsigned thread_count, const char *name);

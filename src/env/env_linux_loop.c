@@ -5,6 +5,7 @@
  *
  * Sleeping: the thread stores ASLEEP, looks once more at what others may have left, and sleeps;
  * who leaves something stores WOKEN and writes the eventfd only when it found ASLEEP. */
+#include "env/env_command.h"
 #include "env/env_linux_internal.h"
 #include "env/errno_map.h"
 #include <assert.h>
@@ -74,17 +75,23 @@ bool loop_has_ring(struct env_loop *loop) {
                                             IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
                                             IORING_SETUP_CLAMP};
     struct io_uring_params plain = {.flags = IORING_SETUP_CLAMP};
+    struct io_uring_params wide = {.flags = fast.flags | IORING_SETUP_SQE128 | IORING_SETUP_CQSIZE,
+                                   .cq_entries = 2 * loop->env->ring_entries + ENV_COMMANDS_MAX};
     unsigned entries = loop->env->ring_entries;
 
     loop->ring_state = RING_REFUSED;
-    if (loop->env->uring && (io_uring_queue_init_params(entries, &loop->ring, &fast) == 0 ||
-                             io_uring_queue_init_params(entries, &loop->ring, &plain) == 0)) {
+    loop->wide = loop->wide && loop->env->uring &&
+                 io_uring_queue_init_params(entries, &loop->ring, &wide) == 0;
+    if (loop->wide ||
+        (loop->env->uring && (io_uring_queue_init_params(entries, &loop->ring, &fast) == 0 ||
+                              io_uring_queue_init_params(entries, &loop->ring, &plain) == 0))) {
         (void)atomic_load_explicit(&rings_gone, memory_order_acquire);
-        /* Room stays for the wake-up, the poll and their cancellations. */
+        /* Room stays for the wake-up, the poll and their cancellations; and for commands. */
         unsigned cq_entries = *loop->ring.cq.kring_entries;
+        unsigned others = 8 + (loop->wide ? (unsigned)ENV_COMMANDS_MAX : 0);
 
-        assert(cq_entries > 8);
-        loop->ring_limit = cq_entries - 8;
+        assert(cq_entries > others);
+        loop->ring_limit = cq_entries - others;
         loop->ring_state = RING_READY;
     }
     return loop->ring_state == RING_READY;
@@ -163,6 +170,7 @@ static void io_prepare(struct env_io *io, struct io_uring_sqe *sqe) {
 
 /* Moves what is queued into the submission queue as far as there is room. */
 static void loop_fill(struct env_loop *loop) {
+    commands_fill(loop);
     while (loop->queued && loop->ring_count < loop->ring_limit) {
         struct io_uring_sqe *sqe = loop_sqe(loop);
         struct env_work *work = loop->queued;
@@ -189,9 +197,17 @@ static void loop_flush(struct env_loop *loop) {
     }
 }
 
+/* Where there is no medium the kernel would give the copy to a thread of its own, as such file
+ * systems can't say whether it would wait, and waking that costs more than the copy. Writes go on
+ * beside what their thread does next. */
+static bool io_is_copy(const struct env_io *io) {
+    return io->file->in_memory && (io->kind == ENV_IO_READ || io->kind == ENV_IO_SYNC);
+}
+
 void linux_io_submit(struct env *env, struct env_io *io) {
     struct env_loop *loop = loop_here(env);
     struct env_work *work = &io->work;
+    bool is_done = false;
 
     work->run = io_work_run;
     work->finish = io_work_finish;
@@ -200,7 +216,11 @@ void linux_io_submit(struct env *env, struct env_io *io) {
     work->result = io_check(io);
     io->ret_size = 0;
     loop->pending_count++;
-    if (work->result) {
+    if (work->result == 0 && io_is_copy(io)) {
+        (void)linux_io_run(env, io);
+        is_done = true;
+    }
+    if (work->result || is_done) {
         pthread_mutex_lock(&loop->returned_mutex);
         loop_return_locked(loop, work);
         pthread_mutex_unlock(&loop->returned_mutex);
@@ -243,6 +263,9 @@ static unsigned completion_handle(struct env_loop *loop, uint64_t user_data, int
     if (watch_owns(user_data)) {
         watch_complete(user_data, answer, flags);
         return 0;
+    }
+    if (user_data % 16 == TAG_COMMAND) {
+        return command_complete(loop, user_data, answer);
     }
     if (user_data == TAG_WAKE) {
         loop->wake_armed = false;
@@ -503,7 +526,7 @@ unsigned env_loop_wait(struct env *env, int poll_fd, uint64_t timeout_ns) {
         poll_disarm(loop);
     }
     unsigned events = loop_take_readable(loop, poll_fd);
-    bool submits = loop->queued || watches_apply(loop);
+    bool submits = loop->queued || loop->commands.first || watches_apply(loop);
 
     timeout_ns = watches_timeout(loop, timeout_ns);
     bool sleeps = !events && timeout_ns > 0 && !loop_has_news(loop);

@@ -1,7 +1,8 @@
-/* The control socket: framing, one thread that serves, and the caller's side. */
+/* The control socket: one thread that serves, and the caller's side. */
 #include "host/control_socket.h"
 #include "base/endian.h"
 #include "env/errno_map.h"
+#include "host/control_frame.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,10 +42,7 @@ struct control_socket_connection {
 struct incoming {
     int socket;
     int64_t end_ms; /* by then it must be; 0: it has not begun */
-    uint8_t number[4];
-    char *request; /* once its size is known */
-    size_t size;
-    size_t got; /* of the number, or of the request */
+    struct control_request request;
 };
 
 /* A request that takes long, and its thread. */
@@ -127,16 +125,6 @@ static bool send_number(int fd, uint32_t number) {
     return send_all(fd, bytes, sizeof bytes);
 }
 
-static bool receive_number(int fd, uint32_t *ret_number) {
-    uint8_t bytes[4];
-
-    if (!receive_all(fd, bytes, sizeof bytes)) {
-        return false;
-    }
-    *ret_number = load_le32(bytes);
-    return true;
-}
-
 /* A Unix address holds 107 bytes, a directory's path up to 4,096: the descriptor stands for it. */
 static int address_of(int directory, const char *name, struct sockaddr_un *ret_address) {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -157,16 +145,6 @@ void control_socket_write(struct control_socket_connection *connection, const ch
     }
     connection->broken = !send_number(connection->socket, (uint32_t)size) ||
                          !send_all(connection->socket, text, size);
-}
-
-static size_t split_arguments(char *request, size_t size, char **arguments) {
-    size_t count = 0;
-
-    for (size_t at = 0; at < size && count < CONTROL_SOCKET_ARGUMENTS_MAX;) {
-        arguments[count++] = request + at;
-        at += strlen(request + at) + 1;
-    }
-    return count;
 }
 
 bool control_socket_is_gone(const struct control_socket_connection *connection) {
@@ -203,8 +181,8 @@ static void connection_end(struct control_socket_connection *connection, char *r
 static void request_answer(struct control_socket_server *server,
                            struct control_socket_connection connection, char *request,
                            size_t size) {
-    char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
-    size_t count = split_arguments(request, size, arguments);
+    char *arguments[CONTROL_FRAME_ARGUMENTS_MAX];
+    size_t count = control_request_split(request, size, arguments);
     int status = server->options.handle(server->options.context, &connection, count, arguments);
 
     connection_end(&connection, request, status);
@@ -270,8 +248,8 @@ static bool long_start(struct control_socket_server *server,
 }
 
 static bool is_long(const struct control_socket_server *server, char *request, size_t size) {
-    char *arguments[CONTROL_SOCKET_ARGUMENTS_MAX];
-    size_t count = split_arguments(request, size, arguments);
+    char *arguments[CONTROL_FRAME_ARGUMENTS_MAX];
+    size_t count = control_request_split(request, size, arguments);
 
     return server->options.is_long && count > 0 && server->options.is_long(count, arguments);
 }
@@ -341,47 +319,28 @@ static void questions_serve(struct control_socket_server *server) {
 }
 
 /* True: some came. False: there is nothing now, or never more, as *ret_gone says. */
-static bool incoming_receive(struct incoming *incoming, void *to, size_t size, bool *ret_gone) {
-    ssize_t got =
-        recv(incoming->socket, (char *)to + incoming->got, size - incoming->got, MSG_DONTWAIT);
+static bool incoming_receive(struct incoming *incoming, bool *ret_gone) {
+    struct buffer room = control_request_room(&incoming->request);
+    ssize_t got = recv(incoming->socket, room.data, room.capacity, MSG_DONTWAIT);
 
     *ret_gone = got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
     if (got > 0) {
-        incoming->got += (size_t)got;
+        *ret_gone = control_request_took(&incoming->request, (size_t)got) < 0;
     }
-    return got > 0;
-}
-
-static bool incoming_is_complete(const struct incoming *incoming) {
-    return incoming->request && incoming->got == incoming->size;
+    return got > 0 && !*ret_gone;
 }
 
 /* Takes what is there and waits for nothing. False: no request will come of it. */
 static bool incoming_read(struct incoming *incoming) {
     bool gone = false;
 
-    while (!incoming->request &&
-           incoming_receive(incoming, incoming->number, sizeof incoming->number, &gone)) {
-        if (incoming->got == sizeof incoming->number) {
-            incoming->size = load_le32(incoming->number);
-            incoming->got = 0;
-            if (incoming->size == 0 || incoming->size > CONTROL_SOCKET_REQUEST_BYTES_MAX) {
-                return false;
-            }
-            incoming->request = calloc(1, incoming->size + 1);
-            if (!incoming->request) {
-                return false;
-            }
-        }
-    }
-    while (incoming->request && !incoming_is_complete(incoming) &&
-           incoming_receive(incoming, incoming->request, incoming->size, &gone)) {
+    while (!control_request_is_complete(&incoming->request) && incoming_receive(incoming, &gone)) {
     }
     return !gone;
 }
 
 static void incoming_close(struct incoming *incoming) {
-    free(incoming->request);
+    control_request_deinit(&incoming->request);
     close(incoming->socket);
 }
 
@@ -391,7 +350,7 @@ static void incoming_serve(struct control_socket_server *server, const struct in
 
     (void)setsockopt(incoming->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     request_serve(server, &(struct control_socket_connection){.socket = incoming->socket},
-                  incoming->request, incoming->size);
+                  incoming->request.text, incoming->request.size);
 }
 
 static bool goes_on(struct control_socket_server *server) {
@@ -440,7 +399,7 @@ static void serve_speaking(struct control_socket_server *server, const struct po
             incoming->end_ms = incoming->end_ms ? incoming->end_ms : now_ms() + REQUEST_MS_MAX;
             is_good = incoming_read(incoming);
         }
-        if (incoming_is_complete(incoming)) {
+        if (control_request_is_complete(&incoming->request)) {
             struct incoming complete = incoming_remove(server, i);
 
             incoming_serve(server, &complete);
@@ -638,47 +597,32 @@ static int connect_to(const char *directory, const char *name, int *ret_socket) 
 }
 
 static int send_request(int fd, const struct control_socket_request *request) {
-    size_t argument_count = request->argument_count;
-    const char *const *arguments = request->arguments;
-    size_t size = 0;
+    struct buffer out;
+    int r = control_request_encode(request->argument_count, request->arguments, &out);
 
-    for (size_t i = 0; i < argument_count; i++) {
-        size += strlen(arguments[i]) + 1;
+    if (r < 0) {
+        return r;
     }
-    if (argument_count > CONTROL_SOCKET_ARGUMENTS_MAX || size > CONTROL_SOCKET_REQUEST_BYTES_MAX) {
-        return -ERR_INVALID;
-    }
-    bool sent = send_number(fd, (uint32_t)size);
-    for (size_t i = 0; i < argument_count && sent; i++) {
-        sent = send_all(fd, arguments[i], strlen(arguments[i]) + 1);
-    }
-    return sent ? 0 : -ERR_CLOSED;
+    r = send_all(fd, out.data, out.size) ? 0 : -ERR_CLOSED;
+    free(out.data);
+    return r;
 }
 
 static int receive_answer(int fd, const struct control_socket_request *request, int *ret_status) {
-    char text[16384];
-    uint32_t size;
-    uint32_t status;
+    struct control_answer answer = {.left = 0};
+    uint8_t bytes[16384];
+    size_t size;
 
-    while (receive_number(fd, &size)) {
-        if (size == 0) {
-            if (!receive_number(fd, &status)) {
-                break;
-            }
-            *ret_status = (int)status;
-            return 0;
+    while ((size = control_answer_wants(&answer, sizeof bytes)) > 0) {
+        if (!receive_all(fd, bytes, size)) {
+            return -ERR_CLOSED;
         }
-        while (size > 0) {
-            size_t part = MIN((size_t)size, sizeof text);
-
-            if (!receive_all(fd, text, part)) {
-                return -ERR_CLOSED;
-            }
-            request->output(request->context, text, part);
-            size -= (uint32_t)part;
+        if (control_answer_took(&answer, (struct bytes){bytes, size})) {
+            request->output(request->context, (const char *)bytes, size);
         }
     }
-    return -ERR_CLOSED;
+    *ret_status = answer.status;
+    return 0;
 }
 
 int control_socket_call(const struct control_socket_request *request, int *ret_status) {

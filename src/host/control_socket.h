@@ -1,18 +1,13 @@
-/* The control socket of a daemon: a Unix socket under its directory, one request a connection.
- *
- *     request   u32 bytes, then arguments, each ended by NUL
- *     answer    u32 bytes > 0 and as many bytes of text, repeated; then u32 0, u32 status
- *
- * Both ends are of one machine and one build. The socket's mode is 0600, so the owner of the
- * directory and root can talk to it. Used by commands only; everything here may block. Who connects
- * and says nothing, or half a request, holds up nobody; one that has begun has a second to be
- * complete. */
+/* The control socket of a daemon: a Unix socket under its directory, one request a connection;
+ * control_frame.h has the bytes. Both ends are of one machine and one build. The socket's mode is
+ * 0600, so the owner of the directory and root can talk to it. Used by commands only; everything
+ * here may block. Who connects and says nothing, or half a request, holds up nobody; one that has
+ * begun has a second to be complete. */
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
 
 enum { CONTROL_SOCKET_LONG_MAX = 8 };
-enum { CONTROL_SOCKET_ARGUMENTS_MAX = 64, CONTROL_SOCKET_REQUEST_BYTES_MAX = 65536 };
 
 struct control_socket_server;
 struct control_socket_connection;

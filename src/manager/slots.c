@@ -186,7 +186,7 @@ static void slots_count(const struct manager *manager, uint32_t counts[MAP_GROUP
 static bool choose(const struct manager *manager, struct manager_handover_row *ret_row) {
     const struct manager_slots *slots = manager->slots;
     const struct cluster_map *map = manager->map;
-    uint32_t share = SLOT_COUNT / map->group_count;
+    uint32_t share = SLOT_COUNT / MAX(map->group_count, 1U); /* a map of a store may have none */
     uint32_t counts[MAP_GROUPS_MAX] = {0};
     uint32_t from = MAP_GROUPS_MAX;
     uint32_t to = 0;

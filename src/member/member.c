@@ -66,8 +66,18 @@ static void member_call_start(void *context, struct call *call) {
 /* The map in use is replaced at once, or the next one is kept for another try. */
 static void map_offer(struct member *member) {
     const struct member_hooks *hooks = &member->options.hooks;
+    int r = 0;
 
-    if (!member->next || (hooks->map && hooks->map(hooks->context, member->next) < 0)) {
+    if (!member->next) {
+        return;
+    }
+    if (hooks->map_takes) {
+        hooks->map_takes(hooks->context, member->next);
+    }
+    r = hooks->map ? hooks->map(hooks->context, member->next) : 0;
+    member->state.map_problem = MIN(r, 0);
+    member->state.map_newer = r < 0 ? member->next->version : 0;
+    if (r < 0) {
         return;
     }
     free(member->map);

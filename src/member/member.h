@@ -23,6 +23,9 @@ struct member_hooks {
     /* A newer map, unchanged until the next call of this hook. Not 0: it could not be taken, and is
      * offered again a second later. */
     int (*map)(void *context, const struct cluster_map *map);
+    /* What that map takes away is gone, whatever becomes of the rest: in front of each call of
+     * `map`, so also again. NULL: nothing is followed before a map is used. */
+    void (*map_takes)(void *context, const struct cluster_map *map);
     /* Takes a node_tell, in any state, and answers it from a step or from any thread that has
      * entered. NULL: nobody is there to answer. */
     void (*tell)(void *context, struct call *call);
@@ -68,6 +71,8 @@ struct member_state {
     uint32_t first_target;
     uint32_t mdt_count;   /* of its targets, the first ones */
     uint64_t map_version; /* of the map in use; 0: none */
+    int map_problem;      /* why a newer one that is here is not used; 0: there is none */
+    uint64_t map_newer;   /* its version; 0 likewise */
     int result; /* of the last question: 0, or what the manager has said, or its silence */
     bool told;  /* the manager's map has its targets and its address */
     struct registration registration; /* ASKING where it tells no lives */

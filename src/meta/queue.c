@@ -1,5 +1,6 @@
 /* The queue's jobs. */
 #include "meta/queue.h"
+#include "base/bug.h"
 #include "meta/inode.h"
 #include "meta/queue_internal.h"
 #include <assert.h>
@@ -49,6 +50,8 @@ static void job_answered(struct call *call) {
     assert(job->stage == ORDER_ASKING && job->queue->busy_count > 0);
     assert(call->header.log.value == job->peer->log.value);
     ost_peer_answered(group, job->peer, call->result);
+    /* It may be known to the process before the group's map says so (node/local_member.c). */
+    bool lost = call->result == -ERR_TARGET_LOST && !BUG(LOST_WAITS);
     if (call->result == 0) {
         order_owe(job, job->peer, term, position);
         job->resume_chunk = resume;
@@ -56,7 +59,8 @@ static void job_answered(struct call *call) {
     job->stage = ORDER_SEND;
     if (job->again) {
         order_begin_anew(job);
-    } else if (call->result == 0 && end) {
+    } else if (lost || (call->result == 0 && end)) {
+        call->result = 0;
         job_next_target(job);
     }
 }

@@ -141,6 +141,23 @@ static int parse_encryption(struct parse *parse, const char *value) {
 static const char *const mount_words[] = {
     [CONFIG_MOUNT_INSIDE] = "inside", [CONFIG_MOUNT_APART] = "apart"};
 
+static const char *const channel_words[] = {
+    [CONFIG_CHANNEL_ANY] = "any", [CONFIG_CHANNEL_DEV] = "dev", [CONFIG_CHANNEL_URING] = "uring"};
+
+const char *config_channel_word(uint32_t channel) {
+    return channel_words[channel];
+}
+
+int config_channel(const char *word, uint32_t *ret_channel) {
+    for (uint32_t i = 0; i < ARRAY_SIZE(channel_words); i++) {
+        if (strcmp(word, channel_words[i]) == 0) {
+            *ret_channel = i;
+            return 0;
+        }
+    }
+    return -ERR_INVALID;
+}
+
 static int parse_mount(struct parse *parse, const char *name, const char *value) {
     struct config *config = parse->config;
 
@@ -152,6 +169,14 @@ static int parse_mount(struct parse *parse, const char *name, const char *value)
             }
         }
         snprintf(parse->problem, 256, "%s: mount takes inside or apart, not %.80s", CONFIG_NAME,
+                 value);
+        return 0;
+    }
+    if (strcmp(name, "channel") == 0) {
+        if (config_channel(value, &config->channel) == 0) {
+            return 1;
+        }
+        snprintf(parse->problem, 256, "%s: channel takes any, dev or uring, not %.80s", CONFIG_NAME,
                  value);
         return 0;
     }
@@ -420,10 +445,13 @@ static size_t print_mount(const struct config *config, char *text, size_t size) 
         text, size,
         "\n[mount]\n; inside: by the daemon, faster, gone when it dies; apart: by a process\n"
         "; of its own, which waits for the daemon; not set: apart where the node listens\n"
-        "%smount = %s\n; where `shoal up` mounts without --mount\n%smount_point = %s\n",
+        "%smount = %s\n; where `shoal up` mounts without --mount\n%smount_point = %s\n"
+        "; dev: requests come by /dev/fuse; uring: by io_uring (Linux 6.14); any: what is offered\n"
+        "%schannel = %s\n",
         chosen ? "" : ";", mount_words[chosen ? config->mount : CONFIG_MOUNT_INSIDE],
         config->mount_point[0] ? "" : ";",
-        config->mount_point[0] ? config->mount_point : "/mnt/shoal");
+        config->mount_point[0] ? config->mount_point : "/mnt/shoal",
+        config->channel != CONFIG_CHANNEL_ANY ? "" : ";", config_channel_word(config->channel));
 
     return bytes < 0 ? 0 : (size_t)bytes;
 }

@@ -20,6 +20,8 @@ enum config_role { CONFIG_ROLE_MANAGER = 1, CONFIG_ROLE_META = 2, CONFIG_ROLE_ST
 enum config_encryption { CONFIG_ENCRYPTED, CONFIG_PLAIN, CONFIG_ENCRYPTED_ALWAYS };
 /* Who serves the node's mount: by default a process of its own where there may be other nodes. */
 enum config_mount { CONFIG_MOUNT_DEFAULT, CONFIG_MOUNT_INSIDE, CONFIG_MOUNT_APART };
+/* What the mount's requests come by; as fuse_channel of front/fuse/fuse.h. */
+enum config_channel { CONFIG_CHANNEL_ANY, CONFIG_CHANNEL_DEV, CONFIG_CHANNEL_URING };
 #define CONFIG_NAME "shoal.conf"
 #define CONFIG_DATA_BYTES_MAX (65536 * GIB)
 
@@ -55,6 +57,7 @@ struct config {
     char key_path[CONFIG_PATH_BYTES];    /* of the members' key, absolute; empty: none */
     uint32_t link_encryption;            /* enum config_encryption */
     uint32_t mount;                      /* enum config_mount */
+    uint32_t channel;                    /* enum config_channel */
     char mount_point[CONFIG_PATH_BYTES]; /* where it is mounted when not told; absolute, or empty */
     uint64_t keep_free_bytes; /* that data leaves to logs and metadata; 0: config_keep_free's */
 };
@@ -67,6 +70,10 @@ static inline uint32_t config_roles(const struct config *config) {
            (config->mdt_count > 0 ? CONFIG_ROLE_META : 0) |
            (config->ost_count > 0 ? CONFIG_ROLE_STORE : 0);
 }
+/* The word of shoal.conf and of `shoal mount -o channel=`. */
+const char *config_channel_word(uint32_t channel);
+/* -ERR_INVALID: it is none. */
+MUST_CHECK int config_channel(const char *word, uint32_t *ret_channel);
 /* Whether a process of its own serves the mount, and not the daemon. */
 static inline bool config_mounts_apart(const struct config *config) {
     return config->mount == CONFIG_MOUNT_APART ||

@@ -36,7 +36,7 @@ struct local_cluster {
     struct folder_lock *lock;
     uint64_t life[2];        /* of the process */
     struct cluster_map *map; /* that it has started with */
-    bool map_failed;         /* a newer one could not be used; the member's step */
+    int map_failure;         /* why a newer one is not used; 0: it is; the member's step */
     struct log_table *logs;
     struct lanes *lanes; /* NULL in these three: nobody else is served */
     struct links *links;

@@ -120,19 +120,22 @@ static void signing_follow(struct local_cluster *cluster, const struct cluster_m
 }
 
 /* From here on they let nobody in; who is in by one is cut off at the gate's next tick. */
-static void keys_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+static void revoked_follow(struct local_cluster *cluster, const struct cluster_map *map) {
     struct key_ring *ring = cluster->network.ring;
 
-    signing_follow(cluster, map);
-    if (ring) {
-        key_ring_number_set(ring, map->capability_number);
-    }
     for (uint32_t i = 0; ring && i < map->revoked_count; i++) {
-        if (key_ring_revoke(ring, map->revoked[i]) < 0) {
+        if (key_ring_revoke(ring, map->revoked[i]) < 0 && cluster->map_failure == 0) {
             member_log(cluster, "the cluster map names other revoked keys than those before it: "
                                 "this node cannot hold them all until it is started anew");
             return;
         }
+    }
+}
+
+static void keys_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+    signing_follow(cluster, map);
+    if (cluster->network.ring) {
+        key_ring_number_set(cluster->network.ring, map->capability_number);
     }
 }
 
@@ -161,6 +164,7 @@ static void loss_follow(struct local_cluster *cluster, const struct cluster_map 
 static void losses_follow(struct local_cluster *cluster, const struct cluster_map *map) {
     for (uint32_t i = 0; i < map->target_count; i++) {
         rpc_log_lose(cluster->rpcs[RPC_ASKER], cluster_map_lost_log(map, i));
+        rpc_log_lose(cluster->rpcs[RPC_GROUP], cluster_map_lost_log(map, i));
     }
     for (uint32_t i = 0; i < cluster->config.mdt_count; i++) {
         loss_follow(cluster, map, TARGET_GROUP_FIRST + i, &cluster->mdt_lost[i]);
@@ -196,30 +200,57 @@ int local_member_map(struct local_cluster *cluster, char problem[256]) {
     if (r < 0 || !cluster->links) {
         return r;
     }
+    revoked_follow(cluster, cluster->map);
     keys_follow(cluster, cluster->map);
     return links_follow(cluster->links, cluster->map);
+}
+
+/* No later map gives it back, so nobody is wronged where a start goes by an older one for a while.
+ * What a map gives is used only once it is kept. */
+static void map_takes(void *context, const struct cluster_map *map) {
+    struct local_cluster *cluster = context;
+
+    revoked_follow(cluster, map);
+    losses_follow(cluster, map);
+}
+
+/* Once, until it is used or the reason is another one. */
+static void map_say(struct local_cluster *cluster, const struct cluster_map *map, bool is_kept,
+                    int result) {
+    char line[240];
+
+    if (result == cluster->map_failure) {
+        return;
+    }
+    if (result < 0 && is_kept) {
+        snprintf(line, sizeof line, "a newer cluster map cannot be used: %s", err_text(result));
+    } else if (result < 0) {
+        snprintf(line, sizeof line,
+                 "cluster map %" PRIu64 " cannot be kept in DIR: %s: what it revokes and who it "
+                 "says is lost is gone, nothing else of it holds",
+                 map->version,
+                 result == -ERR_NO_SPACE ? "its file system is full" : err_text(result));
+    } else {
+        snprintf(line, sizeof line, "cluster map %" PRIu64 " is kept, and used", map->version);
+    }
+    cluster->map_failure = result;
+    member_log(cluster, line);
 }
 
 /* On disk before it is used. */
 static int map_came(void *context, const struct cluster_map *map) {
     struct local_cluster *cluster = context;
     int r = local_map_write(cluster->env, map);
+    bool is_kept = r == 0;
 
     if (r == 0) {
         keys_follow(cluster, map);
-        losses_follow(cluster, map);
         r = links_follow(cluster->links, map);
     }
     for (uint32_t i = 0; r == 0 && i < cluster->config.mdt_count; i++) {
         r = group_map_set(cluster->groups[i], map);
     }
-    if (r < 0 && !cluster->map_failed) {
-        char line[160];
-
-        snprintf(line, sizeof line, "a newer cluster map cannot be used: %s", err_text(r));
-        member_log(cluster, line);
-    }
-    cluster->map_failed = r < 0;
+    map_say(cluster, map, is_kept, r);
     return r;
 }
 
@@ -296,6 +327,7 @@ int local_member_open(struct local_cluster *cluster) {
                                            .map = cluster->map,
                                            .place = local_lives_place(cluster->env),
                                            .hooks = {.map = map_came,
+                                                     .map_takes = map_takes,
                                                      .spaces = spaces,
                                                      .lives = local_lives_tell,
                                                      .registered = local_lives_registered,

@@ -88,7 +88,7 @@ struct call {
     uint64_t sent_ns;
     uint32_t attempts;
     uint8_t stage;
-    bool bulk_is_sent, is_handed, is_extended; /* memory is not read any more; lane_*.c */
+    bool was_sent, bulk_is_sent, is_handed, is_extended; /* a server may have it; lane_*.c */
     atomic_bool answered, cancelled;
     void *transport_context;
 };

@@ -343,6 +343,7 @@ static int request_send(struct lane *lane, struct call *call) {
     if (is_again) {
         count_one(&lane->thread->lanes->again_count);
     }
+    call->was_sent = true;
     call->bulk_is_sent = false;
     memcpy(outgoing.bulk, call->bulk_out, sizeof outgoing.bulk);
     connection_commit(lane->connection, &head, &outgoing);

@@ -15,6 +15,7 @@ bool transport_inproc_try(struct log_table *logs, struct call *call) {
     if (!actor) {
         return false;
     }
+    call->was_sent = true;
     call->reply_to = inproc_reply;
     call->message.kind = CALL_MESSAGE_KIND;
     actor_post(actor, &call->message);

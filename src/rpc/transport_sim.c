@@ -94,6 +94,7 @@ static void sim_send(void *context, struct call *call) {
         bulk_bytes += call->bulk_out[i].size;
     }
     sim_count(sim_port_world(transport->port), "calls sent", 1);
+    call->was_sent = true;
     sim_net_send(transport->port, call->header.log.value, packet);
 }
 

@@ -10,6 +10,7 @@ It prepares shoal.conf before the first start, so that logs and rings are small 
 Needs root and /dev/fuse; missing() says what there isn't.
 """
 
+import atexit
 import contextlib
 import glob
 import os
@@ -48,6 +49,10 @@ SIZES = {
     "data_bytes_max": 256 * MIB,
 }
 START_LIMIT_S = 120
+# What mounts are served by: nothing for what is offered, or dev, or uring, for which the kernel's
+# module is set while the test runs.
+CHANNEL = os.environ.get("SHOAL_CHANNEL", "")
+ENABLE_URING = "/sys/module/fuse/parameters/enable_uring"
 
 
 # Whoever ends a test from outside, by a time limit say, lets it take its cluster away.
@@ -64,7 +69,27 @@ def missing():
         return "root, which mounts"
     if not os.path.exists("/dev/fuse"):
         return "/dev/fuse"
+    if CHANNEL == "uring" and not uring_enable():
+        return f"{ENABLE_URING}, which is Linux 6.14's"
     return None
+
+
+def uring_enable():
+    """Until this program ends; False where that can't be."""
+    try:
+        with open(ENABLE_URING, "r+", encoding="ascii") as file:
+            before = file.read()
+            if before.strip() != "Y":
+                uring_set("Y")
+                atexit.register(uring_set, before)
+    except OSError:
+        return False
+    return True
+
+
+def uring_set(text):
+    with open(ENABLE_URING, "w", encoding="ascii") as file:
+        file.write(text)
 
 
 def configuration(osts, sizes, identity, mdts=1):
@@ -72,6 +97,8 @@ def configuration(osts, sizes, identity, mdts=1):
     lines = ["[cluster]", "format = 3", f"osts = {osts}", f"mdts = {mdts}", f"id = {identity}",
              f"name_hash_key = {os.urandom(16).hex()}", "", "[sizes]"]
     lines += [f"{name} = {value}" for name, value in sizes.items()]
+    if CHANNEL:
+        lines += ["", "[mount]", f"channel = {CHANNEL}"]
     return "\n".join(lines) + "\n"
 
 
@@ -162,6 +189,8 @@ class Cluster:
 
     def mount_apart(self, mount, *words):
         """Mounts by a process of its own."""
+        if CHANNEL:
+            words = ["-o", f"channel={CHANNEL}", *words]
         if self.afar:
             words = ["--key", os.path.join(self.top, "mount.key"), "-o",
                      "log=" + self.path("mount.log"), *words]

@@ -6,9 +6,11 @@ Usage: fsck.py SHOAL FSCK_EDIT
 SHOAL is the command, FSCK_EDIT the program that spoils stores (fsck_edit.c). The last line counts.
 """
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -252,15 +254,30 @@ def moves_scrubbed(check):
     expect_clean(check.fsck())
 
 
-def lose_appends(check):
-    """Power loss that has taken the record of what the files' writers appended to them."""
+@contextlib.contextmanager
+def appends_lost(check):
+    """Power loss that has taken the record of what the files' writers appended to them. Another
+    mount that was there stands still behind it: it might be one of them, until it is evicted."""
     for name in check.appended:
         check.edit("mdt0", "size", check.inos[name], 70 * KIB)
     check.cluster.start()
-    check.cluster.kill()
-    clusters.unmount(check.cluster.mount)
-    check.cluster.lose_rings()
-    check.cluster.start()
+    place = os.path.join(check.cluster.top, "mount-that-stops")
+    os.makedirs(place, exist_ok=True)
+    check.cluster.mount_apart(place)
+    process = check.cluster.mount_process(place)
+    try:
+        os.listdir(place)
+        if check.cluster.run("sync", check.cluster.directory).returncode != 0:
+            raise Failed("nothing was synced")
+        os.kill(process, signal.SIGSTOP)
+        check.cluster.kill()
+        clusters.unmount(check.cluster.mount)
+        check.cluster.lose_rings()
+        check.cluster.start()
+        yield
+    finally:
+        clusters.end_process(process)
+        clusters.unmount(place)
 
 
 def grow(check):
@@ -287,22 +304,28 @@ def grow(check):
 
 def grown_after_power_loss(check):
     """What a mount that has not come back may have appended is not cut off when a file grows."""
-    lose_appends(check)
-    grow(check)
+    with appends_lost(check):
+        grow(check)
+
+
+def size_when_opened(path):
+    """As the metadata target says now, not as the kernel has remembered for a second."""
+    with open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size
 
 
 def told_after_power_loss(check):
     """What a mount that died may have appended becomes part of the files once it is cut off."""
     with open(check.cluster.path("shoal.conf"), "a", encoding="ascii") as file:
         file.write("[limits]\nsession_timeout_ms = 5000\n")
-    lose_appends(check)
-    ends = time.monotonic() + LIMIT_S
-    while any(os.stat(check.path(name)).st_size != len(written)
-              for name, written in check.appended.items()):
-        if time.monotonic() > ends:
-            raise Failed("the sizes are as they were")
-        time.sleep(0.1)
-    grow(check)
+    with appends_lost(check):
+        ends = time.monotonic() + LIMIT_S
+        while any(size_when_opened(check.path(name)) != len(written)
+                  for name, written in check.appended.items()):
+            if time.monotonic() > ends:
+                raise Failed("the sizes are as they were")
+            time.sleep(0.01)
+        grow(check)
 
 
 def spared(check):

@@ -22,6 +22,7 @@ import sys
 import time
 
 import cluster as clusters
+import soak_disk
 from cluster import Failed
 from driver import drive
 from files_load import Load, wait_until
@@ -31,6 +32,7 @@ SLOTS = 65536
 SLOTS_OPEN_MIN = 16
 SMALL_BYTES = 64 * clusters.MIB
 FILL_BYTES = 5 * clusters.MIB
+DISK_BYTES = 1536 * clusters.MIB
 FILL_MAX = 120
 LOST_BYTES = 6 * clusters.MIB
 QUICK_S = 10
@@ -91,8 +93,8 @@ class Node(clusters.Cluster):
 class Nodes:
     """A first node, and others that have joined; all is mounted at the first one's mount."""
 
-    def __init__(self, shoal, count=3):
-        self.first = clusters.Cluster(shoal, osts=1, afar=True)
+    def __init__(self, shoal, count=3, sizes=None):
+        self.first = clusters.Cluster(shoal, osts=1, sizes=sizes, afar=True)
         self.others = []
         self.count = count
 
@@ -724,6 +726,75 @@ def a_revoked_key_lets_nobody_in(nodes):
         if code != 0:
             raise Failed(f"umount of {path}: {error}")
     clean(first)
+def own_status(node):
+    """What it says of itself, whoever else is away."""
+    return json.loads(node.run("status", node.directory, "--json").stdout)["node"]
+
+
+def follows_on_a_full_disk(nodes, full, disk):
+    """A key is revoked while `full` can keep no newer map."""
+    first = nodes.first
+    key = first.mount_key("other.key")
+    if told(first, "mount", full.source, full.mount, "--key", key)[0] != 0:
+        raise Failed("a mount by another key")
+    os.listdir(full.mount)
+    maps_are_one(nodes)
+    disk.fill()
+    disk.fill()
+    before = own_status(full)["map_version"]
+    code, text, error = told(first, "key", "revoke", serial_of(key), first.directory)
+    if code != 0:
+        raise Failed(f"key revoke: {code}, {text} {error}")
+    wait_until(lambda: own_status(full)["map_problem"] == "full", "a map that cannot be kept")
+    node = own_status(full)
+    if node["map_version"] != before or node["map_newer"] <= before or node["keys_revoked"] != 1:
+        raise Failed(f"a full node goes by {node}, from map {before} on")
+    said = full.run("status", full.directory).stdout
+    if f"map        {node['map_newer']} cannot be kept here: full" not in said:
+        raise Failed(f"status says nothing of it: {said}")
+    wait_until(lambda: errno_of(lambda: os.listdir(full.mount)) == errno.EKEYREVOKED,
+               "EKEYREVOKED of a name")
+    place = os.path.join(first.top, "mount2")
+    os.mkdir(place)
+    code, _, error = told(first, "mount", full.source, place, "--key", key)
+    if code != 1 or "refuses the key: it is revoked" not in error:
+        raise Failed(f"mount at a full node: {code}, {error}")
+
+
+def a_full_node_follows_what_a_map_takes_away(nodes):
+    """The file system of a node's DIR is full, so that it can keep no newer map. A key that is
+    revoked lets nobody in there all the same, and status says why the node goes by an older map;
+    all of the newer one holds when there is room."""
+    if soak_disk.missing():
+        raise Failed(f"{soak_disk.missing()} is missing")
+    first, full = nodes.first, nodes.others[0]
+    with open(full.path("shoal.conf"), encoding="ascii") as file:
+        conf = file.read()
+    disk = soak_disk.Disk(os.path.join(first.top, "image"), full.directory, DISK_BYTES)
+    try:
+        with open(full.path("shoal.conf"), "w", encoding="ascii") as file:
+            file.write(conf)
+        nodes.start()
+        content = put(os.path.join(first.mount, "file"), 6 * clusters.MIB)
+        follows_on_a_full_disk(nodes, full, disk)
+        disk.free()
+        wait_until(lambda: own_status(full)["map_problem"] is None, "a map that is kept")
+        if own_status(full)["map_newer"] != 0:
+            raise Failed(f"a node with room goes by {own_status(full)}")
+        maps_are_one(nodes)
+        full.kill()
+        full.start()
+        wait_until(lambda: revoked(full) == 1, "word of it")
+        same(os.path.join(first.mount, "file"), content)
+        code, _, error = told(first, "umount", full.mount)
+        if code != 0:
+            raise Failed(f"umount of {full.mount}: {error}")
+        clean(first)
+    finally:
+        full.close()
+        disk.close()
+
+
 def files_of(directory):
     """All that a directory holds but its log, its lock and its socket, byte by byte."""
     found = {}
@@ -1342,8 +1413,9 @@ TESTS = [nodes_have_roles, targets_are_lost, new_files_use_all_nodes, full_targe
          patience_is_counted_from_the_death, a_node_may_move, any_node_mounts,
          a_mount_outlives_its_daemon, any_address_leads_there, verbs_speak_of_all_nodes,
          what_cannot_join_is_refused, clocks_are_compared, a_revoked_key_lets_nobody_in,
-         a_copy_of_a_node_is_refused, a_copy_elsewhere_is_refused, a_backup_is_refused,
-         a_copy_takes_over, keys_change, keys_are_renewed, an_older_manager_does_nothing]
+         a_full_node_follows_what_a_map_takes_away, a_copy_of_a_node_is_refused,
+         a_copy_elsewhere_is_refused, a_backup_is_refused, a_copy_takes_over, keys_change,
+         keys_are_renewed, an_older_manager_does_nothing]
 
 
 def main():

@@ -6,7 +6,8 @@ Usage: quickstart.py PAGE...
 The lines of all blocks marked ```sh are run, in order, by one shell for each page, from the root of
 the repository; each has to succeed. The default folders become ones of our own, and ports of
 loopback addresses free ones, so that a cluster which somebody runs there is left alone. LEFT_OUT
-are steps of ./dev test themselves. The last line counts.
+are steps of ./dev test themselves. What the pages say of several machines is typed on such, in
+network namespaces, once README.md is among the pages (machine_pages.py). The last line counts.
 """
 
 import glob
@@ -18,6 +19,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+
+import machine_pages
+import machines
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LEFT_OUT = ("./dev test", "./dev demo", "./dev demo --quick", "./dev demo --nodes 3")
@@ -105,9 +109,19 @@ def main():
             wrong = [f"{page}: has no command"]
         passed += count - len(wrong)
         failed += wrong
+    skipped = 0
+    if machine_pages.PAGES[0] in sys.argv[1:]:
+        missing = machines.why_not()
+        if missing:
+            print(f"skipped, for want of {missing}: lines of several machines")
+            skipped = machine_pages.line_count()
+        else:
+            count, wrong = machine_pages.run(os.path.join(ROOT, "build", "bin"))
+            passed += count - len(wrong)
+            failed += wrong
     for line in failed:
         print(line)
-    print(f"{passed} passed, {len(failed)} failed")
+    print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed else 0
 
 

@@ -1,6 +1,7 @@
 /* Values of rows, as a base gives them after their checksum was found right: what is accepted keeps
  * what its readers go by, and lies within the value. */
 #include "fuzz.h"
+#include "kv/kv_base_row.h"
 #include "meta/rows.h"
 #include "store/chunk.h"
 #include "wire/wire.h"
@@ -170,4 +171,48 @@ void seed_row(const struct fuzz_seeds *seeds) {
     seed_kind(seeds, KIND_outcome, &outcome, sizeof outcome);
     seed_kind(seeds, KIND_inline, &data, sizeof data);
     seed_kind(seeds, KIND_head, &head, sizeof head);
+}
+
+/* A key and what a base has under it. The first byte says whether the checksum is put right. */
+void fuzz_base_row(struct bytes in) {
+    static uint8_t space[FUZZ_INPUT_BYTES_MAX], again[FUZZ_INPUT_BYTES_MAX];
+    struct wire_cursor cursor = fuzz_cursor(in);
+    bool repairs = wire_take_number(&cursor, 1) & 1;
+    const uint8_t *key_bytes = wire_take(&cursor, KV_KEY_BYTES);
+    struct bytes stored = fuzz_rest(&cursor), value = {NULL, 0};
+    struct kv_key key;
+
+    if (!key_bytes) {
+        return;
+    }
+    memcpy(key.bytes, key_bytes, KV_KEY_BYTES);
+    if (repairs && stored.size >= BASE_ROW_CRC_BYTES) {
+        base_row_write(space, &key, (struct bytes){stored.data, stored.size - BASE_ROW_CRC_BYTES});
+        stored.data = space;
+    }
+    int r = base_row_check(&key, stored, &value);
+    assert(r == 0 || r == -ERR_CORRUPT);
+    assert(r == 0 || (!value.data && (!repairs || stored.size < BASE_ROW_CRC_BYTES)));
+    if (r == 0) {
+        assert(value.data == stored.data && value.size + BASE_ROW_CRC_BYTES == stored.size);
+        base_row_write(again, &key, value);
+        assert(memcmp(again, stored.data, stored.size) == 0);
+        key.bytes[value.size % KV_KEY_BYTES] ^= 1;
+        r = base_row_check(&key, stored, &value);
+        assert(r == -ERR_CORRUPT);
+    }
+}
+
+void seed_base_row(const struct fuzz_seeds *seeds) {
+    const struct kv_key key =
+        kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT, .type = 'T', .id = 5});
+    static const uint8_t value[40] = {1, 2, 3};
+    uint8_t seed[1 + KV_KEY_BYTES + sizeof value + BASE_ROW_CRC_BYTES] = {0};
+
+    memcpy(seed + 1, key.bytes, KV_KEY_BYTES);
+    base_row_write(seed + 1 + KV_KEY_BYTES, &key, (struct bytes){value, sizeof value});
+    for (uint8_t repairs = 0; repairs < 2; repairs++) {
+        seed[0] = repairs;
+        fuzz_seed(seeds, (struct bytes){seed, sizeof seed});
+    }
 }

@@ -1,6 +1,7 @@
 /* Bodies of messages: what decodes encodes, and that decodes and encodes to the same bytes. An
  * older peer's body is shorter than ours and a newer one's longer, so the first encoding may differ
  * from what came. */
+#include "client/listed.h"
 #include "fuzz.h"
 #include "wire/wire.h"
 
@@ -148,5 +149,65 @@ void seed_wire_attributes(const struct fuzz_seeds *seeds) {
     struct buffer out = {once, 0, sizeof once};
 
     wire_encode_attributes(&attributes, &out);
+    fuzz_seed(seeds, (struct bytes){once, out.size});
+}
+
+/* One entry behind the other, as a client walks over an answer: each lies in it, and attributes are
+ * those that wire_attributes reads. */
+void fuzz_listing(struct bytes in) {
+    struct listed_entry entry;
+
+    for (struct bytes left = in; left.size > 0;) {
+        memset(&entry, UNTOUCHED, sizeof entry);
+        int r = listed_entry_parse(left, &entry);
+
+        if (r < 0) {
+            assert(r == -ERR_MALFORMED);
+            check_untouched(&entry, sizeof entry);
+            return;
+        }
+        const struct bytes name = {(const uint8_t *)entry.name, entry.head.name_bytes};
+        assert(name.size > 0 && fuzz_is_within(name, left));
+        assert(entry.head.entry_bytes >= sizeof entry.head + name.size &&
+               entry.head.entry_bytes <= left.size);
+        assert(entry.has_attributes == (entry.head.attribute_bytes > 0));
+        if (entry.has_attributes) {
+            struct attributes same;
+
+            r = wire_decode_attributes(
+                (struct bytes){name.data + name.size, entry.head.attribute_bytes}, &same);
+            assert(r == 0);
+            struct buffer first = {once, 0, sizeof once}, second = {twice, 0, sizeof twice};
+            wire_encode_attributes(&same, &first);
+            wire_encode_attributes(&entry.attributes, &second);
+            assert(first.size == second.size && memcmp(once, twice, first.size) == 0);
+        }
+        left =
+            (struct bytes){left.data + entry.head.entry_bytes, left.size - entry.head.entry_bytes};
+    }
+}
+
+/* Three entries, the second with attributes, each of a multiple of 8 bytes. */
+void seed_listing(const struct fuzz_seeds *seeds) {
+    const struct attributes attributes = {.ino = {9}, .mode = 0100644, .nlink = 1, .size = 77};
+    struct buffer out = {once, 0, sizeof once};
+
+    for (uint16_t i = 0; i < 3; i++) {
+        const uint16_t attribute_bytes = i == 1 ? WIRE_ATTRIBUTES_BYTES : 0;
+        const size_t used = sizeof(struct wire_dirent) + i + 1U + attribute_bytes;
+        const struct wire_dirent head = {.cookie = 3 + i,
+                                         .ino = 7 + i,
+                                         .entry_bytes = (uint16_t)((used + 7) / 8 * 8),
+                                         .attribute_bytes = attribute_bytes,
+                                         .type = 8,
+                                         .name_bytes = (uint8_t)(i + 1)};
+
+        wire_give(&out, &head, sizeof head);
+        wire_give(&out, "name", i + 1U);
+        if (attribute_bytes > 0) {
+            wire_encode_attributes(&attributes, &out);
+        }
+        wire_give(&out, "\0\0\0\0\0\0\0", head.entry_bytes - used);
+    }
     fuzz_seed(seeds, (struct bytes){once, out.size});
 }

@@ -15,6 +15,7 @@ sys.path.insert(0, BENCH)
 sys.dont_write_bytecode = True
 
 import figures
+import machine
 import run
 
 PAGE = f"# Figures\n\nAbove, | with a bar.\n\n{figures.HEAD[0]}\n|---|\n| old | 1 |\n\nBelow.\n"
@@ -46,6 +47,64 @@ class Rows(unittest.TestCase):
                                           (6.0, None, "", None)):
             row = figures.row_of("name", "us", [(value, limit)], "", budget)
             self.assertIs(figures.is_met(row), met, row)
+
+
+    def test_from_five_runs_on_a_ratio_has_quartiles(self):
+        for count, quartiles in ((4, None), (5, [2.0, 4.0])):
+            pairs = [(float(number), 1.0) for number in range(1, count + 1)]
+            row = figures.row_of("name", "us", pairs, "limit", "")
+            self.assertEqual(row["quartiles"], quartiles)
+        self.assertEqual(figures.ratio_text(row), "3.00 (2.00 to 4.00)")
+        self.assertEqual(figures.ratio_text(ROWS[0]), "1.58")
+
+    def test_rows_are_replaced_where_they_stand_and_others_stay(self):
+        again = figures.row_of("slow", "ops/s", [(13.0, 13.0)], "bare", ">= 0.7")
+        new = figures.row_of("slow", "ops/s", [(13.0, 26.0)], "another", ">= 1")
+        self.assertEqual(figures.merged(ROWS, [new, again]), [ROWS[0], again, *ROWS[2:], new])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows")
+            self.assertEqual(figures.load(path), [])
+            figures.save(path, ROWS)
+            self.assertEqual(figures.load(path), ROWS)
+
+
+class Machine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "setting")
+        for name, value in (("POLL_PATH", path), ("LOOK_S", 1.0)):
+            self.addCleanup(setattr, machine, name, getattr(machine, name))
+            setattr(machine, name, value)
+        self.addCleanup(setattr, machine, "ticks", machine.ticks)
+        self.addCleanup(setattr, machine.time, "sleep", machine.time.sleep)
+
+    def test_the_setting_is_put_back_also_when_what_needs_it_fails(self):
+        machine.poll_write(7)
+        with self.assertRaises(KeyError):
+            with machine.idle_polls(200000):
+                self.assertEqual(machine.poll_read(), 200000)
+                raise KeyError
+        self.assertEqual(machine.poll_read(), 7)
+
+    def test_a_machine_without_the_setting_is_told(self):
+        self.assertIsNone(machine.poll_read())
+        with self.assertRaisesRegex(run.Failed, "is not here"):
+            with machine.idle_polls(0):
+                self.fail("it went on")
+
+    def look(self, parent):
+        """One process that has run for as long as was looked, and whose it is."""
+        looks = [{os.getpid(): (5, "python3", 1), 70000: (0, "other", parent)},
+                 {os.getpid(): (5, "python3", 1), 70000: (10 ** 6, "other", parent)}]
+        machine.ticks = lambda: looks.pop(0)
+        machine.time.sleep = lambda seconds: None
+        machine.check_quiet()
+
+    def test_what_it_has_started_may_run_and_nothing_else(self):
+        self.look(os.getpid())
+        with self.assertRaisesRegex(run.Failed, r"process 70000 \(other\) takes"):
+            self.look(1)
 
 
 class Page(unittest.TestCase):

@@ -66,7 +66,7 @@ esac
 exec /bin/mkdir "$@"
 """
 
-ALL_GOOD = "debug OK OK\nrelease OK\nasan OK\ntsan OK\n"
+ALL_GOOD = "release OK OK\nasan OK\ntsan OK\n"
 with open(os.path.join(ROOT, "dev"), encoding="utf-8") as _dev:
     _DEV = _dev.read()
 # Stories, joins, these with a bug, seeds, seeds of the build with bugs, one that is asked why,
@@ -76,10 +76,10 @@ SIMULATOR_COUNT = 2 * (7 + len(re.search(r"step_sim\(\).*?for bug in (.*?); do",
 # Seeds, the small scope, what ships, and a run for each bug that ./dev names; two each.
 TORTURE_COUNT = 2 * (3 + sum(len(names.split()) for names in
                              re.findall(r"(?:torture|release)_bugs='([^']*)'", _DEV)))
-# The debug build's two are run by three steps, the demo has two, that of several nodes nine, the
+# The release build's two are run by three steps, the demo has two, that of several nodes nine, the
 # drivers theirs; power is run twice, with the log's flush and without, and posix, on both kinds of
-# mounts and with many metadata targets.
-ALL_COUNT = 3 * 2 + 3 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 2 * DRIVERS["posix"] + \
+# mounts, with many metadata targets, and over io_uring.
+ALL_COUNT = 3 * 2 + 2 + 2 + 9 + sum(DRIVERS.values()) + DRIVERS["power"] + 3 * DRIVERS["posix"] + \
     SIMULATOR_COUNT + \
     TORTURE_COUNT + sum(PLANNER.values())
 

@@ -130,10 +130,16 @@ static bool carrier_is_away(void *context, struct log_id log) {
     return lanes_ops.is_away(((struct carrier *)context)->lanes, log);
 }
 
+static bool carrier_has_waited(void *context, const struct call *call) {
+    return lanes_ops.has_waited(((struct carrier *)context)->lanes, call);
+}
+
 const struct transport_ops *carrier_ops(const struct world *world) {
     static const struct transport_ops packets = {.send = carrier_send, .forget = carrier_forget};
-    static const struct transport_ops streams = {
-        .send = carrier_send, .is_away = carrier_is_away, .reliable = true};
+    static const struct transport_ops streams = {.send = carrier_send,
+                                                 .is_away = carrier_is_away,
+                                                 .has_waited = carrier_has_waited,
+                                                 .reliable = true};
 
     return world->options.streams ? &streams : &packets;
 }

@@ -8,6 +8,7 @@
 #include "excuses.h"
 #include "faults.h"
 #include "floors.h"
+#include "holds.h"
 #include "lists.h"
 #include "losses.h"
 #include "rot.h"
@@ -666,6 +667,9 @@ static void mend(struct run *run) {
     shares_wait(run, end);
     workload_look(run->load);
     review(run);
+    if (!failure_of(run)) {
+        holds_check(run->world, RULE_LATE_S, run->failure);
+    }
     floors(run);
     lists(run);
     pools(run);

@@ -84,6 +84,7 @@
     X(FENCES, "sessions fenced whose opens were lost", true)                                       \
     X(FENCING_SETTLES, "lengths asked that fence them", true)                                      \
     X(LATE_AWAY, "closes told again, server was away", true)                                       \
+    X(LATE_OPENS, "opens asked of again, server was away", true)                                   \
     X(RETURNS, "idle clients back at MDTs that restarted", true)                                   \
     X(LATE_WRITES, "writes at OSTs that joined", true)                                             \
     X(POOLS_LEFT, "pools that a full OST left", true)                                              \

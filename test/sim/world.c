@@ -241,6 +241,7 @@ static void life_sum(struct life *life, bool cut) {
         world->client_sum.conversions += now.conversions;
         world->client_sum.late_closes += now.late_closes;
         world->client_sum.late_away += now.late_away;
+        world->client_sum.late_opens += now.late_opens;
         world->client_sum.returns += now.returns;
         world->client_sum.window_waits += now.window_waits;
     }
@@ -495,9 +496,15 @@ static bool told_is_away(void *context, struct log_id log) {
     return carrier_ops(life->node->world)->is_away(life->carrier, log);
 }
 
+static bool told_has_waited(void *context, const struct call *call) {
+    const struct life *life = context;
+
+    return carrier_ops(life->node->world)->has_waited(life->carrier, call);
+}
+
 static const struct transport_ops told_packets = {.send = told_send, .forget = told_forget};
 static const struct transport_ops told_streams = {
-    .send = told_send, .is_away = told_is_away, .reliable = true};
+    .send = told_send, .is_away = told_is_away, .has_waited = told_has_waited, .reliable = true};
 
 static int life_rpc(struct life *life) {
     const struct rpc_options options = {

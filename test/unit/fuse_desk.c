@@ -52,7 +52,8 @@ struct desk *desk_new(void) {
 
     desk->env_ops.now_ns = desk_now_ns;
     desk->env.ops = &desk->env_ops;
-    desk->channel = (struct front_channel){desk_reply_keep, desk_forget, desk_wake};
+    desk->channel = (struct front_channel){
+        .reply = desk_reply_keep, .forget_attributes = desk_forget, .wake = desk_wake};
     desk->client = memory_shoal_new(&memory);
     options.client = desk->client;
     if (front_init(&desk->front, &options) < 0)

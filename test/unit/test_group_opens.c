@@ -276,11 +276,71 @@ static void test_a_close_of_what_nobody_presents(void **state) {
     bench_free(bench);
 }
 
+/* The same request under its number, as one that opens nothing. */
+static int asked_again(struct files *files, struct call *call) {
+    if (call->header.opcode == OP_OPEN) {
+        call->request.open.open_flags = 0;
+    } else {
+        call->request.create.open_flags = 0;
+        call->request.create.name = (struct bytes){(const uint8_t *)"-", 1};
+    }
+    return bench_run(files->bench, call);
+}
+
+/* What a client asks of an open that nobody has answered (client/late.h): one that was run is told,
+ * also to a later start, which counts it; one that was not is refused, and so is each copy. */
+static void test_opens_that_nobody_answered(void **state) {
+    const struct bench_options options = {.seed = 33, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct bench_session *who = &files.bench->sessions[SESSION];
+    struct call made, open, sync, copy;
+
+    (void)state;
+    assert_int_equal(file_create(&files, 0, OPEN_WRITE, &made), 0);
+    struct ino ino = made.reply.create.attributes.ino;
+    assert_int_equal(asked_again(&files, &made), 0);
+    assert_int_equal(made.reply.create.attributes.ino.value, ino.value);
+    assert_int_equal(open_count(&files), 1);
+    bench_prepare(files.bench, SESSION, OP_SYNC, &sync);
+    assert_int_equal(bench_run(files.bench, &sync), 0);
+    bench_restart(files.bench, true);
+    bench_attach(files.bench, SESSION);
+    made.header.term = who->term;
+    assert_int_equal(asked_again(&files, &made), 0);
+    files.inos[0] = ino;
+    assert_int_equal(file_close(&files, 0), 0);
+    assert_int_equal(open_count(&files), 0);
+    for (int kind = 0; kind < 3; kind++) {
+        static const uint32_t flags[] = {OPEN_WRITE | OPEN_TRUNCATE, OPEN_READ, 0};
+
+        bench_prepare(files.bench, SESSION, kind == 2 ? OP_CREATE : OP_OPEN, &open);
+        if (kind == 2) {
+            open.request.create = (struct create_request){
+                .parent = INO_ROOT, .name = {(const uint8_t *)"z", 1}, .open_flags = OPEN_WRITE};
+        } else {
+            open.request.open = (struct open_request){.ino = ino, .open_flags = flags[kind]};
+        }
+        copy = open; /* that comes late */
+        assert_int_equal(asked_again(&files, &open), -ERR_INVALID);
+        assert_int_equal(bench_run(files.bench, &copy), -ERR_INVALID);
+        assert_int_equal(open_count(&files), 0);
+    }
+    assert_int_equal(named_open(&files, ino, &open), 0);
+    assert_int_equal(asked_again(&files, &open), 0);
+    assert_int_equal(open.reply.open.name, open.header.sequence);
+    assert_int_equal(named_open(&files, ino, &copy), 0);
+    assert_int_equal(asked_again(&files, &open), -ERR_INVALID); /* A newer name stands for it. */
+    assert_int_equal(named_close(&files, ino, copy.header.sequence), 0);
+    assert_int_equal(file_create(&files, 1, OPEN_WRITE, &made), 0);
+    bench_free(files.bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_close_of_what_nobody_presents),
         cmocka_unit_test(test_limit_made_smaller),
         cmocka_unit_test(test_opens_by_name),
+        cmocka_unit_test(test_opens_that_nobody_answered),
         cmocka_unit_test(test_opens_of_the_dead),
         cmocka_unit_test(test_many_opens_of_the_dead),
     };

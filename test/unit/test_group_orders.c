@@ -124,10 +124,31 @@ static void test_answer_after_a_new_map(void **state) {
     }
 }
 
+/* A target is lost, which the process knows and the group's map does not say: the map cannot be
+ * kept, say. It counts as done all the same. */
+static void test_lost_before_the_map_says_so(void **state) {
+    const struct bench_options options = {.seed = 2};
+    const struct bytes name = {(const uint8_t *)"a", 1};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_ost *lost = &bench->osts[0];
+
+    (void)state;
+    (void)file_make(bench, name);
+    lost->is_dead = true;
+    rpc_log_lose(bench->rpc, cluster_map_first_log(bench->map, lost->id));
+    file_remove(bench, name);
+    bench_advance(bench, 3 * NS_PER_S);
+    assert_int_equal(orders_count(bench), 0);
+    assert_int_equal(lost->deleted_count, 0);
+    assert_int_equal(bench->osts[1].deleted_count, 1);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_sync),
         cmocka_unit_test(test_answer_after_a_new_map),
+        cmocka_unit_test(test_lost_before_the_map_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,7 @@ static void patience_counts_from_when_the_server_went(void **state) {
         ask_patiently(i, i % 2 ? OP_GETATTR : OP_MKDIR);
         wait_done(i + 1);
         assert_int_equal(it.calls[i].result, -ERR_AWAY);
+        assert_false(it.calls[i].was_sent);
         assert_true(env_now_ns(it.env) - begin_ns < AT_ONCE_NS);
     }
     it.ran_count = 0;
@@ -148,6 +149,7 @@ static void who_asked_before_waits_as_long(void **state) {
     gone_ns = env_now_ns(it.env);
     wait_done(2);
     assert_int_equal(it.calls[1].result, -ERR_AWAY);
+    assert_true(it.calls[1].was_sent);
     assert_true(env_now_ns(it.env) - gone_ns >= PATIENCE_NS - 50 * NS_PER_MS);
 }
 

@@ -35,6 +35,8 @@ static struct {
     char address[64];
     int take; /* the hook's answer */
     uint64_t taken[8];
+    uint64_t took_away; /* version of the last map that did, before it was taken */
+    uint32_t took_away_count;
     uint32_t taken_count;
     uint32_t lines;
     char line[256];
@@ -128,8 +130,15 @@ static void manager_step(struct actor *actor, struct message *first) {
     }
 }
 
+static void take_away(void *context, const struct cluster_map *map) {
+    (void)context;
+    it.took_away = map->version;
+    it.took_away_count++;
+}
+
 static int take_map(void *context, const struct cluster_map *map) {
     (void)context;
+    assert_int_equal(it.took_away, map->version);
     it.taken[it.taken_count++ % ARRAY_SIZE(it.taken)] = map->version;
     it.key_number = MAX(it.key_number, map->capability_number);
     return it.take;
@@ -174,6 +183,7 @@ static void member_begin(const struct cluster_map *known) {
                                            .finds_manager = it.finds_manager,
                                            .place = 99,
                                            .hooks = {.map = take_map,
+                                                     .map_takes = take_away,
                                                      .lives = it.has_lives ? put_lives : NULL,
                                                      .registered = take_stage,
                                                      .key_number = tell_number,
@@ -377,10 +387,20 @@ static void test_a_map_that_is_not_taken_is_offered_again(void **state) {
     it.map.version = 5;
     pass(4 * NS_PER_S);
     assert_true(it.taken_count >= 3);
+    assert_int_equal(it.took_away_count, it.taken_count);
+    assert_int_equal(state_of(NULL).map_version, 1);
+    assert_int_equal(state_of(NULL).map_problem, -ERR_NO_SPACE);
+    assert_int_equal(state_of(NULL).map_newer, 5);
+    it.map.version = 6; /* What it takes away is gone as well. */
+    pass(3 * NS_PER_S);
+    assert_int_equal(it.took_away, 6);
+    assert_int_equal(state_of(NULL).map_newer, 6);
     assert_int_equal(state_of(NULL).map_version, 1);
     it.take = 0;
     pass(2 * NS_PER_S);
-    assert_int_equal(state_of(NULL).map_version, 5);
+    assert_int_equal(state_of(NULL).map_version, 6);
+    assert_int_equal(state_of(NULL).map_problem, 0);
+    assert_int_equal(state_of(NULL).map_newer, 0);
 }
 
 /* One line a minute, and one when it is back. */

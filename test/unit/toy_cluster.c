@@ -6,6 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct toy_kept *kept_find(struct toy_server *server, uint64_t sequence) {
+    for (uint32_t i = 0; sequence > 0 && i < server->kept_count; i++) {
+        if (server->kept[i].sequence == sequence) {
+            return &server->kept[i];
+        }
+    }
+    return NULL;
+}
+
+static int answer_lose(struct toy_server *server, const struct call *call, int result) {
+    assert(server->kept_count < TOY_KEPT);
+    server->kept[server->kept_count++] =
+        (struct toy_kept){call->header.sequence, result, call->reply};
+    server->lose_count--;
+    return -ERR_AWAY;
+}
+
 static int toy_result(struct toy_server *server, struct call *call) {
     uint16_t opcode = call->header.opcode;
 
@@ -20,9 +37,16 @@ static int toy_result(struct toy_server *server, struct call *call) {
         server != &server->cluster->manager) {
         return server->detached_result;
     }
+    const struct toy_kept *kept = kept_find(server, call->header.sequence);
+    if (kept) {
+        call->reply = kept->reply;
+        return kept->result;
+    }
     memset(&call->reply, 0, sizeof call->reply);
     call->server_position = ++server->position;
-    return server->handle(server, call);
+    int r = server->handle(server, call);
+    return opcode == server->lose_opcode && server->lose_count > 0 ? answer_lose(server, call, r)
+                                                                   : r;
 }
 
 static void toy_hold(struct toy_server *server, struct call *call) {
@@ -202,6 +226,9 @@ static int mdt_create(struct toy_cluster *cluster, struct call *call) {
     struct create_reply *reply = &call->reply.create;
     struct toy_file *file = toy_name_find(cluster, asked->parent.value, asked->name);
 
+    if (!(asked->open_flags & (OPEN_READ | OPEN_WRITE))) {
+        return -ERR_INVALID;
+    }
     if (file && asked->exclusive) {
         return -ERR_EXISTS;
     }
@@ -222,6 +249,9 @@ static int mdt_create(struct toy_cluster *cluster, struct call *call) {
 static int mdt_open(struct toy_cluster *cluster, struct toy_file *file, struct call *call) {
     uint32_t flags = call->request.open.open_flags;
 
+    if (flags == 0) {
+        return -ERR_INVALID;
+    }
     if (flags & OPEN_TRUNCATE) {
         toy_truncate(cluster, file, 0);
         toy_change(cluster, file);
@@ -424,7 +454,7 @@ static void attach_answer(struct toy_server *server, struct call *call) {
         (struct session_attach_reply){.term = server->term,
                                       .recovered_position = same ? UINT64_MAX : server->survived,
                                       .life_low = server->life,
-                                      .window = RPC_WINDOW};
+                                      .window = server->window ? server->window : RPC_WINDOW};
 }
 
 static int mdt_handle(struct toy_server *server, struct call *call) {

@@ -20,7 +20,15 @@ enum {
     TOY_CHUNKS = 256,
     TOY_CHUNK_BYTES = 65536,
     TOY_HELD = 512,
+    TOY_KEPT = 16,
     TOY_SESSION = 77
+};
+
+/* An answer that was lost. */
+struct toy_kept {
+    uint64_t sequence;
+    int result;
+    union reply_body reply;
 };
 
 /* One server. seen[opcode] counts what it has answered. */
@@ -39,11 +47,17 @@ struct toy_server {
     uint16_t fail_opcode; /* so many of these get fail_result; 0: none */
     uint32_t fail_count;
     int fail_result;
+    uint16_t
+        lose_opcode; /* so many of these are done, and end with -ERR_AWAY; 0: none. A copy gets */
+    uint32_t lose_count; /* the answer that the first one would have got */
+    struct toy_kept kept[TOY_KEPT];
+    uint32_t kept_count;
     bool attached;
     int detached_result; /* what calls get as long as it is not attached */
     uint64_t term;
     uint64_t life;     /* of that term */
     uint64_t position; /* of the newest answer: each counts as a record */
+    uint16_t window;   /* that it grants; 0: RPC_WINDOW */
     uint64_t survived; /* what the next attachment says of the term before */
     uint32_t seen[OPCODE_COUNT];
     uint64_t sequences[OPCODE_COUNT]; /* of the last one */

@@ -1,5 +1,6 @@
 /* /dev/fuse: reading requests, sending replies and notifications. */
 #include "front/fuse/channel_dev.h"
+#include "front/fuse/channel_uring.h"
 #include "front/fuse/problem.h"
 #include "front/fuse/request.h"
 #include <errno.h>
@@ -31,6 +32,10 @@ static void dev_reply(struct front_channel *channel, const struct fuse_request *
     };
 
     (void)channel;
+    if (request->entry) {
+        channel_uring_reply(request);
+        return;
+    }
     if (request->data_bytes > 0)
         (void)!writev(request->descriptor, parts, 2);
     else
@@ -51,6 +56,11 @@ static void dev_forget_attributes(struct front_channel *channel, uint64_t ino) {
     (void)!write(dev->descriptor, &notice, sizeof(notice));
 }
 
+static void dev_ended(struct front_channel *channel, struct fuse_request *request) {
+    (void)channel;
+    channel_uring_ended(request);
+}
+
 static void dev_wake(struct front_channel *channel) {
     struct channel_dev *dev = CONTAINER_OF(channel, struct channel_dev, channel);
 
@@ -60,6 +70,7 @@ static void dev_wake(struct front_channel *channel) {
 int channel_dev_open(struct channel_dev *dev, struct fuse_problem *problem) {
     dev->channel = (struct front_channel){
         .reply = dev_reply,
+        .ended = dev_ended,
         .forget_attributes = dev_forget_attributes,
         .wake = dev_wake,
     };

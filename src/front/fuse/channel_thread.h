@@ -6,28 +6,38 @@
  *     parked   sleeps in env_loop_wait for its own completions, until an active one has been busy
  *              for long, or large data is to be copied
  *
- * The last active one does not park. It sleeps in read of its own descriptor; with I/O or jobs in
- * flight in env_loop_wait, for those and for requests; without a free request object until one is
- * put back. So one program that calls one thing after another is served by one thread that it need
- * not wake, and no request wakes two.
+ * (So over /dev/fuse. Over io_uring each serves the queue of a CPU, and one more reads the device:
+ * channel_uring.h.) The last active one does not park. It sleeps in read of its own descriptor;
+ * with I/O or jobs in flight in env_loop_wait, for those and for requests; without a free request
+ * object until one is put back. So one program that calls one thing after another is served by one
+ * thread that it need not wake, and no request wakes two.
  *
  * They end when the mount is gone and all requests have ended. */
 #pragma once
 #include "front/fuse/channel_dev.h"
 
 struct channel_threads;
+struct channel_uring;
+
+/* What threads that have started do next. */
+enum channel_mode { CHANNEL_UNDECIDED, CHANNEL_DEV, CHANNEL_URING, CHANNEL_NONE };
 
 struct channel_threads_options {
     struct front *front;
     struct channel_dev *dev;
+    struct channel_uring *uring;     /* NULL: not wanted */
     const struct fuse_options *fuse; /* env, hooks, thread_count */
 };
 
 /* NULL when memory is missing. Nothing runs yet. */
 struct channel_threads *channel_threads_new(const struct channel_threads_options *options);
-/* Answers when all serve, with -ERR_NO_DEVICE, -ERR_NO_MEMORY, -ERR_BUSY, or what env_thread_enter
- * answered. Some may serve after a failure too, until the mount goes. */
+/* Answers when all are ready, with -ERR_NO_DEVICE, -ERR_NO_MEMORY, -ERR_BUSY, or what
+ * env_thread_enter answered. They serve once channel_threads_go has said what. */
 MUST_CHECK int channel_threads_start(struct channel_threads *threads);
+/* Behind it: whether all that are to can serve queues of io_uring. */
+bool channel_threads_take_uring(struct channel_threads *threads);
+/* Once, when INIT has been answered. */
+void channel_threads_go(struct channel_threads *threads, enum channel_mode mode);
 /* Ends the waits of threads that lack a request, or wait for the last to end. */
 void channel_threads_wake(struct channel_threads *threads);
 /* Returns when no thread serves any more. */

@@ -24,6 +24,9 @@ struct front_channel {
     void (*forget_attributes)(struct front_channel *channel, uint64_t ino);
     /* Requests were put back while request_pool's waiting_count was not 0. */
     void (*wake)(struct front_channel *channel);
+    /* One that lies in memory of the channel (request's entry) has ended, not within
+     * fuse_request_run: it is the channel's again. Else never called. */
+    void (*ended)(struct front_channel *channel, struct fuse_request *request);
 };
 
 struct front {

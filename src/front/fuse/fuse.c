@@ -2,6 +2,7 @@
 #include "front/fuse/fuse.h"
 #include "front/fuse/channel_mount.h"
 #include "front/fuse/channel_thread.h"
+#include "front/fuse/channel_uring.h"
 #include "front/fuse/problem.h"
 #include "front/fuse/request.h"
 #include "front/fuse/ops.h"
@@ -15,6 +16,7 @@ enum {
     WRITE_BYTES_MANY = 256 << 10, /* with more threads than */
     THREADS_MANY = 32,
     REQUESTS_DEFAULT = 64,
+    REQUESTS_A_THREAD = 8,
     REQUESTS_MAX = 65535,
     HANDLES_DEFAULT = 1 << 20,
     HANDLES_MAX = 1 << 26,
@@ -29,6 +31,7 @@ struct fuse_mount {
     struct mount_place place;
     bool serving;
     struct channel_dev dev;
+    struct channel_uring *uring;
     struct front front;
     struct channel_threads *threads;
 };
@@ -43,13 +46,16 @@ int problem_set(struct fuse_problem *problem, int result, const char *format, ..
 }
 
 static void options_complete(struct fuse_options *options) {
+    if (options->channel == FUSE_CHANNEL_ANY && !channel_uring_offered())
+        options->channel = FUSE_CHANNEL_DEV;
     if (!options->thread_count)
         options->thread_count = channel_threads_default();
     if (!options->write_bytes_max)
         options->write_bytes_max =
             options->thread_count > THREADS_MANY ? WRITE_BYTES_MANY : WRITE_BYTES_MAX;
     if (!options->requests_max)
-        options->requests_max = MAX(options->thread_count * 2, (unsigned)REQUESTS_DEFAULT);
+        options->requests_max =
+            MAX(options->thread_count * REQUESTS_A_THREAD, (unsigned)REQUESTS_DEFAULT);
     if (!options->handles_max)
         options->handles_max = HANDLES_DEFAULT;
 }
@@ -78,6 +84,13 @@ static int options_check(const struct fuse_options *options, struct fuse_problem
     return 0;
 }
 
+/* A queue's, and one for the device. */
+static unsigned mount_threads(const struct fuse_options *options) {
+    unsigned of_queues = options->channel == FUSE_CHANNEL_DEV ? 0 : channel_threads_default() + 1;
+
+    return MAX(options->thread_count, of_queues);
+}
+
 static void mount_wake(void *context) {
     struct fuse_mount *mount = context;
 
@@ -94,7 +107,7 @@ static int front_start(struct fuse_mount *mount, struct fuse_problem *problem) {
         .handles_max = options->handles_max,
         .entry_timeout_ns = options->entry_timeout_ns,
         .attributes_timeout_ns = options->attributes_timeout_ns,
-        .thread_count = options->thread_count,
+        .thread_count = mount_threads(options),
     };
     int r = front_init(&mount->front, &front);
 
@@ -104,17 +117,26 @@ static int front_start(struct fuse_mount *mount, struct fuse_problem *problem) {
     return 0;
 }
 
-/* From the mounted device to threads that serve. */
-static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
+/* What io_uring needs is had before the kernel is told that it is taken; where it can't be had, or
+ * is not offered, requests come by the device, unless the other was asked for. */
+static int uring_prepare(struct fuse_mount *mount, struct fuse_problem *problem) {
+    enum fuse_channel channel = mount->options.channel;
+    int r = channel == FUSE_CHANNEL_DEV
+                ? 0
+                : channel_uring_new(&mount->front, &mount->dev, &mount->uring);
+
+    if (r < 0 && channel == FUSE_CHANNEL_URING)
+        return problem_set(problem, r, "no queues for FUSE over io_uring: %s", err_text(r));
+    return 0;
+}
+
+static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
+                           struct fuse_problem *problem) {
     const struct negotiate_options negotiate = {
         .write_bytes_max = mount->options.write_bytes_max,
         .background_max = MIN(mount->options.requests_max, (uint32_t)BACKGROUND_MAX),
+        .take_uring = take_uring,
         .refuse_direct = mount->options.refuse_direct,
-    };
-    const struct channel_threads_options threads = {
-        .front = &mount->front,
-        .dev = &mount->dev,
-        .fuse = &mount->options,
     };
     struct request_pool *pool = &mount->front.requests;
     struct fuse_request *request = request_pool_take(pool);
@@ -124,8 +146,25 @@ static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
         return problem_set(problem, -ERR_NO_MEMORY, "no memory for a FUSE request");
     r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
     request_pool_put(pool, request);
+    if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !mount->front.features.uring)
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "this kernel offers no FUSE over io_uring: it needs Linux 6.14 and "
+                           "/sys/module/fuse/parameters/enable_uring");
+    return r;
+}
+
+/* From the mounted device to threads that serve. */
+static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
+    struct channel_threads_options threads = {
+        .front = &mount->front,
+        .dev = &mount->dev,
+        .fuse = &mount->options,
+    };
+    int r = uring_prepare(mount, problem);
+
     if (r < 0)
         return r;
+    threads.uring = mount->uring;
     mount->threads = channel_threads_new(&threads);
     if (!mount->threads)
         return problem_set(problem, -ERR_NO_MEMORY, "no memory for the threads of the mount");
@@ -133,6 +172,13 @@ static int mount_serve(struct fuse_mount *mount, struct fuse_problem *problem) {
     if (r < 0)
         return problem_set(problem, r, "the threads of the mount could not be started: %s",
                            err_text(r));
+    r = mount_negotiate(mount, channel_threads_take_uring(mount->threads), problem);
+    if (r < 0)
+        return r;
+    /* Its entries have requests of the pool. */
+    if (!mount->front.features.uring)
+        channel_uring_free(TAKE_PTR(mount->uring));
+    channel_threads_go(mount->threads, mount->front.features.uring ? CHANNEL_URING : CHANNEL_DEV);
     return 0;
 }
 
@@ -222,11 +268,16 @@ void fuse_mount_stop(struct fuse_mount *mount) {
     if (!mount->serving || fuse_mount_detach(mount) < 0 || channel_dev_connected(&mount->dev))
         mount_abort(&mount->place);
     channel_threads_free(mount->threads);
+    channel_uring_free(mount->uring);
     handles_release(mount);
     channel_dev_close(&mount->dev);
     front_deinit(&mount->front);
     mount_place_deinit(&mount->place);
     free(mount);
+}
+
+enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {
+    return mount->front.features.uring ? FUSE_CHANNEL_URING : FUSE_CHANNEL_DEV;
 }
 
 unsigned fuse_mount_statistics(struct fuse_mount *mount,

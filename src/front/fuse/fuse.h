@@ -13,6 +13,10 @@
 
 struct fuse_mount;
 
+/* What requests come by. Over io_uring (Linux 6.14, where the module's enable_uring is set) a
+ * program is answered on its own CPU; FUSE_CHANNEL_ANY takes it where it is offered. */
+enum fuse_channel { FUSE_CHANNEL_ANY, FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING };
+
 /* Zero means the default in brackets, except where it says something else. */
 struct fuse_options {
     struct shoal_client *client;
@@ -25,11 +29,12 @@ struct fuse_options {
     /* [1 MiB; 256 KiB above 32 threads] the largest WRITE and READ; a multiple of 4 KiB from 64 KiB
      * to 1 MiB */
     uint32_t write_bytes_max;
-    uint32_t requests_max;          /* [64, or twice the threads] in flight; more than threads */
+    uint32_t requests_max;          /* [64, or 8 a thread] in flight; more than threads */
     uint32_t handles_max;           /* [1,048,576] open files and directories */
     uint64_t entry_timeout_ns;      /* how long names hold; 0: not at all; at most 1 h */
     uint64_t attributes_timeout_ns; /* likewise attributes */
     bool refuse_direct;             /* act as kernels before 6.6, which can't map direct files */
+    enum fuse_channel channel;
 
     /* What the level above does on each thread; each may be NULL. */
     void (*thread_enter)(void *context); /* first, after env_thread_enter */
@@ -74,6 +79,8 @@ MUST_CHECK int fuse_path_clear(const char *path);
 bool fuse_path_is_dead(const char *path);
 /* Whether it still is at its mount point: umount(8) may have taken it away. */
 bool fuse_mount_is_there(struct fuse_mount *mount);
+/* What it is served by: FUSE_CHANNEL_DEV or FUSE_CHANNEL_URING. */
+enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE; another error when it can't be told what is
  * mounted. fuse_mount_stop is to follow. */
 MUST_CHECK int fuse_mount_detach(struct fuse_mount *mount);

@@ -89,6 +89,7 @@ static_assert(sizeof(struct abi_init_out) == 64, "the kernel's");
 #define ABI_INIT_KILL_PRIVILEGES (UINT64_C(1) << 28)
 #define ABI_INIT_EXTENDED (UINT64_C(1) << 30)
 #define ABI_INIT_DIRECT_MMAP (UINT64_C(1) << 36)
+#define ABI_INIT_URING (UINT64_C(1) << 41)
 
 /* Of the open flags in a reply. */
 enum {

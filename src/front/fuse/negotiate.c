@@ -6,7 +6,7 @@
 #define FLAGS_TAKEN                                                                                \
     (FLAGS_NEEDED | ABI_INIT_ASYNC_READ | ABI_INIT_AUTO_INVALIDATE | ABI_INIT_READDIRPLUS |        \
      ABI_INIT_READDIRPLUS_AUTO | ABI_INIT_ASYNC_DIRECT | ABI_INIT_PARALLEL_DIRECTORY |             \
-     ABI_INIT_KILL_PRIVILEGES | ABI_INIT_EXTENDED | ABI_INIT_DIRECT_MMAP)
+     ABI_INIT_KILL_PRIVILEGES | ABI_INIT_EXTENDED | ABI_INIT_DIRECT_MMAP | ABI_INIT_URING)
 
 enum { INIT_IN_BYTES_MIN = 16, INIT_IN_BYTES_EXTENDED = 20, READAHEAD_BYTES_MAX = 1 << 20 };
 
@@ -31,6 +31,8 @@ int negotiate(const struct negotiate_options *options, const struct abi_init_in 
         return -ERR_NOT_SUPPORTED;
     if (options->refuse_direct)
         taken &= ~ABI_INIT_DIRECT_MMAP;
+    if (!options->take_uring)
+        taken &= ~ABI_INIT_URING;
 
     *ret_out = (struct abi_init_out){
         .major = ABI_MAJOR,
@@ -48,6 +50,7 @@ int negotiate(const struct negotiate_options *options, const struct abi_init_in 
         .minor = ret_out->minor,
         .write_bytes_max = options->write_bytes_max,
         .direct = taken & ABI_INIT_DIRECT_MMAP,
+        .uring = taken & ABI_INIT_URING,
         .parallel_writes = in->minor >= ABI_MINOR_PARALLEL_WRITES,
     };
     return 0;

@@ -12,7 +12,7 @@ enum {
     GROUPS_MAX = 1024, /* what a shoal_identity takes */
     GROUPS_BYTES = GROUPS_MAX * sizeof(uint32_t),
     PATH_BYTES_MAX = 4095,
-    REPLY_BODY_BYTES_MAX = BUFFER_HEAD_BYTES - BUFFER_PREFIX_BYTES - sizeof(struct abi_out_header),
+    REPLY_BODY_BYTES_MAX = BUFFER_URING_AT - sizeof(struct abi_out_header),
 };
 
 const struct op ops[OPERATION_COUNT] = {
@@ -159,6 +159,8 @@ static void request_reply_send(struct fuse_request *request, int result) {
 }
 
 void fuse_request_answer_early(struct fuse_request *request, int error) {
+    if (request->entry)
+        return;
     if (!request->answered)
         request_reply_send(request, error);
     request->answered = true;
@@ -172,7 +174,10 @@ static void request_end(struct fuse_request *request) {
     if (atomic_exchange(&request->state, REQUEST_DONE) != REQUEST_DETACHED)
         return;
     atomic_fetch_add(&pool->leaving_count, 1);
-    request_pool_put(pool, request);
+    if (request->entry)
+        front->channel->ended(front->channel, request);
+    else
+        request_pool_put(pool, request);
     atomic_fetch_sub(&pool->detached_count, 1);
     if (atomic_load(&pool->waiting_count) > 0)
         front->channel->wake(front->channel);

@@ -46,7 +46,9 @@ struct fuse_request {
     uint8_t *buffer;
     uint32_t index; /* in the pool */
     uint32_t thread_index;
-    int descriptor; /* the channel's: where it was read */
+    int descriptor;      /* the channel's: where it was read */
+    void *entry;         /* likewise: of the queue that brings it, whose it is for good; or NULL */
+    uint32_t head_bytes; /* that lie before the payload */
     _Atomic int state;
     _Atomic uint64_t number;      /* the kernel's, which it has used for nothing else */
     _Atomic uint64_t interrupted; /* the number, if its program was; interrupts.h */
@@ -66,8 +68,12 @@ struct fuse_request {
     size_t data_bytes;
 };
 
+/* Where a channel puts what it has of one, head_bytes before the payload. */
+static inline void *request_head(const struct fuse_request *request) {
+    return request->buffer + BUFFER_HEAD_BYTES - request->head_bytes;
+}
 static inline const struct abi_in_header *request_header(const struct fuse_request *request) {
-    return (const void *)(request->buffer + BUFFER_HEAD_BYTES - BUFFER_PREFIX_BYTES);
+    return request_head(request);
 }
 /* The fixed body; at least op->body_bytes of it are there. */
 static inline const void *request_body(const struct fuse_request *request) {

@@ -42,6 +42,7 @@ struct fuse_request *request_pool_take(struct request_pool *pool) {
         }
         request->index = index;
         request->buffer = buffer;
+        request->head_bytes = BUFFER_PREFIX_BYTES;
     }
     return request;
 }

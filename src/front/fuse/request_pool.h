@@ -4,7 +4,8 @@
  *     | reply ...   | header, fixed body | payload of a WRITE, space for a READ's data ... |
  *
  * A request is read to 4016 on, so that what a WRITE brings (behind 40 + 40 bytes) starts on a
- * page: it can go to a disk as it lies. A buffer's pages are had when it is first taken.
+ * page: it can go to a disk as it lies. (Over io_uring all that is behind the fixed body starts
+ * there, and the header where it must.) A buffer's pages are had when it is first taken.
  *
  * Thread: any.  Memory: requests_max buffers, mapped at start, resident from their first use on. */
 #pragma once
@@ -14,6 +15,7 @@
 enum {
     BUFFER_HEAD_BYTES = 4096, /* reply and, at its end, the request up to the payload */
     BUFFER_PREFIX_BYTES = 80, /* header and fixed body of a WRITE */
+    BUFFER_URING_AT = 2048,   /* what io_uring's entry says beside the payload; behind any reply */
 };
 
 struct fuse_request;

@@ -1,0 +1,130 @@
+"""Parts of ./dev bench with every store in memory (/dev/shm), so that the way of a request is all
+that is measured: one program and eight, beside libfuse's pass-through over a folder of the same
+memory, on the machine as it comes and with idle processors that poll."""
+
+import os
+import shutil
+
+import machine
+from mounts import Cluster, Failed, Passthrough, forget, stopping
+
+PASSTHROUGH = "libfuse's passthrough_ll"
+NAMES = ("create", "stat", "open", "unlink")
+ROUNDS = {"create": "create", "stat": "stat, cold", "open": "open + close", "unlink": "unlink",
+          "write": "50 KiB files written", "read": "50 KiB files read cold",
+          "randread": "4 KiB O_DIRECT reads", "randwrite": "4 KiB O_DIRECT writes"}
+PAIRS = 5  # at least
+NEAR = 0.1  # a ratio so close to its bar is looked at again
+AGAIN = 10  # times more
+
+
+class Memory:
+    """Both systems with their stores in a folder of /dev/shm; stop() takes it away."""
+
+    def __init__(self, bench):
+        self.top = os.path.join("/dev/shm", f"shoal-bench-{os.getpid()}")
+        self.ours = Cluster(bench.shoal, os.path.join(self.top, "data"), bench.folder("mount"))
+        self.through = bench.passthrough and Passthrough(
+            bench.passthrough, os.path.join(self.top, "source"), bench.folder("mount"))
+
+    def stop(self):
+        stopping((self.ours, self.through))
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+def one_program(bench, setting):
+    """Each operation of one thread; ">= 1" on the machine as it comes."""
+    budget = ">= 1" if setting == "as it comes" else ""
+    compare(bench, f"in memory, {setting}", 1, {"names": [1], "samples": True, "deep": (1, 32)},
+            budget)
+
+
+def eight_programs(bench, setting):
+    compare(bench, f"in memory, {setting}", 8, {"names": [1, 100], "samples": True, "deep": ()},
+            ">= 1" if setting == "as it comes" else "")
+
+
+def memory(bench):
+    """As it comes, then polled; where the machine has no such setting only as it is."""
+    if machine.poll_read() is None:
+        one_program(bench, "as it is")
+        eight_programs(bench, "as it is")
+        return
+    for setting, value_ns in (("as it comes", 0), ("polled", machine.POLL_NS)):
+        with machine.idle_polls(value_ns):
+            one_program(bench, setting)
+            eight_programs(bench, setting)
+
+
+def compare(bench, where, threads, what, budget):
+    places = Memory(bench)
+    pairs = {}
+    try:
+        turns(bench, places, threads, what, pairs, 1 if bench.smoke else max(bench.runs, PAIRS))
+        if budget and not bench.smoke and any(is_near(found) for found in pairs.values()):
+            turns(bench, places, threads, what, pairs, AGAIN)
+    finally:
+        places.stop()
+    of = f", {threads} thread{'s' if threads > 1 else ''}"
+    for name, found in pairs.items():
+        said = f"{where}: {name}" + ("" if name.endswith("deep") else of)
+        bench.row(said, "ops/s",
+                  [(ours["rate"], theirs and theirs["rate"]) for ours, theirs in found],
+                  PASSTHROUGH, budget)
+        bench.row(f"{said}, CPU", "us",
+                  [(ours["cpu_us"], theirs and theirs["cpu_us"]) for ours, theirs in found],
+                  PASSTHROUGH, "")
+
+
+def is_near(found):
+    """Of a ratio at its bar of 1."""
+    ratios = sorted(ours["rate"] / theirs["rate"] for ours, theirs in found if theirs)
+    return bool(ratios) and abs(ratios[len(ratios) // 2] - 1) <= NEAR
+
+
+def turns(bench, places, threads, what, pairs, count):
+    """Adds count pairs to each row; who begins changes from one pair to the next."""
+    order = [places.ours, places.through]
+    for number in range(count):
+        found = {}
+        for place in order if number % 2 == 0 else order[::-1]:
+            if place:
+                found[place.name] = bench.take_turn(
+                    place, lambda place: measure(bench, place, threads, what))
+        for name, ours in found["shoal"].items():
+            theirs = found.get("passthrough_ll", {}).get(name)
+            pairs.setdefault(name, []).append((ours, theirs))
+
+
+def measure(bench, place, threads, what):
+    """{row: {rate, cpu_us}}, everything forgotten by the kernel before each phase."""
+    found = {}
+
+    def phase(name, kind, cold, *words):
+        forget(place, cold)
+        row = bench.run(place, kind, "--threads", words[0], *words[1:], "--phases",
+                        name)[name]
+        if row["ops"] == 0:
+            raise Failed(f"{place.name}: no {name} at all")
+        return {"rate": row["ops_per_s"], "cpu_us": row["server_cpu_s"] * 1e6 / row["ops"]}
+
+    for dirs in what["names"]:
+        files = 1000 if bench.smoke else 20000
+        for name in NAMES:
+            said = f"{ROUNDS[name]}, {dirs} director{'y' if dirs == 1 else 'ies'}"
+            found[said] = phase(name, "meta", 2, str(threads), "--dirs", str(dirs), "--files",
+                                str(files))
+    if what["samples"]:
+        files = ["--files", "500" if bench.smoke else "5000"]
+        for name in ("write", "read"):
+            found[ROUNDS[name]] = phase(name, "small", 3, str(threads), *files)
+        bench.run(place, "small", "--threads", str(threads), *files, "--phases", "delete")
+    for deep in what["deep"]:
+        size = ["--size", "64M" if bench.smoke else "512M"]
+        bench.run(place, "big", "--threads", str(deep), *size, "--phases", "write")
+        for name in ("randread", "randwrite"):
+            found[f"{ROUNDS[name]}, {deep} deep"] = phase(
+                name, "big", 3, str(deep), *size, "--direct", "--seconds",
+                "1" if bench.smoke else "2")
+        bench.run(place, "big", "--threads", str(deep), *size, "--phases", "erase")
+    return found

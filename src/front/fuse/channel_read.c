@@ -1,0 +1,156 @@
+/* /dev/fuse as the source of requests: who reads, who is parked. The picture is in
+ * channel_thread.h. */
+#include "front/fuse/channel_thread_internal.h"
+
+enum {
+    POLL_NS = 10000,     /* looked for the next request before sleeping */
+    POLL_PAUSES = 8,     /* between two looks */
+    SHARE_NS = 250000,   /* without an empty read, then another is to help */
+    LARGE_NS = 10000000, /* for so long a large READ or WRITE keeps all active */
+};
+
+/* Sleeps until another request is put back, unless there is one by now. */
+static void thread_wait_request(struct channel_thread *thread) {
+    struct request_pool *pool = &thread->all->front->requests;
+
+    atomic_fetch_add(&pool->waiting_count, 1);
+    thread->request = request_pool_take(pool);
+    if (!thread->request)
+        (void)env_loop_wait(thread->all->options->env, -1, UINT64_MAX);
+    atomic_fetch_sub(&pool->waiting_count, 1);
+}
+
+static void thread_wake(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+
+    pthread_mutex_lock(&all->mutex);
+    if (thread->loop)
+        env_loop_wake(thread->loop);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static inline void cpu_relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* Makes one of the parked threads active, if there is one. */
+static void thread_activate_one(struct channel_threads *threads) {
+    for (unsigned i = 0; i < threads->reader_count; i++) {
+        if (reader_activate(&threads->readers, &threads->threads[i].reader)) {
+            thread_wake(&threads->threads[i]);
+            return;
+        }
+    }
+}
+
+/* Leaves the requests to the other active threads until one of them has too many; completions of
+ * this thread go on. False at once when there is no other. */
+static bool thread_park(struct channel_thread *thread) {
+    struct channel_threads *all = thread->all;
+    uint64_t large_ns = atomic_load_explicit(&all->large_ns, memory_order_relaxed);
+
+    if (atomic_load_explicit(&all->readers.active_count, memory_order_relaxed) <= 1 ||
+        env_now_ns(all->options->env) - large_ns < LARGE_NS)
+        return false;
+    if (!reader_park(&all->readers, &thread->reader))
+        return false;
+    while (reader_is_parked(&all->readers, &thread->reader)) {
+        (void)env_loop_wait(all->options->env, -1, UINT64_MAX);
+        channel_thread_run_idle(thread);
+    }
+    return true;
+}
+
+/* While requests are short, half of the CPUs are left to those who send them. Copying large data
+ * keeps a thread from reading what waits, so then all read. */
+static void thread_found(struct channel_thread *thread, bool at_once, size_t bytes) {
+    struct channel_threads *all = thread->all;
+    bool large = fuse_request_is_large(thread->request, bytes);
+    unsigned limit = large ? all->reader_count : MAX(all->reader_count / 2, 1u);
+    unsigned active =
+        (unsigned)atomic_load_explicit(&all->readers.active_count, memory_order_relaxed);
+    uint64_t now_ns;
+
+    if (!large && (!at_once || active >= limit))
+        return;
+    now_ns = env_now_ns(all->options->env);
+    if (large)
+        atomic_store_explicit(&all->large_ns, now_ns, memory_order_relaxed);
+    if (thread->busy_since_ns == 0)
+        thread->busy_since_ns = now_ns;
+    if (active < limit && (large || now_ns - thread->busy_since_ns >= SHARE_NS)) {
+        thread_activate_one(all);
+        thread->busy_since_ns = now_ns;
+    }
+}
+
+/* The next request, looked for without sleeping for POLL_NS; -ERR_PENDING: there is none.
+ * *ret_bytes is 0 when something of this thread is to be run first. */
+static int thread_poll(struct channel_thread *thread, size_t *ret_bytes) {
+    struct env *env = thread->all->options->env;
+    uint64_t end_ns = 0;
+
+    thread->request->descriptor = thread->poll_descriptor;
+    for (;;) {
+        int r = channel_dev_read(thread->poll_descriptor, thread->request, ret_bytes);
+        uint64_t now_ns;
+
+        if (r != -ERR_PENDING) {
+            if (r == 0)
+                thread_found(thread, end_ns == 0, *ret_bytes);
+            return r;
+        }
+        thread->busy_since_ns = 0;
+        now_ns = env_now_ns(env);
+        if (end_ns == 0)
+            end_ns = now_ns + POLL_NS;
+        if (now_ns >= end_ns)
+            return -ERR_PENDING;
+        if (env_loop_pending(env) > 0 && env_loop_poll(env) > 0) {
+            *ret_bytes = 0;
+            return 0;
+        }
+        for (unsigned i = 0; i < POLL_PAUSES; i++)
+            cpu_relax();
+    }
+}
+
+/* -ERR_CLOSED when the mount is gone; *ret_bytes is 0 when something else is to be done first. */
+static int thread_read(struct channel_thread *thread, size_t *ret_bytes) {
+    struct env *env = thread->all->options->env;
+    int r = thread_poll(thread, ret_bytes);
+
+    if (r != -ERR_PENDING)
+        return r;
+    *ret_bytes = 0;
+    if (thread_park(thread))
+        return readers_are_closed(&thread->all->readers) ? -ERR_CLOSED : 0;
+    if (env_loop_pending(env) > 0) {
+        (void)env_loop_wait(env, thread->poll_descriptor, UINT64_MAX);
+        return 0;
+    }
+    thread->request->descriptor = thread->descriptor;
+    return channel_dev_read(thread->descriptor, thread->request, ret_bytes);
+}
+
+void channel_read_serve(struct channel_thread *thread) {
+    struct request_pool *pool = &thread->all->front->requests;
+    size_t bytes = 0;
+
+    for (;;) {
+        channel_thread_run_idle(thread);
+        if (!thread->request)
+            thread->request = request_pool_take(pool);
+        if (!thread->request) {
+            thread_wait_request(thread);
+            continue;
+        }
+        if (thread_read(thread, &bytes) < 0)
+            break;
+        thread->request->thread_index = thread->index;
+        if (bytes > 0 && !fuse_request_run(thread->request, bytes))
+            thread->request = NULL;
+    }
+}

@@ -1,0 +1,46 @@
+/* What the sources of a mount's requests share with the threads that they run on. */
+#pragma once
+#include "env/env_linux.h"
+#include "front/fuse/channel_thread.h"
+#include "front/fuse/channel_uring.h"
+#include "front/fuse/readers.h"
+#include "front/fuse/request.h"
+#include <pthread.h>
+
+struct channel_thread {
+    struct channel_threads *all;
+    unsigned index;
+    pthread_t thread;
+    int descriptor;               /* reads sleep */
+    int poll_descriptor;          /* reads don't */
+    struct env_loop *loop;        /* while it may be woken; guarded by mutex */
+    struct fuse_request *request; /* that the next read fills; NULL: to be had */
+    uint64_t busy_since_ns;       /* no read came back empty since; 0: the last one did */
+    struct reader reader;
+};
+
+struct channel_threads {
+    struct front *front;
+    struct channel_dev *dev;
+    struct channel_uring *uring; /* NULL: none is wanted */
+    const struct fuse_options *options;
+    unsigned wanted_count;
+    unsigned reader_count;     /* of them, that read the device where it is the source */
+    struct readers readers;    /* closed: the mount is gone */
+    _Atomic uint64_t large_ns; /* when large data was asked for last */
+    pthread_mutex_t mutex;     /* guards what follows */
+    pthread_cond_t changed;
+    enum channel_mode mode;
+    unsigned count;         /* that could be started */
+    unsigned started_count; /* that are ready, or failed to be */
+    unsigned running_count;
+    int start_result;
+    bool uring_refused; /* to one of them */
+    struct channel_thread threads[];
+};
+
+/* channel_thread.c: runs what has completed, and what that has left to run, until nothing is left.
+ */
+void channel_thread_run_idle(struct channel_thread *thread);
+/* channel_read.c: serves what the device has until the mount is gone. */
+void channel_read_serve(struct channel_thread *thread);

@@ -1,0 +1,432 @@
+/* The contract is in channel_uring.h. */
+#include "front/fuse/channel_uring.h"
+#include "env/env_command.h"
+#include "front/fuse/channel_thread_internal.h"
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+    ENTRIES_FIRST = 4, /* of a queue whose CPU is in use */
+    ENTRIES_SPARE = 2, /* fewer that wait at the kernel: one more */
+    COMMAND_REGISTER = 1,
+    COMMAND_COMMIT_AND_FETCH = 2,
+    BODY_BYTES_MAX = 128, /* a request's fixed body */
+    PIN_AGAIN_NS = 1000000000,
+};
+
+/* As the kernel lays them out (fuse_uring_req_header, fuse_uring_cmd_req). */
+struct abi_uring_header {
+    uint8_t head[128]; /* abi_in_header, then abi_out_header */
+    uint8_t body[BODY_BYTES_MAX];
+    uint64_t flags, commit_id;
+    uint32_t payload_bytes, padding;
+    uint64_t reserved;
+};
+struct abi_uring_command {
+    uint64_t flags, commit_id;
+    uint16_t queue;
+    uint8_t padding[6];
+};
+
+static_assert(sizeof(struct abi_uring_header) == 288, "the kernel's");
+static_assert(sizeof(struct abi_uring_command) <= ENV_COMMAND_BYTES, "fits");
+static_assert(BUFFER_URING_AT + sizeof(struct abi_uring_header) <=
+                  BUFFER_HEAD_BYTES - sizeof(struct abi_in_header) - BODY_BYTES_MAX,
+              "between the reply and the request");
+
+struct uring_queue;
+
+struct uring_entry {
+    alignas(16) struct env_command command; /* its node is also of arrived */
+    struct uring_queue *queue;
+    struct uring_entry *next; /* of the outbox */
+    struct fuse_request *request;
+    struct iovec parts[2];
+    uint64_t commit_id;
+};
+
+struct uring_thread {
+    struct channel_thread *thread; /* NULL: it does not serve yet */
+    struct env_loop *loop;
+    struct queue arrived;
+    _Atomic(struct uring_entry *) outbox; /* ended elsewhere */
+    int cpu;
+    uint64_t pinned_ns;
+    bool over; /* the mount is gone */
+};
+
+struct uring_queue {
+    struct channel_uring *uring;
+    struct uring_thread *thread;
+    uint16_t number; /* its CPU's */
+    uint32_t entry_count;
+    uint32_t lost_count;    /* of them: the kernel takes them no more */
+    uint32_t waiting_count; /* of them: at the kernel */
+    struct uring_entry **entries;
+};
+
+struct channel_uring {
+    struct front *front;
+    struct channel_dev *dev;
+    uint32_t queue_entries_max;
+    unsigned queue_count;
+    unsigned thread_count;
+    struct uring_queue *queues;
+    struct uring_thread *threads;
+};
+
+static struct uring_entry *entry_of(const struct fuse_request *request) {
+    return request->entry;
+}
+
+static struct abi_uring_header *entry_header(const struct uring_entry *entry) {
+    return (void *)(entry->request->buffer + BUFFER_URING_AT);
+}
+
+/* Entries. */
+
+static void entry_done(struct env_command *command, int result);
+
+static int entry_new(struct uring_queue *queue, struct uring_entry **ret_entry) {
+    struct front *front = queue->uring->front;
+    struct uring_entry *entry = aligned_alloc(alignof(struct uring_entry), sizeof(*entry));
+    struct fuse_request *request = entry ? request_pool_take(&front->requests) : NULL;
+
+    if (!request) {
+        free(entry);
+        return -ERR_NO_MEMORY;
+    }
+    *entry = (struct uring_entry){.queue = queue, .request = request};
+    entry->command.fd = queue->uring->dev->descriptor;
+    entry->command.done = entry_done;
+    request->entry = entry;
+    queue->entries[queue->entry_count++] = entry;
+    *ret_entry = entry;
+    return 0;
+}
+
+static void entry_send(struct uring_entry *entry, uint32_t operation) {
+    const struct abi_uring_command command = {.commit_id = entry->commit_id,
+                                              .queue = entry->queue->number};
+    struct front *front = entry->queue->uring->front;
+
+    entry->command.operation = operation;
+    memset(entry->command.bytes, 0, sizeof(entry->command.bytes));
+    memcpy(entry->command.bytes, &command, sizeof(command));
+    entry->queue->waiting_count++;
+    env_command_submit(front->env, &entry->command);
+}
+
+static void entry_register(struct uring_entry *entry) {
+    const struct front *front = entry->queue->uring->front;
+
+    entry->parts[0] = (struct iovec){entry_header(entry), sizeof(struct abi_uring_header)};
+    entry->parts[1] =
+        (struct iovec){request_payload(entry->request), front->features.write_bytes_max};
+    entry->command.address = (uintptr_t)entry->parts;
+    entry->command.size = ARRAY_SIZE(entry->parts);
+    entry->commit_id = 0;
+    entry_send(entry, COMMAND_REGISTER);
+}
+
+/* Its reply lies where the kernel looks for it. */
+static void entry_commit(struct uring_entry *entry) {
+    if (!entry->queue->thread->over)
+        entry_send(entry, COMMAND_COMMIT_AND_FETCH);
+}
+
+/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
+ * did not take what we said of one request, which it has ended with an error, and the entry begins
+ * anew; or it has no memory for one more. A queue without any would keep its CPU's programs for
+ * ever. */
+static void entry_refused(struct uring_entry *entry, int result) {
+    struct uring_queue *queue = entry->queue;
+    bool is_gone = result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED ||
+                   !channel_dev_connected(queue->uring->dev);
+
+    if (!is_gone && entry->command.operation == COMMAND_COMMIT_AND_FETCH) {
+        entry_register(entry);
+        return;
+    }
+    queue->lost_count++;
+    if (is_gone || queue->lost_count == queue->entry_count)
+        queue->thread->over = true;
+}
+
+static void entry_done(struct env_command *command, int result) {
+    struct uring_entry *entry = CONTAINER_OF(command, struct uring_entry, command);
+
+    assert(entry->queue->waiting_count > 0);
+    entry->queue->waiting_count--;
+    if (result < 0)
+        entry_refused(entry, result);
+    else
+        queue_push(&entry->queue->thread->arrived, &command->node);
+}
+
+/* Before the last one is gone: one that is registered then doesn't pick up what waits already. */
+static void queue_grow(struct uring_queue *queue) {
+    struct uring_entry *entry;
+
+    if (queue->waiting_count < ENTRIES_SPARE &&
+        queue->entry_count < queue->uring->queue_entries_max && entry_new(queue, &entry) == 0)
+        entry_register(entry);
+}
+
+/* Requests. */
+
+void channel_uring_reply(const struct fuse_request *request) {
+    struct abi_uring_header *header = entry_header(entry_of(request));
+    const struct abi_out_header *out = request_reply(request);
+
+    assert(request->data_bytes == 0 ||
+           (request->body_bytes == 0 && request->data == request_payload(request)));
+    memcpy(header->head, out, sizeof(*out));
+    if (request->body_bytes > 0)
+        memcpy(request_payload(request), out + 1, request->body_bytes);
+    header->payload_bytes = request->body_bytes + (uint32_t)request->data_bytes;
+}
+
+/* Lays header and fixed body right before the payload, where the device would put them. False: it
+ * is not what a kernel sends. */
+static bool request_gather(struct fuse_request *request, const struct abi_uring_header *header,
+                           struct abi_in_header *in) {
+    size_t rest_bytes = in->bytes - sizeof(*in);
+    size_t body_bytes = rest_bytes - header->payload_bytes;
+
+    if (in->bytes < sizeof(*in) || header->payload_bytes > rest_bytes ||
+        header->payload_bytes > request->front->features.write_bytes_max ||
+        body_bytes > BODY_BYTES_MAX || body_bytes % sizeof(uint64_t) != 0)
+        return false;
+    request->head_bytes = (uint32_t)(sizeof(*in) + body_bytes);
+    memcpy((uint8_t *)request_head(request), in, sizeof(*in));
+    memcpy((uint8_t *)request_head(request) + sizeof(*in), header->body, body_bytes);
+    return true;
+}
+
+static void entry_run(struct uring_entry *entry) {
+    struct fuse_request *request = entry->request;
+    const struct abi_uring_header *header = entry_header(entry);
+    struct abi_in_header in;
+    bool is_good;
+
+    memcpy(&in, header->head, sizeof(in));
+    entry->commit_id = header->commit_id;
+    request->thread_index = entry->queue->thread->thread->index;
+    is_good = request_gather(request, header, &in);
+    /* What is answered if nothing else is. */
+    request->body_bytes = 0;
+    request->data_bytes = 0;
+    *request_reply(request) = (struct abi_out_header){
+        .bytes = sizeof(struct abi_out_header), .error = -EIO, .unique = in.unique};
+    channel_uring_reply(request);
+    queue_grow(entry->queue);
+    if (!is_good || fuse_request_run(request, in.bytes))
+        entry_commit(entry);
+}
+
+void channel_uring_ended(struct fuse_request *request) {
+    struct uring_entry *entry = entry_of(request);
+    struct uring_thread *thread = entry->queue->thread;
+    struct uring_entry *first;
+
+    if (env_thread_loop(request->front->env) == thread->loop) {
+        entry_commit(entry);
+        return;
+    }
+    first = atomic_load_explicit(&thread->outbox, memory_order_relaxed);
+    do {
+        entry->next = first;
+    } while (!atomic_compare_exchange_weak_explicit(&thread->outbox, &first, entry,
+                                                    memory_order_release, memory_order_relaxed));
+    if (!first)
+        env_loop_wake(thread->loop);
+}
+
+static bool outbox_commit(struct uring_thread *thread) {
+    struct uring_entry *entry =
+        atomic_exchange_explicit(&thread->outbox, NULL, memory_order_acquire);
+    bool some = entry != NULL;
+
+    while (entry) {
+        struct uring_entry *next = entry->next;
+
+        entry_commit(entry);
+        entry = next;
+    }
+    return some;
+}
+
+/* Threads. */
+
+/* A CPU that was taken offline has moved its thread elsewhere; it may be back. */
+static void thread_pin(struct uring_thread *thread, uint64_t now_ns) {
+    cpu_set_t cpus;
+
+    if (thread->pinned_ns != 0 &&
+        (sched_getcpu() == thread->cpu || now_ns - thread->pinned_ns < PIN_AGAIN_NS))
+        return;
+    CPU_ZERO(&cpus);
+    CPU_SET((size_t)thread->cpu, &cpus);
+    (void)sched_setaffinity(0, sizeof(cpus), &cpus);
+    thread->pinned_ns = now_ns;
+}
+
+static void queues_register(struct channel_uring *uring, struct uring_thread *thread) {
+    for (unsigned i = 0; i < uring->queue_count; i++) {
+        struct uring_queue *queue = &uring->queues[i];
+
+        for (uint32_t k = 0; queue->thread == thread && k < queue->entry_count; k++)
+            entry_register(queue->entries[k]);
+    }
+}
+
+void channel_uring_serve(struct channel_uring *uring, struct channel_thread *serving) {
+    struct uring_thread *thread = &uring->threads[serving->index];
+    struct env *env = uring->front->env;
+
+    /* It was for reading the device. */
+    request_pool_put(&uring->front->requests, TAKE_PTR(serving->request));
+    thread->thread = serving;
+    thread->loop = env_thread_loop(env);
+    thread_pin(thread, env_now_ns(env));
+    queues_register(uring, thread);
+    while (!thread->over && !readers_are_closed(&serving->all->readers)) {
+        struct queue_node *node = queue_pop(&thread->arrived);
+
+        if (node) {
+            entry_run(CONTAINER_OF(node, struct uring_entry, command.node));
+            continue;
+        }
+        channel_thread_run_idle(serving);
+        if (outbox_commit(thread) || thread->arrived.first)
+            continue;
+        (void)env_loop_wait(env, -1, UINT64_MAX);
+        thread_pin(thread, env_now_ns(env));
+    }
+}
+
+/* Queues. */
+
+bool channel_uring_offered(void) {
+    FILE *file = fopen("/sys/module/fuse/parameters/enable_uring", "re");
+    int answer = file ? fgetc(file) : EOF;
+
+    if (file)
+        (void)fclose(file);
+    return answer == 'Y';
+}
+
+/* How many CPUs may ever be: the kernel lists them as ranges. 0: not known. */
+static unsigned cpus_possible(void) {
+    FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+    unsigned first;
+    unsigned last;
+    unsigned count = 0;
+
+    if (!file)
+        return 0;
+    while (fscanf(file, "%u", &first) == 1) {
+        last = first;
+        if (fscanf(file, "-%u", &last) != 1)
+            last = first;
+        count = MAX(count, last + 1);
+        (void)fscanf(file, ",");
+    }
+    (void)fclose(file);
+    return count <= UINT16_MAX ? count : 0;
+}
+
+static int queue_init(struct channel_uring *uring, struct uring_queue *queue, bool used) {
+    struct uring_entry *entry;
+    int r = 0;
+
+    queue->entries = calloc(uring->queue_entries_max, sizeof(struct uring_entry *));
+    if (!queue->entries)
+        return -ERR_NO_MEMORY;
+    for (uint32_t i = 0; i < (used ? ENTRIES_FIRST : 1) && r == 0; i++)
+        r = entry_new(queue, &entry);
+    return r;
+}
+
+static int queues_init(struct channel_uring *uring, const cpu_set_t *allowed) {
+    unsigned threads = 0;
+    int r = 0;
+
+    for (unsigned i = 0; i < uring->queue_count && r == 0; i++) {
+        struct uring_queue *queue = &uring->queues[i];
+        bool used = i < CPU_SETSIZE && CPU_ISSET(i, allowed);
+
+        queue->uring = uring;
+        queue->number = (uint16_t)i;
+        queue->thread = &uring->threads[used ? threads : 0];
+        if (used)
+            uring->threads[threads++].cpu = (int)i;
+        r = queue_init(uring, queue, used);
+    }
+    return r;
+}
+
+int channel_uring_new(struct front *front, struct channel_dev *dev,
+                      struct channel_uring **ret_uring) {
+    struct channel_uring *uring;
+    uint32_t requests = front->requests.free.capacity;
+    cpu_set_t allowed;
+    int r = 0;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+        return -ERR_NOT_SUPPORTED;
+    uring = calloc(1, sizeof(*uring));
+    if (!uring)
+        return -ERR_NO_MEMORY;
+    *uring = (struct channel_uring){.front = front,
+                                    .dev = dev,
+                                    .queue_count = cpus_possible(),
+                                    .thread_count = (unsigned)CPU_COUNT(&allowed)};
+    uring->queues = calloc(uring->queue_count, sizeof(*uring->queues));
+    uring->threads = calloc(uring->thread_count, sizeof(*uring->threads));
+    if (!uring->queues || !uring->threads)
+        r = -ERR_NO_MEMORY;
+    else if (uring->queue_count < uring->thread_count)
+        r = -ERR_NOT_SUPPORTED;
+    if (r == 0) {
+        uring->queue_entries_max =
+            MIN((requests - uring->thread_count - 1) / uring->thread_count,
+                (uint32_t)ENV_COMMANDS_MAX / (uring->queue_count - uring->thread_count + 1));
+        r = uring->queue_entries_max < ENTRIES_FIRST ? -ERR_NOT_SUPPORTED
+                                                     : queues_init(uring, &allowed);
+    }
+    if (r < 0) {
+        channel_uring_free(uring);
+        return r;
+    }
+    *ret_uring = uring;
+    return 0;
+}
+
+void channel_uring_free(struct channel_uring *uring) {
+    if (!uring)
+        return;
+    for (unsigned i = 0; uring->queues && i < uring->queue_count; i++) {
+        struct uring_queue *queue = &uring->queues[i];
+
+        for (uint32_t k = 0; queue->entries && k < queue->entry_count; k++) {
+            queue->entries[k]->request->entry = NULL;
+            request_pool_put(&uring->front->requests, queue->entries[k]->request);
+            free(queue->entries[k]);
+        }
+        free(queue->entries);
+    }
+    free(uring->threads);
+    free(uring->queues);
+    free(uring);
+}
+
+unsigned channel_uring_threads(const struct channel_uring *uring) {
+    return uring->thread_count;
+}
