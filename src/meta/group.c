@@ -5,6 +5,7 @@
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/run.h"
+#include "rpc/lost_logs.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -285,6 +286,15 @@ void group_map_read(struct group *group) {
         rpc_log_lose(group->rpc, cluster_map_lost_log(map, i));
     }
     promises_map_read(group);
+}
+
+bool group_knows_lost(const struct group *group, struct log_id log) {
+    return group->rpc && lost_logs_have(rpc_lost_logs(group->rpc), log);
+}
+
+bool group_is_lost_itself(const struct group *group) {
+    return (group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group]) ||
+           group_knows_lost(group, kv_log_id(group->kv));
 }
 
 static void map_take(struct group *group) {

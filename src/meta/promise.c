@@ -270,7 +270,8 @@ bool promise_answered(struct promise *promise) {
 static void ask_answered(struct call *call) {
     struct promise *promise = call->context;
     bool aborted = call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED;
-    bool is_lost = source_of(promise->promises, promise->id.log)->is_lost;
+    struct promises *promises = promise->promises;
+    bool is_lost = promises_source_is_lost(promises, source_of(promises, promise->id.log));
 
     /* One that is lost may have been put back from a copy since it has decided. */
     if (promise_answered(promise) && aborted && !is_lost) {
@@ -297,7 +298,7 @@ void promise_ask(struct group *group, struct promise *promise, struct log_id log
 static void ask(struct group *group, struct promise *promise) {
     struct call *call = &promise->call;
 
-    if (source_of(&group->promises, promise->id.log)->is_lost) {
+    if (promises_source_is_lost(&group->promises, source_of(&group->promises, promise->id.log))) {
         promise_others_ask(group, promise);
         return;
     }
@@ -308,7 +309,8 @@ static void ask(struct group *group, struct promise *promise) {
 }
 
 static bool is_due(struct group *group, const struct promise *promise) {
-    bool is_lost = source_of(&group->promises, promise->id.log)->is_lost;
+    struct promises *promises = &group->promises;
+    bool is_lost = promises_source_is_lost(promises, source_of(promises, promise->id.log));
     uint64_t since_ns = group->now_ns - promise->asked_ns;
 
     return !promise->asking &&
@@ -359,7 +361,7 @@ static void marks_ask(struct group *group) {
     bool asks = !promises->cancelled && group->rpc && !group_is_lost_itself(group);
 
     for (uint32_t i = 0; asks && i < promises->source_count; i++) {
-        if (many || promises->sources[i].is_lost) {
+        if (many || promises_source_is_lost(promises, &promises->sources[i])) {
             marks_of_source_ask(group, &promises->sources[i]);
         }
     }

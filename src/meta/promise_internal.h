@@ -19,6 +19,7 @@ void promise_is_over(struct promise *promise);
 
 /* (promise_lost.c) */
 bool promises_log_is_lost(const struct group *group, uint64_t log);
+bool promises_source_is_lost(const struct promises *promises, const struct promise_source *source);
 /* Asks the next of the other participants what became of it; behind the last it is over. */
 void promise_others_ask(struct group *group, struct promise *promise);
 /* Does what others have done. */

@@ -5,27 +5,44 @@
  *                         '-- none of them has --> it is given up
  *     a mark:   each other one has done it, or has nothing of it --> it goes
  *
- * Who is asked answers once his own map names as many lost as that of who asks. From then on he
- * takes nothing of a lost one, whether that coordinated or took part; and what he says is on disk,
- * as his map is. So the first one that does it behind an answer of his would have had it from one
- * who is left, had done it before his own answer, and would have said so: all do the same. A round
- * of questions in which another target gets lost begins anew: what that one had told somebody,
- * others have to hear from him. */
+ * Who is asked answers once his own map names as many lost as who asks knows. From then on he takes
+ * nothing of a lost one, whether that coordinated or took part; and what he says is on disk, as his
+ * map is. Who asks needs no such map: he does what he hears, or gives it up, on his own disk, and
+ * until he has the map he answers nothing. So the first one that does it behind an answer of his
+ * would have had it from one who is left, had done it before his own answer, and would have said
+ * so: all do the same. A round of questions in which another target gets lost begins anew: what
+ * that one had told somebody, others have to hear from him. */
 #include "base/bug.h"
 #include "base/endian.h"
 #include "meta/group_internal.h"
 #include "meta/half.h"
 #include "meta/operations.h"
 #include "meta/promise_internal.h"
+#include "rpc/lost_logs.h"
 #include <assert.h>
 
-bool promises_log_is_lost(const struct group *group, uint64_t log) {
+static bool map_says_lost(const struct group *group, uint64_t log) {
     for (uint32_t i = 0; i < group->map->group_count; i++) {
         if (group->map->groups[i].log.value == log) {
             return group->group_is_lost[i];
         }
     }
     return false;
+}
+
+bool promises_log_is_lost(const struct group *group, uint64_t log) {
+    return group_knows_lost(group, (struct log_id){log}) || map_says_lost(group, log);
+}
+
+bool promises_source_is_lost(const struct promises *promises, const struct promise_source *source) {
+    return source->is_lost || group_knows_lost(promises->group, (struct log_id){source->log});
+}
+
+/* It only rises; the same number twice is the same targets all the while between. */
+static uint32_t losses_known(const struct group *group) {
+    uint32_t count = group->rpc ? lost_logs_count(rpc_lost_logs(group->rpc)) : 0;
+
+    return MAX(count, group->promises.losses);
 }
 
 void promises_map_read(struct group *group) {
@@ -38,7 +55,7 @@ void promises_map_read(struct group *group) {
     for (uint32_t i = 0; i < promises->source_count; i++) {
         struct promise_source *source = &promises->sources[i];
 
-        source->is_lost = promises_log_is_lost(group, source->log);
+        source->is_lost = map_says_lost(group, source->log);
     }
 }
 
@@ -72,7 +89,7 @@ static void other_has_told(struct promise *promise, uint8_t state) {
         promise->to_be_kept = true;
         list_remove(&promise->node);
         list_push_back(&promise->promises->to_keep, &promise->node);
-    } else if (promise->losses != promise->promises->losses) {
+    } else if (promise->losses != losses_known(promise->promises->group)) {
         go_on(promise);
     } else if (!promise->committed || state != CROSS_UNDECIDED) {
         promise->others_asked++;
@@ -96,18 +113,23 @@ static void other_answered(struct call *call) {
     }
 }
 
-static void round_begin(const struct promises *promises, struct promise *promise) {
-    if (promise->losses != promises->losses) {
-        promise->losses = promises->losses;
+static void round_begin(const struct group *group, struct promise *promise) {
+    uint32_t losses = losses_known(group);
+
+    if (promise->losses != losses) {
+        promise->losses = losses;
         promise->others_asked = 0;
     }
 }
 
 void promise_others_ask(struct group *group, struct promise *promise) {
     struct call *call = &promise->call;
+    struct log_id other;
 
-    round_begin(&group->promises, promise);
-    struct log_id other = next_other(group, promise);
+    do {
+        round_begin(group, promise);
+        other = next_other(group, promise);
+    } while (promise->losses != losses_known(group));
     if (other.value == 0 || BUG(LOST_ALONE)) {
         all_asked(group, promise);
         return;
@@ -125,8 +147,8 @@ int op_cross_fate(struct transaction *transaction, struct call *call) {
     struct cross_id id = {request->coordinator, request->term, request->number};
     struct group *group = transaction->group;
 
-    if (!promises_log_is_lost(group, id.log) || group->promises.losses < request->losses) {
-        return -ERR_BUSY; /* The map that says so is on its way. */
+    if (!map_says_lost(group, id.log) || group->promises.losses < request->losses) {
+        return -ERR_BUSY; /* The map that says so is on its way, or not on disk yet. */
     }
     const struct promise *promise = promise_find(&group->promises, &id);
     if (promise && promise->to_be_kept) {

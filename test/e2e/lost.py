@@ -41,10 +41,13 @@ def targets_of(first, node):
     return [row["id"] for row in sorted(rows, key=lambda row: (row["kind"] != "mdt", row["id"]))]
 
 
-def version(first):
+def row_of(node):
     """Whoever is away."""
-    text = first.run("status", first.directory, "--json").stdout
-    return json.loads(text)["node"]["map_version"]
+    return json.loads(node.run("status", node.directory, "--json").stdout)["node"]
+
+
+def version(first):
+    return row_of(first)["map_version"]
 
 
 def dies(node, saved):
@@ -53,19 +56,23 @@ def dies(node, saved):
     os.rename(node.directory, saved)
 
 
-def declare(first, ids, told_first):
+def declare(nodes, ids, told_first):
     """As soon as the daemon has been silent for long enough; who says no at a terminal changes
     nothing."""
+    first = nodes.first
     before = version(first)
     wait_until(lambda: "--yes" in lost(first, ids[0])[2], "silence of the dead daemon")
     result = answered(first, ids[0], b"no\n")
     if result.returncode != 1 or told_first not in result.stdout or \
             "nothing has changed" not in result.stderr or version(first) != before:
         raise Failed(f"target lost, no: {result}")
-    for target in ids:
+    lost_at_once(nodes, ids[0])
+    for target in ids[1:]:
         code, text, error = lost(first, target, "--yes")
         if code != 0 or f"target {target}: lost (map " not in text:
             raise Failed(f"target lost {target}: {code}, {text} {error}")
+    for target in ids:
+        refuses_to_lose(first, target, says="is lost already")
         refuses_to_lose(first, target, "--yes", says="is lost already")
 
 
@@ -130,20 +137,52 @@ def the_rest_goes_on(mount, contents, gone):
 
 
 def refusals(nodes, ids):
-    """Each is one line, and makes no version of the map."""
-    first = nodes.first
+    """Each is one line, at whatever node, and makes no version of the map."""
+    first, last = nodes.first, nodes.all()[-1]
     maps_are_one(nodes)
     before = version(first)
-    root = targets_of(first, first)[0]
-    for target, words, says in ((ids[0], ["--yes"], "its daemon answers"),
-                                (ids[0], [], "its daemon answers"),
-                                (root, [], "has the root of the file system"),
-                                (root, ["--yes"], "has the root of the file system"),
-                                (9999, ["--yes"], "there is no target 9999"),
-                                ("mdt0", ["--yes"], "is no number of a target")):
-        refuses_to_lose(first, target, *words, says=says)
+    root, data = targets_of(first, first)
+    for target, says in ((ids[0], "its daemon answers"),
+                         (data, "its daemon answers"),
+                         (root, "has the root of the file system"),
+                         (0, "there is no target 0"),
+                         (9999, "there is no target 9999"),
+                         (2 ** 32, "is no number of a target"),
+                         ("1x", "is no number of a target"),
+                         ("mdt0", "is no number of a target"),
+                         ("", "is no number of a target"),
+                         ("-1", "say lost and the number of a target")):
+        for words in ([], ["--yes"]):
+            refuses_to_lose(first, target, *words, says=says)
+            refuses_to_lose(last, target, *words, says=says)
     if version(first) != before:
         raise Failed("a refusal has made a version of the map")
+
+
+def lost_at_once(nodes, target):
+    """At two nodes at the same time: it is lost once."""
+    verbs = [subprocess.Popen([node.shoal, "target", "lost", str(target), node.directory, "--yes"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+             for node in (nodes.first, nodes.all()[-1])]
+    said = sorted((*verb.communicate(timeout=60), verb.returncode) for verb in verbs)
+    (out, error, code), (done, no_error, success) = said
+    if (code, out, success, no_error) != (1, "", 0, "") or error.count("\n") != 1 or \
+            "is lost already" not in error or f"target {target}: lost (map " not in done:
+        raise Failed(f"target lost at two nodes: {said}")
+
+
+def without_a_manager(nodes, target):
+    """One line at another node, and nothing of it is kept for when the manager is back."""
+    first, last = nodes.first, nodes.all()[-1]
+    before = version(first)
+    first.kill()
+    for words in ([], ["--yes"]):
+        refuses_to_lose(last, target, *words, says="the cluster's manager does not answer")
+    first.start()
+    wait_until(lambda: 0 <= row_of(last)["manager_silent_s"] < 2, "the manager's answer")
+    if version(first) != before:
+        raise Failed("what was asked without a manager has made a version of the map")
 
 
 def a_metadata_target_is_lost(nodes):
@@ -165,10 +204,11 @@ def a_metadata_target_is_lost(nodes):
     refusals(nodes, ids)
     saved = os.path.join(first.top, "saved")
     dies(gone, saved)
+    without_a_manager(nodes, ids[0])
     waiting = subprocess.Popen(["ls", *(os.path.join(mount, f"d{number}")
                                         for number in range(DIRECTORIES))],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    declare(first, ids, "It is a metadata target, and had ")
+    declare(nodes, ids, "It is a metadata target, and had ")
     said = waiting.communicate(timeout=QUICK_S)[1]
     lost_ones = [number for number in range(DIRECTORIES)
                  if error_of(lambda: os.listdir(os.path.join(mount, f"d{number}"))) == errno.EIO]
@@ -250,7 +290,7 @@ def a_metadata_target_dies_amid_moves(nodes):
     try:
         mover.goes_on()
         dies(gone, os.path.join(first.top, "saved"))
-        declare(first, ids, "It is a metadata target, and had ")
+        declare(nodes, ids, "It is a metadata target, and had ")
         mover.goes_on()
     finally:
         mover.end()

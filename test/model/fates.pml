@@ -5,10 +5,11 @@
  *         '----nobody left has done it------> given up
  *
  * There are versions of the map: in the first one nobody is lost, then each loses one. Everybody
- * learns of them at his own time, and keeps them on disk. Who is lost may run on, and does not know
- * of it: the coordinator decides, tells and forgets, the participant answers. Messages of the
- * coordinator come at any time; one question of each participant is out at a time, and its answer
- * comes at any time, or never.
+ * learns of them at his own time, asks and refuses by them at once, and answers by them once they
+ * are on his disk: the first participant's may be full for long. Who is lost may run on, and does
+ * not know of it: the coordinator decides, tells and forgets, the participant answers. Messages of
+ * the coordinator come at any time; one question of each participant is out at a time, and its
+ * answer comes at any time, or never.
  *
  * Proved, with CRASHES power losses of participants: those who are left all do it or all give it
  * up, and in the end nothing is promised, and no mark is left.
@@ -17,7 +18,7 @@
  * more than one lost participant: by the same rule a round of questions begins anew with each.
  *
  * Mutants, each of which must fail: ALONE, ANY_MAP, STALE_ROUND, LATE_ANSWER, UNSYNCED, ABOUT_TO,
- * REFUSED_KNOWN. */
+ * REFUSED_KNOWN, UNKEPT. */
 
 #define PARTS 3
 #define CRASHES 1
@@ -42,7 +43,8 @@ byte first;
 #define LOST_PART(v, i) ((i) == PARTS - 1 && (v) > 1 - first)
 
 /* Participants. */
-byte state[PARTS], disk[PARTS], map[PARTS];
+byte state[PARTS], disk[PARTS];
+byte map[PARTS], kept[PARTS]; /* in memory, on disk */
 bool keeps[PARTS]; /* in memory: it has heard that it is done, and will do it */
 bool heard[9];     /* likewise: by who asks, and who is asked */
 byte asked[PARTS]; /* whose answer is out, plus 1 */
@@ -60,6 +62,8 @@ byte crashes = 0;
 #define AFTER(i) (((i) + 2) % PARTS)
 #define IS_DONE(i) (state[i] == DONE || state[i] == FORGOTTEN)
 #define ON_DISK(i) (state[i] == disk[i])
+#define KEEPS(i) kept[i] = (i == 0 -> kept[i] : map[i])
+#define ALL_ON_DISK(i) (ON_DISK(i) && kept[i] == map[i])
 
 #ifdef ALONE
 #define NEED_NOT_ASK true
@@ -69,7 +73,12 @@ byte crashes = 0;
 #ifdef ANY_MAP
 #define MAP_WILL_DO(i, j) true
 #else
-#define MAP_WILL_DO(i, j) (map[j] >= map[i])
+#define MAP_WILL_DO(i, j) (ANSWERS_BY(j) >= map[i])
+#endif
+#ifdef UNKEPT
+#define ANSWERS_BY(j) map[j]
+#else
+#define ANSWERS_BY(j) kept[j]
 #endif
 #ifdef STALE_ROUND
 #define ROUND_IS(i) true
@@ -111,7 +120,7 @@ inline forget_heard(k) {
 #define IS_OPEN(i) ((state[i] == PREPARED && !keeps[i]) || state[i] == DONE)
 #define MAY_ASK(i, j)                                                                              \
     (LOST(map[i]) && IS_OPEN(i) && asked[i] == 0 && !heard[AT(i, j)] && !LOST_PART(map[i], j) &&   \
-     LOST(map[j]) && MAP_WILL_DO(i, j) && !IS_QUIET(j) && MAY_SAY(j))
+     LOST(ANSWERS_BY(j)) && MAP_WILL_DO(i, j) && !IS_QUIET(j) && MAY_SAY(j))
 #define HAS_HEARD(i, j) (heard[AT(i, j)] || LOST_PART(map[i], j) || NEED_NOT_ASK)
 #define HAS_HEARD_ALL(i)                                                                           \
     (LOST(map[i]) && asked[i] == 0 && HAS_HEARD(i, NEXT(i)) && HAS_HEARD(i, AFTER(i)))
@@ -162,7 +171,8 @@ proctype participant(byte i) {
     :: atomic { state[i] == PREPARED && !keeps[i] && HAS_HEARD_ALL(i) ->
                 state[i] = GIVEN_UP; forget_heard(i) }
     :: atomic { state[i] == DONE && HAS_HEARD_ALL(i) -> state[i] = FORGOTTEN; forget_heard(i) }
-    :: atomic { map[i] < version -> map[i]++; ROUND_ENDS(i) }
+    :: atomic { map[i] < version -> map[i]++; KEEPS(i); ROUND_ENDS(i) }
+    :: atomic { kept[i] < map[i] -> kept[i]++ }
     :: atomic { !ON_DISK(i) -> disk[i] = state[i] }
     od
 }
@@ -186,6 +196,7 @@ proctype coordinator() {
 inline power(k) {
     crashes++;
     state[k] = disk[k];
+    map[k] = kept[k];
     keeps[k] = false;
     forget_heard(k);
     forget_answer(k)
@@ -194,13 +205,13 @@ inline power(k) {
 proctype faults() {
     do
     :: atomic { version < last -> version++ }
-    :: atomic { crashes < CRASHES && !ON_DISK(0) -> power(0) }
-    :: atomic { crashes < CRASHES && !ON_DISK(1) -> power(1) }
+    :: atomic { crashes < CRASHES && !ALL_ON_DISK(0) -> power(0) }
+    :: atomic { crashes < CRASHES && !ALL_ON_DISK(1) -> power(1) }
     :: atomic { version == last -> break }
     od;
     end: do
-    :: atomic { crashes < CRASHES && !ON_DISK(0) -> power(0) }
-    :: atomic { crashes < CRASHES && !ON_DISK(1) -> power(1) }
+    :: atomic { crashes < CRASHES && !ALL_ON_DISK(0) -> power(0) }
+    :: atomic { crashes < CRASHES && !ALL_ON_DISK(1) -> power(1) }
     od
 }
 

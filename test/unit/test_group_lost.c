@@ -180,6 +180,13 @@ static void lose(struct others *it, uint32_t group) {
     target_lose(it, (struct target_id){OTHER_TARGET + group});
 }
 
+/* The process knows, and the group's map does not say so: it cannot be kept, say. */
+static void lose_unkept(struct others *it, struct log_id log) {
+    rpc_log_lose(it->bench->rpc, log);
+    bench_advance(it->bench, NS_PER_S);
+    held_end(it);
+}
+
 static void others_begin(struct others *it) {
     const struct bench_options options = {.seed = 61, .slot_count = SLOTS};
 
@@ -602,6 +609,121 @@ static void test_a_participant_is_lost(void **state) {
     others_end(&it);
 }
 
+static void mkdir_is_here(struct others *it) {
+    char name[TEXT_BYTES];
+    struct call call;
+
+    mkdir_post(it, name, &call);
+    assert_int_equal(bench_finish(it->bench, &call), 0);
+    assert_true(is_here(call.reply.mkdir.attributes.ino));
+}
+
+/* Likewise where the group has no map that says so. A name there goes only by the map: what an
+ * older one says is the lost target's may be another's by now. */
+static void test_a_participant_is_lost_by_no_map(void **state) {
+    struct others it;
+    char name[TEXT_BYTES];
+    char other[TEXT_BYTES];
+    struct call call;
+
+    (void)state;
+    others_begin(&it);
+    made_elsewhere(&it, name);
+    it.holds_prepares = true;
+    for (uint32_t held = it.held_count; it.held_count == held;) {
+        mkdir_post(&it, other, &call);
+        while (!bench_is_answered(&call) && it.held_count == held) {
+            bench_turn(it.bench);
+        }
+    }
+    lose_unkept(&it, BENCH_OTHER_LOG);
+    assert_int_equal(bench_finish(it.bench, &call), 0);
+    assert_true(is_here(call.reply.mkdir.attributes.ino));
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(totals_of(&it).shares_lost, 1);
+    assert_int_equal(it.bench->group->crossings.count, 0);
+    for (int i = 0; i < NAMES_MANY; i++) {
+        mkdir_is_here(&it);
+    }
+    assert_int_equal(name_call(&it, OP_RMDIR, name), -ERR_TARGET_LOST);
+    lose(&it, 1);
+    map_give(&it);
+    assert_int_equal(name_call(&it, OP_RMDIR, name), 0);
+    assert_int_equal(totals_of(&it).shares_lost, 1);
+    others_end(&it);
+}
+
+/* It takes nothing of the coordinator any more and does as the others do, but answers them only by
+ * a map that it has kept: a start forgets what it knows without. */
+static void test_a_coordinator_is_lost_by_no_map(void **state) {
+    struct others it;
+    uint8_t fate;
+
+    (void)state;
+    for (int done = 0; done < 2; done++) {
+        others_begin(&it);
+        assert_int_equal(prepare(&it, 1), 0);
+        it.fate = done ? CROSS_COMMITTED : CROSS_UNDECIDED;
+        lose_unkept(&it, BENCH_OTHER_LOG);
+        assert_int_equal(commit(&it, 1), -ERR_TARGET_LOST);
+        assert_int_equal(prepare(&it, 2), -ERR_TARGET_LOST);
+        bench_advance(it.bench, WHILE_NS);
+        assert_true(it.asked > 0);
+        assert_int_equal(it.losses, 1);
+        assert_int_equal(moves_of(&it), done);
+        assert_int_equal(totals_of(&it).promises_lost_kept, done);
+        assert_int_equal(totals_of(&it).promises_lost_gone, !done);
+        assert_int_equal(it.bench->group->promises.count, 0);
+        assert_int_equal(fate_of(&it, 1, &fate), -ERR_BUSY);
+        lose(&it, 1);
+        map_give(&it);
+        assert_int_equal(fate_of(&it, 1, &fate), 0);
+        assert_int_equal(fate, CROSS_ABORTED);
+        others_end(&it);
+    }
+}
+
+/* A second loss of which no map says anything makes a round begin anew, too. */
+static void test_another_one_is_lost_by_no_map(void **state) {
+    struct others it;
+
+    (void)state;
+    others_begin(&it);
+    it.has_fourth = true;
+    it.fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(&it, 1), 0);
+    lose(&it, 1);
+    map_give(&it);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.asked, 1);
+    assert_int_equal(it.held_count, 1);
+    it.fate = CROSS_COMMITTED;
+    lose_unkept(&it, FOURTH_LOG);
+    bench_advance(it.bench, WHILE_NS);
+    assert_true(it.asked > 1);
+    assert_int_equal(it.losses, 2);
+    assert_int_equal(totals_of(&it).promises_lost_kept, 1);
+    assert_int_equal(moves_of(&it), 1);
+    others_end(&it);
+}
+
+/* A group that is lost itself asks and tells nothing, nor counts who knows. */
+static void test_this_one_is_lost_by_no_map(void **state) {
+    struct others it;
+    char name[TEXT_BYTES];
+
+    (void)state;
+    others_begin(&it);
+    made_elsewhere(&it, name);
+    rpc_log_lose(it.bench->rpc, cluster_map_first_log(it.map, BENCH_MDT));
+    call_reply(it.held[--it.held_count], -ERR_CLOSED);
+    lose_unkept(&it, BENCH_OTHER_LOG);
+    bench_advance(it.bench, WHILE_NS);
+    assert_int_equal(it.held_count, 0);
+    assert_int_equal(totals_of(&it).shares_lost, 0);
+    others_end(&it);
+}
+
 /* A participant by whose map this group is lost takes nothing of it: that is no loss of the
  * participant's, which has not done it. Nor does a group count who knows once it is lost itself. */
 static void test_a_participant_that_refuses(void **state) {
@@ -703,6 +825,10 @@ int main(void) {
         cmocka_unit_test(test_a_lost_coordinator_says_nothing),
         cmocka_unit_test(test_who_is_about_to_do_it_says_nothing),
         cmocka_unit_test(test_a_participant_is_lost),
+        cmocka_unit_test(test_a_participant_is_lost_by_no_map),
+        cmocka_unit_test(test_a_coordinator_is_lost_by_no_map),
+        cmocka_unit_test(test_another_one_is_lost_by_no_map),
+        cmocka_unit_test(test_this_one_is_lost_by_no_map),
         cmocka_unit_test(test_a_participant_that_refuses),
         cmocka_unit_test(test_an_unlink_goes_on_without_what_is_lost),
         cmocka_unit_test(test_a_name_of_what_is_lost),

@@ -367,6 +367,38 @@ static void test_a_target_is_lost(void **state) {
     }
 }
 
+/* What is asked while another loss is on its way to the disk is looked at by the map that comes of
+ * that. A manager that has just started takes all nodes for heard. */
+static void test_losses_at_once(void **state) {
+    struct bench *bench = *state;
+    uint32_t first = join(bench, 70, 2, NULL).first_target;
+    const uint32_t targets[] = {first, first, first + 1, 999, MDT, OST};
+    const int results[] = {0, -ERR_TARGET_LOST, 0, -ERR_NOT_FOUND, -ERR_ROOT_TARGET, -ERR_IN_USE};
+    struct asked asked[ARRAY_SIZE(targets)];
+    struct target_lose_reply reply;
+
+    (void)join(bench, 70, 2, "10.0.0.2:7400");
+    pass(bench, 11 * NS_PER_S);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    assert_int_equal(lose(bench, first, false, &reply), -ERR_IN_USE);
+    pass(bench, 11 * NS_PER_S);
+    uint64_t version = manager_map(bench->manager)->version;
+    for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+        const struct target_lose_request request = {.target = targets[i], .knows_metadata = 1};
+
+        start(bench, &asked[i], OP_TARGET_LOSE, (union request_body){.target_lose = request});
+    }
+    pass(bench, 3 * NS_PER_S);
+    for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+        assert_true(asked[i].done);
+        assert_int_equal(asked[i].call.result, results[i]);
+    }
+    assert_in_range(manager_map(bench->manager)->version, version + 1, version + 2);
+    assert_true(cluster_map_is_lost(manager_map(bench->manager), (struct target_id){first}));
+    assert_true(cluster_map_is_lost(manager_map(bench->manager), (struct target_id){first + 1}));
+}
+
 static struct manager_hearing hearing_of(struct bench *bench) {
     struct manager_hearing hearing;
 
@@ -811,6 +843,7 @@ int main(void) {
         TEST(nodes_join),
         TEST(who_may_not_join),
         TEST(a_target_is_lost),
+        TEST(losses_at_once),
         TEST(who_is_lost_counts_as_no_node),
         TEST(joins_share_a_version),
         TEST(a_map_that_no_record_holds),
