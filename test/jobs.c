@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_REPORTED = 7 }; /* of a child: the seed that it was at is reported */
+enum {
+    EXIT_REPORTED = 7,   /* of a child: the seed that it was at is reported */
+    SEED_CPU_S_MAX = 300 /* longer than any takes, with sanitizers; one that goes on has no end */
+};
 
 /* Of a child: its own end of the pipe, and how long a report is. */
 static int own_pipe = -1;
@@ -69,6 +73,13 @@ static bool read_whole(int file, void *data, size_t size) {
     return true;
 }
 
+/* From now on; SIGPROF ends the process then. */
+static void limit_seed(void) {
+    const struct itimerval limit = {.it_value.tv_sec = SEED_CPU_S_MAX};
+
+    (void)setitimer(ITIMER_PROF, &limit, NULL);
+}
+
 static void play_from(const struct jobs *jobs, size_t first, int pipe) {
     const struct jobs_options *options = &jobs->options;
 
@@ -78,6 +89,7 @@ static void play_from(const struct jobs *jobs, size_t first, int pipe) {
     own_report_bytes = options->report_bytes;
     for (size_t i = first; i < options->seed_count; i += options->process_count) {
         memset(report, 0, options->report_bytes);
+        limit_seed();
         options->play(options->context, options->seeds[i], report);
         write_whole(pipe, report, options->report_bytes);
     }
@@ -147,7 +159,9 @@ static bool died(struct jobs *jobs, struct child *child, void *report) {
     }
     memset(report, 0, jobs->options.report_bytes);
     jobs->options.died(jobs->options.context, jobs->options.seeds[jobs->next],
-                       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it has ended by itself",
+                       !WIFSIGNALED(status)          ? "it has ended by itself"
+                       : WTERMSIG(status) == SIGPROF ? "it does not end"
+                                                     : strsignal(WTERMSIG(status)),
                        report);
     if (next < jobs->options.seed_count) {
         child_start(jobs, child, next);

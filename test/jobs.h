@@ -3,7 +3,8 @@
  *     child k: seeds k, k + n, k + 2n, .. --pipe--> parent: reads the pipes in turn
  *
  * A child that dies reports the seed that it was at as a failure, and another one goes on behind
- * it: an assertion that fails costs one seed.
+ * it: an assertion that fails costs one seed. So does a seed that takes minutes of a processor: it
+ * does not end.
  *
  * Thread: the caller's; each child has one.  Memory: the heap. */
 #pragma once

@@ -2,8 +2,8 @@
  *
  *     if (ready || BUG(EARLY_THING))      constant false in every ordinary build
  *
- * -Dbug=NAME builds one in for good; -Dbug=any builds all of them in, asleep, and bug_choose wakes
- * one. Each is one place in the code. */
+ * -Dbug=NAME builds one in for good; -Dbug=any builds all of them in, asleep: bug_choose wakes one
+ * (of a daemon: the one that the environment's SHOAL_BUG names). Each is one place in the code. */
 #pragma once
 #include "base/types.h"
 
@@ -49,8 +49,9 @@
     X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
     X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
     X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
-    X(UNFENCED_LOSS, "unfenced-loss") /* a file is told though who is evicted may write it */      \
-    X(LOST_ALONE, "lost-alone")       /* a lost coordinator's promise is broken without asking */
+    X(UNFENCED_LOSS, "unfenced-loss")   /* a file is told though who is evicted may write it */    \
+    X(UNSETTLED_SIZE, "unsettled-size") /* an evicted session is closed without its sizes */       \
+    X(LOST_ALONE, "lost-alone")         /* a lost coordinator's promise is broken without asking */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -1,4 +1,5 @@
 /* up, down, umount, version: a cluster's life on this machine. */
+#include "base/bug.h"
 #include "cmd/daemon.h"
 #include "cmd/find.h"
 #include "cmd/own_mount.h"
@@ -222,6 +223,20 @@ static const char *mount_point_default(const char *directory, struct own_mount *
                : NULL;
 }
 
+#if defined(SHOAL_BUG_ANY)
+/* What ships has no word for a bug: a daemon of a build with all of them takes SHOAL_BUG's. */
+static int wake_bug(const struct verb *verb) {
+    const char *name = process_variable("SHOAL_BUG");
+
+    return !name || bug_choose(name) ? EXIT_OK : verb_fail(verb, "no bug is named \"%s\"", name);
+}
+#else
+static int wake_bug(const struct verb *verb) {
+    (void)verb;
+    return EXIT_OK;
+}
+#endif
+
 static int run_up(const struct verb *verb, int argc, char **argv) {
     struct up_words words = {0};
     struct own_mount own;
@@ -231,6 +246,9 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
     bool made = false;
     int status = parse_up(verb, argc, argv, &words);
 
+    if (status == EXIT_OK) {
+        status = wake_bug(verb);
+    }
     if (status == EXIT_OK) {
         status = resolve(verb, words.directory, &made, &directory);
     }

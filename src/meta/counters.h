@@ -7,6 +7,7 @@ struct group_totals {
     uint64_t restarts;   /* operations that met PENDING and were run again */
     uint64_t duplicates; /* requests that were answered from their outcome */
     uint64_t refused;    /* by the session's state or term */
+    uint64_t old_maps;   /* requests about a slot that is another group's */
     uint64_t waited;     /* requests that met a full log */
     uint64_t orders_done;
     uint64_t orders_put_aside; /* until a storage target that was away has returned */

@@ -155,6 +155,8 @@ int crossing_run_begin(struct transaction *transaction, struct call *call) {
     assert(crossing->owner == call);
     crossing->draft_count = 0;
     if (crossing->failure < 0) {
+        transaction->damaged = crossing->damaged;
+        transaction->damage = crossing->failure == -ERR_CORRUPT ? crossing->damage : NULL;
         return crossing->failure;
     }
     bool waits =
@@ -291,6 +293,8 @@ bool crossing_run_fails(struct transaction *transaction, int result) {
     if (crossing->seen_count == 0) {
         return false;
     }
+    crossing->damaged = transaction->damaged;
+    crossing->damage = transaction->damage;
     confirm(crossing, result);
     return true;
 }

@@ -66,9 +66,11 @@ struct crossing {
     uint32_t wait_ticks;
     bool has_way; /* it has looked at one, when there had been so many moves: */
     uint64_t moves;
-    int failure; /* that the call is to end with */
-    int verdict; /* likewise, once all that was seen is seen again; 1: with success */
-    bool sure;   /* it was: a run that changes nothing may succeed */
+    int failure;        /* that the call is to end with */
+    int verdict;        /* likewise, once all that was seen is seen again; 1: with success */
+    bool sure;          /* it was: a run that changes nothing may succeed */
+    struct ino damaged; /* with the verdict, as a transaction's */
+    const char *damage;
     uint32_t confirmed;
     bool looking;
     struct call look_call;

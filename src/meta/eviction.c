@@ -1,5 +1,6 @@
 /* Evictions, a stretch in each step. */
 #include "meta/eviction.h"
+#include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/move.h"
@@ -83,7 +84,7 @@ static enum close_result close_one(struct group *group, struct session *session,
     r = r == -ERR_STALE || r == -ERR_CORRUPT ? 0 : r;
     /* Of a file that goes with this close nobody will ask the size. */
     bool stays = row && (row->nlink > 0 || opens_any_other(&group->opens, ino, entry));
-    bool wrote = entry->has_row && stays && row->data_state == DATA_CHUNKED;
+    bool wrote = entry->has_row && stays && row->data_state == DATA_CHUNKED && !BUG(UNSETTLED_SIZE);
     /* What it writes for a move must not come after the order to delete that. */
     bool fences = wrote || (row && entry->move_count > 0);
     if (r == 0 && fences && group->rpc) {

@@ -16,6 +16,7 @@ void group_sync_want(struct group *group, uint64_t position) {
 void group_answer(struct group *group, struct call *call, int result) {
     assert(!list_contains(&call->server_node));
     crossing_leave(group, call);
+    group->counters.totals.old_maps += result == -ERR_STALE_MAP;
     call->result = result;
     list_push_back(&group->answered, &call->server_node);
 }

@@ -52,9 +52,15 @@ int way_walk(struct transaction *transaction, struct ino *at, struct ino ancesto
     }
 }
 
-/* A circle over several groups ends with the looks that one transaction may take. */
+/* What others have answered is remembered, so a circle over several groups leads from one of their
+ * answers to the next for ever, also one that never was: their answers are of different moments.
+ * Which of the two it is shows when all of them are asked again (crossing_confirm). */
 int way_is_within(struct transaction *transaction, struct ino directory, struct ino ancestor,
                   bool *ret_within) {
+    struct ino kept = {0};
+    uint64_t step_count = 0;
+    uint64_t step_limit = 1;
+
     for (;;) {
         const struct look_answer *answer;
         int r = way_walk(transaction, &directory, ancestor, ret_within);
@@ -62,12 +68,21 @@ int way_is_within(struct transaction *transaction, struct ino directory, struct 
         if (r < 0 || *ret_within || directory.value == INO_ROOT.value) {
             return r;
         }
+        if (directory.value == kept.value) {
+            return transaction_damage(transaction, directory,
+                                      "the chain of its parents is a circle");
+        }
         r = crossing_look(transaction, &(struct look_what){LOOK_WAY, directory, ancestor, {0}},
                           &answer);
         if (r < 0) {
-            return r == -ERR_LOOP ? transaction_damage(transaction, directory,
-                                                       "the chain of its parents is a circle")
-                                  : r;
+            return r == -ERR_LOOP
+                       ? transaction_damage(transaction, directory, "it lies within too many")
+                       : r;
+        }
+        if (++step_count == step_limit) {
+            kept = directory;
+            step_count = 0;
+            step_limit *= 2;
         }
         *ret_within = answer->within;
         directory.value = answer->next;

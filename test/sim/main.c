@@ -1,5 +1,5 @@
 /* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]: plays seeds, each
- * twice, and says what broke and how to see it. sim stories [--write]: see stories.h.
+ * twice, and says what broke and how to see it. sim stories [--write | --bug NAME]: see stories.h.
  * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *
@@ -196,9 +196,7 @@ static bool names_bug(int argc, char **argv) {
     return argc == 4 && strcmp(argv[2], "--bug") == 0 && bug_choose(argv[3]);
 }
 
-static int joins_play_bug(const char *bug) {
-    bool caught = joins_play() > 0;
-
+static int bug_judge(const char *bug, bool caught) {
     printf("%s is %scaught\n%d passed, %d failed\n", bug, caught ? "" : "not ", caught, !caught);
     return !caught;
 }
@@ -215,15 +213,18 @@ int main(int argc, char **argv) {
             return stories_play(SIM_DIRECTORY "/golden", write) > 0;
         }
     }
+    if (argc > 1 && strcmp(argv[1], "stories") == 0 && names_bug(argc, argv)) {
+        return bug_judge(argv[3], stories_play(SIM_DIRECTORY "/golden", false) > 0);
+    }
     if (argc > 1 && strcmp(argv[1], "joins") == 0 && (argc == 2 || names_bug(argc, argv))) {
-        return argc == 2 ? joins_play() > 0 : joins_play_bug(argv[3]);
+        return argc == 2 ? joins_play() > 0 : bug_judge(argv[3], joins_play() > 0);
     }
     if (!parse(argc, argv, &words)) {
         fprintf(
             stderr,
             "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]\n"
             "       sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]\n"
-            "       sim stories [--write]\n"
+            "       sim stories [--write | --bug NAME]\n"
             "       sim joins [--bug NAME]\n");
         return 2;
     }

@@ -781,9 +781,6 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
-    counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
-    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
-    counts[TOTAL_RETURNS] = world->client_sum.returns;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
     counts[TOTAL_KEY_ROTATIONS] = world->rotations;

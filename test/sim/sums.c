@@ -52,7 +52,6 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
     counts[TOTAL_STALLS] = kv->stalls;
     counts[TOTAL_OUTCOMES_REFUSED] = kv->outcomes_refused;
-    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
 }
 
 static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COUNT]) {
@@ -73,6 +72,7 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_CROSSINGS] = totals->crossings;
     counts[TOTAL_CROSSINGS_AGAIN] = totals->crossings_again;
     counts[TOTAL_CROSSINGS_BUSY] = totals->crossings_busy;
+    counts[TOTAL_OLD_MAPS] = totals->old_maps;
     counts[TOTAL_PROMISES_KEPT] = totals->promises_kept;
     counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
     counts[TOTAL_PROMISES_FOUND] = totals->promises_found;
@@ -85,13 +85,29 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;
 }
 
+static void sum_cuts(const struct cuts *cuts, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_CUT_LOOKS] = cuts->looks;
+    counts[TOTAL_CUT_PREPARES] = cuts->prepares;
+    counts[TOTAL_CUT_DECISIONS] = cuts->decisions;
+    counts[TOTAL_CUT_COMMITS] = cuts->commits;
+    counts[TOTAL_CUT_PROMISES] = cuts->promises;
+    counts[TOTAL_CUT_MARKS] = cuts->marks;
+}
+
 static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_STRAGGLERS] = stragglers_count(world->stragglers);
     counts[TOTAL_STRAGGLERS_TOLD] = stragglers_told(world->stragglers);
     counts[TOTAL_STRAGGLERS_REFUSED] = stragglers_refused(world->stragglers);
     counts[TOTAL_FENCES] = world->group_sum.fences;
-    counts[TOTAL_LATE_OPENS] = world->client_sum.late_opens;
     counts[TOTAL_FENCING_SETTLES] = world->group_sum.fencing_settles;
+}
+
+static void sum_clients(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
+    counts[TOTAL_LATE_OPENS] = world->client_sum.late_opens;
+    counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
+    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
+    counts[TOTAL_RETURNS] = world->client_sum.returns;
 }
 
 void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
@@ -99,7 +115,9 @@ void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_logs(world, counts);
     sum_links(&world->link_sum, counts);
     sum_crossings(&world->group_sum, counts);
+    sum_cuts(&world->cuts, counts);
     sum_stragglers(world, counts);
+    sum_clients(world, counts);
     counts[TOTAL_ACCORDS] = accords_count(world);
     counts[TOTAL_KILLS] -= world->own_kills;
 }

@@ -105,6 +105,7 @@
     X(PUT_ASIDE, "orders put aside meanwhile", true)                                               \
     X(AWAY_ANSWERS, "calls whose patience was over", true)                                         \
     X(AWAY_AT_ONCE, "of these, answered at once", true)                                            \
+    X(OLD_MAPS, "requests refused for an old map", true)                                           \
     X(SLOTS, "slots handed over", true)                                                            \
     X(SESSIONS_ENDED, "ends of sessions at MDTs", true)                                            \
     X(CROSSINGS, "transactions across logs", true)                                                 \
@@ -114,6 +115,12 @@
     X(PROMISES_GONE, "promises aborted", true)                                                     \
     X(PROMISES_FOUND, "promises found by starts", true)                                            \
     X(DECISIONS_FOUND, "decisions found by starts", true)                                          \
+    X(CUT_LOOKS, "coordinators cut at a look", true)                                               \
+    X(CUT_PREPARES, "at their prepares", true)                                                     \
+    X(CUT_DECISIONS, "at a decision", true)                                                        \
+    X(CUT_COMMITS, "at their commits", true)                                                       \
+    X(CUT_PROMISES, "participants cut at a promise", true)                                         \
+    X(CUT_MARKS, "behind a commit", true)                                                          \
     X(TURNS_ASKED, "turns of moves asked for", true)                                               \
     X(TURNS_GIVEN, "turns given", true)                                                            \
     X(TURNS_RUN_OUT, "turns that ran out", false)                                                  \

@@ -174,6 +174,34 @@ static void kv_add(struct life *life, struct kv *kv, bool cut) {
     sum->outcomes_refused += now.outcomes_refused;
 }
 
+static void group_add(struct world *world, const struct group *group, bool cut) {
+    const struct group_totals *totals = group_totals(group);
+    struct group_totals *sum = &world->group_sum;
+
+    sum->evictions += totals->evictions;
+    sum->old_maps += totals->old_maps;
+    sum->fences += totals->fences;
+    sum->fencing_settles += totals->fencing_settles;
+    sum->orders_put_aside += totals->orders_put_aside;
+    sum->settles_put_off += totals->settles_put_off;
+    sum->crossings += totals->crossings;
+    sum->crossings_again += totals->crossings_again;
+    sum->crossings_busy += totals->crossings_busy;
+    sum->promises_kept += totals->promises_kept;
+    sum->promises_gone += totals->promises_gone;
+    sum->promises_found += totals->promises_found;
+    sum->decisions_found += totals->decisions_found;
+    sum->promises_lost_kept += totals->promises_lost_kept;
+    sum->promises_lost_gone += totals->promises_lost_gone;
+    sum->shares_lost += totals->shares_lost;
+    sum->turns_asked += totals->turns_asked;
+    sum->turns_given += totals->turns_given;
+    sum->turns_run_out += totals->turns_run_out;
+    if (cut) {
+        cuts_add(&world->cuts, group);
+    }
+}
+
 /* cut: it ends in the middle of what it was doing. */
 static void life_sum(struct life *life, bool cut) {
     struct world *world = life->node->world;
@@ -210,26 +238,7 @@ static void life_sum(struct life *life, bool cut) {
         world->joins_gathered += manager_joins_gathered(life->manager);
     }
     if (life->group) {
-        const struct group_totals *totals = group_totals(life->group);
-
-        world->group_sum.evictions += totals->evictions;
-        world->group_sum.fences += totals->fences;
-        world->group_sum.fencing_settles += totals->fencing_settles;
-        world->group_sum.orders_put_aside += totals->orders_put_aside;
-        world->group_sum.settles_put_off += totals->settles_put_off;
-        world->group_sum.crossings += totals->crossings;
-        world->group_sum.crossings_again += totals->crossings_again;
-        world->group_sum.crossings_busy += totals->crossings_busy;
-        world->group_sum.promises_kept += totals->promises_kept;
-        world->group_sum.promises_gone += totals->promises_gone;
-        world->group_sum.promises_found += totals->promises_found;
-        world->group_sum.decisions_found += totals->decisions_found;
-        world->group_sum.promises_lost_kept += totals->promises_lost_kept;
-        world->group_sum.promises_lost_gone += totals->promises_lost_gone;
-        world->group_sum.shares_lost += totals->shares_lost;
-        world->group_sum.turns_asked += totals->turns_asked;
-        world->group_sum.turns_given += totals->turns_given;
-        world->group_sum.turns_run_out += totals->turns_run_out;
+        group_add(world, life->group, cut);
     }
     if (life->client) {
         struct client_counters now;
@@ -457,6 +466,19 @@ static uint32_t target_of(const struct world *world, struct log_id log) {
     return MANAGER_TARGET;
 }
 
+static void life_send(struct life *life, struct call *call) {
+    struct world *world = life->node->world;
+    struct sim_net_faults *faults = sim_net_faults(world->net);
+    const struct sim_net_faults kept = *faults;
+    uint64_t later_ns = world->sent ? world->sent(world->sent_context, call) : 0;
+
+    if (later_ns > 0) {
+        faults->delay_ns_min = faults->delay_ns_max = later_ns;
+    }
+    carrier_ops(world)->send(life->carrier, call);
+    *faults = kept;
+}
+
 /* The transport, which is told of each call as it leaves. */
 static void told_send(void *context, struct call *call) {
     struct life *life = context;
@@ -481,7 +503,7 @@ static void told_send(void *context, struct call *call) {
     if (world->absences) {
         absences_sent(world->absences, life->node, call);
     }
-    carrier_ops(world)->send(life->carrier, call);
+    life_send(life, call);
 }
 
 static void told_forget(void *context, struct call *call) {

@@ -9,6 +9,7 @@
  *
  * Thread: the world's. Memory: the heap. */
 #pragma once
+#include "cuts.h"
 #include "client/client.h"
 #include "env/env_sim.h"
 #include "layout/cluster_map.h"
@@ -80,10 +81,14 @@ struct world {
     struct pushes *pushes;         /* likewise */
     struct renewals *renewals;     /* or NULL */
     struct accords *accords;
-    struct group_totals group_sum;      /* as to evictions, transactions across logs */
+    struct group_totals group_sum; /* as to evictions, transactions across logs */
+    struct cuts cuts;              /* of these, by crashes */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
     uint64_t joins_gathered;            /* of managers that are gone; by world_sum of all */
     struct world_links link_sum;
+    /* For stories, or NULL: each request as it leaves; how much later its packet comes. */
+    uint64_t (*sent)(void *context, const struct call *call);
+    void *sent_context;
 };
 
 /* All nodes are down. */

@@ -133,6 +133,7 @@ static void test_removed_directories_count_no_longer(void **state) {
 static void test_a_slot_of_another(void **state) {
     const struct bench_options options = {.seed = 3, .slot_count = SLOTS_OPEN_MIN / 2};
     struct meta_bench *bench = bench_new(&options);
+    struct group_stats stats;
     struct call call;
 
     (void)state;
@@ -148,6 +149,8 @@ static void test_a_slot_of_another(void **state) {
     assert_int_equal(bench_run(bench, &call), -ERR_STALE_MAP);
     call.request.mkdir.parent = INO_ROOT;
     assert_int_equal(bench_run(bench, &call), 0);
+    bench_stats(bench, &stats);
+    assert_int_equal(stats.totals.old_maps, 2);
     for (uint32_t i = 0; i < 200; i++) {
         assert_in_range(ino_slot(make_directory(bench, i)).value, 0, SLOTS_OPEN_MIN / 2 - 1);
     }
