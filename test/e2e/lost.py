@@ -208,7 +208,7 @@ def a_metadata_target_is_lost(nodes):
     waiting = subprocess.Popen(["ls", *(os.path.join(mount, f"d{number}")
                                         for number in range(DIRECTORIES))],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    declare(nodes, ids, "It is a metadata target, and had ")
+    declare(nodes, ids, "It is a metadata target. How many ")
     said = waiting.communicate(timeout=QUICK_S)[1]
     lost_ones = [number for number in range(DIRECTORIES)
                  if error_of(lambda: os.listdir(os.path.join(mount, f"d{number}"))) == errno.EIO]

@@ -283,6 +283,18 @@ bool node_is_lost(const struct node *node) {
            cluster_map_is_lost(&node->world->map, (struct target_id){node->target_id});
 }
 
+bool losses_add_mdt(const struct cluster_map *earlier, const struct cluster_map *later) {
+    bool adds = false;
+
+    for (uint32_t i = 0; i < later->target_count; i++) {
+        const struct map_target *target = &later->targets[i];
+
+        adds = adds || (target->kind == TARGET_MDT && target->state == TARGET_LOST &&
+                        !cluster_map_is_lost(earlier, target->id));
+    }
+    return adds;
+}
+
 const char *losses_failure(const struct losses *losses) {
     return losses->failure[0] ? losses->failure : NULL;
 }

@@ -60,6 +60,8 @@ void losses_probe_answered(struct losses *losses);
 bool losses_explain_name(const struct losses *losses, const struct shoal_request *request);
 /* A target that the map says is lost. */
 bool node_is_lost(const struct node *node);
+/* Whether the later map names a lost metadata target that the earlier one does not. */
+bool losses_add_mdt(const struct cluster_map *earlier, const struct cluster_map *later);
 /* NULL, or what was wrong. */
 const char *losses_failure(const struct losses *losses);
 /* Declared, and answers of EIO that it explained, or was asked for. */

@@ -118,6 +118,7 @@ void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_cuts(&world->cuts, counts);
     sum_stragglers(world, counts);
     sum_clients(world, counts);
+    counts[TOTAL_MAPS_UNKEPT] = world->maps_unkept;
     counts[TOTAL_ACCORDS] = accords_count(world);
     counts[TOTAL_KILLS] -= world->own_kills;
 }

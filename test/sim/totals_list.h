@@ -96,6 +96,7 @@
     X(PROMISES_LOST_KEPT, "promises to them kept", false)                                          \
     X(PROMISES_LOST_GONE, "promises to them given up", false)                                      \
     X(SHARES_LOST, "parts they had that count as done", false)                                     \
+    X(MAPS_UNKEPT, "maps of that not kept for a while", false)                                     \
     X(ACCORDS, "transactions of several, compared", true)                                          \
     X(COPIES, "directories copied, or put back", true)                                             \
     X(COPIES_REFUSED, "copies refused", true)                                                      \
