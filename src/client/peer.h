@@ -43,6 +43,8 @@ struct peer {
     struct reopening *reopenings; /* one a shard; NULL: nothing was ever presented */
     struct list stalled;          /* errands that go on when we are attached */
     struct call call;
+    uint8_t ticket[WIRE_TICKET_BYTES_MAX]; /* of its attachment: the session may get another one */
+    size_t ticket_bytes;
     struct call floor_call;  /* floor.c */
     uint64_t floor;          /* that it tells */
     uint64_t floor_position; /* of its record there; 0: not known */

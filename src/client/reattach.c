@@ -3,6 +3,7 @@
 #include "rpc/sequence.h"
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void peer_attach(struct session *session, struct peer *peer);
 static void peer_present(struct session *session, struct peer *peer);
@@ -64,6 +65,14 @@ static bool peer_is_successor(const struct peer *peer, const struct session_atta
     return reply->term > term || (reply->term == term && log_life_is(life_of(reply), peer->life));
 }
 
+/* An attachment waits for a target that is away, which may be back without the key of the ticket
+ * that it was begun with. */
+static bool has_newer_ticket(const struct session *session, const struct peer *peer) {
+    struct bytes ticket = session_ticket(session);
+
+    return ticket.size != peer->ticket_bytes || memcmp(ticket.data, peer->ticket, ticket.size) != 0;
+}
+
 static void attach_answered(struct call *call) {
     struct peer *peer = CONTAINER_OF(call, struct peer, call);
     struct session *session = call->context;
@@ -73,6 +82,11 @@ static void attach_answered(struct call *call) {
         /* It has started anew since it was told of our opens. */
         peer->mended_term = atomic_load(&peer->term);
         peer_present(session, peer);
+        return;
+    }
+    if (call->result == -ERR_BAD_TICKET && has_newer_ticket(session, peer)) {
+        peer->stage = PEER_NEW;
+        peer_attach(session, peer);
         return;
     }
     if (call->result) {
@@ -98,9 +112,12 @@ static void attach_answered(struct call *call) {
 
 static void peer_attach(struct session *session, struct peer *peer) {
     const struct client_options *options = &session->client->options;
+    struct bytes ticket = session_ticket(session);
     struct call *call = &peer->call;
 
     assert(peer->stage != PEER_ATTACHING && !peer->attached && peer->shards_left == 0);
+    memcpy(peer->ticket, ticket.data, ticket.size);
+    peer->ticket_bytes = ticket.size;
     peer->stage = PEER_ATTACHING;
     peer->was_tried = true;
     *call = (struct call){0};
@@ -112,7 +129,7 @@ static void peer_attach(struct session *session, struct peer *peer) {
         .incarnation = options->incarnation,
         .node = options->node.value,
         .known_term = atomic_load(&peer->ledger.term),
-        .ticket = session_ticket(session),
+        .ticket = {peer->ticket, peer->ticket_bytes},
         .ended = session->ended_number,
     };
     call->origin = &session->actor;

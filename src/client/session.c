@@ -116,10 +116,8 @@ static struct buffer ticket_space(struct session *session) {
     return (struct buffer){.data = session->ticket_space, .capacity = sizeof session->ticket_space};
 }
 
-/* The next renewal brings another one when this isn't the time. */
 static void ticket_take(struct session *session, const struct call *call) {
-    if (call->bulk_in.size > 0 && call->bulk_in.size <= sizeof session->ticket &&
-        !peers_are_busy(session)) {
+    if (call->bulk_in.size > 0 && call->bulk_in.size <= sizeof session->ticket) {
         memcpy(session->ticket, session->ticket_space, call->bulk_in.size);
         session->ticket_bytes = call->bulk_in.size;
     }
@@ -224,7 +222,9 @@ static void renewal_answered(struct call *call) {
     if (call->result == 0) {
         ticket_take(session, call);
     }
-    if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION) {
+    /* By a ticket whose key is gone from the manager's file it would end for its silence. */
+    if (call->result == -ERR_FENCED || call->result == -ERR_UNKNOWN_SESSION ||
+        call->result == -ERR_BAD_TICKET) {
         client_session_fence(session, client_session(session->client));
     }
     if (session->stopping) {

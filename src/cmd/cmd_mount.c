@@ -332,6 +332,11 @@ static int run(const struct mount_words *words, struct background *background) {
     }
     (void)report(background, EXIT_OK, problem);
     serve(mount);
+    if (fuse_mount_failure(mount) < 0) {
+        log_format("the kernel refuses what serves it over io_uring: %s: the mount ends; -o "
+                   "channel=dev goes without",
+                   strerror(-fuse_mount_failure(mount)));
+    }
     fuse_mount_stop(mount);
     r = remote_client_stop(client, STOP_S * NS_PER_S);
     log_format("unmounted from %s%s", words->place,

@@ -135,6 +135,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("settled", totals.settled);
     GROUP_COUNTER("settles_put_off", totals.settles_put_off);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
+    GROUP_COUNTER("writers_left", totals.writers_left);
     GROUP_COUNTER("evictions", totals.evictions);
     GROUP_COUNTER("fences", totals.fences);
     GROUP_COUNTER("fencing_settles", totals.fencing_settles);

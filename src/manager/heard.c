@@ -182,6 +182,9 @@ void manager_heard_note(struct manager *manager, const struct map_node *node) {
 void manager_heard_forgive(struct manager *manager, uint64_t gap_ns, uint64_t now_ns) {
     struct list *list = &manager->heard->heard;
 
+    if (manager->heard->holds) {
+        manager->heard->holds_until_ns += gap_ns;
+    }
     for (struct list_node *node = list_first(list); node; node = list_next(list, node)) {
         struct heard_node *one = CONTAINER_OF(node, struct heard_node, node);
 

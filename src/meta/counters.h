@@ -14,6 +14,7 @@ struct group_totals {
     uint64_t settled;
     uint64_t settles_put_off; /* likewise */
     uint64_t orphans_freed;
+    uint64_t writers_left; /* rows of writers that no open stood behind, closed (leftovers.h) */
     uint64_t evictions;
     uint64_t fences;             /* of these, whose opens before a loss of the log were not known */
     uint64_t fencing_settles;    /* questions for a length that had storage targets refuse them */

@@ -1,6 +1,7 @@
 /* Effects. */
 #include "meta/effects.h"
 #include "meta/group_internal.h"
+#include "meta/leftovers.h"
 #include <assert.h>
 
 /* A copy of what was heard of before changes nothing. */
@@ -83,6 +84,9 @@ static void apply_attach(struct transaction *transaction, const struct effect *e
         session = sessions_add(&group->sessions, id, &row);
     }
     assert(session && session->state == SESSION_LIVE);
+    if (!session->attached) {
+        leftovers_find(group, session);
+    }
     session_attached(&group->sessions, session);
     session->sender = call_sender_of(transaction->call);
 }

@@ -3,12 +3,10 @@
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
-#include "meta/move.h"
+#include "meta/open.h"
 #include <assert.h>
 
 enum { EVICTION_CLOSES_A_STEP = 32, EVICTION_LOOKS_A_STEP = 128 };
-/* The writer's row, its moves as orders, and the file if that was its last. */
-static const struct kv_need close_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 bool eviction_holds(const struct group *group, struct ino ino) {
     const struct list *known = &group->sessions.known;
@@ -37,9 +35,7 @@ int eviction_close_stage(struct transaction *transaction, struct session *sessio
         return 0;
     }
     if (entry->has_row) {
-        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, session->id.value);
-        r = transaction_delete(transaction, &key);
-        r = r < 0 ? r : moves_lose(transaction, entry);
+        r = open_writer_lose(transaction, entry);
     }
     bool last =
         !opens_any_other(&group->opens, ino, entry) && group->sessions.unattached_count == 0;
@@ -76,7 +72,7 @@ static enum close_result close_one(struct group *group, struct session *session,
     if (settle_is_running(group, ino)) {
         return WAITS;
     }
-    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &close_need) < 0) {
+    if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &open_lose_need) < 0) {
         return NO_ROOM;
     }
     int r = inode_get(&transaction, ino, &row);

@@ -4,6 +4,7 @@
 #include "layout/map_slots.h"
 #include "base/bug.h"
 #include "meta/group_internal.h"
+#include "meta/leftovers.h"
 #include "meta/run.h"
 #include "rpc/lost_logs.h"
 #include <assert.h>
@@ -370,6 +371,7 @@ static void jobs_step(struct group *group) {
         ended_step(group);
         eviction_step(group);
         sweep_step(group);
+        leftovers_step(group);
         settle_step(group);
         queue_step(group);
         crossings_step(group);

@@ -45,6 +45,15 @@ int open_writer_stage(struct transaction *transaction, struct ino ino) {
     return entry && entry->has_row ? 0 : transaction_put(transaction, &key, &mark, sizeof mark);
 }
 
+const struct kv_need open_lose_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
+
+int open_writer_lose(struct transaction *transaction, const struct open_entry *entry) {
+    struct kv_key key = key_owner(ROW_WRITER, entry->ino.value, 0, entry->session->id.value);
+    int r = transaction_delete(transaction, &key);
+
+    return r < 0 ? r : moves_lose(transaction, entry);
+}
+
 bool open_is_by_name(const struct call *call) {
     return call->header.opcode == OP_OPEN     ? wire_opens_by_name(call->request.open.open_flags)
            : call->header.opcode == OP_SETTLE ? call->request.settle.name != 0
@@ -84,9 +93,7 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     /* The row also goes where no open of it was presented: nothing else would take it. */
     if (effect->name == 0 && (effect->flags & OPEN_WRITE) && entry->has_row &&
         entry->write_count <= 1) {
-        struct kv_key key = key_owner(ROW_WRITER, ino.value, 0, transaction->session->id.value);
-        r = transaction_delete(transaction, &key);
-        r = r < 0 ? r : moves_lose(transaction, entry);
+        r = open_writer_lose(transaction, entry);
     }
     bool last = entry->named + entry->read_count + entry->write_count == 1 &&
                 !opens_any_other(&group->opens, ino, entry) &&

@@ -1,6 +1,7 @@
 /* What open, create and reopen share. */
 #pragma once
 #include "meta/inode.h"
+#include "meta/opens.h"
 
 enum {
     OPEN_FLAGS_KNOWN = OPEN_READ | OPEN_WRITE | OPEN_TRUNCATE | OPEN_DIRECTORY | OPEN_EXECUTE,
@@ -24,3 +25,7 @@ MUST_CHECK int close_stage(struct transaction *transaction, const struct inode_r
                            const struct effect *effect, bool *ret_freed);
 /* The W row of the session, unless it is there. */
 MUST_CHECK int open_writer_stage(struct transaction *transaction, struct ino ino);
+/* Stages that it, and the session's moves of the file, are gone: whoever applies it notes that. */
+MUST_CHECK int open_writer_lose(struct transaction *transaction, const struct open_entry *entry);
+/* That, the moves as orders, and the end of the file if that was its last open. */
+extern const struct kv_need open_lose_need;

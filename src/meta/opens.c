@@ -30,6 +30,7 @@ static int entries_add(struct opens *opens, uint32_t count) {
 int opens_init(struct opens *opens, uint32_t opens_max) {
     uint32_t bucket_count = 16;
 
+    list_init(&opens->left);
     while (bucket_count < opens_max) {
         bucket_count *= 2;
     }
@@ -147,6 +148,7 @@ void opens_trim(struct opens *opens, struct open_entry *entry) {
     }
     *link = entry->next;
     list_remove(&entry->by_session);
+    list_remove(&entry->left);
     entry->next = opens->free;
     opens->free = entry;
     opens->count--;

@@ -26,6 +26,7 @@ struct open_entry {
     struct open_entry *next; /* of the bucket, or of the free ones */
     struct list_node by_session;
     struct list_node shut; /* in the session's, until its floor has passed the name */
+    struct list_node left; /* in opens.left (leftovers.h) */
     struct session *session;
     struct ino ino;
     uint64_t name; /* the newest that was heard of; 0: none */
@@ -35,6 +36,7 @@ struct open_entry {
     uint32_t write_count;
     uint32_t move_count; /* M rows (move.h): none without the W row */
     bool has_row;
+    bool end_asked; /* as one of opens.left */
 };
 
 struct open_block;
@@ -43,6 +45,7 @@ struct opens {
     struct open_block *blocks;
     struct open_entry **buckets;
     struct open_entry *free;
+    struct list left; /* entries whose W row has no open behind it, as far as is known */
     uint32_t bucket_mask;
     uint32_t count;
     uint32_t count_max;

@@ -108,20 +108,24 @@ static void job_put_aside(struct group *group, struct order_job *job) {
     group_again(group); /* There is room for the next one. */
 }
 
-/* One that was passed over may have returned since. */
+/* One that was passed over may have returned since; or it is lost, so that none is away any more
+ * whose return would have the order looked at again. */
 static bool job_may_go_on(struct group *group, const struct order_job *job,
                           const struct pool_version *pool, uint32_t width) {
     struct layout layout = order_layout(&job->row);
+    bool any_away = false;
 
     for (uint32_t i = 0; i < width; i++) {
         const struct map_target *target = ost_of(group, &layout, pool, i);
         const struct ost_peer *peer = target ? ost_peer_get(&group->ost_peers, target->log) : NULL;
+        bool away = peer && ost_peer_is_away(peer);
 
-        if (peer && !ost_peer_is_away(peer) && !order_is_owed_by(job, peer)) {
+        if (peer && !away && !order_is_owed_by(job, peer)) {
             return true;
         }
+        any_away = any_away || away;
     }
-    return false;
+    return !any_away;
 }
 
 /* Behind the last OST. */

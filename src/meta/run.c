@@ -62,6 +62,9 @@ static int outcome_renew_stage(struct transaction *transaction, const struct out
         return close_stage(transaction, row, &effect, &freed);
     }
     r = opens_find(opens, effect.ino, transaction->session) ? 0 : opens_reserve(opens);
+    if (r == 0 && (effect.flags & OPEN_WRITE)) {
+        r = open_writer_stage(transaction, effect.ino);
+    }
     if (r == 0) {
         transaction_effect(transaction, effect);
     }

@@ -39,8 +39,9 @@ struct session {
     bool is_fenced;  /* it ended as such (fences.h) */
     struct call_sender sender;
     struct list opens;
-    struct list shut; /* of these, opens.h */
-    uint64_t floor;   /* lowest sequence still awaited, as last heard */
+    struct list shut;        /* of these, opens.h */
+    uint64_t floor;          /* lowest sequence still awaited, as last heard */
+    uint64_t answered_below; /* of the mutations that it asked before it attached; 0: not known */
     struct session_failure failures[SESSION_FAILURES];
     uint64_t evict_position; /* of the row that says EVICTING; 0: a start has found it */
     bool evict_began;        /* to close opens, */

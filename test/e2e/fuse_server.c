@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -52,6 +53,23 @@ static bool thread_idle(void *context) {
     return service->idle_count++ % 3 == 0;
 }
 
+/* In place of the descriptor that commands name, the first one of /dev/fuse, comes one whose driver
+ * knows none; the clones keep the connection. */
+static uint64_t refuse(void) {
+    int other = eventfd(0, EFD_CLOEXEC);
+    char path[64];
+    char target[64];
+
+    for (int fd = 0; fd < 64; fd++) {
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(path, target, sizeof(target));
+
+        if (size == 9 && memcmp(target, "/dev/fuse", 9) == 0)
+            return dup2(other, fd) == fd ? 0 : 1;
+    }
+    return 1;
+}
+
 static uint64_t answer(struct service *service, const struct command *command) {
     struct fuse_operation_statistics all[FUSE_OPERATIONS_MAX];
 
@@ -70,6 +88,10 @@ static uint64_t answer(struct service *service, const struct command *command) {
         return 0;
     case SERVER_DETACH:
         return (uint64_t)-fuse_mount_detach(service->mount);
+    case SERVER_REFUSE:
+        return refuse();
+    case SERVER_FAILURE:
+        return (uint64_t)-fuse_mount_failure(service->mount);
     case SERVER_STATISTICS:
         return fuse_mount_statistics(service->mount, all);
     case SERVER_STOP:
@@ -97,6 +119,7 @@ static int serve(struct service *service, const struct fuse_server_options *opti
         .thread_enter = thread_enter,
         .thread_leave = thread_leave,
         .thread_idle = thread_idle,
+        .channel = options->channel,
         .context = service,
     };
     struct fuse_problem problem;

@@ -2,6 +2,7 @@
  * never waits for itself, and so that the server can be killed. */
 #pragma once
 #include "../unit/memory_shoal.h"
+#include "front/fuse/fuse.h"
 #include <sys/types.h>
 
 struct fuse_server_options {
@@ -11,6 +12,7 @@ struct fuse_server_options {
     unsigned thread_count;
     uint32_t requests_max;
     uint64_t timeout_ns;
+    enum fuse_channel channel;
 };
 
 struct fuse_server {
@@ -26,6 +28,8 @@ enum fuse_server_question {
     SERVER_MISALIGNMENT, /* of the last write */
     SERVER_FAIL,         /* the next request of the operation fails with the errno given */
     SERVER_DETACH,       /* fuse_mount_detach; the answer is its result, negated */
+    SERVER_REFUSE,       /* from here on the kernel refuses commands of io_uring */
+    SERVER_FAILURE,      /* fuse_mount_failure, negated */
     SERVER_STATISTICS,   /* kinds of requests that were counted */
     SERVER_STOP,         /* fuse_mount_stop; the answer is how many files stayed open */
 };

@@ -14,7 +14,8 @@ enum {
     DIRECTORIES_MAX = 24,
     PAUSE_MS = 200,
     ACT_MS = 800,
-    PATIENCE_MS = WORLD_LIFE_STANDS_MS * 8 / 10, /* no answer comes behind the next life */
+    PATIENCE_MS = WORLD_LIFE_STANDS_MS * 8 / 10, /* no answer comes behind the next life, but to a
+                                                  * process that was stopped */
     STANDS_MS = WORLD_LIFE_STANDS_MS * 49 / 50,  /* the manager's clock may drift */
     DIES_EACH = 150,                             /* looks */
     KEY = 4711,
@@ -52,6 +53,7 @@ struct copy {
     uint64_t sent_ns;  /* its last question */
     uint64_t heard_ns; /* when that was sent which was answered well last */
     uint64_t heard_place;
+    uint64_t heard_term;
 };
 
 struct copies {
@@ -86,6 +88,17 @@ static bool is_same(const struct wire_life *a, const struct wire_life *b) {
     return a->term == b->term && a->life_high == b->life_high && a->life_low == b->life_low;
 }
 
+/* A life at another place that the manager has heard before it registered this one. Whoever has a
+ * lower term has been: behind a higher one nobody is heard any more. Who has a higher one was
+ * registered later, which takes as long as this life stands; so it has answered before this answer
+ * came only where that was read as late as that, by a process that was stopped. */
+static bool is_heard_before(const struct copy *other, const struct copy *copy, uint64_t now_ns) {
+    bool is_late = now_ns >= copy->asking_ns + STANDS_MS * NS_PER_MS;
+
+    return other != copy && other->heard_ns > 0 && other->heard_place != copy->place &&
+           (other->heard_term < copy->life.term || !is_late);
+}
+
 /* The manager has taken it for the life that serves. */
 static void check_registered(struct copy *copy, bool is_first) {
     struct copies *all = copy->all;
@@ -97,7 +110,7 @@ static void check_registered(struct copy *copy, bool is_first) {
     }
     for (size_t i = 0; is_first && i < COPIES; i++) {
         const struct copy *other = &all->copies[i];
-        bool elsewhere = other != copy && other->heard_ns > 0 && other->heard_place != copy->place;
+        bool elsewhere = is_heard_before(other, copy, now_ns);
 
         if (elsewhere && now_ns < other->heard_ns + STANDS_MS * NS_PER_MS) {
             fail(all, copy, "registered, while the manager hears one at another place");
@@ -109,6 +122,7 @@ static void check_registered(struct copy *copy, bool is_first) {
     }
     copy->heard_ns = copy->asking_ns;
     copy->heard_place = copy->place;
+    copy->heard_term = copy->life.term;
 }
 
 static void check_refused(struct copy *copy) {

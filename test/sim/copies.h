@@ -6,7 +6,9 @@
  *
  * The oracle:
  * - no life is registered behind one of a higher term, or of the same
- * - none is while one at another place is heard, nor for as long behind that as it stands
+ * - none is while one at another place is heard, nor for as long behind that as it stands; an
+ *   answer that a process read late, as it was stopped, is not compared with what was registered
+ *   after it
  * - none is refused but for another copy, that has run since, or has started as often
  * - at the end exactly one copy is registered, and all others are refused
  *

@@ -2,9 +2,9 @@
  *
  * Once clients are idle, and have nothing left to be told again, each metadata target has open of a
  * session what its client has open, or less: an open that nobody was answered, and that nobody
- * closes, would stay as long as the session does, and a file that is removed meanwhile with it.
- * Rows of writers are not looked at: power may take the record of a close that was answered, and so
- * bring its row back.
+ * closes, would stay as long as the session does, and a file that is removed meanwhile with it. A
+ * row of a writer that a power failure has brought back, as it took the record of a close that was
+ * answered, goes soon.
  *
  * Reads the tables of both, between their steps. Thread: the world's. */
 #pragma once
@@ -19,6 +19,7 @@ struct held {
     uint32_t read_count;
     uint32_t write_count;
     bool named;
+    bool has_row;
 };
 
 /* Gives each of them (holds_group.c: a group's sessions are other structs than a client's). */

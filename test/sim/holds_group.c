@@ -12,7 +12,8 @@ void holds_of_group(const struct group *group, void (*look)(void *context, const
                                       .ino = entry->ino,
                                       .read_count = entry->read_count,
                                       .write_count = entry->write_count,
-                                      .named = entry->named};
+                                      .named = entry->named,
+                                      .has_row = entry->has_row};
 
             if (entry->session->attached) {
                 look(context, &held);

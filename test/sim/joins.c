@@ -162,11 +162,13 @@ static void make(struct trial *trial) {
 static void settle(struct trial *trial) {
     struct sim *sim = trial->world->sim;
     uint64_t end_ns = sim_now_ns(sim) + JOIN_S * NS_PER_S;
+    char left[200];
 
-    while (!trial->failure[0] && !strays_are_settled(trial->world)) {
+    while (!trial->failure[0] && !strays_are_settled(trial->world, left)) {
         (void)sim_run_until(sim, sim_now_ns(sim) + SLICE_MS * NS_PER_MS, NULL, NULL);
         if (sim_now_ns(sim) > end_ns) {
-            snprintf(trial->failure, sizeof trial->failure, "halves are left after %d s", JOIN_S);
+            snprintf(trial->failure, sizeof trial->failure, "halves are left after %d s: %s",
+                     JOIN_S, left);
         }
     }
     if (!trial->failure[0]) {

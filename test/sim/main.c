@@ -71,11 +71,11 @@ static void play_twice(void *context, uint64_t seed, void *report) {
     struct seed_report again = {.seed = seed};
 
     ret_report->seed = seed;
-    run_seed(seed, words->trace ? stdout : NULL, ret_report);
+    run_seed(seed, words->trace ? stdout : NULL, NULL, ret_report);
     if (!ret_report->clean) {
         return;
     }
-    run_seed(seed, NULL, &again);
+    run_seed(seed, NULL, NULL, &again);
     if (!again.clean || again.hash != ret_report->hash) {
         ret_report->clean = false;
         snprintf(ret_report->failure, sizeof ret_report->failure,

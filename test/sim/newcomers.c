@@ -235,11 +235,24 @@ bool newcomers_are_numbered(const struct newcomers *newcomers) {
     return true;
 }
 
+/* One whose key is behind the map's number is answered, and stands in no map yet. */
+static bool is_in_map(const struct newcomer *node) {
+    struct node *manager = node->all->world->manager;
+    const struct cluster_map *map = node_is_up(manager) ? manager_map(node_manager(manager)) : NULL;
+    const struct map_node *there = map ? cluster_map_node(map, (struct node_id){node->node}) : NULL;
+
+    return there && (there->target_count == 0
+                         ? there->address[0] != '\0'
+                         : cluster_map_target(map, (struct target_id){node->first_target}) != NULL);
+}
+
 uint32_t newcomers_registered(const struct newcomers *newcomers) {
     uint32_t count = 0;
 
     for (int i = 0; i < NEWCOMERS; i++) {
-        count += newcomers->nodes[i].is_registered && !newcomers->nodes[i].is_gone;
+        const struct newcomer *node = &newcomers->nodes[i];
+
+        count += node->is_registered && !node->is_gone && is_in_map(node);
     }
     return count;
 }

@@ -641,7 +641,11 @@ static void mend(struct run *run) {
     restart(run, true);
     uint64_t begin = sim_now_ns(sim);
     uint64_t end = begin + RULE_ANSWERS_S * NS_PER_S;
-    bool ready = sim_run_until(sim, end, ready_now, run) == SIM_DONE;
+    bool ready = false;
+    while (!ready && !run->failure[0] && sim_now_ns(sim) < end) {
+        ready = sim_run_until(sim, sim_now_ns(sim) + 20 * NS_PER_MS, ready_now, run) == SIM_DONE;
+        restart(run, true); /* clients that were silent for too long before */
+    }
     if (!ready || sim_run_until(sim, end, idle_now, run) != SIM_DONE) {
         snprintf(run->failure, sizeof run->failure, "%s %d s after faults",
                  ready ? "some calls are not answered" : "no client has a session", RULE_ANSWERS_S);
@@ -736,6 +740,7 @@ static void remove_all(struct run *run, uint64_t end_ns) {
 static void clear(struct run *run) {
     struct sim *sim = run->world->sim;
     uint64_t end = sim_now_ns(sim) + 2 * RULE_ANSWERS_S * NS_PER_S;
+    char left[200];
 
     if (failure_of(run) || !pools_check(run->world, run->failure)) {
         return;
@@ -748,17 +753,16 @@ static void clear(struct run *run) {
     start_again(run);
     away_end(run, away, RULE_AWAY_S * NS_PER_S + 2 * run->world->options.session_timeout_ns,
              strays_writers_need);
-    while (!failure_of(run) && !strays_are_settled(run->world)) {
+    while (!failure_of(run) && !strays_are_settled(run->world, left)) {
         (void)sim_run_until(sim, sim_now_ns(sim) + 100 * NS_PER_MS, NULL, NULL);
         restart(run, true); /* clients whose session did not begin */
         if (sim_now_ns(sim) > end) {
-            snprintf(run->failure, sizeof run->failure, "orders or opens are left after %d s",
-                     2 * RULE_ANSWERS_S);
+            snprintf(run->failure, sizeof run->failure, "orders or opens are left after %d s: %s",
+                     2 * RULE_ANSWERS_S, left);
         }
     }
-    if (!failure_of(run)) {
-        (void)(strays_check(run->world, &run->strays, run->failure) &&
-               whole_check(run->world, run->failure));
+    if (!failure_of(run) && strays_check(run->world, &run->strays, run->failure)) {
+        (void)whole_check(run->world, run->failure);
     }
     shares_wait(run, end);
 }
@@ -934,8 +938,8 @@ static void turn_at(struct run *run, const struct run_turn *turn) {
     sim_watch(run->world->sim, &run->watch);
 }
 
-static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
-                      struct seed_report *ret_report) {
+void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
+              struct seed_report *ret_report) {
     struct run run = {.excuses = excuses_new()};
     struct world_options options;
 
@@ -988,12 +992,4 @@ static void play_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
     mend(&run);
     clear(&run);
     run_end(&run, ret_report);
-}
-
-void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report) {
-    play_seed(seed, trace, NULL, ret_report);
-}
-
-void run_seed_turned(uint64_t seed, const struct run_turn *turn, struct seed_report *ret_report) {
-    play_seed(seed, NULL, turn, ret_report);
 }

@@ -13,7 +13,7 @@ struct run_turn {
 enum run_carrier { CARRIER_DRAWN, CARRIER_PACKETS, CARRIER_STREAMS };
 void run_carry_by(enum run_carrier carrier);
 
-/* Plays the seed once; trace (NULL for none) gets every event. The report tells all. */
-void run_seed(uint64_t seed, FILE *trace, struct seed_report *ret_report);
-/* Likewise, with a turn. */
-void run_seed_turned(uint64_t seed, const struct run_turn *turn, struct seed_report *ret_report);
+/* Plays the seed once; trace (NULL for none) gets every event, turn may be NULL. The report tells
+ * all. */
+void run_seed(uint64_t seed, FILE *trace, const struct run_turn *turn,
+              struct seed_report *ret_report);

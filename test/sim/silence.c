@@ -64,8 +64,15 @@ static uint64_t until_ns(const struct silence *silence) {
            SLACK_MS * NS_PER_MS;
 }
 
+/* One that was stopped until so late has not listened for long enough to know of the cut. */
+static bool was_stopped(const struct silence *silence) {
+    return silence->stopped_ns > silence->cut_ns &&
+           silence->stopped_ns + deaf_ns(silence) >= silence->heal_ns;
+}
+
 static bool may_evict(const struct silence *silence, uint64_t now_ns) {
-    return silence->cut_ns == 0 || silence->kind == SILENCE_OUTWARD ||
+    return silence->cut_ns == 0 || silence->kind == SILENCE_OUTWARD || was_stopped(silence) ||
+           now_ns < silence->stopped_ns + deaf_ns(silence) ||
            now_ns < silence->cut_ns + deaf_ns(silence) || now_ns >= until_ns(silence);
 }
 
@@ -77,6 +84,9 @@ bool silence_look(struct silence *silence, char failure[600]) {
     if (silence->incarnation != world->manager->incarnation) {
         silence->incarnation = world->manager->incarnation;
         silence->started_ns = now_ns;
+    }
+    if (world->manager->is_stopped && now_ns < silence->heal_ns) {
+        silence->stopped_ns = now_ns;
     }
     if (evictions > silence->evictions && !may_evict(silence, now_ns)) {
         (void)snprintf(failure, 600,

@@ -595,13 +595,15 @@ static bool nodes_joined(struct player *player) {
 
 /* In the end. */
 static void whole_await(struct player *player) {
+    char left[200];
+
     be_quiet(player, true);
-    for (int i = 0; i < SLICES && !strays_are_settled(player->world); i++) {
+    for (int i = 0; i < SLICES && !strays_are_settled(player->world, left); i++) {
         (void)run_ms(player, SLICE_MS);
     }
-    if (!strays_are_settled(player->world)) {
+    if (!strays_are_settled(player->world, left)) {
         snprintf(player->problem, sizeof player->problem,
-                 "opens, orders or halves are left after %d s", STEP_S);
+                 "opens, orders or halves are left after %d s: %s", STEP_S, left);
     } else {
         (void)whole_check(player->world, player->problem);
     }

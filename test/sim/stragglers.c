@@ -101,12 +101,21 @@ static bool hand_lives(const struct hand *hand) {
            !client_is_fenced(node_client(hand->node));
 }
 
-/* Any client that has a session, and is not the other hand's. */
+/* Its request is with a client that runs, if without its session. */
+static bool hand_is_held(const struct hand *hand) {
+    return hand->is_asking && hand->node && hand->node->incarnation == hand->incarnation &&
+           node_client(hand->node);
+}
+
+/* Any client that has a session, and is not the other hand's; none while its request is held. */
 static bool hand_find(struct hand *hand, const struct node *other) {
     struct world *world = hand->stragglers->world;
     uint32_t count = world->options.client_count;
     uint32_t from = (uint32_t)prng_below(&hand->stragglers->prng, count);
 
+    if (hand_is_held(hand)) {
+        return false;
+    }
     hand->node = NULL;
     hand->file = NULL;
     hand->is_asking = false;

@@ -20,19 +20,19 @@ static int row_get(struct world *world, struct kv_key key, struct walk *ret_walk
     return r == 0 && kv_key_compare(&ret_walk->cursor.key, &key) != 0 ? -ERR_NOT_FOUND : r;
 }
 
-static bool has_rows(struct world *world, enum row_type type) {
-    struct walk walk;
-    bool any = false;
-
-    for (uint32_t i = 0; !any && i < world->options.mdt_count; i++) {
+/* The first row of that type; NULL: there is none. */
+static const struct node *row_any(struct world *world, enum row_type type, struct walk *ret_walk) {
+    for (uint32_t i = 0; i < world->options.mdt_count; i++) {
         if (node_is_lost(&world->mdts[i])) {
             continue;
         }
-        walk_begin(&walk, &world->mdts[i], key_owner(type, 0, 0, 0),
+        walk_begin(ret_walk, &world->mdts[i], key_owner(type, 0, 0, 0),
                    key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
-        any = walk_next(&walk) != -ERR_NOT_FOUND;
+        if (walk_next(ret_walk) != -ERR_NOT_FOUND) {
+            return &world->mdts[i];
+        }
     }
-    return any;
+    return NULL;
 }
 
 static bool log_is_lost(const struct cluster_map *map, uint64_t log) {
@@ -45,32 +45,45 @@ static bool log_is_lost(const struct cluster_map *map, uint64_t log) {
 }
 
 /* Marks stay until the next message of their coordinator; where that is lost, nothing stays. */
-static bool has_promises(struct world *world) {
+static const struct node *promise_any(struct world *world, struct walk *ret_walk) {
     const struct transaction_row *row;
     struct bytes halves;
-    struct walk walk;
 
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
         if (node_is_lost(&world->mdts[i])) {
             continue;
         }
-        walk_begin(&walk, &world->mdts[i], key_owner(ROW_TRANSACTION, 0, 0, 0),
+        walk_begin(ret_walk, &world->mdts[i], key_owner(ROW_TRANSACTION, 0, 0, 0),
                    key_owner(ROW_TRANSACTION, UINT64_MAX, UINT32_MAX, UINT64_MAX));
-        while (walk_next(&walk) == 0) {
-            if (transaction_row_check((struct bytes){walk.value, walk.size}, &row, &halves) < 0 ||
+        while (walk_next(ret_walk) == 0) {
+            if (transaction_row_check((struct bytes){ret_walk->value, ret_walk->size}, &row,
+                                      &halves) < 0 ||
                 row->state != TRANSACTION_COMMITTED ||
-                log_is_lost(&world->map, kv_key_split(&walk.cursor.key).id)) {
-                return true;
+                log_is_lost(&world->map, kv_key_split(&ret_walk->cursor.key).id)) {
+                return &world->mdts[i];
             }
         }
     }
-    return false;
+    return NULL;
 }
 
-bool strays_are_settled(struct world *world) {
-    return !has_rows(world, ROW_WRITER) && !has_rows(world, ROW_ORPHAN) &&
-           !has_rows(world, ROW_MOVE) && !has_rows(world, ROW_ORDER) &&
-           !has_rows(world, ROW_DECISION) && !has_promises(world);
+bool strays_are_settled(struct world *world, char left[200]) {
+    static const enum row_type types[] = {ROW_WRITER, ROW_ORPHAN, ROW_MOVE, ROW_ORDER,
+                                          ROW_DECISION};
+    const struct node *of = NULL;
+    struct walk walk;
+
+    for (size_t i = 0; !of && i < ARRAY_SIZE(types); i++) {
+        of = row_any(world, types[i], &walk);
+    }
+    of = of ? of : promise_any(world, &walk);
+    if (of) {
+        struct kv_key_fields at = kv_key_split(&walk.cursor.key);
+
+        snprintf(left, 200, "row %c %" PRIx64 " %" PRIu32 " %" PRIu64 " of %s", at.type, at.id,
+                 at.generation, at.index, sim_process_name(of->process));
+    }
+    return !of;
 }
 
 /* Whether power loss took all that was known of it. */

@@ -9,8 +9,9 @@
 #pragma once
 #include "world.h"
 
-/* All orders are carried out, all opens closed, all moves to chunks over. Everything is up. */
-bool strays_are_settled(struct world *world);
+/* All orders are carried out, all opens closed, all moves to chunks over. Everything is up. False:
+ * left names a row that says otherwise. */
+bool strays_are_settled(struct world *world, char left[200]);
 /* *ret_count: generations of files that are left to a scrub. False: there is something that no
  * scrub may take away; failure says what. */
 bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]);

@@ -99,6 +99,7 @@ static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUN
     counts[TOTAL_STRAGGLERS_TOLD] = stragglers_told(world->stragglers);
     counts[TOTAL_STRAGGLERS_REFUSED] = stragglers_refused(world->stragglers);
     counts[TOTAL_FENCES] = world->group_sum.fences;
+    counts[TOTAL_WRITERS_LEFT] = world->group_sum.writers_left;
     counts[TOTAL_FENCING_SETTLES] = world->group_sum.fencing_settles;
 }
 

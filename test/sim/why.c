@@ -47,7 +47,7 @@ static void play_whole(void *context, uint64_t seed, void *report) {
     const struct question *question = context;
     const struct run_turn turn = {.now_ns = question->now_ns};
 
-    run_seed_turned(seed, &turn, report);
+    run_seed(seed, NULL, &turn, report);
 }
 
 static void died(void *context, uint64_t seed, const char *how, void *report) {
@@ -65,7 +65,7 @@ static void play_lot(void *context, uint64_t number, void *report) {
     const struct run_turn turn = {.at_ns = question->moments[number / LOTS].at_ns,
                                   .lot = number % LOTS + 1};
 
-    run_seed_turned(question->seed, &turn, report);
+    run_seed(question->seed, NULL, &turn, report);
 }
 
 static bool seed_fails(struct question *question) {

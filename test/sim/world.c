@@ -183,6 +183,7 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->fences += totals->fences;
     sum->fencing_settles += totals->fencing_settles;
     sum->orders_put_aside += totals->orders_put_aside;
+    sum->writers_left += totals->writers_left;
     sum->settles_put_off += totals->settles_put_off;
     sum->crossings += totals->crossings;
     sum->crossings_again += totals->crossings_again;

@@ -41,6 +41,49 @@ static void test_storage_target_is_attached_again(void **state) {
     free(back);
 }
 
+/* While one target is away the members' key is replaced, and the older one taken away: the session
+ * gets its new ticket all the same, and attaches there with that. */
+static void test_a_ticket_is_replaced_beside_a_target_that_is_away(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "ticket", RW);
+    struct toy_server *ost = &bench->cluster.osts[0];
+    uint8_t *data = pattern(300000, 10);
+    struct asked asked;
+
+    bench->cluster.ticket_key = 1;
+    for (int i = 0; i < 3; i++) {
+        tick(bench, NS_PER_S);
+    }
+    ost->hold = true;
+    start(bench, &asked, write_of(file, 0, data, 300000));
+    assert_false(asked.done);
+    bench->cluster.ticket_key = 2;
+    for (int i = 0; i < 3; i++) {
+        tick(bench, NS_PER_S);
+    }
+    ost->hold = false;
+    ost->ticket_least = 2;
+    toy_release(ost, UINT32_MAX);
+    while (worker_run_one(&bench->cluster.worker)) {
+    }
+    assert_true(asked.done);
+    assert_int_equal(asked.request.result, 300000);
+    assert_int_equal(ost->seen[OP_SESSION_ATTACH], 2);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
+/* The key of its ticket is gone from the manager's file before it had a new one. */
+static void test_a_session_whose_ticket_is_good_for_nothing_is_over(void **state) {
+    struct bench *bench = *state;
+
+    bench->cluster.manager.fail_opcode = OP_SESSION_RENEW;
+    bench->cluster.manager.fail_count = 1;
+    bench->cluster.manager.fail_result = -ERR_BAD_TICKET;
+    tick(bench, 3 * NS_PER_S);
+    assert_true(client_is_fenced(bench->client));
+}
+
 /* A machine that was cloned, or put back from a backup, has a log that another one serves: the same
  * term with another life, or an older term. It is not believed, and what needs it fails; the one
  * that we knew, and a later start, are. */
@@ -637,6 +680,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(conversion_starts_again_after_a_conflict),
         TEST(storage_target_is_attached_again),
+        TEST(a_ticket_is_replaced_beside_a_target_that_is_away),
+        TEST(a_session_whose_ticket_is_good_for_nothing_is_over),
         TEST(a_copy_of_a_log_is_refused),
         TEST(metadata_target_is_shown_opens_again),
         TEST(opens_that_are_not_taken),

@@ -612,6 +612,16 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
     desk->pid = (uint32_t)child;
     memory_shoal_wait(desk->client, nothing_comes, desk);
     assert_int_equal(getattr_root(desk), -EINTR);
+
+    /* Where requests are free an INTERRUPT is read, but of what io_uring brings none may come. */
+    atomic_fetch_sub(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), 0);
+    desk->request->entry = desk;
+    memory_shoal_wait(desk->client, nothing_comes, desk);
+    assert_int_equal(getattr_root(desk), -EINTR);
+    desk->request->entry = NULL;
+    atomic_fetch_add(&desk->front.requests.detached_count, (int)desk->front.requests.free.capacity);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     memory_shoal_wait(desk->client, nothing_comes, desk);

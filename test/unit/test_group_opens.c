@@ -335,9 +335,143 @@ static void test_opens_that_nobody_answered(void **state) {
     bench_free(files.bench);
 }
 
+/* The client awaits nothing of before, and says so. */
+static void floor_tell(struct files *files) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_SESSION_FLOOR, &call);
+    call.header.floor = files->bench->sessions[SESSION].sequence + 1;
+    assert_int_equal(bench_run(files->bench, &call), 0);
+    bench_advance(files->bench, 2 * NS_PER_S);
+}
+
+static void sync_all(struct files *files) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_SYNC, &call);
+    assert_int_equal(bench_run(files->bench, &call), 0);
+}
+
+/* In chunks, of which nobody has been told how many bytes they are. */
+static void file_write(struct files *files, uint32_t number, uint64_t end) {
+    struct call call;
+
+    bench_prepare(files->bench, SESSION, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert =
+        (struct inline_convert_request){.ino = files->inos[number], .stage = INLINE_CONVERT_BEGIN};
+    assert_int_equal(bench_run(files->bench, &call), 0);
+    struct capability capability = call.reply.inline_convert.capability;
+    bench_chunk_write(files->bench, &capability, end);
+    bench_prepare(files->bench, SESSION, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert =
+        (struct inline_convert_request){.ino = files->inos[number],
+                                        .stage = INLINE_CONVERT_COMMIT,
+                                        .generation = capability.generation};
+    assert_int_equal(bench_run(files->bench, &call), 0);
+}
+
+static void all_attach(struct files *files) {
+    for (uint32_t i = 0; i < BENCH_SESSIONS; i++) {
+        bench_attach(files->bench, i);
+    }
+}
+
+/* Power takes the records of closes that were answered, and brings their rows back: a client that
+ * comes back and presents nothing of them has closed them. What its last close said of a size is
+ * asked of the OSTs; what was removed goes. */
+static void test_closes_that_power_took(void **state) {
+    const struct bench_options options = {.seed = 34, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct call call;
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(file_create(&files, i, OPEN_WRITE, &call), 0);
+        files.inos[i] = call.reply.create.attributes.ino;
+        file_write(&files, i, 5000);
+    }
+    sync_all(&files);
+    assert_int_equal(file_close(&files, 0), 0);
+    assert_int_equal(file_close(&files, 1), 0);
+    assert_int_equal(open_count(&files), 0);
+    bench_restart(files.bench, true);
+    all_attach(&files);
+    assert_int_equal(open_count(&files), 2);
+    assert_int_equal(name_remove(&files, 1), 0);
+    assert_int_equal(look(&files, files.inos[1]), 0);
+    floor_tell(&files);
+    assert_int_equal(open_count(&files), 0);
+    assert_int_equal(look(&files, files.inos[1]), -ERR_STALE);
+    bench_prepare(files.bench, SESSION, OP_GETATTR, &call);
+    call.request.getattr.ino = files.inos[0];
+    assert_int_equal(bench_run(files.bench, &call), 0);
+    assert_int_equal(call.reply.getattr.attributes.size, 5000);
+    assert_false(bench_is_fenced(&files.bench->osts[0], files.bench->sessions[SESSION].id));
+    bench_restart(files.bench, false);
+    assert_int_equal(open_count(&files), 0);
+    bench_free(files.bench);
+}
+
+/* An open that was run, and whose answer did not come, is not presented either. It stays as long as
+ * the client may ask again, also of a file that is removed meanwhile. */
+static void test_an_open_whose_answer_is_awaited(void **state) {
+    const struct bench_options options = {.seed = 35, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct call made, copy;
+
+    (void)state;
+    assert_int_equal(file_create(&files, 0, OPEN_WRITE, &made), 0);
+    files.inos[0] = made.reply.create.attributes.ino;
+    copy = made;
+    bench_restart(files.bench, false);
+    all_attach(&files);
+    assert_int_equal(name_remove(&files, 0), 0);
+    bench_advance(files.bench, 10 * NS_PER_S);
+    assert_int_equal(open_count(&files), 1);
+    copy.header.term = files.bench->sessions[SESSION].term;
+    assert_int_equal(bench_run(files.bench, &copy), 0);
+    floor_tell(&files);
+    assert_int_equal(open_count(&files), 1);
+    assert_int_equal(look(&files, files.inos[0]), 0);
+    assert_int_equal(file_close(&files, 0), 0);
+    assert_int_equal(open_count(&files), 0);
+    assert_int_equal(look(&files, files.inos[0]), -ERR_STALE);
+    bench_free(files.bench);
+}
+
+/* Of two opens for writing one is answered, presented and closed before the other one is asked for
+ * again, whose row has gone with that close: it is written anew. */
+static void test_an_open_behind_a_close(void **state) {
+    const struct bench_options options = {.seed = 36, .opens_max = FILES};
+    struct files files = {.bench = bench_new(&options)};
+    struct call made, again;
+
+    (void)state;
+    assert_int_equal(file_create(&files, 0, OPEN_WRITE, &made), 0);
+    files.inos[0] = made.reply.create.attributes.ino;
+    bench_prepare(files.bench, SESSION, OP_OPEN, &again);
+    again.request.open = (struct open_request){.ino = files.inos[0], .open_flags = OPEN_WRITE};
+    struct call copy = again;
+    assert_int_equal(bench_run(files.bench, &again), 0);
+    bench_restart(files.bench, false);
+    assert_int_equal(file_reopen(&files, 0), 0);
+    all_attach(&files);
+    assert_int_equal(file_close(&files, 0), 0);
+    assert_int_equal(open_count(&files), 0);
+    copy.header.term = files.bench->sessions[SESSION].term;
+    assert_int_equal(bench_run(files.bench, &copy), 0);
+    assert_int_equal(open_count(&files), 1);
+    bench_restart(files.bench, false);
+    assert_int_equal(open_count(&files), 1);
+    bench_free(files.bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_close_of_what_nobody_presents),
+        cmocka_unit_test(test_an_open_whose_answer_is_awaited),
+        cmocka_unit_test(test_an_open_behind_a_close),
+        cmocka_unit_test(test_closes_that_power_took),
         cmocka_unit_test(test_limit_made_smaller),
         cmocka_unit_test(test_opens_by_name),
         cmocka_unit_test(test_opens_that_nobody_answered),

@@ -1,5 +1,6 @@
 /* Orders to OSTs that are slow to have on disk what they have done. */
 #include "unit.h"
+#include "layout/map_lost.h"
 #include "meta_bench.h"
 
 enum { SEEDS = 10, ANSWERS_MAX = 100, GONE_ID = 77 };
@@ -144,11 +145,42 @@ static void test_lost_before_the_map_says_so(void **state) {
     bench_free(bench);
 }
 
+/* A target that an order has passed over, as it is away, is declared lost while another one is at
+ * its part: nobody comes back for whom the order would have to wait. */
+static void test_lost_while_passed_over(void **state) {
+    const struct bench_options options = {.seed = 3};
+    const struct bytes name = {(const uint8_t *)"a", 1};
+    struct meta_bench *bench = bench_new(&options);
+    struct bench_ost *lost = &bench->osts[0];
+    struct bench_ost *other = &bench->osts[1];
+
+    (void)state;
+    (void)file_make(bench, name);
+    lost->is_dead = true;
+    other->holds_deletes = true;
+    file_remove(bench, name);
+    for (int i = 0; other->held_count == 0; i++) {
+        assert_true(i < 100);
+        bench_advance(bench, NS_PER_S / 10);
+    }
+    assert_int_equal(cluster_map_lose(bench->map, lost->id), 0);
+    rpc_log_lose(bench->rpc, cluster_map_first_log(bench->map, lost->id));
+    bench_advance(bench, NS_PER_S);
+    other->holds_deletes = false;
+    assert_true(bench_delete_answer(other));
+    bench_advance(bench, 20 * NS_PER_S);
+    assert_int_equal(orders_count(bench), 0);
+    assert_int_equal(lost->deleted_count, 0);
+    assert_int_equal(other->synced, other->position);
+    bench_free(bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_sync),
         cmocka_unit_test(test_answer_after_a_new_map),
         cmocka_unit_test(test_lost_before_the_map_says_so),
+        cmocka_unit_test(test_lost_while_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

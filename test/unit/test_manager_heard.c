@@ -188,6 +188,27 @@ static void test_a_stop_is_no_silence_of_nodes(void **state) {
     assert_int_equal(bench->lines, 0);
 }
 
+/* Stopped in the first timeout behind a cut, it has not listened to those that come back. */
+static void test_a_stop_behind_a_cut_is_no_time_to_come_back(void **state) {
+    struct bench *bench = *state;
+    uint64_t session = begin(bench, 1, 100, "/kept");
+    bool flag = false;
+
+    nodes_join(bench, 4);
+    pass(bench, 2 * TIMEOUT_S * NS_PER_S);
+    nodes_speak(bench, 4, 3);
+    assert_hears(bench, 5, 5, true);
+    sim_schedule(bench->sim, NULL, 2 * TIMEOUT_S * NS_PER_S, note_flag, &flag);
+    sim_run_until(bench->sim, UINT64_MAX, is_set, &flag);
+    nodes_speak(bench, 4, 3);
+    assert_hears(bench, 5, 5, true);
+    assert_int_equal(told(bench), 0);
+    assert_int_equal(renew(bench, session, 100), 0);
+    nodes_speak(bench, 4, TIMEOUT_S);
+    assert_hears(bench, 5, 5, false);
+    assert_int_equal(told(bench), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_manager_that_is_cut_off_evicts_nobody),
@@ -200,6 +221,7 @@ int main(void) {
         TEST(a_node_without_targets_is_nobody),
         TEST(a_start_hears_all_at_first),
         TEST(a_stop_is_no_silence_of_nodes),
+        TEST(a_stop_behind_a_cut_is_no_time_to_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

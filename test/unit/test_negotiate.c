@@ -67,6 +67,22 @@ static void test_an_older_kernel(void **state) {
     assert_int_equal(out.flags_high, 0);
 }
 
+/* The kernel counts in its own pages, and wants of an entry of io_uring room for all of them. */
+static void test_large_pages(void **state) {
+    struct negotiate_options large = options;
+    struct abi_init_in in = kernel(45, UINT64_MAX);
+    struct abi_init_out out;
+    struct features features;
+
+    (void)state;
+    large.page_bytes = 65536;
+    assert_int_equal(negotiate(&large, &in, sizeof(in), &out, &features), 0);
+    assert_int_equal(out.pages_max * large.page_bytes, features.write_bytes_max);
+    large.write_bytes_max = 65536 + 4096;
+    assert_int_equal(negotiate(&large, &in, sizeof(in), &out, &features), 0);
+    assert_int_equal(out.pages_max, 1);
+}
+
 static void test_direct_can_be_refused(void **state) {
     struct negotiate_options cached = options;
     struct abi_init_in in = kernel(45, UINT64_MAX);
@@ -108,6 +124,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_kernel_that_offers_all),
         cmocka_unit_test(test_an_older_kernel),
+        cmocka_unit_test(test_large_pages),
         cmocka_unit_test(test_direct_can_be_refused),
         cmocka_unit_test(test_refusals),
     };

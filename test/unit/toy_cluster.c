@@ -97,6 +97,20 @@ static void toy_start_put(struct buffer *out, const struct cluster_map *map,
     out->size = sizeof start;
 }
 
+static uint8_t toy_ticket(struct bytes ticket) {
+    return ticket.size == 1 ? ticket.data[0] : 0;
+}
+
+static int manager_renew(struct toy_cluster *cluster, struct call *call) {
+    if (cluster->ticket_key != toy_ticket(call->request.session_renew.ticket)) {
+        memcpy(call->bulk_in.data, &cluster->ticket_key, 1);
+        call->bulk_in.size = 1;
+    }
+    call->reply.session_renew.map_version = cluster->map.version;
+    call->reply.session_renew.starts = cluster->starts;
+    return 0;
+}
+
 static int manager_handle(struct toy_server *server, struct call *call) {
     struct toy_cluster *cluster = server->cluster;
 
@@ -106,9 +120,7 @@ static int manager_handle(struct toy_server *server, struct call *call) {
         call->reply.session_begin.starts = cluster->starts;
         return 0;
     case OP_SESSION_RENEW:
-        call->reply.session_renew.map_version = cluster->map.version;
-        call->reply.session_renew.starts = cluster->starts;
-        return 0;
+        return manager_renew(cluster, call);
     case OP_LOG_STARTS:
         call->reply.log_starts.starts = cluster->starts;
         toy_start_put(&call->bulk_in, &cluster->map, &cluster->mdt);
@@ -457,6 +469,15 @@ static void attach_answer(struct toy_server *server, struct call *call) {
                                       .window = server->window ? server->window : RPC_WINDOW};
 }
 
+static int toy_attach(struct toy_server *server, struct call *call) {
+    if (toy_ticket(call->request.session_attach.ticket) < server->ticket_least) {
+        return -ERR_BAD_TICKET;
+    }
+    server->attached = true;
+    attach_answer(server, call);
+    return 0;
+}
+
 static int mdt_handle(struct toy_server *server, struct call *call) {
     struct toy_cluster *cluster = server->cluster;
     const union request_body *asked = &call->request;
@@ -464,9 +485,7 @@ static int mdt_handle(struct toy_server *server, struct call *call) {
 
     switch (call->header.opcode) {
     case OP_SESSION_ATTACH:
-        server->attached = true;
-        attach_answer(server, call);
-        return 0;
+        return toy_attach(server, call);
     case OP_SESSION_FLOOR:
         call->reply.session_floor.synced = server->position;
         return 0;
@@ -575,9 +594,7 @@ static int ost_handle(struct toy_server *server, struct call *call) {
 
     switch (call->header.opcode) {
     case OP_SESSION_ATTACH:
-        server->attached = true;
-        attach_answer(server, call);
-        return 0;
+        return toy_attach(server, call);
     case OP_SESSION_FLOOR:
         call->reply.session_floor.synced = server->position;
         return 0;

@@ -52,6 +52,7 @@ struct toy_server {
     uint32_t lose_count; /* the answer that the first one would have got */
     struct toy_kept kept[TOY_KEPT];
     uint32_t kept_count;
+    uint8_t ticket_least; /* attachments with a ticket by an older key are refused */
     bool attached;
     int detached_result; /* what calls get as long as it is not attached */
     uint64_t term;
@@ -107,6 +108,7 @@ struct toy_cluster {
     uint32_t key_turns; /* so many requests for data meet a key that has turned since */
     bool inline_synced; /* conversions must sync first */
     uint64_t starts;    /* the manager's number of them */
+    uint8_t ticket_key; /* by which it gives tickets, which name it; 0: it gives none */
 };
 
 void toy_cluster_init(struct toy_cluster *cluster);

@@ -124,21 +124,23 @@ static void negotiate_reply(struct channel_dev *dev, struct fuse_request *reques
 }
 
 int channel_dev_negotiate(struct channel_dev *dev, struct fuse_request *request,
-                          const struct negotiate_options *options, struct fuse_problem *problem) {
+                          const struct negotiate_options *given, struct fuse_problem *problem) {
+    struct negotiate_options options = *given;
     const struct abi_in_header *header = request_header(request);
     const struct abi_init_in *in = request_body(request);
     struct abi_init_out out = {0};
     size_t bytes = 0;
     int r;
 
+    options.page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     for (;;) {
-        request->front->features.write_bytes_max = options->write_bytes_max;
+        request->front->features.write_bytes_max = options.write_bytes_max;
         r = channel_dev_read(dev->descriptor, request, &bytes);
         if (r == 0 && bytes == 0)
             continue;
         if (r < 0 || bytes < sizeof(*header) || header->opcode != OPCODE_INIT)
             return problem_set(problem, -ERR_IO, "%s: the kernel did not begin with INIT", DEVICE);
-        r = negotiate(options, in, bytes - sizeof(*header), &out, &request->front->features);
+        r = negotiate(&options, in, bytes - sizeof(*header), &out, &request->front->features);
         if (r != -ERR_CONFLICT)
             break;
         negotiate_reply(dev, request, 0, &out);

@@ -5,12 +5,15 @@
 #pragma once
 #include "front/fuse/front.h"
 #include "front/fuse/fuse.h"
+#include <stdatomic.h>
 
 struct channel_dev {
     struct front_channel channel;
     int descriptor;
     void (*wake)(void *context);
+    void (*abort)(void *context); /* ends the connection; from any thread of the mount */
     void *context;
+    atomic_int failure; /* -errno, why the threads left a connection that lived; 0: they did not */
 };
 
 /* wake is called for front_channel's. -ERR_NO_DEVICE, -ERR_NOT_PERMITTED. */

@@ -213,10 +213,12 @@ static int refuse_unreachable(const char *path, int error, struct fuse_problem *
 
 /* A killed server's connection lasts until the kernel has ended that process's I/O, up to a second,
  * and until then what the kernel has cached is answered. It caches no statfs, so that waits. */
+/* Over io_uring a request that meets the end of a server's thread gets ECANCELED. */
 bool fuse_path_is_dead(const char *path) {
     struct statfs space;
 
-    return statfs(path, &space) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+    return statfs(path, &space) < 0 &&
+           (errno == ENOTCONN || errno == ECONNABORTED || errno == ECANCELED);
 }
 
 static int refuse_mounted(const char *path, const char *type, struct fuse_problem *problem) {
@@ -397,7 +399,7 @@ int mount_detach(struct mount_place *place) {
 }
 
 /* The number behind the colon names the connection. */
-static void connection_abort(const struct mount_place *place) {
+void mount_connection_abort(const struct mount_place *place) {
     const char *number = strchr(place->device, ':');
     char path[80];
     FILE *file;
@@ -432,7 +434,7 @@ void mount_abort(struct mount_place *place) {
     if (!place->device[0])
         return;
     spare_close(place);
-    connection_abort(place);
+    mount_connection_abort(place);
     if (mount_is_there(place))
         (void)umount2(place->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }

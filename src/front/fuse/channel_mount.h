@@ -27,6 +27,8 @@ bool mount_is_there(const struct mount_place *place); /* true also when that can
 /* Takes it away; 0 also when somebody did. -ERR_IN_USE when programs use it; others when the table
  * of mounts can't be read, and nothing has changed. */
 MUST_CHECK int mount_detach(struct mount_place *place);
+/* Ends the connection and leaves the rest to mount_abort. Any thread, once it is attached. */
+void mount_connection_abort(const struct mount_place *place);
 /* Also when programs use it: their calls fail from here on. Ends the connection by the kernel's
  * control file system for FUSE; where that is refused, it ends with its last user. */
 void mount_abort(struct mount_place *place);

@@ -90,6 +90,9 @@ static void thread_serve(struct channel_thread *thread) {
     else if (mode == CHANNEL_URING || (mode == CHANNEL_DEV && thread->index < all->reader_count))
         channel_read_serve(thread);
     if (mode != CHANNEL_NONE && (mode != CHANNEL_DEV || thread->index < all->reader_count)) {
+        /* Nobody would serve what the kernel still has: programs would wait for ever. */
+        if (channel_dev_connected(all->dev))
+            all->dev->abort(all->dev->context);
         readers_close(&all->readers);
         channel_threads_wake(all);
     }

@@ -2,6 +2,7 @@
 #include "front/fuse/channel_uring.h"
 #include "env/env_command.h"
 #include "front/fuse/channel_thread_internal.h"
+#include "front/fuse/problem.h"
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
@@ -140,22 +141,53 @@ static void entry_commit(struct uring_entry *entry) {
         entry_send(entry, COMMAND_COMMIT_AND_FETCH);
 }
 
-/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
- * did not take what we said of one request, which it has ended with an error, and the entry begins
- * anew; or it has no memory for one more. A queue without any would keep its CPU's programs for
- * ever. */
-static void entry_refused(struct uring_entry *entry, int result) {
-    struct uring_queue *queue = entry->queue;
-    bool is_gone = result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED ||
-                   !channel_dev_connected(queue->uring->dev);
+/* What a commit that the kernel has refused leaves behind: */
+enum refusal {
+    REFUSAL_ENDED, /* the kernel has ended the request, and the entry begins anew */
+    REFUSAL_EARLY, /* nobody has looked at it yet: once more */
+    REFUSAL_FINAL, /* the program waits, and no other way leads to its request */
+};
 
-    if (!is_gone && entry->command.operation == COMMAND_COMMIT_AND_FETCH) {
-        entry_register(entry);
-        return;
+static enum refusal refusal_of(int result) {
+    switch (result) {
+    case -EIO:
+    case -ENOENT:
+        return REFUSAL_ENDED;
+    case -ENOMEM:
+    case -EAGAIN:
+    case -EINTR:
+        return REFUSAL_EARLY;
+    default:
+        return REFUSAL_FINAL;
     }
+}
+
+/* A queue without any entry, and a request without an answer, would keep programs for ever: so the
+ * mount ends (channel_thread.c), and they get an error. */
+static void entry_lost(struct uring_entry *entry, int result, bool is_last) {
+    struct uring_queue *queue = entry->queue;
+
     queue->lost_count++;
-    if (is_gone || queue->lost_count == queue->entry_count)
+    if (is_last || queue->lost_count == queue->entry_count) {
         queue->thread->over = true;
+        atomic_store(&queue->uring->dev->failure, result);
+    }
+}
+
+/* The kernel has ended the command without a request: for good, as it lets go of the mount; or it
+ * does not take what we said of one; or it has no memory for one more entry. */
+static void entry_refused(struct uring_entry *entry, int result) {
+    bool is_commit = entry->command.operation == COMMAND_COMMIT_AND_FETCH;
+
+    if (result == -ENOTCONN || result == -ECONNABORTED || result == -ECANCELED ||
+        !channel_dev_connected(entry->queue->uring->dev))
+        entry->queue->thread->over = true;
+    else if (is_commit && refusal_of(result) == REFUSAL_ENDED)
+        entry_register(entry);
+    else if (is_commit && refusal_of(result) == REFUSAL_EARLY)
+        entry_commit(entry);
+    else
+        entry_lost(entry, result, is_commit);
 }
 
 static void entry_done(struct env_command *command, int result) {
@@ -322,24 +354,34 @@ bool channel_uring_offered(void) {
     return answer == 'Y';
 }
 
-/* How many CPUs may ever be: the kernel lists them as ranges. 0: not known. */
-static unsigned cpus_possible(void) {
-    FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+unsigned channel_uring_cpus(const char *list) {
+    unsigned count = 0;
     unsigned first;
     unsigned last;
-    unsigned count = 0;
+    int bytes;
+
+    do {
+        bytes = 0;
+        if (sscanf(list, "%u%n-%u%n", &first, &bytes, &last, &bytes) < 2)
+            last = first;
+        if (bytes == 0 || first != count || last < first || last >= UINT16_MAX)
+            return 0;
+        count = last + 1;
+        list += bytes;
+    } while (*list++ == ',');
+    return count;
+}
+
+static unsigned cpus_possible(void) {
+    FILE *file = fopen("/sys/devices/system/cpu/possible", "re");
+    char list[4096];
+    bool is_read;
 
     if (!file)
         return 0;
-    while (fscanf(file, "%u", &first) == 1) {
-        last = first;
-        if (fscanf(file, "-%u", &last) != 1)
-            last = first;
-        count = MAX(count, last + 1);
-        (void)fscanf(file, ",");
-    }
+    is_read = fgets(list, sizeof(list), file) != NULL;
     (void)fclose(file);
-    return count <= UINT16_MAX ? count : 0;
+    return is_read ? channel_uring_cpus(list) : 0;
 }
 
 static int queue_init(struct channel_uring *uring, struct uring_queue *queue, bool used) {
@@ -372,35 +414,58 @@ static int queues_init(struct channel_uring *uring, const cpu_set_t *allowed) {
     return r;
 }
 
+/* Entries of each queue, so that what threads have at their start, and INIT, find requests, too,
+ * and the first thread's ring takes those of all queues that have no thread of their own. Before
+ * any request is taken: its memory is had by that, and is not given back. */
+static int queues_size(struct channel_uring *uring, struct fuse_problem *problem) {
+    uint32_t requests = uring->front->requests.free.capacity;
+    uint32_t others;
+    uint32_t wanted;
+
+    if (uring->queue_count < uring->thread_count)
+        return problem_set(
+            problem, -ERR_NOT_SUPPORTED,
+            "no FUSE over io_uring: /sys/devices/system/cpu/possible does not number "
+            "this machine's CPUs without a gap");
+    others = uring->queue_count - uring->thread_count;
+    if (ENV_COMMANDS_MAX / (others + 1) < ENTRIES_FIRST)
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "no FUSE over io_uring: the machine may have %u CPUs more than this "
+                           "process may use, at most %u",
+                           others, (unsigned)ENV_COMMANDS_MAX / ENTRIES_FIRST - 1);
+    wanted = uring->thread_count * ENTRIES_FIRST + others + uring->front->thread_count + 1;
+    if (requests < wanted)
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "no FUSE over io_uring: of this mount's %u requests %u are needed for "
+                           "it: set mount_requests_max",
+                           requests, wanted);
+    uring->queue_entries_max = MIN((requests - others - 1) / uring->thread_count,
+                                   (uint32_t)ENV_COMMANDS_MAX / (others + 1));
+    return 0;
+}
+
 int channel_uring_new(struct front *front, struct channel_dev *dev,
-                      struct channel_uring **ret_uring) {
+                      struct channel_uring **ret_uring, struct fuse_problem *problem) {
     struct channel_uring *uring;
-    uint32_t requests = front->requests.free.capacity;
     cpu_set_t allowed;
-    int r = 0;
+    int r;
 
     if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
-        return -ERR_NOT_SUPPORTED;
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "no FUSE over io_uring: the machine may have more than %d CPUs",
+                           CPU_SETSIZE);
     uring = calloc(1, sizeof(*uring));
     if (!uring)
-        return -ERR_NO_MEMORY;
+        return problem_set(problem, -ERR_NO_MEMORY, "no memory for FUSE over io_uring");
     *uring = (struct channel_uring){.front = front,
                                     .dev = dev,
                                     .queue_count = cpus_possible(),
                                     .thread_count = (unsigned)CPU_COUNT(&allowed)};
     uring->queues = calloc(uring->queue_count, sizeof(*uring->queues));
     uring->threads = calloc(uring->thread_count, sizeof(*uring->threads));
-    if (!uring->queues || !uring->threads)
-        r = -ERR_NO_MEMORY;
-    else if (uring->queue_count < uring->thread_count)
-        r = -ERR_NOT_SUPPORTED;
-    if (r == 0) {
-        uring->queue_entries_max =
-            MIN((requests - uring->thread_count - 1) / uring->thread_count,
-                (uint32_t)ENV_COMMANDS_MAX / (uring->queue_count - uring->thread_count + 1));
-        r = uring->queue_entries_max < ENTRIES_FIRST ? -ERR_NOT_SUPPORTED
-                                                     : queues_init(uring, &allowed);
-    }
+    r = queues_size(uring, problem);
+    if (r == 0 && (!uring->queues || !uring->threads || queues_init(uring, &allowed) < 0))
+        r = problem_set(problem, -ERR_NO_MEMORY, "no memory for FUSE over io_uring");
     if (r < 0) {
         channel_uring_free(uring);
         return r;

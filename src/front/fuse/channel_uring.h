@@ -27,10 +27,14 @@ struct channel_uring;
 
 /* Whether the kernel's module is set to offer it to mounts that are made now. */
 bool channel_uring_offered(void);
-/* -ERR_NO_MEMORY; -ERR_NOT_SUPPORTED where the kernel's CPUs can't be told, or there are more of
- * them than the pool has requests. features of the front need not be known yet. */
+/* How many CPUs may ever be, of the kernel's list of them ("0-3,5"). 0: not known, or there are
+ * gaps: the kernel has as many queues as CPUs, and takes the CPU's number for that of its queue. */
+unsigned channel_uring_cpus(const char *list);
+/* -ERR_NO_MEMORY; -ERR_NOT_SUPPORTED where the kernel's CPUs can't be told, or the pool has too few
+ * requests for their entries and the threads of the front. features of the front need not be known
+ * yet. */
 MUST_CHECK int channel_uring_new(struct front *front, struct channel_dev *dev,
-                                 struct channel_uring **ret_uring);
+                                 struct channel_uring **ret_uring, struct fuse_problem *problem);
 /* Behind the threads. Takes NULL. */
 void channel_uring_free(struct channel_uring *uring);
 /* That serve queues. */

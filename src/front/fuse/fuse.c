@@ -84,6 +84,12 @@ static int options_check(const struct fuse_options *options, struct fuse_problem
     return 0;
 }
 
+static void mount_lost(void *context) {
+    struct fuse_mount *mount = context;
+
+    mount_connection_abort(&mount->place);
+}
+
 /* A queue's, and one for the device. */
 static unsigned mount_threads(const struct fuse_options *options) {
     unsigned of_queues = options->channel == FUSE_CHANNEL_DEV ? 0 : channel_threads_default() + 1;
@@ -123,11 +129,9 @@ static int uring_prepare(struct fuse_mount *mount, struct fuse_problem *problem)
     enum fuse_channel channel = mount->options.channel;
     int r = channel == FUSE_CHANNEL_DEV
                 ? 0
-                : channel_uring_new(&mount->front, &mount->dev, &mount->uring);
+                : channel_uring_new(&mount->front, &mount->dev, &mount->uring, problem);
 
-    if (r < 0 && channel == FUSE_CHANNEL_URING)
-        return problem_set(problem, r, "no queues for FUSE over io_uring: %s", err_text(r));
-    return 0;
+    return channel == FUSE_CHANNEL_URING ? r : 0;
 }
 
 static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
@@ -146,6 +150,10 @@ static int mount_negotiate(struct fuse_mount *mount, bool take_uring,
         return problem_set(problem, -ERR_NO_MEMORY, "no memory for a FUSE request");
     r = channel_dev_negotiate(&mount->dev, request, &negotiate, problem);
     request_pool_put(pool, request);
+    if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !take_uring)
+        return problem_set(problem, -ERR_NOT_SUPPORTED,
+                           "no FUSE over io_uring: this process gets no io_uring for it, see "
+                           "/proc/sys/kernel/io_uring_disabled");
     if (r == 0 && mount->options.channel == FUSE_CHANNEL_URING && !mount->front.features.uring)
         return problem_set(problem, -ERR_NOT_SUPPORTED,
                            "this kernel offers no FUSE over io_uring: it needs Linux 6.14 and "
@@ -192,6 +200,7 @@ int fuse_mount_start(const struct fuse_options *options, struct fuse_mount **ret
     mount->dev.descriptor = -1;
     mount->place.spare_descriptor = -1;
     mount->dev.wake = mount_wake;
+    mount->dev.abort = mount_lost;
     mount->dev.context = mount;
     mount->options = *options;
     options_complete(&mount->options);
@@ -278,6 +287,10 @@ void fuse_mount_stop(struct fuse_mount *mount) {
 
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {
     return mount->front.features.uring ? FUSE_CHANNEL_URING : FUSE_CHANNEL_DEV;
+}
+
+int fuse_mount_failure(const struct fuse_mount *mount) {
+    return atomic_load(&mount->dev.failure);
 }
 
 unsigned fuse_mount_statistics(struct fuse_mount *mount,

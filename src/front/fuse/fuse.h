@@ -81,6 +81,9 @@ bool fuse_path_is_dead(const char *path);
 bool fuse_mount_is_there(struct fuse_mount *mount);
 /* What it is served by: FUSE_CHANNEL_DEV or FUSE_CHANNEL_URING. */
 enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount);
+/* 0, or the error by which the kernel refused what serves it over io_uring, so that it was ended:
+ * -errno. */
+int fuse_mount_failure(const struct fuse_mount *mount);
 /* Takes the mount away, if nobody uses it: -ERR_IN_USE; another error when it can't be told what is
  * mounted. fuse_mount_stop is to follow. */
 MUST_CHECK int fuse_mount_detach(struct fuse_mount *mount);

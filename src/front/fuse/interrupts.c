@@ -60,8 +60,10 @@ static bool is_interrupted(const struct fuse_request *request) {
     if (atomic_load(&request->interrupted) == atomic_load(&request->number))
         return true;
     /* Who asks may be the only thread that reads: so this is not whether one waits for a buffer. */
-    return 2 * atomic_load(&front->requests.detached_count) >= (int)front->requests.free.capacity &&
-           env_signal_is_pending((int)request_header(request)->pid);
+    bool may_miss = request->entry || 2 * atomic_load(&front->requests.detached_count) >=
+                                          (int)front->requests.free.capacity;
+
+    return may_miss && env_signal_is_pending((int)request_header(request)->pid);
 }
 
 int interrupts_asked(struct shoal_request *shoal) {

@@ -8,8 +8,10 @@
  * request are kept, and each request looks for itself among them. Who comes second of the two sees
  * the other.
  *
- * While all requests are in flight nobody reads. So where half of them are, the processes that wait
- * are looked at.
+ * While all requests are in flight nobody reads. Of a request that an entry of io_uring brings the
+ * kernel (up to 6.18 at least) says nothing if the signal came before its bytes were handed out, as
+ * it always has where a program that is killed closes its files. So where half of them are, or an
+ * entry has brought it, the processes that wait are looked at.
  *
  * Thread: any. Memory: front's, and two numbers a request. */
 #pragma once

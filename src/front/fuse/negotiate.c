@@ -12,6 +12,7 @@ enum { INIT_IN_BYTES_MIN = 16, INIT_IN_BYTES_EXTENDED = 20, READAHEAD_BYTES_MAX 
 
 int negotiate(const struct negotiate_options *options, const struct abi_init_in *in,
               size_t in_bytes, struct abi_init_out *ret_out, struct features *ret_features) {
+    uint32_t page_bytes = MAX(options->page_bytes, (uint32_t)ABI_PAGE_BYTES);
     uint64_t taken;
 
     if (in_bytes < INIT_IN_BYTES_MIN)
@@ -44,7 +45,7 @@ int negotiate(const struct negotiate_options *options, const struct abi_init_in 
         .congestion_threshold = (uint16_t)(options->background_max - options->background_max / 4),
         .write_bytes_max = options->write_bytes_max,
         .time_granularity_ns = 1,
-        .pages_max = (uint16_t)(options->write_bytes_max / ABI_PAGE_BYTES),
+        .pages_max = (uint16_t)MAX(options->write_bytes_max / page_bytes, 1U),
     };
     *ret_features = (struct features){
         .minor = ret_out->minor,

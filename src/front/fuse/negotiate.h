@@ -19,6 +19,7 @@ struct features {
 
 struct negotiate_options {
     uint32_t write_bytes_max;
+    uint32_t page_bytes; /* the kernel's, in which it counts; 0: 4 KiB */
     uint32_t background_max;
     bool take_uring;    /* what it needs of us is had */
     bool refuse_direct; /* act as on kernels that can't map what is opened for direct I/O */

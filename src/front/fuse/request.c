@@ -241,8 +241,15 @@ bool fuse_request_run(struct fuse_request *request, size_t in_bytes) {
     if (verdict == 0)
         verdict = request->op->start(request);
     request_proceed(request, verdict);
-    if (atomic_exchange(&request->state, REQUEST_DETACHED) == REQUEST_DONE)
+    if (atomic_load(&request->state) == REQUEST_DONE)
         return true;
+    /* Counted before another thread may end it, so that nobody takes it for the last one meanwhile:
+     * threads that drain leave by that, with their loops. */
     atomic_fetch_add(&pool->detached_count, 1);
-    return false;
+    if (atomic_exchange(&request->state, REQUEST_DETACHED) != REQUEST_DONE)
+        return false;
+    atomic_fetch_sub(&pool->detached_count, 1);
+    if (atomic_load(&pool->waiting_count) > 0)
+        request->front->channel->wake(request->front->channel);
+    return true;
 }
