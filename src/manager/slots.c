@@ -425,10 +425,17 @@ bool manager_slots_are_given(const struct manager *manager) {
     return manager->slots->stage == HANDOVER_GIVEN;
 }
 
+/* By a map that says that its giver is lost what it has told last is lost as well: who has that map
+ * takes what the giver has for gone, and would do so of what another one makes there. */
 void manager_slots_apply(struct manager *manager, struct cluster_map *map) {
     struct manager_slots *slots = manager->slots;
+    uint32_t from = group_of(map, slots->row.from);
     uint32_t to = group_of(map, slots->row.to);
 
+    if (slots->stage == HANDOVER_GIVEN && from < map->group_count &&
+        cluster_map_group_is_lost(map, &map->groups[from])) {
+        giver_is_lost(slots);
+    }
     slots->applied = slots->stage == HANDOVER_GIVEN && to < map->group_count;
     for (uint32_t i = 0; slots->applied && i < slots->given_count; i++) {
         const struct wire_slots *run = &slots->given[i];

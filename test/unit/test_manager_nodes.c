@@ -707,6 +707,33 @@ static void test_a_giver_is_lost(void **state) {
     }
 }
 
+/* Nor does it give what it tells behind that: by the map that says so it has it still, and names of
+ * what is there can be removed as those of what is lost. */
+static void test_a_lost_giver_gives_nothing(void **state) {
+    const uint32_t count = SLOT_COUNT / 2 - SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    giver->gives.count = 0;
+    bench->joiner.holds_give = true;
+    bench->joiner.gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = count};
+    (void)mdt_joins(bench, &bench->second);
+    pass(bench, 11 * NS_PER_S);
+    assert_non_null(bench->joiner.give);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    call_reply(bench->joiner.give, 0);
+    giver->unopened = 100;
+    giver->gives = (struct wire_slots){.first = 0, .count = count};
+    pass(bench, 15 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    assert_int_equal(slots_of(bench, 2, &handover), count);
+}
+
 /* A giver that is away is not waited for when another one can give; what it may have given under
  * its number is asked for again when it is back, whoever died meanwhile. */
 static void test_a_giver_that_is_away(void **state) {
@@ -851,6 +878,7 @@ int main(void) {
         TEST(slots_that_are_not_given),
         TEST(a_metadata_target_is_lost),
         TEST(a_giver_is_lost),
+        TEST(a_lost_giver_gives_nothing),
         TEST(a_giver_that_is_away),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
