@@ -308,13 +308,16 @@ static void ask(struct group *group, struct promise *promise) {
     promise_ask(group, promise, (struct log_id){promise->id.log}, ask_answered);
 }
 
+/* Whose coordinator is lost is looked at sooner. */
 static bool is_due(struct group *group, const struct promise *promise) {
     struct promises *promises = &group->promises;
-    bool is_lost = promises_source_is_lost(promises, source_of(promises, promise->id.log));
     uint64_t since_ns = group->now_ns - promise->asked_ns;
 
-    return !promise->asking &&
-           (promise->wanted || since_ns >= (is_lost ? PROMISE_MARK_ASK_NS : PROMISE_ASK_NS));
+    if (promise->asking || promise->wanted || since_ns >= PROMISE_ASK_NS) {
+        return !promise->asking;
+    }
+    return since_ns >= PROMISE_MARK_ASK_NS &&
+           promises_source_is_lost(promises, source_of(promises, promise->id.log));
 }
 
 void promises_tick(struct group *group) {

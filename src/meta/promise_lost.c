@@ -97,14 +97,15 @@ static void other_has_told(struct promise *promise, uint8_t state) {
     }
 }
 
-/* Of one that is lost by now it is not taken: others may not hear it from there any more. */
+/* Of one that is lost by now it is not taken: others may not hear it from there any more. Nor is
+ * what this version does not know: it is asked again. */
 static void other_answered(struct call *call) {
     struct promise *promise = call->context;
     uint64_t from = call->header.log.value;
     uint8_t state = call->reply.cross_fate.state;
-    int r = call->result;
+    bool says = call->result == 0 && state >= CROSS_UNDECIDED && state <= CROSS_ABORTED;
 
-    if (promise_answered(promise) && r == 0) {
+    if (promise_answered(promise) && says) {
         if (promises_log_is_lost(promise->promises->group, from)) {
             go_on(promise);
         } else {

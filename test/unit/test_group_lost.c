@@ -471,6 +471,29 @@ static void test_who_is_lost_says_nothing(void **state) {
     others_end(&it);
 }
 
+/* Nor is what only a newer version knows how to say: it is asked again. */
+static void test_an_answer_that_is_not_known_is_none(void **state) {
+    static const uint8_t fates[] = {0, CROSS_ABORTED + 1, UINT8_MAX};
+    struct others it;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(fates); i++) {
+        others_begin(&it);
+        assert_int_equal(prepare(&it, 1), 0);
+        it.fate = fates[i];
+        lose(&it, 1);
+        map_give(&it);
+        bench_advance(it.bench, WHILE_NS);
+        assert_in_range(it.asked, 2, WHILE_NS / NS_PER_S + 2); /* once a second */
+        assert_int_equal(totals_of(&it).promises_lost_gone, 0);
+        it.fate = CROSS_COMMITTED;
+        bench_advance(it.bench, WHILE_NS);
+        assert_int_equal(totals_of(&it).promises_lost_kept, 1);
+        assert_int_equal(moves_of(&it), 1);
+        others_end(&it);
+    }
+}
+
 /* Likewise of the coordinator: it may know nothing of it by now because it was put back from a
  * copy. */
 static void test_a_lost_coordinator_says_nothing(void **state) {
@@ -822,6 +845,7 @@ int main(void) {
         cmocka_unit_test(test_a_mark_that_is_told_gone_is_gone),
         cmocka_unit_test(test_another_one_is_lost_meanwhile),
         cmocka_unit_test(test_who_is_lost_says_nothing),
+        cmocka_unit_test(test_an_answer_that_is_not_known_is_none),
         cmocka_unit_test(test_a_lost_coordinator_says_nothing),
         cmocka_unit_test(test_who_is_about_to_do_it_says_nothing),
         cmocka_unit_test(test_a_participant_is_lost),
