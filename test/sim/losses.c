@@ -124,16 +124,19 @@ static bool has_joined(const struct losses *losses, const struct node *node) {
     return node->target_id != 0 && cluster_map_target(map, (struct target_id){node->target_id});
 }
 
-/* Looked for for a while only. */
+/* Looked for for a while only; then for one before a decision is told, for as long. */
 static bool is_moment(struct losses *losses, struct node *mdt) {
     if (!node_is_up(mdt) || !node_group(mdt)) {
         return false;
+    }
+    if (++losses->looks > LOOKS_MAX) {
+        return losses->looks > 2 * LOOKS_MAX || losses_decides(mdt);
     }
     if (losses->aimed == 0) {
         losses->aimed = losses_aim(mdt, prng_below(&losses->prng, UINT32_MAX));
         losses->has_cut = losses->aimed != 0;
     }
-    return ++losses->looks > LOOKS_MAX || losses_is_hit(mdt, &losses->aimed);
+    return losses_is_hit(mdt, &losses->aimed);
 }
 
 bool losses_cut(struct losses *losses) {

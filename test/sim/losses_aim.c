@@ -11,14 +11,19 @@ static struct node *node_of_log(struct world *world, struct log_id log) {
     return NULL;
 }
 
+/* Its decision is in no more than its ring, and told to nobody. */
+static bool decides(const struct crossing *crossing) {
+    return crossing->share_count > 1 &&
+           (crossing->stage == CROSSING_PREPARED || crossing->stage == CROSSING_DECIDED);
+}
+
 uint64_t losses_aim(struct node *mdt, uint64_t lot) {
     const struct list *numbered = &node_group(mdt)->crossings.numbered;
 
     for (struct list_node *node = list_first(numbered); node; node = list_next(numbered, node)) {
         const struct crossing *crossing = CONTAINER_OF(node, struct crossing, numbered_node);
-        bool decides = crossing->stage == CROSSING_PREPARED || crossing->stage == CROSSING_DECIDED;
 
-        if (decides && crossing->share_count > 1) {
+        if (decides(crossing)) {
             const struct share *share = &crossing->shares[lot % crossing->share_count];
             const struct node *other = node_of_log(mdt->world, share->draft.log);
 
@@ -29,6 +34,17 @@ uint64_t losses_aim(struct node *mdt, uint64_t lot) {
         }
     }
     return 0;
+}
+
+bool losses_decides(struct node *mdt) {
+    const struct list *numbered = &node_group(mdt)->crossings.numbered;
+
+    for (struct list_node *node = list_first(numbered); node; node = list_next(numbered, node)) {
+        if (decides(CONTAINER_OF(node, struct crossing, numbered_node))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool losses_is_hit(struct node *mdt, uint64_t *aimed) {
