@@ -177,19 +177,28 @@ proctype participant(byte i) {
     od
 }
 
+/* What nobody asks for any more makes no states: promises once it has decided, and its map, which
+ * only tells who counts as knowing, before that and behind the end. */
+inline forget_promised() {
+    promised[0] = false;
+    promised[1] = false;
+    promised[2] = false
+}
+
 proctype coordinator() {
     end: do
-    :: atomic { !promised[0] && !decided && state[0] == PREPARED && ON_DISK(0) ->
+    :: atomic { !promised[0] && !decided && !aborted && state[0] == PREPARED && ON_DISK(0) ->
                 promised[0] = true }
-    :: atomic { !promised[1] && !decided && state[1] == PREPARED && ON_DISK(1) ->
+    :: atomic { !promised[1] && !decided && !aborted && state[1] == PREPARED && ON_DISK(1) ->
                 promised[1] = true }
-    :: atomic { !promised[2] && !decided && state[2] == PREPARED && ON_DISK(2) ->
+    :: atomic { !promised[2] && !decided && !aborted && state[2] == PREPARED && ON_DISK(2) ->
                 promised[2] = true }
     :: atomic { !decided && !aborted && promised[0] && promised[1] && promised[2] ->
-                decided = true }
-    :: atomic { !decided && !aborted -> aborted = true }
-    :: atomic { decided && !ended && KNOWN(0) && KNOWN(1) && KNOWN(2) -> ended = true }
-    :: atomic { own_map < version -> own_map++ }
+                decided = true; forget_promised() }
+    :: atomic { !decided && !aborted -> aborted = true; forget_promised() }
+    :: atomic { decided && !ended && KNOWN(0) && KNOWN(1) && KNOWN(2) ->
+                ended = true; own_map = 0 }
+    :: atomic { decided && !ended && own_map < version -> own_map++ }
     od
 }
 
