@@ -139,6 +139,8 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("evictions", totals.evictions);
     GROUP_COUNTER("fences", totals.fences);
     GROUP_COUNTER("fencing_settles", totals.fencing_settles);
+    GROUP_COUNTER("losses_over", totals.losses_over);
+    GROUP_COUNTER("ends_over", totals.ends_over);
     GROUP_COUNTER("crossings", totals.crossings);
     GROUP_COUNTER("crossings_again", totals.crossings_again);
     GROUP_COUNTER("crossings_busy", totals.crossings_busy);

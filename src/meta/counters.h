@@ -16,17 +16,19 @@ struct group_totals {
     uint64_t orphans_freed;
     uint64_t writers_left; /* rows of writers that no open stood behind, closed (leftovers.h) */
     uint64_t evictions;
-    uint64_t fences;             /* of these, whose opens before a loss of the log were not known */
-    uint64_t fencing_settles;    /* questions for a length that had storage targets refuse them */
-    uint64_t crossings;          /* transactions across logs that were decided here */
-    uint64_t crossings_again;    /* that had to begin anew */
-    uint64_t crossings_busy;     /* that were put off, as too many wait for one log */
-    uint64_t crossings_full;     /* times that all places were taken */
-    uint64_t promises_kept;      /* of other groups' transactions */
-    uint64_t promises_gone;      /* likewise, aborted */
-    uint64_t promises_refused;   /* likewise, as too many of one log stand here */
-    uint64_t promises_found;     /* by the start, not decided */
-    uint64_t decisions_found;    /* likewise, of which not all knew */
+    uint64_t fences;           /* of these, whose opens before a loss of the log were not known */
+    uint64_t fencing_settles;  /* questions for a length that had storage targets refuse them */
+    uint64_t losses_over;      /* of the log's end: all that were there then are known or refused */
+    uint64_t ends_over;        /* sizes told as they were at such a one, while others are fenced */
+    uint64_t crossings;        /* transactions across logs that were decided here */
+    uint64_t crossings_again;  /* that had to begin anew */
+    uint64_t crossings_busy;   /* that were put off, as too many wait for one log */
+    uint64_t crossings_full;   /* times that all places were taken */
+    uint64_t promises_kept;    /* of other groups' transactions */
+    uint64_t promises_gone;    /* likewise, aborted */
+    uint64_t promises_refused; /* likewise, as too many of one log stand here */
+    uint64_t promises_found;   /* by the start, not decided */
+    uint64_t decisions_found;  /* likewise, of which not all knew */
     uint64_t promises_lost_kept; /* their coordinator is lost: done, as another participant had */
     uint64_t promises_lost_gone; /* likewise: given up, as none had */
     uint64_t shares_lost;        /* participants of own transactions that are lost, so they know */

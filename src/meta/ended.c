@@ -9,7 +9,6 @@
 struct taking {
     struct group *group;
     uint64_t number; /* by which all that is named had ended; 0: not told */
-    uint64_t everywhere;
     struct transaction transaction;
 };
 
@@ -35,11 +34,13 @@ static struct session *session_of(const void *context, uint64_t session) {
     return sessions_find(&taking->group->sessions, (struct session_id){session});
 }
 
-/* Storage targets may not refuse it yet, and what it had open is not known. */
-static bool is_to_be_fenced(const struct taking *taking, const struct session *session) {
-    bool everywhere = taking->number != 0 && taking->number <= taking->everywhere;
+/* What it had open is not known, or what it had written and closed may have been lost. Also where
+ * storage targets refuse it: what lies behind an end becomes part of the file now, where somebody
+ * asks, or never. */
+static bool is_to_be_fenced(const struct taking *taking) {
+    const struct group *group = taking->group;
 
-    return session->is_unsure && !everywhere && taking->group->rpc && !BUG(UNFENCED_LOSS);
+    return group->fences.over < group->sessions.losses && group->rpc && !BUG(UNFENCED_LOSS);
 }
 
 /* Its row stays until what it had open is closed. */
@@ -59,7 +60,7 @@ static int session_mark(void *context, uint64_t id) {
                                     .epoch = transaction->epoch,
                                     .incarnation = session->incarnation};
     int r = transaction_put(transaction, &key, &row, sizeof row);
-    return r == 0 && is_to_be_fenced(taking, session)
+    return r == 0 && is_to_be_fenced(taking)
                ? fences_add_stage(transaction, session, taking->number)
                : r;
 }
@@ -69,10 +70,8 @@ static void session_marked(void *context, uint64_t id) {
     struct session *session = session_of(context, id);
 
     if (session && session->state != SESSION_EVICTING && !BUG(DEAF_MDT)) {
-        if (is_to_be_fenced(taking, session)) {
+        if (is_to_be_fenced(taking)) {
             fences_add(taking->group, session, taking->number);
-        } else if (session->is_unsure) {
-            fences_pass_over(&taking->group->fences);
         }
         sessions_sure(&taking->group->sessions, session);
         session->state = SESSION_EVICTING;
@@ -153,7 +152,7 @@ static int take(struct group *group, const struct call *call) {
                                     .lowest = body->lowest,
                                     .first = body->first,
                                     .names = body->names};
-    struct taking taking = {.group = group, .number = body->newest, .everywhere = body->everywhere};
+    struct taking taking = {.group = group, .number = body->newest};
     int r = ended_list_take(&group->ended.list, &group->ended.work, &news, &taking);
 
     return r == 0 ? fences_pass(group, body->everywhere, body->newest) : r;

@@ -1,5 +1,6 @@
 /* F rows, and what follows from them. */
 #include "meta/fences.h"
+#include "base/bug.h"
 #include "base/endian.h"
 #include "meta/group_internal.h"
 #include <assert.h>
@@ -10,6 +11,7 @@ enum { FENCES_A_STEP = 64 };
 int fences_init(struct fences *fences) {
     *fences = (struct fences){.place_next = 1};
     list_init(&fences->list);
+    list_init(&fences->told);
     fences->files = calloc(FENCES_FILES, sizeof *fences->files);
     return fences->files ? 0 : -ERR_NO_MEMORY;
 }
@@ -17,7 +19,8 @@ int fences_init(struct fences *fences) {
 void fences_deinit(struct fences *fences) {
     struct list_node *node;
 
-    while (fences->files && (node = list_pop_front(&fences->list))) {
+    while (fences->files &&
+           ((node = list_pop_front(&fences->list)) || (node = list_pop_front(&fences->told)))) {
         free(CONTAINER_OF(node, struct fence, node));
     }
     free(fences->spare);
@@ -34,6 +37,10 @@ static int spare_get(struct fences *fences) {
     return fences->spare ? 0 : -ERR_NO_MEMORY;
 }
 
+static bool is_everywhere(const struct fences *fences, const struct fence *fence) {
+    return fence->number != 0 && fence->number <= fences->everywhere;
+}
+
 static void fence_add(struct fences *fences, const struct fence *what) {
     struct fence *fence = fences->spare;
 
@@ -41,7 +48,7 @@ static void fence_add(struct fences *fences, const struct fence *what) {
     fences->spare = NULL;
     *fence = *what;
     fence->place = fences->place_next++;
-    list_push_back(&fences->list, &fence->node);
+    list_push_back(is_everywhere(fences, fence) ? &fences->told : &fences->list, &fence->node);
     fences->count++;
 }
 
@@ -69,6 +76,20 @@ int fences_load(struct group *group, const struct kv_key *key, struct bytes valu
     }
     if (r == 0 && session) {
         session->is_fenced = true;
+    }
+    return r;
+}
+
+int fences_over_load(struct group *group, const struct kv_key *key, struct bytes value) {
+    struct fences *fences = &group->fences;
+    const struct over_row *row;
+    int r = over_row_check(value, &row);
+
+    (void)key;
+    if (r == 0) {
+        fences->over = row->losses < group->sessions.losses ? row->losses : group->sessions.losses;
+        fences->over_staged = fences->over;
+        fences->everywhere = row->everywhere;
     }
     return r;
 }
@@ -107,10 +128,6 @@ void fences_add(struct group *group, struct session *session, uint64_t number) {
     group->counters.totals.fences++;
 }
 
-void fences_pass_over(struct fences *fences) {
-    fences->place_next++;
-}
-
 int fences_end_stage(struct transaction *transaction, const struct session *session) {
     struct kv_key key = row_key(session->id);
 
@@ -141,33 +158,112 @@ static int fence_drop(struct group *group, struct fence *fence) {
     return 0;
 }
 
+static int over_put(struct group *group, uint16_t losses, uint64_t everywhere) {
+    const struct kv_need need = {.rows = 1,
+                                 .value_bytes = sizeof(struct over_row),
+                                 .record_bytes = sizeof(struct over_row) + KV_ROW_RECORD_BYTES};
+    const struct kv_key key = key_owner(ROW_OVER, 0, 0, 0);
+    struct fences *fences = &group->fences;
+    struct transaction transaction;
+
+    int r = transaction_begin(&transaction, group, KV_CLASS_CONTROL, &need);
+    if (r < 0) {
+        return r;
+    }
+    struct over_row row = {.format = META_FORMAT,
+                           .losses = losses,
+                           .epoch = transaction.epoch,
+                           .everywhere = everywhere};
+    r = transaction_put(&transaction, &key, &row, sizeof row);
+    if (r < 0) {
+        transaction_abort(&transaction);
+        return r;
+    }
+    fences->position = transaction_commit(&transaction);
+    fences->over_position = fences->position;
+    fences->over_staged = losses;
+    fences->everywhere = everywhere;
+    return 0;
+}
+
+/* From its last unsure session on: there is none that comes later. */
+static bool is_ending(const struct group *group) {
+    bool any = group->sessions.unsure_count > 0 || !list_is_empty(&group->fences.list);
+
+    return group->rpc && group->fences.over_staged < group->sessions.losses &&
+           (!any || BUG(EARLY_OVER));
+}
+
+/* One is enough to hold files, so that there are not more and more while somebody is unsure. */
+static bool told_may_go(const struct group *group) {
+    const struct list *told = &group->fences.told;
+    const struct list_node *first = list_first(told);
+
+    return first && (group->fences.over == group->sessions.losses || list_next(told, first));
+}
+
+/* The row that says that the loss is over, and once it is on disk what waited for that. */
+static int loss_end(struct group *group) {
+    struct fences *fences = &group->fences;
+    int dropped = 0;
+    int r = is_ending(group) ? over_put(group, group->sessions.losses, fences->everywhere) : 0;
+
+    if (r == 0 && fences->over < fences->over_staged) {
+        if (fences->over_position > kv_synced_position(group->kv)) {
+            group_sync_want(group, fences->over_position);
+            return -ERR_PENDING;
+        }
+        fences->over = fences->over_staged;
+        group->counters.totals.losses_over++;
+    }
+    while (r == 0 && told_may_go(group)) {
+        if (dropped++ == FENCES_A_STEP) {
+            return ENDED_YIELDS;
+        }
+        r = fence_drop(group, CONTAINER_OF(list_first(&fences->told), struct fence, node));
+        group->moved = true;
+    }
+    return r;
+}
+
+void fences_step(struct group *group) {
+    const struct fences *fences = &group->fences;
+
+    if ((fences->over < group->sessions.losses || fences->count > 0) &&
+        loss_end(group) == ENDED_YIELDS) {
+        group_again(group);
+    }
+}
+
 int fences_pass(struct group *group, uint64_t everywhere, uint64_t newest) {
     struct fences *fences = &group->fences;
     struct list_node *next;
-    int dropped = 0;
     int r = 0;
 
+    if (fences->count > 0 && everywhere > fences->everywhere) {
+        r = over_put(group, fences->over_staged, everywhere);
+    }
     for (struct list_node *node = list_first(&fences->list); r == 0 && node; node = next) {
         struct fence *fence = CONTAINER_OF(node, struct fence, node);
 
         next = list_next(&fences->list, node);
         fence->number = fence->number ? fence->number : newest;
-        if (fence->number == 0 || fence->number > everywhere) {
-            continue;
+        if (is_everywhere(fences, fence)) {
+            list_remove(node);
+            list_push_back(&fences->told, node);
         }
-        if (dropped++ == FENCES_A_STEP) {
-            return ENDED_YIELDS;
-        }
-        r = fence_drop(group, fence);
     }
-    group->moved = group->moved || dropped > 0;
-    return r;
+    return r < 0 ? r : loss_end(group);
+}
+
+bool fences_are_over(const struct fences *fences, const struct inode_row *row) {
+    return row->losses < fences->over;
 }
 
 bool fences_any_from(const struct fences *fences, uint64_t place) {
     const struct list_node *last = fences->list.head.previous;
 
-    return fences->count > 0 && CONTAINER_OF(last, struct fence, node)->place >= place;
+    return !list_is_empty(&fences->list) && CONTAINER_OF(last, struct fence, node)->place >= place;
 }
 
 uint32_t fences_take(const struct fences *fences, uint64_t *place, uint32_t most,
@@ -207,6 +303,6 @@ bool fences_file_is_asked(const struct fences *fences, struct ino ino) {
 
 bool fences_hold(const struct group *group, struct ino ino, const struct inode_row *row) {
     return group->fences.count > 0 && row->data_state == DATA_CHUNKED &&
-           row->losses != kv_losses(group->kv) && group->rpc &&
-           !fences_file_is_asked(&group->fences, ino);
+           row->losses != kv_losses(group->kv) && !fences_are_over(&group->fences, row) &&
+           group->rpc && !fences_file_is_asked(&group->fences, ino);
 }

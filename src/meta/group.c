@@ -369,6 +369,7 @@ static void jobs_step(struct group *group) {
     }
     if (group->stage == GROUP_SERVING) {
         ended_step(group);
+        fences_step(group);
         eviction_step(group);
         sweep_step(group);
         leftovers_step(group);

@@ -71,6 +71,17 @@ struct __attribute__((packed)) fence_row {
 };
 static_assert(sizeof(struct fence_row) == 32, "fence_row is on disk");
 
+/* Before the first loss there is none, nor after a life of a version that knew of none. */
+struct __attribute__((packed)) over_row {
+    uint8_t format;
+    uint8_t reserved;
+    uint16_t losses; /* kv_losses when nobody of before the last one was awaited or fenced */
+    uint32_t reserved2;
+    uint64_t epoch;
+    uint64_t everywhere; /* number of the list of the ended that all OSTs have, as was told */
+};
+static_assert(sizeof(struct over_row) == 24, "over_row is on disk");
+
 /* Value of O and W: the key says it all. */
 struct __attribute__((packed)) mark_row {
     uint8_t format;

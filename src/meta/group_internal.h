@@ -30,6 +30,7 @@ enum load_stage {
     LOAD_IDENTITY,
     LOAD_SLOTS,
     LOAD_SESSIONS,
+    LOAD_OVER,
     LOAD_FENCES,
     LOAD_WRITERS,
     LOAD_MOVES,

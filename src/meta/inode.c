@@ -80,12 +80,15 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
 }
 
 int inode_size_known(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
-    bool asked = row->data_state == DATA_CHUNKED && settle_is_awaited(transaction->group, ino);
+    struct group *group = transaction->group;
+    bool chunks = row->data_state == DATA_CHUNKED;
+    bool asked = chunks && settle_is_awaited(group, ino);
 
-    if (!asked && fences_hold(transaction->group, ino, row) &&
-        !crossing_is_elsewhere(transaction, ino)) {
+    if (!asked && fences_hold(group, ino, row) && !crossing_is_elsewhere(transaction, ino)) {
         return settle_ask(transaction, ino);
     }
+    group->counters.totals.ends_over +=
+        chunks && group->fences.count > 0 && fences_are_over(&group->fences, row);
     return asked ? transaction_stall(transaction) : 0;
 }
 
@@ -144,7 +147,7 @@ void capability_fill(struct transaction *transaction, struct ino ino, const stru
         capability_sign(&transaction->group->signer, ret_capability);
     }
     if (row->truncate_position > kv_synced_position(transaction->group->kv)) {
-        transaction->sync_position = row->truncate_position;
+        transaction->sync_position = MAX(transaction->sync_position, row->truncate_position);
     }
 }
 

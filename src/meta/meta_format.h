@@ -14,7 +14,7 @@
  *     O orphan              ino       0           0                unlinked but open
  *     W writer              ino       0           session          open for writing
  *     M move                ino       chunk gen.  session          on its way to chunks
- *     N numbers             losses    0           0                numbers that may be lost
+ *     N numbers, U over     losses, 0 0           0                may be lost; over: fences.h
  *     Q order               position  what        ino              what OSTs shall delete or cut
  *     T transaction         its log   its term    its number       halves that are promised here
  *     Y decision            number    term        0                who is to hear of it
@@ -54,6 +54,7 @@ enum row_type {
     ROW_COUNT = 'K',
     ROW_ENDED = 'E',
     ROW_FENCE = 'F',
+    ROW_OVER = 'U',
 };
 
 enum partition_state { PARTITION_LIVE = 1, PARTITION_FROZEN = 2, PARTITION_DYING = 3 };
@@ -84,8 +85,7 @@ static_assert(sizeof(struct partition_row) == 80, "partition_row is on disk");
 static_assert(offsetof(struct partition_row, epoch) == 8, "partition_row is on disk");
 static_assert(offsetof(struct partition_row, uid) == 48, "partition_row is on disk");
 
-/* DENTRY_MORE: a row of the same hash and the next rank exists. DENTRY_HOLE: the name is gone, the
- * row stays for those of higher rank. */
+/* MORE: a row of the same hash and the next rank exists. HOLE: no name, kept for higher ranks. */
 enum dentry_flag { DENTRY_MORE = 1, DENTRY_HOLE = 2 };
 
 struct __attribute__((packed)) dentry_row {

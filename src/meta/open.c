@@ -69,6 +69,11 @@ int open_stage(struct transaction *transaction, struct ino ino, uint32_t open_fl
     const struct call *call = transaction->call;
 
     transaction->repeatable = open_is_by_name(call);
+    /* Power that takes this open must not take what says that it may have been (fences.h). */
+    if ((open_flags & OPEN_WRITE) &&
+        transaction->group->fences.sure_position > kv_synced_position(transaction->group->kv)) {
+        transaction->sync_position = transaction->group->fences.sure_position;
+    }
     transaction_effect(
         transaction, (struct effect){.kind = EFFECT_OPEN,
                                      .ino = ino,

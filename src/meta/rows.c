@@ -166,6 +166,19 @@ int fence_row_check(struct bytes value, const struct fence_row **ret_row) {
     return 0;
 }
 
+int over_row_check(struct bytes value, const struct over_row **ret_row) {
+    int r = format_check(value, sizeof(struct over_row), sizeof(struct over_row));
+    if (r < 0) {
+        return r;
+    }
+    const struct over_row *row = (const void *)value.data;
+    if (row->reserved != 0 || row->reserved2 != 0) {
+        return -ERR_CORRUPT;
+    }
+    *ret_row = row;
+    return 0;
+}
+
 int mark_row_check(struct bytes value, const struct mark_row **ret_row) {
     int r = format_check(value, sizeof(struct mark_row), sizeof(struct mark_row));
     if (r < 0) {

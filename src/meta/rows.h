@@ -42,6 +42,7 @@ MUST_CHECK int counters_row_check(struct bytes value, const struct counters_row 
 MUST_CHECK int slots_row_check(struct bytes value, const struct slots_row **ret_row);
 MUST_CHECK int lost_row_check(struct bytes value, const struct lost_row **ret_row);
 MUST_CHECK int fence_row_check(struct bytes value, const struct fence_row **ret_row);
+MUST_CHECK int over_row_check(struct bytes value, const struct over_row **ret_row);
 MUST_CHECK int session_row_check(struct bytes value, const struct session_row **ret_row);
 MUST_CHECK int mark_row_check(struct bytes value, const struct mark_row **ret_row);
 MUST_CHECK int order_row_check(struct bytes value, const struct order_row **ret_row);

@@ -47,16 +47,18 @@ static uint32_t bucket_of(struct ino ino) {
     return (uint32_t)(ino.value * UINT64_C(0x9e3779b97f4a7c15) >> 32) % SETTLE_BUCKETS;
 }
 
-static bool is_later(const struct group *group, struct ino ino) {
+static struct settle_later *later_find(const struct group *group, struct ino ino) {
     const struct list *bucket = &group->settle.buckets[bucket_of(ino)];
 
     for (struct list_node *node = group->settle.later_count > 0 ? list_first(bucket) : NULL; node;
          node = list_next(bucket, node)) {
-        if (CONTAINER_OF(node, struct settle_later, bucket_node)->ino.value == ino.value) {
-            return true;
+        struct settle_later *later = CONTAINER_OF(node, struct settle_later, bucket_node);
+
+        if (later->ino.value == ino.value) {
+            return later;
         }
     }
-    return false;
+    return NULL;
 }
 
 bool settle_has_room(const struct group *group, struct ino ino) {
@@ -64,7 +66,7 @@ bool settle_has_room(const struct group *group, struct ino ino) {
 }
 
 bool settle_is_running(const struct group *group, struct ino ino) {
-    return job_find(group, ino) || is_later(group, ino);
+    return job_find(group, ino) || later_find(group, ino);
 }
 
 bool settle_is_awaited(const struct group *group, struct ino ino) {
@@ -90,12 +92,17 @@ int settle_ask(struct transaction *transaction, struct ino ino) {
 void settle_begin(struct group *group, struct ino ino, struct session *session) {
     struct settle *settle = &group->settle;
     struct settle_job *job = job_find(group, ino);
+    struct settle_later *later = job ? NULL : later_find(group, ino);
+    /* Who closes it by the same record has written, too. */
+    bool is_written = session || opens_any_writer(&group->opens, ino, NULL);
 
     if (job) {
         job->again = true;
+        job->is_written = job->is_written || is_written;
         return;
     }
-    if (is_later(group, ino)) {
+    if (later) {
+        later->is_written = later->is_written || is_written;
         return;
     }
     assert(settle->busy_count < SETTLE_JOBS);
@@ -109,6 +116,8 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
     job->ino = ino;
     job->session = session;
     job->again = false;
+    job->is_read = false;
+    job->is_written = is_written;
     job->is_unsure = false;
     job->fence_place = 0;
     job->fences_one = false;
@@ -156,6 +165,9 @@ static int job_read(struct group *group, struct settle_job *job) {
     job->length = 0;
     job->is_unsure =
         row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction.group->kv);
+    /* Nobody was told the size since the job began, so it may still count what is found. */
+    job->is_over = job->is_read ? job->is_over : fences_are_over(&group->fences, row);
+    job->is_read = true;
     fences_draw(group, job);
     return 0;
 }
@@ -288,6 +300,7 @@ static bool later_add(struct settle *settle, const struct settle_job *job) {
     }
     later->ino = job->ino;
     later->session = job->session;
+    later->is_written = job->is_written;
     list_push_back(&settle->later, &later->node);
     list_push_back(&settle->buckets[bucket_of(job->ino)], &later->bucket_node);
     settle->later_count++;
@@ -335,6 +348,8 @@ static void later_try(struct group *group) {
         list_remove(&later->bucket_node);
         settle->later_count--;
         settle_begin(group, later->ino, later->session);
+        struct settle_job *job = job_find(group, later->ino);
+        job->is_written = job->is_written || later->is_written;
         free(later);
     }
 }
@@ -354,7 +369,7 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
     }
     struct inode_row changed = *row;
     bool same = row->data_state == DATA_CHUNKED && row->chunk_generation == job->generation &&
-                row->truncate_seq == job->truncate_seq;
+                row->truncate_seq == job->truncate_seq && (job->is_written || !job->is_over);
     if (same && job->length > row->size) {
         changed.size = job->length;
         inode_touch(transaction, &changed);
@@ -384,6 +399,7 @@ static void job_over(struct group *group, struct settle_job *job) {
 }
 
 static void job_end(struct group *group, struct settle_job *job) {
+    struct fences *fences = &group->fences;
     struct transaction transaction;
     bool asked = false;
 
@@ -399,9 +415,10 @@ static void job_end(struct group *group, struct settle_job *job) {
         transaction_abort(&transaction);
         return;
     }
-    (void)transaction_commit(&transaction);
+    uint64_t position = transaction_commit(&transaction);
     if (asked) {
-        fences_file_asked(&group->fences, job->ino);
+        fences->sure_position = position;
+        fences_file_asked(fences, job->ino);
     }
     job_over(group, job);
 }

@@ -53,8 +53,11 @@ struct settle_job {
     uint32_t chain_next; /* the first that nobody has been asked of */
     uint32_t answer_count;
     uint64_t length;
-    bool again;     /* asked for once more while under way */
-    bool is_unsure; /* its end, by the row that was read */
+    bool again;      /* asked for once more while under way */
+    bool is_read;    /* the row, since it began */
+    bool is_over;    /* since a loss that was over then, so what is longer is nobody's, */
+    bool is_written; /* unless somebody wrote when it was begun or asked for once more */
+    bool is_unsure;  /* its end, by the row that was read */
     /* Of fences.h: those before this place are fenced; and what is asked now. */
     uint64_t fence_place;
     uint64_t fence_place_next;
@@ -72,6 +75,7 @@ struct settle_later {
     struct list_node bucket_node;
     struct ino ino;
     struct session *session;
+    bool is_written;
 };
 
 struct settle {

@@ -317,6 +317,7 @@ static const struct {
 } load_kinds[LOAD_SYNC] = {
     [LOAD_SLOTS] = {ROW_SLOTS, load_slots},
     [LOAD_SESSIONS] = {ROW_SESSION, load_session},
+    [LOAD_OVER] = {ROW_OVER, fences_over_load},
     [LOAD_FENCES] = {ROW_FENCE, fences_load},
     [LOAD_WRITERS] = {ROW_WRITER, load_writer},
     [LOAD_MOVES] = {ROW_MOVE, load_move},

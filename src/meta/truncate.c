@@ -42,21 +42,23 @@ static int pieces_cut(struct transaction *transaction, struct ino ino, uint64_t 
  * then. Who has ended instead may have written behind the answers. */
 static bool end_is_unsure(const struct transaction *transaction, struct ino ino,
                           struct inode_row *row) {
-    const struct group *group = transaction->group;
+    struct group *group = transaction->group;
 
-    if (row->data_state == DATA_CHUNKED && group->sessions.unsure_count == 0 &&
-        fences_file_is_asked(&group->fences, ino)) {
+    if (row->data_state == DATA_CHUNKED && row->losses != kv_losses(group->kv) &&
+        group->sessions.unsure_count == 0 && fences_file_is_asked(&group->fences, ino)) {
         row->losses = kv_losses(group->kv);
+        group->fences.sure_position = kv_position(group->kv) + 1;
     }
     return row->data_state == DATA_CHUNKED && row->losses != kv_losses(group->kv);
 }
 
 /* Somebody writes, or may: whose session has not come back since the loss. */
-static bool may_be_written(const struct transaction *transaction, struct ino ino, bool unsure) {
+static bool may_be_written(const struct transaction *transaction, struct ino ino,
+                           const struct inode_row *row, bool unsure) {
     const struct group *group = transaction->group;
 
     return opens_any_writer(&group->opens, ino, NULL) ||
-           (unsure && group->sessions.unsure_count > 0);
+           (unsure && group->sessions.unsure_count > 0 && !fences_are_over(&group->fences, row));
 }
 
 /* Then the OSTs know how long it is, and the call waits for them; once, as long as there are
@@ -82,7 +84,8 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
     row->truncate_size = size;
     row->truncate_position = kv_position(transaction->group->kv) + 1;
     /* Who is unsure may write on, at offsets below the size, too. */
-    if (transaction->group->sessions.unsure_count == 0) {
+    if (transaction->group->sessions.unsure_count == 0 ||
+        fences_are_over(&transaction->group->fences, row)) {
         row->losses = kv_losses(transaction->group->kv);
     }
     row->flags = (uint16_t)((row->flags & ~INODE_TAIL) | INODE_CUT_PENDING);
@@ -95,7 +98,7 @@ static int chunks_cut(struct transaction *transaction, struct ino ino, uint64_t 
                       struct inode_row *row) {
     /* What a writer has written and not settled may lie beyond the size that we know. */
     bool unsure = end_is_unsure(transaction, ino, row);
-    bool writers = may_be_written(transaction, ino, unsure);
+    bool writers = may_be_written(transaction, ino, row, unsure);
 
     if (writers && size > row->size && unsure) {
         int r = end_ask(transaction, ino);
@@ -122,7 +125,7 @@ int truncate_unsure_end(struct transaction *transaction, struct ino ino, struct 
         return r;
     }
     r = inode_size_known(transaction, ino, row);
-    if (r == 0 && may_be_written(transaction, ino, unsure)) {
+    if (r == 0 && may_be_written(transaction, ino, row, unsure)) {
         return unsure ? end_ask(transaction, ino) : 0;
     }
     r = r < 0 ? r : cut_stage(transaction, ino, row->size, row);

@@ -12,10 +12,10 @@
  *
  * A metadata target goes, where such a moment comes in time, while a decision of it has reached
  * some of its participants and not others: a cut of one link sees to that; else while one is on its
- * way to its disk, of which nobody has heard. What the others then have must be whole (whole.h), and
- * nothing of its transactions may be left (strays.h). Directories that it had are asked about, and
- * must answer EIO. Another metadata target loses its power then, and with it what it has done of
- * such transactions and not synced.
+ * way to its disk, of which nobody has heard. What the others then have must be whole (whole.h),
+ * and nothing of its transactions may be left (strays.h). Directories that it had are asked about,
+ * and must answer EIO. Another metadata target loses its power then, and with it what it has done
+ * of such transactions and not synced.
  *
  * Thread: the world's. Memory: the heap. */
 #pragma once

@@ -3,8 +3,8 @@
  * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *
- * The seeds of regressions.txt come first. With a bug it is the other way round: it succeeds with
- * the first seed that breaks, and fails when none does. */
+ * The seeds of regressions.txt come first, but not in the build with bugs. With a bug it is the other
+ * way round: it succeeds with the first seed that breaks, and fails when none does. */
 #include "base/bug.h"
 #include "jobs.h"
 #include "joins.h"
@@ -125,7 +125,7 @@ static size_t regressions_read(uint64_t *seeds, size_t capacity) {
 
 /* Seeds that are named one by one are played alone; a bug must be caught by the seeds that were
  * asked for. A seed of regressions.txt that was asked for as well is played once. */
-static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_count) {
+static uint64_t *seeds_new(const struct words *words, size_t *ret_count) {
     enum { REGRESSIONS_MAX = 1000 };
     uint64_t *seeds = calloc(words->count + REGRESSIONS_MAX, sizeof *seeds);
     size_t listed = 0;
@@ -133,7 +133,7 @@ static uint64_t *seeds_new(const struct words *words, bool bug, size_t *ret_coun
     if (!seeds) {
         abort();
     }
-    if (words->count > 1 && !bug) {
+    if (words->count > 1 && !words->bug) {
         listed = regressions_read(seeds, REGRESSIONS_MAX);
     }
     size_t count = listed;
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
                                    .play = play_twice,
                                    .died = died,
                                    .context = &words};
-    uint64_t *seeds = seeds_new(&words, bug, &options.seed_count);
+    uint64_t *seeds = seeds_new(&words, &options.seed_count);
     options.seeds = seeds;
     options.process_count = words.trace || options.seed_count == 1 ? 0 : (unsigned)words.jobs;
     struct jobs *jobs = jobs_new(&options);

@@ -83,6 +83,8 @@
     X(STRAGGLERS_REFUSED, "writes of theirs refused then", true)                                   \
     X(FENCES, "sessions fenced whose opens were lost", true)                                       \
     X(FENCING_SETTLES, "lengths asked that fence them", true)                                      \
+    X(LOSSES_OVER, "losses of a log that were over", true)                                         \
+    X(ENDS_OVER, "sizes told as of such a loss", true)                                             \
     X(WRITERS_LEFT, "writers whose close power took, closed", true)                                \
     X(LATE_AWAY, "closes told again, server was away", true)                                       \
     X(LATE_OPENS, "opens asked of again, server was away", true)                                   \

@@ -182,6 +182,8 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->old_maps += totals->old_maps;
     sum->fences += totals->fences;
     sum->fencing_settles += totals->fencing_settles;
+    sum->losses_over += totals->losses_over;
+    sum->ends_over += totals->ends_over;
     sum->orders_put_aside += totals->orders_put_aside;
     sum->writers_left += totals->writers_left;
     sum->settles_put_off += totals->settles_put_off;

@@ -39,7 +39,7 @@ KV = ("changes", "changes_pool", "disk_log", "kv", "kv_admit", "kv_checkpoint", 
       "record", "ring")
 STORE = ("small", "small_write", "data_sync", "space", "blocks")
 FILES = [f"src/kv/{name}.c" for name in KV] + [f"src/store/{name}.c" for name in STORE]
-UNITS = {"kv": ("kv_warm", "kv_base", "kv_limits", "changes", "kv", "kv_edges"),
+UNITS = {"kv": ("kv_warm", "kv_base", "kv_limits", "kv_medium", "changes", "kv", "kv_edges"),
          "store": ("blocks", "ost_damage", "ost_waits", "ost", "ost_ring", "ost_faults",
                    "ost_model")}
 SANITIZERS = {"ASAN_OPTIONS": "detect_stack_use_after_return=1",

@@ -142,10 +142,10 @@ static void test_fences_end(void **state) {
     assert_int_equal(questions(bench), asked);
     bench_restart(bench, true);
     assert_int_equal(list_tell(bench, 0, 0), 0);
-    /* Who has attached since the loss is known, as is one that all OSTs have in their lists. */
+    /* Also of who has attached since the loss, as long as that is not over. */
     bench_attach(bench, 0);
     bench_attach(bench, 3);
-    assert_int_equal(list_tell(bench, bench->sessions[3].id, 0), 0);
+    assert_int_equal(list_tell(bench, bench->sessions[3].id, 0), 1);
     assert_int_equal(list_tell(bench, bench->sessions[2].id, bench->list_number + 1), 0);
     size_prepare(bench, 0, other, &call);
     assert_int_equal(bench_run(bench, &call), 0);
@@ -311,6 +311,163 @@ static void test_a_silent_end_between_the_answers(void **state) {
     bench_free(bench);
 }
 
+/* What a session had written behind the end when the loss was over was told to nobody. It stays
+ * nobody's at the next loss, of which others are fenced or unsure: the size that was told stays,
+ * and whoever opens the file for writing cuts it off. */
+static void test_an_end_stays_when_its_loss_is_over(void **state) {
+    const struct bench_options options = {.seed = 26};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct ino other = file_make(bench, "b");
+    uint64_t gone = bench->sessions[1].id;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    bench_chunk_write(bench, &capability, 7000);
+    assert_int_equal(list_tell(bench, gone, 0), 1);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 0);
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    /* Its loss is not over, so it is asked for. */
+    capability = write_open(bench, 2, other);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, bench->sessions[2].id, 0), 1);
+    uint32_t asked = questions(bench);
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    assert_int_equal(questions(bench), asked);
+    assert_int_equal(size_of(bench, 0, other), 8000);
+    assert_int_equal(write_open(bench, 0, ino).truncate_seq, 1);
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    bench_free(bench);
+}
+
+/* Two end, one after the other, and all storage targets refuse the first one at once: what it has
+ * written is asked for before its end is told, not after the second one's. A kill between changes
+ * nothing, and the fences go when the last session is back though nobody tells of them again. */
+static void test_an_end_is_told_once_of_several(void **state) {
+    const struct bench_options options = {.seed = 27};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct ino other = file_make(bench, "b");
+    uint64_t gone = bench->sessions[1].id;
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_chunk_write(bench, &capability, 7000);
+    uint32_t fenced = list_tell(bench, gone, bench->list_number + 1);
+    uint64_t told = size_of(bench, 0, ino);
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    (void)list_tell(bench, bench->sessions[2].id, 0);
+    assert_int_equal(size_of(bench, 0, ino), told);
+    assert_int_equal(told, 7000);
+    assert_int_equal(fenced, 1);
+    assert_int_equal(list_tell(bench, 0, bench->list_number), 1);
+    bench_restart(bench, false);
+    bench_attach(bench, 0);
+    bench_attach(bench, 3);
+    assert_int_equal(list_tell(bench, 0, 0), 0);
+    uint32_t asked = questions(bench);
+    assert_int_equal(size_of(bench, 0, other), 5000);
+    assert_int_equal(questions(bench), asked);
+    bench_free(bench);
+}
+
+/* A loss takes what a session had opened, written and closed. It comes back and ends, while another
+ * one has not come back yet: what was told behind that is told behind the other one's end, too. */
+static void test_an_end_is_told_once_of_who_came_back(void **state) {
+    const struct bench_options options = {.seed = 30};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+
+    (void)state;
+    struct capability capability = write_open(bench, 1, ino);
+    bench_chunk_write(bench, &capability, 7000);
+    write_close(bench, 1, ino, 7000);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_attach(bench, 1);
+    bench_attach(bench, 2);
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    (void)list_tell(bench, bench->sessions[1].id, bench->list_number + 1);
+    uint64_t told = size_of(bench, 0, ino);
+    (void)list_tell(bench, bench->sessions[3].id, 0);
+    assert_int_equal(size_of(bench, 0, ino), told);
+    bench_free(bench);
+}
+
+static struct capability reopen(struct meta_bench *bench, uint32_t session, struct ino ino) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_REOPEN, &call);
+    call.request.reopen =
+        (struct reopen_request){.ino = ino, .open_flags = OPEN_WRITE, .write_count = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+    return call.reply.reopen.capability;
+}
+
+/* A file that one session kept open over a loss is opened by another one, once that is over. The
+ * next loss takes nothing of what makes the file asked for, or the second one was not answered. */
+static void test_an_open_outlives_that_its_loss_was_over(void **state) {
+    const struct bench_options options = {.seed = 28};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+
+    (void)state;
+    (void)write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    (void)reopen(bench, 1, ino);
+    bench_attach(bench, 0);
+    assert_int_equal(size_of(bench, 0, ino), 5000);
+    for (uint32_t i = 1; i < BENCH_SESSIONS; i++) {
+        bench_attach(bench, i);
+    }
+    assert_int_equal(list_tell(bench, 0, 0), 0);
+    struct capability capability = write_open(bench, 2, ino);
+    bench_restart(bench, true);
+    bench_attach(bench, 0);
+    bench_chunk_write(bench, &capability, 8000);
+    assert_int_equal(list_tell(bench, bench->sessions[2].id, 0), 1);
+    assert_int_equal(size_of(bench, 0, ino), 8000);
+    assert_true(is_fenced(bench, bench->sessions[2].id));
+    bench_free(bench);
+}
+
+/* Who kept a file open over a loss that is over closes it, and speaks of a truncation's past: what
+ * the storage targets have is his. */
+static void test_a_close_outlives_that_its_loss_was_over(void **state) {
+    const struct bench_options options = {.seed = 29};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call call;
+
+    (void)state;
+    (void)write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    struct capability capability = reopen(bench, 1, ino);
+    bench_attach(bench, 1);
+    bench_attach(bench, 0);
+    bench_prepare(bench, 0, OP_SETATTR, &call);
+    call.request.setattr =
+        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 4000};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_attach(bench, 2);
+    bench_attach(bench, 3);
+    assert_int_equal(list_tell(bench, 0, 0), 0);
+    capability.truncate_seq = 1;
+    bench_chunk_write(bench, &capability, 9000);
+    write_close(bench, 1, ino, 0);
+    assert_int_equal(size_of(bench, 0, ino), 9000);
+    bench_free(bench);
+}
+
 static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
                          struct call *call) {
     bench_prepare(bench, 0, OP_CROSS_LOOK, call);
@@ -362,6 +519,11 @@ int main(void) {
         cmocka_unit_test(test_a_silent_end_behind_the_question),
         cmocka_unit_test(test_a_fence_that_went_behind_the_question),
         cmocka_unit_test(test_a_silent_end_between_the_answers),
+        cmocka_unit_test(test_an_end_stays_when_its_loss_is_over),
+        cmocka_unit_test(test_an_end_is_told_once_of_several),
+        cmocka_unit_test(test_an_end_is_told_once_of_who_came_back),
+        cmocka_unit_test(test_an_open_outlives_that_its_loss_was_over),
+        cmocka_unit_test(test_a_close_outlives_that_its_loss_was_over),
         cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -366,6 +366,32 @@ static void test_short_file_for_a_log(void **state) {
     }
 }
 
+/* Who knows which log it should be gets that one or none; one that is made new gets the id that is
+ * asked for. */
+static void test_log_of_another_id(void **state) {
+    struct edge *edge = edge_new(1);
+    const struct log_id id = kv_log_id(edge->kv);
+
+    (void)state;
+    assert_int_equal(edge_put(edge, KV_CLASS_REQUEST, 1, 100), 0);
+    (void)kv_seal(edge->kv);
+    edge_kill(edge);
+    edge->options.log_id = (struct log_id){id.value ^ 1};
+    assert_int_equal(edge_open(edge), -ERR_NOT_OURS);
+    assert_non_null(strstr(edge->problem, "t/log is log "));
+    edge->options.log_id = id;
+    assert_int_equal(edge_open(edge), 0);
+    assert_int_equal(kv_log_id(edge->kv).value, id.value);
+    assert_true(edge_has(edge, 1));
+    edge_kill(edge);
+    edge->options.directory = "u";
+    edge->options.shared_name = "other";
+    edge->options.log_id = (struct log_id){4711};
+    assert_int_equal(edge_open(edge), 0);
+    assert_int_equal(kv_log_id(edge->kv).value, 4711);
+    edge_free(edge);
+}
+
 /* Every class, a record each and each flushed, until none gets more. */
 static uint64_t fill_log(struct edge *edge, enum kv_class message_class, uint64_t id) {
     int r;
@@ -610,6 +636,7 @@ int main(void) {
         cmocka_unit_test(test_unsound_data_end),
         cmocka_unit_test(test_log_is_overwritten),
         cmocka_unit_test(test_short_file_for_a_log),
+        cmocka_unit_test(test_log_of_another_id),
         cmocka_unit_test(test_older_log),
         cmocka_unit_test(test_full_log),
         cmocka_unit_test(test_less_memory),

@@ -189,6 +189,54 @@ static void test_failure_is_said(void **state) {
     edge_free(edge);
 }
 
+/* Who waits, and meets a damaged row as soon as it is told. */
+struct finder {
+    struct kv_waiter waiter;
+    struct edge *edge;
+};
+
+static void patch_damaged(struct kv_waiter *waiter, int result) {
+    const struct edge *edge = CONTAINER_OF(waiter, struct finder, waiter)->edge;
+    const struct kv_need need = edge_need(100);
+    struct kv_key key = edge_key(1);
+    struct kv_grant grant;
+
+    assert_int_equal(result, 0);
+    assert_int_equal(kv_admit(edge->kv, KV_CLASS_CONTROL, &need, &grant), 0);
+    kv_begin(edge->kv, &grant);
+    assert_int_equal(kv_patch(edge->kv, &key, 0, (struct bytes){edge_content, 8}), 0);
+    (void)kv_commit(edge->kv);
+}
+
+/* A sync point's first waiter finds the row that stops the log: the next one, for whom it was too
+ * early, is told that. */
+static void test_failure_between_waiters(void **state) {
+    struct edge *edge = edge_new(17);
+    struct finder first = {.waiter = {.done = patch_damaged}, .edge = edge};
+    struct kv_waiter second = {.done = note_result};
+    struct kv_key key = edge_key(1);
+
+    (void)state;
+    put_sealed(edge, 1, 100);
+    kv_checkpoint_want(edge->kv);
+    edge_settle(edge, true);
+    edge_kill(edge);
+    assert_int_equal(kv_mem_store_damage(edge->store, &key), 0);
+    assert_int_equal(edge_open(edge), 0);
+    put_sealed(edge, 2, 100);
+    kv_sync(edge->kv, &first.waiter, 2);
+    kv_step(edge->kv);
+    put_sealed(edge, 3, 100);
+    kv_sync(edge->kv, &second, 3);
+    for (int i = 0; i < EDGE_TURNS_MAX && kv_failure(edge->kv) == 0; i++) {
+        edge_turn(edge, NS_PER_MS);
+    }
+    assert_int_equal(kv_failure(edge->kv), -ERR_CORRUPT);
+    assert_int_equal(kv_synced_position(edge->kv), 2);
+    assert_int_equal(second.position, ERR_CORRUPT);
+    edge_free(edge);
+}
+
 static void check_row(struct edge *edge, const struct kv_key *key, const char *want) {
     struct bytes value;
 
@@ -327,6 +375,49 @@ static void test_longest_batch(void **state) {
     edge_free(edge);
 }
 
+/* A walk passes all deleted rows at once, or so many as it was told; then it wakes its owner. */
+static void test_walk_over_deleted_rows(void **state) {
+    enum { ROWS = 100, SKIPS = 9 };
+    struct edge *edge = edge_new(6);
+    struct kv_key from = edge_key(0), to = edge_key(ROWS + 1);
+    const struct kv_need need = edge_need(0);
+    struct kv_cursor cursor;
+    struct bytes value;
+    struct kv_grant grant;
+    int pending = 0;
+    int r;
+
+    (void)state;
+    for (uint64_t id = 1; id <= ROWS; id++) {
+        struct kv_key key = edge_key(id);
+
+        put_sealed(edge, id, 8);
+        if (id < ROWS) {
+            assert_int_equal(kv_admit(edge->kv, KV_CLASS_CONTROL, &need, &grant), 0);
+            kv_begin(edge->kv, &grant);
+            assert_int_equal(kv_delete(edge->kv, &key), 0);
+            (void)kv_commit(edge->kv);
+        }
+    }
+    (void)kv_seal(edge->kv);
+    struct kv_key last = edge_key(ROWS);
+    kv_cursor_init(&cursor, &from, &to);
+    assert_int_equal(kv_next(edge->kv, &cursor, &value), 0);
+    assert_int_equal(kv_key_compare(&cursor.key, &last), 0);
+    kv_cursor_init(&cursor, &from, &to);
+    cursor.skips_max = SKIPS;
+    edge->woken = false;
+    while ((r = kv_next(edge->kv, &cursor, &value)) == -ERR_PENDING) {
+        assert_true(edge->woken);
+        edge->woken = false;
+        pending++;
+    }
+    assert_int_equal(r, 0);
+    assert_int_equal(kv_key_compare(&cursor.key, &last), 0);
+    assert_in_range(pending, ROWS / SKIPS - 2, ROWS / SKIPS);
+    edge_free(edge);
+}
+
 /* What a start finds in the base is no part of the log any more, though the superblock that says so
  * was not written. */
 static void test_cut_before_the_superblock(void **state) {
@@ -433,6 +524,34 @@ static void log_copy(struct edge *edge, enum env_io_kind kind, void *copy, size_
     env->ops->file_close(io.file);
 }
 
+/* Only the log was put back from a copy, and the base holds more: the line names what can't be read
+ * where that may be why, and nothing else. */
+static void test_log_behind_its_base(void **state) {
+    const size_t log_bytes = 8 * EDGE_RING_BYTES;
+    const char *line = "t: the disk log ends at record 1, the base holds 2";
+    uint8_t *log = aligned_alloc(BLOCK_BYTES, log_bytes);
+    struct edge *edge = edge_new(18);
+
+    (void)state;
+    assert_non_null(log);
+    put_sealed(edge, 1, 100);
+    edge_settle(edge, false);
+    log_copy(edge, ENV_IO_READ, log, log_bytes);
+    put_sealed(edge, 2, 100);
+    kv_checkpoint_want(edge->kv);
+    edge_settle(edge, true);
+    edge_kill(edge);
+    log_copy(edge, ENV_IO_WRITE, log, log_bytes);
+    assert_int_equal(edge_open(edge), -ERR_CORRUPT);
+    assert_string_equal(edge->problem, line);
+    memory_env_block_lose(edge->world, "t/log", DISK_LOG_REGION_START + BLOCK_BYTES);
+    assert_int_equal(edge_open(edge), -ERR_IO);
+    assert_memory_equal(edge->problem, line, strlen(line));
+    assert_string_equal(edge->problem + strlen(line), ": byte 12288 of it cannot be read");
+    free(log);
+    edge_free(edge);
+}
+
 /* DIR was put back from a copy, and went on differently: a ring of the first life that begins right
  * where the disk log of the second ends is not taken. */
 static void test_ring_of_another_life(void **state) {
@@ -525,14 +644,17 @@ int main(void) {
         cmocka_unit_test(test_level_of_outcomes),
         cmocka_unit_test(test_data_area),
         cmocka_unit_test(test_failure_is_said),
+        cmocka_unit_test(test_failure_between_waiters),
         cmocka_unit_test(test_staged_rows),
         cmocka_unit_test(test_unreadable_base),
+        cmocka_unit_test(test_walk_over_deleted_rows),
         cmocka_unit_test(test_longest_record),
         cmocka_unit_test(test_log_to_the_byte),
         cmocka_unit_test(test_longest_batch),
         cmocka_unit_test(test_cut_before_the_superblock),
         cmocka_unit_test(test_one_look),
         cmocka_unit_test(test_outcomes_of_the_log),
+        cmocka_unit_test(test_log_behind_its_base),
         cmocka_unit_test(test_ring_of_another_life),
         cmocka_unit_test(test_other_size_far_behind),
         cmocka_unit_test(test_ring_reset),

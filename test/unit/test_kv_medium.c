@@ -60,6 +60,27 @@ static void test_flush_of_a_start_fails(void **state) {
     edge_free(edge);
 }
 
+/* A start flushes its superblock, and before that the log if the ring lets go of what is there. */
+static void test_flushes_of_a_start(void **state) {
+    (void)state;
+    for (unsigned cut = 0; cut < 2; cut++) {
+        struct edge *edge = edge_new(1);
+
+        put_sealed(edge, 0, 10);
+        if (cut) {
+            step_to(edge, SYNC_FLUSH);
+        } else {
+            edge_settle(edge, false);
+        }
+        edge_kill(edge);
+        unsigned flushes = memory_env_flushes(edge->world);
+        assert_int_equal(edge_open(edge), 0);
+        assert_int_equal(memory_env_flushes(edge->world), flushes + 1 + cut);
+        assert_rows(edge, 0, 10, true);
+        edge_free(edge);
+    }
+}
+
 /* What a killed process had still with the medium does not come over what its successor writes. */
 static void test_late_write(void **state) {
     struct edge *edge = edge_new(2);
@@ -109,6 +130,50 @@ static void test_cut_short(void **state) {
     memory_env_resize(edge->world, "t/log", size);
     assert_int_equal(edge_open(edge), 0);
     edge_free(edge);
+}
+
+static const struct env_ops *plain_ops;
+static uint64_t flushed_bytes;
+
+static int run_noted(struct env *env, struct env_io *io) {
+    int r = plain_ops->io_run(env, io);
+
+    return r == 0 && io->kind == ENV_IO_SYNC ? plain_ops->file_size(io->file, &flushed_bytes) : r;
+}
+
+/* A first start without power at each of its operations: what was written is there, but the file is
+ * shorter if its size was not flushed. The next start makes the log. */
+static void test_first_start_cut_short(void **state) {
+    static struct env_ops ops;
+    int cuts = 0;
+    int r = -ERR_CLOSED;
+
+    (void)state;
+    for (; r == -ERR_CLOSED; cuts++) {
+        struct edge *edge = edge_new(3);
+        struct env *env = edge->options.env;
+
+        edge_kill(edge);
+        edge->options.directory = "u";
+        edge->options.shared_name = "other";
+        plain_ops = env->ops;
+        ops = *env->ops;
+        ops.io_run = run_noted;
+        env->ops = &ops;
+        flushed_bytes = 0;
+        memory_env_crash_after(edge->world, (uint64_t)cuts);
+        r = edge_open(edge);
+        env->ops = plain_ops;
+        edge_kill(edge);
+        uint64_t size = memory_env_size(edge->world, "u/log");
+        if (flushed_bytes < size) {
+            memory_env_resize(edge->world, "u/log", size / 2);
+        }
+        assert_int_equal(edge_open(edge), 0);
+        edge_free(edge);
+    }
+    assert_int_equal(r, 0);
+    assert_true(cuts > 6); /* a place, zeros, superblocks, and their flushes */
 }
 
 static uint64_t forged;
@@ -449,9 +514,11 @@ static void test_sync_points_of_checkpoint(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flush_of_a_start_fails),
+        cmocka_unit_test(test_flushes_of_a_start),
         cmocka_unit_test(test_late_write),
         cmocka_unit_test(test_start_where_no_space_is_given),
         cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_first_start_cut_short),
         cmocka_unit_test(test_forged_superblock),
         cmocka_unit_test(test_forged_start),
         cmocka_unit_test(test_forged_records),

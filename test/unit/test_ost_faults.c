@@ -53,6 +53,38 @@ static struct statfs_reply statfs(struct ost_world *world) {
     return call->call.reply.statfs;
 }
 
+/* What other threads are told a second later, or at once where nothing was told yet. */
+static struct ost_space space_told(struct ost_world *world) {
+    struct ost_space space = {UINT64_MAX, UINT64_MAX};
+
+    memory_env_advance(world->env, NS_PER_S);
+    ost_tick(world->ost);
+    for (int i = 0; i < 100; i++) {
+        ost_world_turn(world);
+    }
+    assert_true(ost_space_get(world->ost, &space));
+    return space;
+}
+
+/* Any thread may ask what is used and what is left, and is told the same as by statfs. */
+static void test_space_is_told(void **state) {
+    struct ost_world *world = world_start(8);
+    struct ost_place place = place_of(0, CHUNK);
+    struct ost_space before = space_told(world);
+    struct statfs_reply asked = statfs(world);
+
+    (void)state;
+    assert_int_equal(before.used_bytes, asked.bytes_total - asked.bytes_free);
+    assert_int_equal(before.available_bytes, asked.bytes_available);
+    fill(1, CHUNK);
+    assert_int_equal(ost_world_write(world, &place, data), 0);
+    struct ost_space after = space_told(world);
+    assert_int_equal(after.used_bytes, before.used_bytes + CHUNK);
+    assert_int_equal(after.available_bytes, before.available_bytes - CHUNK);
+    ost_world_stop(world);
+    ost_world_free(world);
+}
+
 /* New blocks stop at the reserve; overwriting, cutting and deleting go on, and make room. */
 static void test_full(void **state) {
     struct ost_world *world = ost_world_new(9);
@@ -629,19 +661,13 @@ static void test_lost_bitmap(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_last_blocks),
-        cmocka_unit_test(test_growth_fails),
-        cmocka_unit_test(test_growth_keeps_free),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_damage_in_large_read),
-        cmocka_unit_test(test_bad_writes),
-        cmocka_unit_test(test_bad_queries),
-        cmocka_unit_test(test_mixed_up),
-        cmocka_unit_test(test_lost_data_file),
-        cmocka_unit_test(test_countdown_of_format),
-        cmocka_unit_test(test_full_with_merges),
-        cmocka_unit_test(test_smaller_limit),
+        cmocka_unit_test(test_space_is_told),        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_last_blocks),          cmocka_unit_test(test_growth_fails),
+        cmocka_unit_test(test_growth_keeps_free),    cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage_in_large_read), cmocka_unit_test(test_bad_writes),
+        cmocka_unit_test(test_bad_queries),          cmocka_unit_test(test_mixed_up),
+        cmocka_unit_test(test_lost_data_file),       cmocka_unit_test(test_countdown_of_format),
+        cmocka_unit_test(test_full_with_merges),     cmocka_unit_test(test_smaller_limit),
         cmocka_unit_test(test_lost_bitmap),
     };
 
