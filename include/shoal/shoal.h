@@ -71,7 +71,7 @@ enum shoal_set {
 };
 enum { SHOAL_RENAME_NO_REPLACE = 1, SHOAL_RENAME_EXCHANGE = 2 };
 enum shoal_operation {
-    SHOAL_LOOKUP = 1, /* ino, name -> attributes */
+    SHOAL_LOOKUP = 1, /* ino, name -> attributes; nlink 0: lost, but for its name and type */
     SHOAL_GETATTR,    /* ino or file -> attributes */
     SHOAL_SETATTR,    /* ino (file when opened), set, attributes -> attributes */
     SHOAL_CREATE,     /* ino, name, mode, flags -> attributes, file */

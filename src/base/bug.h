@@ -52,7 +52,8 @@
     X(UNFENCED_LOSS, "unfenced-loss")   /* a file is told though who is evicted may write it */    \
     X(UNSETTLED_SIZE, "unsettled-size") /* an evicted session is closed without its sizes */       \
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \
-    X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */
+    X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
+    X(LOST_ALONE, "lost-alone")         /* a lost coordinator's promise is broken without asking */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

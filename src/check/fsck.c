@@ -1,5 +1,5 @@
 /* The order of a check, and how its findings are told. */
-#include "check/fsck_internal.h"
+#include "check/fsck_lost.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

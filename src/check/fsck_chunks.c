@@ -4,7 +4,7 @@
  * Chunks come before their inode knows of them (a file that moves to chunks: its M row is there as
  * long as they may become the file's) and go after it (the queue of orders). So what seems stray is
  * kept, and judged when all else is done. */
-#include "check/fsck_internal.h"
+#include "check/fsck_lost.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -223,7 +223,9 @@ static int owner_check(struct chunk_walk *walk) {
         return 0;
     }
     walk->stray_generation = walk->id.generation;
-    if (walk->fsck->stray_count < FSCK_SUSPECTS_MAX) {
+    if (fsck_ino_is_lost(walk->fsck, walk->id.ino.value)) {
+        walk->fsck->kept++; /* Nobody can say any more that it is nobody's. */
+    } else if (walk->fsck->stray_count < FSCK_SUSPECTS_MAX) {
         walk->fsck->strays[walk->fsck->stray_count++] = (struct fsck_stray){walk->ost, walk->id};
     } else {
         walk->fsck->counts.unsettled++;
@@ -353,6 +355,16 @@ int fsck_stray_look(struct fsck *fsck, const struct fsck_stray *stray, const cha
     return r;
 }
 
+static void kept_tell(struct fsck *fsck) {
+    if (fsck->kept > 0) {
+        fsck_problem(fsck, "lost-metadata", "storage targets",
+                     "chunks of %" PRIu64 " files (of each storage target) that lost metadata "
+                     "targets had: their blocks stay in use, as nobody can say any more that they "
+                     "are nobody's",
+                     fsck->kept);
+    }
+}
+
 int fsck_strays(struct fsck *fsck) {
     struct env *env = fsck->cluster->env;
     uint64_t deadline_ns = env_now_ns(env) + STRAY_WAIT_MS * NS_PER_MS;
@@ -379,5 +391,6 @@ int fsck_strays(struct fsck *fsck) {
         }
         at += !waits;
     }
+    kept_tell(fsck);
     return 0;
 }

@@ -46,6 +46,7 @@ struct fsck {
     uint8_t point_memory[FSCK_POINT_BYTES];
     struct fsck_stray *strays;
     uint32_t stray_count;
+    uint64_t kept; /* files (of each OST) with chunks, of a metadata target that is lost */
 };
 
 /* NULL: no memory. free takes NULL. */
@@ -98,7 +99,7 @@ void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t wha
 void fsck_list_from(struct fsck_list *list, const struct kv_key *key);
 /* -ERR_NOT_FOUND behind the last one. */
 MUST_CHECK int fsck_list_next(struct fsck_list *list, struct fsck_row *ret_row);
-/* One row as it is now, beside any list; -ERR_NOT_FOUND. */
+/* One row as it is now, beside any list; -ERR_NOT_FOUND, also of a target that is lost. */
 MUST_CHECK int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
                             const struct kv_key *key, struct bytes *ret_value);
 /* Whether a transaction across logs is about it and not done everywhere: what rows say of it is
@@ -116,9 +117,8 @@ const char *fsck_where_ino(struct fsck *fsck, uint64_t ino, char where[FSCK_WHER
 
 MUST_CHECK int fsck_names(struct fsck *fsck);
 MUST_CHECK int fsck_inline(struct fsck *fsck);
-/* Files that had something on targets that are lost; whether this one is: it is asked nothing. */
+/* What is lost with targets that are (fsck_lost.h). */
 MUST_CHECK int fsck_lost(struct fsck *fsck);
-bool fsck_ost_is_lost(const struct fsck *fsck, uint32_t ost);
 MUST_CHECK int fsck_chunks(struct fsck *fsck, uint32_t ost);
 /* Chunks that seemed stray: those that still are. */
 MUST_CHECK int fsck_strays(struct fsck *fsck);

@@ -1,4 +1,5 @@
 /* Names: whether what a pass has counted for an inode is right. */
+#include "check/fsck_lost.h"
 #include "check/fsck_names.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,7 +44,12 @@ static void report_links(struct fsck *fsck, const struct fsck_node *node) {
     uint32_t expected = names_expected(node);
 
     fsck_where_ino(fsck, node->ino, where);
-    if (node->names == 0 && expected > 0) {
+    if (node->names < expected && fsck_any_mdt_is_lost(fsck)) {
+        fsck_problem(fsck, "lost-metadata", where,
+                     "%" PRIu32 " names lead to it, not %" PRIu32 ": the others may have been on "
+                     "a metadata target that is lost",
+                     node->names, expected);
+    } else if (node->names == 0 && expected > 0) {
         fsck_problem(fsck, "orphan", where,
                      "no directory names it, although it has %" PRIu32
                      " links: nobody can reach it",

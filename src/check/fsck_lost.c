@@ -1,11 +1,44 @@
-/* Files of which something was on a storage target that is lost. By their sizes and layouts: which
- * chunks there were, only that target knew. */
-#include "check/fsck_internal.h"
+/* What is lost with a target. Files of which something was on a storage target: by their sizes and
+ * layouts, as which chunks there were, only that target knew. Of a metadata target it is named here
+ * itself; names of what it had, and what has no name any more as that was there, are told where
+ * names are checked. */
+#include "check/fsck_lost.h"
 #include "layout/map_lost.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 bool fsck_ost_is_lost(const struct fsck *fsck, uint32_t ost) {
     return cluster_map_is_lost(fsck->cluster->map, fsck_ost(fsck, ost));
+}
+
+bool fsck_mdt_is_lost(const struct fsck *fsck, uint32_t index) {
+    return cluster_map_group_is_lost(fsck->cluster->map, &fsck->cluster->map->groups[index]);
+}
+
+bool fsck_ino_is_lost(const struct fsck *fsck, uint64_t ino) {
+    return cluster_map_slot_is_lost(fsck->cluster->map, ino_slot((struct ino){ino}));
+}
+
+bool fsck_any_mdt_is_lost(const struct fsck *fsck) {
+    for (uint32_t i = 0; i < fsck->cluster->map->group_count; i++) {
+        if (fsck_mdt_is_lost(fsck, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void mdts_tell(struct fsck *fsck) {
+    char where[64];
+
+    for (uint32_t i = 0; i < fsck->cluster->map->group_count; i++) {
+        if (fsck_mdt_is_lost(fsck, i)) {
+            snprintf(where, sizeof where, "target %" PRIu32, fsck_mdt(fsck, i).value);
+            fsck_problem(fsck, "lost-metadata", where,
+                         "a metadata target that was declared lost: the files and directories "
+                         "that it had are gone");
+        }
+    }
 }
 
 static bool any_is_lost(const struct cluster_map *map) {
@@ -73,6 +106,7 @@ int fsck_lost(struct fsck *fsck) {
     struct fsck_row row;
     int r = any_is_lost(fsck->cluster->map) ? 0 : -ERR_NOT_FOUND;
 
+    mdts_tell(fsck);
     fsck_list_begin_all(&list, fsck, FSCK_INODES);
     while (r == 0 && (r = fsck_list_next(&list, &row)) == 0) {
         file_check(fsck, &row);

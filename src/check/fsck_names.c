@@ -1,4 +1,5 @@
 /* Names: the passes over inodes, partitions, orphans and entries. */
+#include "check/fsck_lost.h"
 #include "check/fsck_names.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -194,9 +195,9 @@ static int entry_is_left_behind(struct fsck *fsck, const struct fsck_entry *entr
 static int entry_recheck(struct fsck *fsck, const struct fsck_entry *entry, uint64_t missing) {
     const struct dentry_row *dentry;
     struct bytes value;
-    bool left = false;
+    bool left = fsck_ino_is_lost(fsck, missing); /* Nothing is on its way to it. */
 
-    int r = entry_is_left_behind(fsck, entry, missing, &left);
+    int r = left ? 0 : entry_is_left_behind(fsck, entry, missing, &left);
     if (r < 0 || !left) {
         return r;
     }
@@ -214,7 +215,12 @@ static int entry_recheck(struct fsck *fsck, const struct fsck_entry *entry, uint
     char where[FSCK_WHERE_BYTES + NAME_BYTES_MAX + 32];
     snprintf(where, sizeof where, "name \"%s\" in %s", entry->name,
              fsck_where_ino(fsck, entry->directory, directory));
-    if (missing == entry->directory) {
+    if (fsck_ino_is_lost(fsck, missing)) {
+        fsck_problem(fsck, "lost-metadata", where,
+                     "it names inode %" PRIu64 ", which was on a metadata target that is lost: "
+                     "remove it, by unlink or rmdir",
+                     entry->ino);
+    } else if (missing == entry->directory) {
         fsck_problem(fsck, "lost-name", where, "the directory's inode is missing");
     } else {
         fsck_problem(fsck, "missing-inode", where, "it names inode %" PRIu64 ", which is missing",

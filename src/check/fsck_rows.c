@@ -1,5 +1,6 @@
 /* Asking targets for rows: lists, and single rows as they are now. */
-#include "check/fsck_internal.h"
+#include "check/fsck_lost.h"
+#include "layout/map_lost.h"
 #include "meta/half_format.h"
 #include "store/fsck_format.h"
 #include <string.h>
@@ -76,15 +77,28 @@ void fsck_list_begin(struct fsck_list *list, struct fsck *fsck, struct target_id
     *list = (struct fsck_list){.fsck = fsck, .target = target, .what = what};
 }
 
+/* Those that are lost have nothing to list. */
+static void lost_skip(struct fsck_list *list) {
+    const struct fsck *fsck = list->fsck;
+
+    while (list->groups_left > 0 &&
+           fsck_mdt_is_lost(fsck, fsck->cluster->map->group_count - list->groups_left)) {
+        list->groups_left--;
+    }
+}
+
+/* The first one has the root, and is never lost. */
 void fsck_list_begin_all(struct fsck_list *list, struct fsck *fsck, uint32_t what) {
     fsck_list_begin(list, fsck, fsck_mdt(fsck, 0), what);
     list->groups_left = fsck->cluster->map->group_count - 1;
+    lost_skip(list);
 }
 
 static void list_next_target(struct fsck_list *list) {
     const struct cluster_map *map = list->fsck->cluster->map;
 
     list->target = fsck_mdt(list->fsck, map->group_count - list->groups_left--);
+    lost_skip(list);
     list->has_cursor = false;
     list->end = false;
 }
@@ -139,6 +153,9 @@ int fsck_row_get(struct fsck *fsck, struct target_id target, uint32_t what,
     struct fsck_row row;
     bool end;
 
+    if (cluster_map_is_lost(fsck->cluster->map, target)) {
+        return -ERR_NOT_FOUND;
+    }
     int r = list_ask(fsck, target, &request, &rows, &end);
     if (r < 0) {
         return r;

@@ -1,6 +1,6 @@
 /* The rounds, and the orders to delete. */
 #include "check/scrub.h"
-#include "check/fsck_internal.h"
+#include "check/fsck_lost.h"
 #include <string.h>
 
 static void ignore_problem(void *context, const char *kind, const char *where,

@@ -109,7 +109,8 @@ void floors_tell(struct session *session, uint64_t now_ns) {
     for (uint32_t i = 0; i < router->peer_count; i++) {
         struct peer *peer = &router->peers[i];
 
-        if (peer->stage == PEER_ATTACHED && !peer->telling && floor_is_due(session, peer, now_ns)) {
+        if (peer->stage == PEER_ATTACHED && !peer->telling && !atomic_load(&peer->is_lost) &&
+            floor_is_due(session, peer, now_ns)) {
             floor_tell(session, peer, now_ns, false);
         }
         if (peer->return_ns != 0 && now_ns >= peer->return_ns) {

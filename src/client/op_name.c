@@ -1,5 +1,7 @@
 /* What needs no open file: names, links, permission. One question, one answer, on the spot; of a
- * name whose inode another server has, that one is asked then. */
+ * name whose inode another server has, that one is asked then. Where that one is lost for good the
+ * name is still found, by its type alone: it could not be removed through a kernel otherwise, which
+ * looks it up before. */
 #include "client/client_internal.h"
 
 enum { LINK_TARGET_BYTES_MAX = 4095 };
@@ -80,10 +82,20 @@ static void name_finish(struct operation *operation) {
 
 enum { NAME_SEND, NAME_ANSWERED, NAME_ELSEWHERE };
 
-static void elsewhere_ask(struct operation *operation, struct ino ino) {
+static void elsewhere_ask(struct operation *operation) {
+    struct ino ino = operation->errand.call.reply.lookup.attributes.ino;
+
+    operation->attributes = operation->errand.call.reply.lookup.attributes;
     operation->stage = NAME_ELSEWHERE;
     operation_prepare(operation)->request.getattr.ino = ino;
     operation_call(operation, OP_GETATTR, ino);
+}
+
+/* No rights, and no link: whatever is asked about it fails. */
+static void lost_finish(struct operation *operation) {
+    operation->attributes.generation = 1;
+    attributes_out(&operation->attributes, &operation_request(operation)->attributes);
+    operation_finish(operation, 0);
 }
 
 /* Its inode is gone: so is the name by now, or it has another one. */
@@ -92,6 +104,8 @@ static void elsewhere_answered(struct operation *operation) {
         operation->stage = NAME_SEND;
         operation->result = 0;
         op_name_step(operation);
+    } else if (operation->result == -ERR_TARGET_LOST) {
+        lost_finish(operation);
     } else if (operation->result) {
         operation_finish(operation, operation->result);
     } else {
@@ -117,7 +131,7 @@ void op_name_step(struct operation *operation) {
         operation_finish(operation, operation->result);
     } else if (operation->errand.call.header.opcode == OP_LOOKUP &&
                operation->errand.call.reply.lookup.elsewhere) {
-        elsewhere_ask(operation, operation->errand.call.reply.lookup.attributes.ino);
+        elsewhere_ask(operation);
     } else {
         name_finish(operation);
     }

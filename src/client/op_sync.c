@@ -58,10 +58,17 @@ static bool fsync_send(struct operation *operation, struct errand *errand, uint3
     return true;
 }
 
+/* Without its inode nobody finds what is on disk of a file. */
+static int fsync_take(struct operation *operation, const struct errand *errand) {
+    bool is_group = errand->route == ERRAND_TO_SLOT;
+
+    return is_group ? errand->call.result : sync_take(operation, errand);
+}
+
 static void fsync_fan(struct operation *operation);
 
 static void fsync_targets(struct operation *operation) {
-    if (!fan_advance(operation, fsync_send, sync_take)) {
+    if (!fan_advance(operation, fsync_send, fsync_take)) {
         return;
     }
     if (operation->asked && operation->result == 0) {

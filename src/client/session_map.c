@@ -1,6 +1,7 @@
 /* The session's maps: fetched when they are needed, or when the manager says that there is a newer
  * one (maps/map_follower.h), and put to use. */
 #include "client/client_internal.h"
+#include "layout/map_lost.h"
 
 static const struct cluster_map *map_known(void *context) {
     const struct session *session = context;
@@ -38,8 +39,8 @@ static void lost_follow(struct session *session) {
     const struct cluster_map *map = router_map(router);
 
     for (uint32_t i = 0; map && i < map->target_count; i++) {
-        const struct map_target *target = &map->targets[i];
-        struct peer *peer = target->state == TARGET_LOST ? router_peer(router, target->log) : NULL;
+        struct log_id log = cluster_map_lost_log(map, i);
+        struct peer *peer = log.value != 0 ? router_peer(router, log) : NULL;
 
         if (peer && !atomic_load(&peer->is_lost)) {
             ledger_lose(&peer->ledger);

@@ -1,4 +1,4 @@
-/* target: says of a storage target that it will not come back. */
+/* target: says of a target that it will not come back. */
 #include "cmd/find.h"
 #include "host/machine.h"
 #include <stdint.h>
@@ -72,13 +72,14 @@ static int run_target(const struct verb *verb, int argc, char **argv) {
 const struct verb verb_target = {
     "target",
     "lost ID [DIR|PATH|--join ADDR --key FILE] [--yes]",
-    "Declares that a storage target, whose daemon is gone, will not come back.",
+    "Declares that a target, whose daemon is gone, will not come back.",
     "  --yes                   answers the question what it costs; for scripts\n"
     "  --join ADDR:PORT[,...]  ask the cluster that has nodes there\n"
     "  --key FILE              with the members' key\n\n"
     "ID is the number that `shoal status` shows for the target. From then on nobody waits for it:\n"
-    "what needs a part of a file that was there answers EIO at once, everything else goes on, new\n"
-    "files go elsewhere, and `shoal fsck` names the files. It is for ever.\n",
+    "what needs a part of a file that was there, or a file or directory of a metadata target,\n"
+    "answers EIO at once, everything else goes on, new files and directories go elsewhere, and\n"
+    "`shoal fsck` names what is gone. It is for ever.\n",
     "shoal target lost 6 /srv/shoal",
     run_target,
     NULL};

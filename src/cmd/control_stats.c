@@ -150,6 +150,9 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("promises_refused", totals.promises_refused);
     GROUP_COUNTER("promises_found", totals.promises_found);
     GROUP_COUNTER("decisions_found", totals.decisions_found);
+    GROUP_COUNTER("promises_lost_kept", totals.promises_lost_kept);
+    GROUP_COUNTER("promises_lost_gone", totals.promises_lost_gone);
+    GROUP_COUNTER("shares_lost", totals.shares_lost);
     GROUP_COUNTER("turns_asked", totals.turns_asked);
     GROUP_COUNTER("turns_given", totals.turns_given);
     GROUP_COUNTER("turns_run_out", totals.turns_run_out);

@@ -14,8 +14,11 @@
 #include <string.h>
 
 static const char *state_of(struct control *control, uint32_t index) {
-    if (index >= TARGET_OST_FIRST &&
-        local_cluster_ost_is_lost(control->cluster, index - TARGET_OST_FIRST)) {
+    bool is_ost = index >= TARGET_OST_FIRST;
+    bool is_mdt = !is_ost && index >= TARGET_GROUP_FIRST;
+
+    if ((is_ost && local_cluster_ost_is_lost(control->cluster, index - TARGET_OST_FIRST)) ||
+        (is_mdt && local_cluster_mdt_is_lost(control->cluster, index - TARGET_GROUP_FIRST))) {
         return "lost";
     }
     return local_cluster_failure(control->cluster, index) < 0 ? "failed" : "up";

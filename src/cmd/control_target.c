@@ -16,8 +16,14 @@ static int lose_failed(struct control_socket_connection *connection, uint32_t id
         break;
     case ERR_NOT_SUPPORTED:
         control_print(connection,
-                      "target %" PRIu32 " is a metadata target: only storage targets can be "
-                      "declared lost so far\n",
+                      "target %" PRIu32 " is a metadata target, and the cluster's manager is of a "
+                      "version that can declare only storage targets lost\n",
+                      id);
+        break;
+    case ERR_ROOT_TARGET:
+        control_print(connection,
+                      "target %" PRIu32 " has the root of the file system: without it the cluster "
+                      "is gone; put its files back\n",
                       id);
         break;
     case ERR_TARGET_LOST:
@@ -25,8 +31,8 @@ static int lose_failed(struct control_socket_connection *connection, uint32_t id
         break;
     case ERR_LAST_TARGET:
         control_print(connection,
-                      "target %" PRIu32 " is the last storage target: nothing would be left to "
-                      "write to\n",
+                      "target %" PRIu32 " is the last target of its kind: nothing would be left "
+                      "to write to\n",
                       id);
         break;
     case ERR_IN_USE:
@@ -48,11 +54,26 @@ static int lose_failed(struct control_socket_connection *connection, uint32_t id
     return EXIT_FAILED;
 }
 
-/* The question, without its end. */
-static void cost_print(struct control_socket_connection *connection, uint32_t id,
-                       const struct target_lose_reply *reply) {
-    control_print(connection, "Target %" PRIu32 " of node %" PRIu32 " is lost for good by this.\n",
-                  id, reply->node);
+static void metadata_cost_print(struct control_socket_connection *connection,
+                                const struct target_lose_reply *reply) {
+    if (reply->is_known) {
+        control_print(connection,
+                      "It is a metadata target, and had %" PRIu64 " files and directories when it "
+                      "was heard last.\n",
+                      reply->inode_count);
+    } else {
+        control_print(connection, "It is a metadata target. How many files and directories it had "
+                                  "is not known: it was not\nheard since the manager started.\n");
+    }
+    control_print(connection,
+                  "They are gone, whatever storage targets still have of their data, with all "
+                  "that lies below\nthose directories, also on other targets. Names of them that "
+                  "are elsewhere stay, answer EIO,\nand can be removed: `shoal fsck` lists them. "
+                  "The target cannot come back, whatever its disk\nstill has.\n");
+}
+
+static void data_cost_print(struct control_socket_connection *connection,
+                            const struct target_lose_reply *reply) {
     if (reply->is_known) {
         control_print(connection,
                       "It had %" PRIu64 " bytes of files (%" PRIu64 " MiB) when it was "
@@ -69,6 +90,18 @@ static void cost_print(struct control_socket_connection *connection, uint32_t id
                   "back, whatever its disk still has.\n");
 }
 
+/* The question, without its end. */
+static void cost_print(struct control_socket_connection *connection, uint32_t id,
+                       const struct target_lose_reply *reply) {
+    control_print(connection, "Target %" PRIu32 " of node %" PRIu32 " is lost for good by this.\n",
+                  id, reply->node);
+    if (reply->kind == TARGET_MDT) {
+        metadata_cost_print(connection, reply);
+    } else {
+        data_cost_print(connection, reply);
+    }
+}
+
 int control_target(struct control *control, struct control_socket_connection *connection,
                    size_t argument_count, char **arguments) {
     struct env *env = local_cluster_env(control->cluster);
@@ -83,7 +116,8 @@ int control_target(struct control *control, struct control_socket_connection *co
         control_print(connection, "the daemon does not know this request\n");
         return EXIT_USAGE;
     }
-    call.request.target_lose = (struct target_lose_request){(uint32_t)id, !does};
+    call.request.target_lose = (struct target_lose_request){
+        .target = (uint32_t)id, .asks_only = !does, .knows_metadata = 1};
     int r = local_cluster_ask(control->cluster, &call);
     if (r < 0) {
         return lose_failed(connection, (uint32_t)id, r);

@@ -14,20 +14,51 @@ bool cluster_map_chain_is_lost(const struct cluster_map *map, uint32_t chain) {
     return found && found->member_count > 0 && cluster_map_is_lost(map, found->members[0]);
 }
 
+bool cluster_map_group_is_lost(const struct cluster_map *map, const struct map_group *group) {
+    return group->member_count > 0 && cluster_map_is_lost(map, group->members[0]);
+}
+
+bool cluster_map_slot_is_lost(const struct cluster_map *map, struct slot slot) {
+    const struct map_group *group = cluster_map_group(map, slot);
+
+    return group && cluster_map_group_is_lost(map, group);
+}
+
+bool cluster_map_place_is_lost(const struct cluster_map *map, uint32_t place) {
+    return place < MAP_GROUPS_MAX ? cluster_map_group_is_lost(map, &map->groups[place])
+                                  : map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST;
+}
+
+struct log_id cluster_map_lost_log(const struct cluster_map *map, uint32_t index) {
+    const struct map_target *target = &map->targets[index];
+
+    return target->state == TARGET_LOST ? cluster_map_log_of(map, target->id) : (struct log_id){0};
+}
+
+/* Without the root there is no way to anything. */
+static bool has_root(const struct cluster_map *map, const struct map_target *target) {
+    const struct map_group *group = cluster_map_group(map, ino_slot(INO_ROOT));
+
+    return group && group->member_count > 0 && group->members[0].value == target->id.value;
+}
+
 int cluster_map_lose_check(const struct cluster_map *map, struct target_id target) {
     const struct map_target *found = cluster_map_target(map, target);
     uint32_t others = 0;
 
-    if (!found || found->kind != TARGET_OST) {
-        return found ? -ERR_NOT_SUPPORTED : -ERR_NOT_FOUND;
+    if (!found) {
+        return -ERR_NOT_FOUND;
     }
     if (found->state == TARGET_LOST) {
         return -ERR_TARGET_LOST;
     }
+    if (has_root(map, found)) {
+        return -ERR_ROOT_TARGET;
+    }
     for (uint32_t i = 0; i < map->target_count; i++) {
         const struct map_target *other = &map->targets[i];
 
-        others += other != found && other->kind == TARGET_OST && other->state != TARGET_LOST;
+        others += other != found && other->kind == found->kind && other->state != TARGET_LOST;
     }
     return others > 0 ? 0 : -ERR_LAST_TARGET;
 }
@@ -73,7 +104,7 @@ int cluster_map_lose(struct cluster_map *map, struct target_id target) {
     struct map_target *lost = &map->targets[cluster_map_target(map, target) - map->targets];
     uint8_t state = lost->state;
     lost->state = TARGET_LOST;
-    if (!cluster_map_pool_is_whole(map, 0)) {
+    if (lost->kind == TARGET_OST && !cluster_map_pool_is_whole(map, 0)) {
         uint32_t count = chains_left(map, chains);
 
         r = count > 0 ? cluster_map_put_pool(map, chains, count) : -ERR_LAST_TARGET;

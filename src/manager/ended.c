@@ -10,6 +10,7 @@
  * told from there. A group that fences some (meta/fences.h) is told when all OSTs have more.
  *
  * Thread: the manager's. Memory: a teller a target, taken at open, touched when it is told. */
+#include "layout/map_lost.h"
 #include "manager/manager_internal.h"
 #include "manager/ended.h"
 #include "rpc/transport.h"
@@ -72,8 +73,7 @@ static struct manager_teller *teller_at(struct manager *manager, uint32_t place)
     struct log_id log = cluster_map_log_at(manager->map, place).id;
     struct manager_teller *teller = &manager->tellers[place];
 
-    if (log.value == 0 || (place >= MAP_GROUPS_MAX &&
-                           manager->map->targets[place - MAP_GROUPS_MAX].state == TARGET_LOST)) {
+    if (log.value == 0 || cluster_map_place_is_lost(manager->map, place)) {
         return NULL;
     }
     if (teller->log.value != log.value && !teller->telling) {

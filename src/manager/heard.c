@@ -95,7 +95,7 @@ static struct heard_node *heard_of(const struct manager *manager, const struct m
 static bool is_lost(const struct cluster_map *map, const struct map_node *node) {
     uint32_t left = node->target_count;
 
-    for (uint32_t i = 0; node->mdt_count == 0 && i < map->target_count; i++) {
+    for (uint32_t i = 0; i < map->target_count; i++) {
         left -=
             map->targets[i].node.value == node->id.value && map->targets[i].state == TARGET_LOST;
     }

@@ -17,6 +17,7 @@
  * A node tells its lives each second, so entries are found by a hash table with open addressing. */
 #include "manager/lives.h"
 #include "base/bug.h"
+#include "layout/map_lost.h"
 #include "manager/heard.h"
 #include <stdlib.h>
 
@@ -350,7 +351,7 @@ uint64_t manager_lives_starts(const struct manager *manager) {
 }
 
 /* A number of before this start of the manager says nothing: whoever it may be has to be looked
- * at. */
+ * at; but for one that is lost, which waits for nobody. */
 void manager_lives_starts_get(struct manager *manager, struct call *call) {
     struct manager_lives *lives = manager->lives;
     uint64_t known = call->request.log_starts.known;
@@ -366,6 +367,7 @@ void manager_lives_starts_get(struct manager *manager, struct call *call) {
         const struct wire_start start = {.log = log.id.value, .term = life ? life->term : 0};
 
         if (log.id.value == 0 || log.kind != TARGET_MDT ||
+            cluster_map_place_is_lost(manager->map, i) ||
             (is_own && (!life || life->started <= known))) {
             continue;
         }

@@ -1,7 +1,7 @@
-/* Storage targets that will not come back, which somebody has said.
+/* Targets that will not come back, which somebody has said.
  *
- *     asked --> refused: no such target, a metadata target, lost already, the last one, or its node
- *         |               is heard
+ *     asked --> refused: no such target, lost already, the last of its kind, the one that has the
+ *         |               root, or its node is heard
  *         '--> lose_calls --> applied to a copy of the map, with what nodes ask, and a pool version
  *              without it --> its rows flushed --> it is the map: nobody calls the target any
  *              more --> losing_calls answered
@@ -10,6 +10,7 @@
 #include "manager/lose.h"
 #include "layout/map_lost.h"
 #include "manager/heard.h"
+#include "manager/slots.h"
 #include "manager/spaces.h"
 
 static void lose_answer(struct manager *manager, struct call *call, int result) {
@@ -20,17 +21,25 @@ static void lose_answer(struct manager *manager, struct call *call, int result) 
     *reply = (struct target_lose_reply){.map_version = manager->map->version};
     if (target) {
         reply->node = target->node.value;
-        reply->is_known = manager_spaces_used(manager, target, &reply->used_bytes);
+        reply->kind = target->kind;
+        reply->is_known = target->kind == TARGET_MDT
+                              ? manager_slots_inodes(manager, id, &reply->inode_count)
+                              : manager_spaces_used(manager, target, &reply->used_bytes);
     }
     call_reply(call, result);
 }
 
 /* A daemon that speaks has its targets still. */
 static int lose_check(const struct manager *manager, const struct cluster_map *map,
-                      struct target_id id) {
-    int r = cluster_map_lose_check(map, id);
+                      const struct target_lose_request *request) {
+    const struct target_id id = {request->target};
+    const struct map_target *target = cluster_map_target(map, id);
 
-    if (r == 0 && manager_heard_is(manager, cluster_map_target(map, id)->node)) {
+    if (target && target->kind == TARGET_MDT && !request->knows_metadata) {
+        return -ERR_NOT_SUPPORTED; /* Of the version before: its verb would tell a false cost. */
+    }
+    int r = cluster_map_lose_check(map, id);
+    if (r == 0 && manager_heard_is(manager, target->node)) {
         r = -ERR_IN_USE;
     }
     return r;
@@ -38,7 +47,7 @@ static int lose_check(const struct manager *manager, const struct cluster_map *m
 
 void manager_lose(struct manager *manager, struct call *call) {
     const struct target_lose_request *request = &call->request.target_lose;
-    int r = lose_check(manager, manager->map, (struct target_id){request->target});
+    int r = lose_check(manager, manager->map, request);
 
     if (r < 0 || request->asks_only) {
         lose_answer(manager, call, r);
@@ -52,11 +61,11 @@ bool manager_losses_apply(struct manager *manager, struct cluster_map *map) {
 
     while ((node = list_pop_front(&manager->lose_calls))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
-        const struct target_id id = {call->request.target_lose.target};
-        int r = lose_check(manager, map, id);
+        const struct target_lose_request *request = &call->request.target_lose;
+        int r = lose_check(manager, map, request);
 
         if (r == 0) {
-            r = cluster_map_lose(map, id);
+            r = cluster_map_lose(map, (struct target_id){request->target});
         }
         if (r < 0) {
             lose_answer(manager, call, r);
@@ -93,8 +102,6 @@ void manager_losses_end(struct manager *manager) {
 
 void manager_losses_follow(struct manager *manager) {
     for (uint32_t i = 0; i < manager->map->target_count; i++) {
-        if (manager->map->targets[i].state == TARGET_LOST) {
-            rpc_log_lose(manager->options.rpc, manager->map->targets[i].log);
-        }
+        rpc_log_lose(manager->options.rpc, cluster_map_lost_log(manager->map, i));
     }
 }

@@ -1,4 +1,4 @@
-/* For the files of the manager: storage targets that are lost for good. */
+/* For the files of the manager: targets that are lost for good. */
 #pragma once
 #include "manager/manager_internal.h"
 

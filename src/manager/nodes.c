@@ -8,6 +8,7 @@
  * numbers, and what changes nothing makes no version. Revocations (revoke.c), full targets
  * (spaces.c), lost ones (lose.c), the key that signs (signing.c) and the number of capability keys
  * (renew.c) are of the same versions. */
+#include "layout/map_lost.h"
 #include "manager/gather.h"
 #include "manager/heard.h"
 #include "manager/lives.h"
@@ -82,6 +83,9 @@ static uint32_t mdts_for(const struct cluster_map *map, const struct node_join_r
     }
     for (uint32_t i = 0; i < map->node_count; i++) {
         count += map->nodes[i].mdt_count;
+    }
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        count -= cluster_map_group_is_lost(map, &map->groups[i]);
     }
     return count < MDTS_ENOUGH ? 1 : 0;
 }

@@ -10,9 +10,13 @@
  * moves to a place of its own, as it may have given and not been heard, and it is asked again,
  * under the same number, once it answers anything. What it may have given counts as the receiver's.
  *
+ * A group that is lost for good keeps its slots and gets no more. What it may have given, and was
+ * not heard of, is lost with it.
+ *
  * Each group is told what the map gives it, until it says that it has it, and from time to time how
  * many files all have, of which each says its own. */
 #include "manager/manager_internal.h"
+#include "layout/map_lost.h"
 #include "layout/map_slots.h"
 #include "manager/slots.h"
 #include "rpc/call.h"
@@ -189,9 +193,11 @@ static bool choose(const struct manager *manager, struct manager_handover_row *r
 
     slots_count(manager, counts);
     for (uint32_t i = 0; i < map->group_count; i++) {
-        bool gives = !slots->exhausted[i] && !is_set_aside(slots, map->groups[i].log.value);
+        bool is_lost = cluster_map_group_is_lost(map, &map->groups[i]);
+        bool gives =
+            !is_lost && !slots->exhausted[i] && !is_set_aside(slots, map->groups[i].log.value);
 
-        to = counts[i] < counts[to] ? i : to;
+        to = !is_lost && counts[i] < counts[to] ? i : to;
         from = gives && (from == MAP_GROUPS_MAX || counts[i] > counts[from]) ? i : from;
     }
     if (from == MAP_GROUPS_MAX || counts[to] >= share || counts[from] <= share) {
@@ -311,6 +317,31 @@ static void aside_end(struct manager_slots *slots) {
     }
 }
 
+/* Nothing is known of what it may have given, and nobody asks for it any more. Its row stays, and
+ * ends likewise behind the next start. */
+static void giver_is_lost(struct manager_slots *slots) {
+    slots->stage = HANDOVER_NONE;
+    slots->even_version = 0;
+    aside_end(slots);
+}
+
+/* Likewise of those that were set aside: what they may have given is nobody's. */
+static void asides_of_lost_end(struct manager *manager) {
+    struct manager_slots *slots = manager->slots;
+    const struct cluster_map *map = manager->map;
+
+    for (uint32_t i = slots->is_aside ? 1 : 0; i < slots->aside_count;) {
+        uint32_t from = group_of(map, slots->asides[i].row.from);
+
+        if (from < map->group_count && cluster_map_group_is_lost(map, &map->groups[from])) {
+            slots->asides[i] = slots->asides[--slots->aside_count];
+            slots->even_version = 0;
+        } else {
+            i++;
+        }
+    }
+}
+
 /* It comes over a network: what is not the giver's by the map was never asked for. */
 static bool is_sound(const struct manager *manager, uint32_t from, const struct wire_slots *given) {
     const struct cluster_map *map = manager->map;
@@ -335,6 +366,10 @@ static void given(struct call *call) {
 
     slots->giving = false;
     slots->next_ns = env_now_ns(manager->env) + AGAIN_NS;
+    if (call->result == -ERR_TARGET_LOST) {
+        giver_is_lost(slots);
+        return;
+    }
     if (call->result < 0 || call->bulk_in.size != count * sizeof *slots->given) {
         return;
     }
@@ -390,10 +425,17 @@ bool manager_slots_are_given(const struct manager *manager) {
     return manager->slots->stage == HANDOVER_GIVEN;
 }
 
+/* By a map that says that its giver is lost what it has told last is lost as well: who has that map
+ * takes what the giver has for gone, and would do so of what another one makes there. */
 void manager_slots_apply(struct manager *manager, struct cluster_map *map) {
     struct manager_slots *slots = manager->slots;
+    uint32_t from = group_of(map, slots->row.from);
     uint32_t to = group_of(map, slots->row.to);
 
+    if (slots->stage == HANDOVER_GIVEN && from < map->group_count &&
+        cluster_map_group_is_lost(map, &map->groups[from])) {
+        giver_is_lost(slots);
+    }
     slots->applied = slots->stage == HANDOVER_GIVEN && to < map->group_count;
     for (uint32_t i = 0; slots->applied && i < slots->given_count; i++) {
         const struct wire_slots *run = &slots->given[i];
@@ -476,6 +518,9 @@ static void bulk_fill(struct manager *manager, struct telling *telling, uint16_t
 static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
     struct telling **place = &manager->slots->tellings[group];
 
+    if (cluster_map_group_is_lost(manager->map, &manager->map->groups[group])) {
+        return;
+    }
     if (!*place) {
         *place = calloc(1, sizeof **place + SLOTS_TOLD_MAX * sizeof(struct wire_slots) +
                                MAP_GROUPS_MAX * sizeof(struct wire_load));
@@ -507,6 +552,7 @@ static void tell(struct manager *manager, uint16_t group, uint64_t now_ns) {
 void manager_slots_tick(struct manager *manager) {
     struct manager_slots *slots = manager->slots;
 
+    asides_of_lost_end(manager);
     /* Of one group there is nothing to hand over. */
     if (slots->stage == HANDOVER_NONE && !manager->next_map && manager->map->group_count > 1) {
         handover_begin(manager);
@@ -522,6 +568,16 @@ void manager_groups_tell(struct manager *manager) {
     for (uint32_t i = 0; i < manager->map->group_count; i++) {
         tell(manager, (uint16_t)i, now_ns);
     }
+}
+
+bool manager_slots_inodes(const struct manager *manager, struct target_id target,
+                          uint64_t *ret_inodes) {
+    uint32_t group = cluster_map_group_of(manager->map, target);
+    const struct telling *telling =
+        group < manager->map->group_count ? manager->slots->tellings[group] : NULL;
+
+    *ret_inodes = telling ? telling->inode_count : 0;
+    return telling && telling->heard_ns > 0;
 }
 
 bool manager_slots_stop(struct manager *manager) {

@@ -15,5 +15,8 @@ void manager_slots_apply(struct manager *manager, struct cluster_map *map);
 void manager_slots_recorded(struct manager *manager);
 /* The hand-over's row, as it is with a map that has it. */
 MUST_CHECK int manager_slots_row_put(struct manager *manager);
+/* How many files the metadata target had when it was heard last; false: not by this manager. */
+bool manager_slots_inodes(const struct manager *manager, struct target_id target,
+                          uint64_t *ret_inodes);
 /* Ends what is under way; false: a group still holds a call of ours. */
 bool manager_slots_stop(struct manager *manager);

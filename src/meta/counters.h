@@ -29,7 +29,10 @@ struct group_totals {
     uint64_t promises_refused; /* likewise, as too many of one log stand here */
     uint64_t promises_found;   /* by the start, not decided */
     uint64_t decisions_found;  /* likewise, of which not all knew */
-    uint64_t turns_asked;      /* places in the line for a turn, where slot 0 is (turns.h) */
+    uint64_t promises_lost_kept; /* their coordinator is lost: done, as another participant had */
+    uint64_t promises_lost_gone; /* likewise: given up, as none had */
+    uint64_t shares_lost;        /* participants of own transactions that are lost, so they know */
+    uint64_t turns_asked;        /* places in the line for a turn, where slot 0 is (turns.h) */
     uint64_t turns_given;
     uint64_t turns_run_out; /* that ended by the clock */
 };

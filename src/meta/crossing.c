@@ -1,10 +1,16 @@
 /* One call's transaction across logs: its runs, up to the decision. */
+#include "layout/map_lost.h"
 #include "meta/crossing_internal.h"
 #include <assert.h>
 #include <string.h>
 
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino) {
     return slots_check(&transaction->group->slots, ino_slot(ino)) < 0;
+}
+
+bool crossing_is_lost(const struct transaction *transaction, struct ino ino) {
+    return crossing_is_elsewhere(transaction, ino) &&
+           cluster_map_slot_is_lost(transaction->group->map, ino_slot(ino));
 }
 
 int crossing_moves_check(struct transaction *transaction) {
@@ -322,6 +328,11 @@ void crossing_is_decided(struct transaction *transaction, uint64_t position) {
     list_push_back(&crossing->all->decided, &crossing->wait_node);
     group_sync_want(transaction->group, position);
     transaction->group->counters.totals.crossings++;
+}
+
+void crossing_drop(struct transaction *transaction) {
+    crossing_leave(transaction->group, transaction->call);
+    transaction->crossing = NULL;
 }
 
 void crossing_leave(struct group *group, struct call *call) {

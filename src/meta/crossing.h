@@ -60,6 +60,10 @@ bool crossings_have_place(const struct group *group, uint32_t index);
 
 /* For operations. */
 bool crossing_is_elsewhere(const struct transaction *transaction, struct ino ino);
+/* Likewise, and its target is lost for good: nothing of it can be looked at. */
+bool crossing_is_lost(const struct transaction *transaction, struct ino ino);
+/* The run relies on nothing that was looked at, or promised, elsewhere. */
+void crossing_drop(struct transaction *transaction);
 /* 0 with what was answered, which stays until the run is over; -ERR_PENDING until then. -ERR_BUSY:
  * too many wait for that log. */
 MUST_CHECK int crossing_look(struct transaction *transaction, const struct look_what *what,

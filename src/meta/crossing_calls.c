@@ -1,5 +1,6 @@
 /* What a coordinator sends, and what comes back. */
 #include "meta/crossing_internal.h"
+#include "meta/promise_internal.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,10 +230,24 @@ static int made_check(const struct share *share) {
     return makes && share->call.reply.cross_prepare.made.value == 0 ? -ERR_MALFORMED : 0;
 }
 
+/* By our own map: a participant that takes nothing of us, as by his map we are lost, has not done
+ * it. */
+static bool share_is_lost(const struct share *share) {
+    const struct group *group = share->crossing->all->group;
+
+    return share->call.result == -ERR_TARGET_LOST && !group_is_lost_itself(group) &&
+           promises_log_is_lost(group, share->draft.log.value);
+}
+
+/* By the map that says so it begins anew, and ends as that has it: another group makes the
+ * directory, a name of what is lost can be removed. */
 static void prepare_answered(struct share *share) {
     struct crossing *crossing = share->crossing;
     int r = share->call.result;
 
+    if (share_is_lost(share)) {
+        r = -ERR_CHANGED;
+    }
     r = r < 0 ? r : made_check(share);
 
     share->promised = r == 0;
@@ -244,6 +259,15 @@ static void prepare_answered(struct share *share) {
     }
 }
 
+/* One that is lost has nothing left that could contradict the decision. */
+static void commit_answered(struct share *share) {
+    bool is_lost = share_is_lost(share);
+
+    share->known = share->call.result == 0 || is_lost;
+    share->failed = !share->known;
+    share->crossing->all->group->counters.totals.shares_lost += is_lost;
+}
+
 static void share_answered(struct call *call) {
     struct share *share = call->context;
     struct crossing *crossing = share->crossing;
@@ -253,8 +277,7 @@ static void share_answered(struct call *call) {
     if (call->header.opcode == OP_CROSS_PREPARE) {
         prepare_answered(share);
     } else if (call->header.opcode == OP_CROSS_COMMIT) {
-        share->known = call->result == 0;
-        share->failed = call->result < 0;
+        commit_answered(share);
         if (share->known) {
             crossing_share_ends(crossing, share);
         }
@@ -316,8 +339,9 @@ void crossing_prepares_send(struct crossing *crossing) {
 void crossing_commits_send(struct crossing *crossing) {
     struct group *group = crossing->all->group;
 
-    for (uint32_t i = 0; i < crossing->share_count && !crossing->all->cancelled && group->rpc;
-         i++) {
+    bool sends = !crossing->all->cancelled && group->rpc && !group_is_lost_itself(group);
+
+    for (uint32_t i = 0; sends && i < crossing->share_count; i++) {
         struct share *share = &crossing->shares[i];
         struct cross_commit_request *request = &share->call.request.cross_commit;
 

@@ -302,3 +302,16 @@ int place_find_free(struct transaction *transaction, struct place *place) {
     return permission_check(place->who, partition_ownership(place->directory),
                             ACCESS_WRITE | ACCESS_EXECUTE);
 }
+
+int place_remove_lost(struct transaction *transaction, const struct place *place, bool directory) {
+    struct directory_change change = change_of(place->dentry.type, -1);
+
+    crossing_drop(transaction);
+    int r = permission_remove(place->who, partition_ownership(place->directory), UINT32_MAX);
+
+    if (r == 0 && (change.directories != 0) != directory) {
+        r = directory ? -ERR_NOT_DIRECTORY : -ERR_IS_DIRECTORY;
+    }
+    r = r < 0 ? r : dentry_remove(transaction, place->parent, &place->dentry);
+    return r < 0 ? r : directory_changed(transaction, place->parent, place->directory, change);
+}

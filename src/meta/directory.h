@@ -72,3 +72,8 @@ MUST_CHECK int place_find_free(struct transaction *transaction, struct place *pl
 static inline int place_may_remove(const struct place *place, const struct inode_row *victim) {
     return permission_remove(place->who, partition_ownership(place->directory), victim->uid);
 }
+/* Takes away a name whose inode is lost for good, and nothing else, as nothing else is left.
+ * directory: for rmdir, else for unlink: -ERR_NOT_DIRECTORY, -ERR_IS_DIRECTORY. Nobody knows whose
+ * the inode was: under the sticky bit only the directory's owner may. */
+MUST_CHECK int place_remove_lost(struct transaction *transaction, const struct place *place,
+                                 bool directory);

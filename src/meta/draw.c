@@ -24,13 +24,17 @@ static int is_near(struct transaction *transaction, struct ino parent, bool *ret
     return 0;
 }
 
-/* Of groups that have slots; of the own one this moment's. */
+static bool is_lost(const struct group *group, uint32_t index) {
+    return group->group_is_lost[index] || group_knows_lost(group, group->map->groups[index].log);
+}
+
+/* Of groups that have slots and are not lost; of the own one this moment's. */
 static uint64_t mean_of(const struct group *group) {
     uint64_t sum = 0;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < group->map->group_count; i++) {
-        if (group->group_has_slots[i]) {
+        if (group->group_has_slots[i] && !is_lost(group, i)) {
             sum += group->inode_counts[i];
             count++;
         }
@@ -44,9 +48,10 @@ static uint64_t much_of(uint64_t mean) {
     return mean + MAX(mean / 4, (uint64_t)DIFFERENCE_MIN);
 }
 
-/* It has slots, is not known to be away, and not too many wait for it. */
+/* It has slots, is not lost, nor known to be away, and not too many wait for it. */
 static bool is_there(const struct group *group, uint32_t index) {
-    return group->group_has_slots[index] && crossings_have_place(group, index) &&
+    return group->group_has_slots[index] && !is_lost(group, index) &&
+           crossings_have_place(group, index) &&
            !(group->rpc && rpc_is_away(group->rpc, group->map->groups[index].log));
 }
 

@@ -1,10 +1,12 @@
 /* The group's actor: its step, its sync points, its beginning and end. */
 #include "meta/eviction.h"
+#include "layout/map_lost.h"
 #include "layout/map_slots.h"
 #include "base/bug.h"
 #include "meta/group_internal.h"
 #include "meta/leftovers.h"
 #include "meta/run.h"
+#include "rpc/lost_logs.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -274,16 +276,27 @@ void group_map_read(struct group *group) {
     uint32_t index = cluster_map_group_of(map, group->options.target);
 
     group->map_group = index < map->group_count ? index : MAP_GROUPS_MAX;
+    for (uint32_t i = 0; i < map->group_count; i++) {
+        group->group_is_lost[i] = cluster_map_group_is_lost(map, &map->groups[i]);
+    }
     for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
         if (map->slot_groups[slot] < map->group_count) {
             group->group_has_slots[map->slot_groups[slot]] = true;
         }
     }
     for (uint32_t i = 0; group->rpc && i < map->target_count; i++) {
-        if (map->targets[i].state == TARGET_LOST) {
-            rpc_log_lose(group->rpc, map->targets[i].log);
-        }
+        rpc_log_lose(group->rpc, cluster_map_lost_log(map, i));
     }
+    promises_map_read(group);
+}
+
+bool group_knows_lost(const struct group *group, struct log_id log) {
+    return group->rpc && lost_logs_have(rpc_lost_logs(group->rpc), log);
+}
+
+bool group_is_lost_itself(const struct group *group) {
+    return (group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group]) ||
+           group_knows_lost(group, kv_log_id(group->kv));
 }
 
 static void map_take(struct group *group) {

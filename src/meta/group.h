@@ -16,6 +16,10 @@
 #include "rpc/session_counters.h"
 
 struct group;
+struct cross_id;
+
+/* What became of a promise to another group: FORGOTTEN: it was kept, and has ended everywhere. */
+enum promise_end { PROMISE_KEPT, PROMISE_GIVEN_UP, PROMISE_FORGOTTEN };
 
 struct group_options {
     struct env *env;
@@ -36,6 +40,9 @@ struct group_options {
     uint8_t name_hash_bits;   /* 0: NAME_HASH_BITS; fewer to test collisions; fixed at format */
     uint32_t move_refusals;   /* until a move asks for a turn; 0: MOVE_REFUSALS_MAX */
     uint32_t crossings_max;   /* transactions with other groups; 0: CROSSINGS_MAX */
+    /* Called in the group's step, for who compares what participants have done. Or NULL. */
+    void (*promise_ended)(void *context, const struct cross_id *id, enum promise_end end);
+    void *promise_context;
 };
 
 enum { SESSIONS_DEFAULT = 1024, OPENS_DEFAULT = 65536 };

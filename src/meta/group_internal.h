@@ -60,6 +60,7 @@ struct group {
     struct rpc *rpc;
     uint32_t map_group; /* index in map->groups; MAP_GROUPS_MAX: not in this one yet */
     bool group_has_slots[MAP_GROUPS_MAX];  /* by that index, by the map */
+    bool group_is_lost[MAP_GROUPS_MAX];    /* likewise: its target is, which a start knows, too */
     uint64_t inode_counts[MAP_GROUPS_MAX]; /* likewise, as the manager has told last */
     struct name_hash hash;
     struct signer signer;        /* of capabilities */
@@ -127,6 +128,11 @@ void group_sync_want(struct group *group, uint64_t position);
 void group_answer(struct group *group, struct call *call, int result);
 /* What the group goes by of its map, which is another one. */
 void group_map_read(struct group *group);
+/* The process knows that the log is lost for good: by the group's map, or by a newer one that can't
+ * be kept (docs/internals/maps.md), which a start forgets. */
+bool group_knows_lost(const struct group *group, struct log_id log);
+/* It knows that of this group: nobody takes anything of it any more. */
+bool group_is_lost_itself(const struct group *group);
 /* Closes the open record, numbers included. */
 void group_seal(struct group *group);
 /* A job of the group has more to do: another step, after others had their turn. */

@@ -1,5 +1,6 @@
 /* What other groups ask of this one for their transactions: look, prepare, commit, abort; and what
- * it tells of its own: ask. See docs/internals/halves.md. */
+ * it tells of its own: ask. Of a group that is lost for good nothing is taken any more: its
+ * participants ask one another (promise_lost.c). See docs/internals/halves.md. */
 #include "base/endian.h"
 #include "meta/directory.h"
 #include "meta/count.h"
@@ -7,6 +8,7 @@
 #include "meta/half.h"
 #include "meta/inode.h"
 #include "meta/operations.h"
+#include "meta/promise_internal.h"
 #include "meta/way.h"
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +79,9 @@ static int look_count(struct transaction *transaction, struct call *call,
     uint64_t *left_ns = &call->reply.cross_look.turn_left_ns;
     uint64_t moves = 0;
 
+    if (request->turn != 0 && promises_log_is_lost(transaction->group, id.log)) {
+        return -ERR_TARGET_LOST; /* Its moves are prepared nowhere any more. */
+    }
     int r = count_get(transaction, &moves);
     if (request->turn == 0) {
         *left_ns = turns_left_ns(transaction->group, id);
@@ -209,6 +214,9 @@ int op_cross_prepare(struct transaction *transaction, struct call *call) {
         request->halves.size > HALVES_BYTES_MAX) {
         return -ERR_MALFORMED;
     }
+    if (promises_log_is_lost(transaction->group, id.log)) {
+        return -ERR_TARGET_LOST;
+    }
     if (!promises_below(transaction->group, &id, request->below_term, request->below_number)) {
         return -ERR_CHANGED; /* It has ended: a late copy. */
     }
@@ -224,22 +232,12 @@ int op_cross_prepare(struct transaction *transaction, struct call *call) {
     return 0;
 }
 
-int op_cross_commit(struct transaction *transaction, struct call *call) {
-    const struct cross_commit_request *request = &call->request.cross_commit;
-    struct cross_id id = {request->coordinator, request->term, request->number};
-    struct promise *promise;
+int promise_keep(struct transaction *transaction, struct promise *promise) {
+    struct bytes halves = {promise->halves, promise->halves_bytes};
     const struct half *half;
     int r = 0;
 
-    (void)promises_below(transaction->group, &id, request->below_term, request->below_number);
-    promise = promise_find(&transaction->group->promises, &id);
-    transaction->at_sync = true; /* Also of a second one: the first may not be on disk yet. */
-    if (!promise || promise->committed) {
-        return 0;
-    }
     transaction->promise = promise;
-    transaction->now_ns = request->decided_ns;
-    struct bytes halves = {promise->halves, promise->halves_bytes};
     while (r == 0 && halves.size > 0) {
         r = half_next(&halves, &half);
         r = r < 0 ? r : half_apply(transaction, half);
@@ -251,12 +249,33 @@ int op_cross_commit(struct transaction *transaction, struct call *call) {
     return r;
 }
 
+int op_cross_commit(struct transaction *transaction, struct call *call) {
+    const struct cross_commit_request *request = &call->request.cross_commit;
+    struct cross_id id = {request->coordinator, request->term, request->number};
+    struct promise *promise;
+
+    if (promises_log_is_lost(transaction->group, id.log)) {
+        return -ERR_TARGET_LOST; /* The others may have been told that it is not done here. */
+    }
+    (void)promises_below(transaction->group, &id, request->below_term, request->below_number);
+    promise = promise_find(&transaction->group->promises, &id);
+    transaction->at_sync = true; /* Also of a second one: the first may not be on disk yet. */
+    if (!promise || promise->committed) {
+        return 0;
+    }
+    transaction->now_ns = request->decided_ns;
+    return promise_keep(transaction, promise);
+}
+
 int op_cross_abort(struct transaction *transaction, struct call *call) {
     const struct cross_abort_request *request = &call->request.cross_abort;
     struct cross_id id = {request->coordinator, request->term, request->number};
     struct kv_key key = key_transaction(&id);
     struct promise *promise;
 
+    if (promises_log_is_lost(transaction->group, id.log)) {
+        return -ERR_TARGET_LOST;
+    }
     (void)promises_below(transaction->group, &id, request->below_term, request->below_number);
     turns_end(transaction->group, (struct turn_id){id.log, id.term, request->turn});
     promise = promise_find(&transaction->group->promises, &id);

@@ -1,4 +1,6 @@
-/* rmdir: removes an empty directory. */
+/* rmdir: removes an empty directory; of one whose inode is lost for good the name, as nobody can
+ * say what was in it. */
+#include "meta/crossing.h"
 #include "meta/directory.h"
 #include "meta/inode.h"
 #include "meta/names.h"
@@ -18,6 +20,10 @@ int op_rmdir(struct transaction *transaction, struct call *call) {
     if (name_kind(request->name) != NAME_PLAIN) {
         return name_kind(request->name) == NAME_SELF ? -ERR_INVALID : -ERR_NOT_EMPTY;
     }
+    call->reply.rmdir.ino = place.dentry.ino;
+    if (crossing_is_lost(transaction, place.dentry.ino)) {
+        return place_remove_lost(transaction, &place, true);
+    }
     r = inode_get(transaction, place.dentry.ino, &row);
     if (r < 0) {
         return r == -ERR_STALE ? -ERR_CORRUPT : r;
@@ -34,6 +40,5 @@ int op_rmdir(struct transaction *transaction, struct call *call) {
     r = r < 0 ? r
               : directory_changed(transaction, request->parent, place.directory,
                                   (struct directory_change){.directories = -1});
-    call->reply.rmdir.ino = place.dentry.ino;
     return r < 0 ? r : inode_unlink(transaction, place.dentry.ino, row, &nlink);
 }

@@ -1,4 +1,6 @@
-/* unlink: removes a name, and the inode with its last one unless it is open. */
+/* unlink: removes a name, and the inode with its last one unless it is open; of a name whose inode
+ * is lost for good the name alone. */
+#include "meta/crossing.h"
 #include "meta/directory.h"
 #include "meta/inode.h"
 #include "meta/names.h"
@@ -16,6 +18,10 @@ int op_unlink(struct transaction *transaction, struct call *call) {
     if (name_kind(request->name) != NAME_PLAIN) {
         return -ERR_IS_DIRECTORY;
     }
+    call->reply.unlink.ino = place.dentry.ino;
+    if (crossing_is_lost(transaction, place.dentry.ino)) {
+        return place_remove_lost(transaction, &place, false);
+    }
     r = inode_get(transaction, place.dentry.ino, &row);
     if (r < 0) {
         return r == -ERR_STALE ? -ERR_CORRUPT : r;
@@ -28,6 +34,5 @@ int op_unlink(struct transaction *transaction, struct call *call) {
     r = r < 0 ? r
               : directory_changed(transaction, request->parent, place.directory,
                                   (struct directory_change){.files = -1});
-    call->reply.unlink.ino = place.dentry.ino;
     return r < 0 ? r : inode_unlink(transaction, place.dentry.ino, row, &call->reply.unlink.nlink);
 }

@@ -60,6 +60,7 @@ const struct operation *operation_of(uint16_t opcode);
     O(cross_commit, CROSS_COMMIT, 48, 9000, OPERATION_CHANGES | OPERATION_NO_SESSION)              \
     O(cross_abort, CROSS_ABORT, 2, 300, OPERATION_CHANGES | OPERATION_NO_SESSION)                  \
     O(cross_ask, CROSS_ASK, 0, 0, OPERATION_NO_SESSION)                                            \
+    O(cross_fate, CROSS_FATE, 0, 0, OPERATION_NO_SESSION)                                          \
     O(fsck_list, FSCK_LIST, 0, 0, OPERATION_NO_SESSION)
 
 #define O(name, NAME, rows, record_bytes, flags) operation_fn op_##name;

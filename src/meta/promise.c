@@ -1,6 +1,6 @@
 /* Promises of a group. */
-#include "meta/promise.h"
 #include "meta/group_internal.h"
+#include "meta/promise_internal.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@ void promises_init(struct promises *promises, struct group *group) {
     promises->group = group;
     list_init(&promises->prepared);
     list_init(&promises->to_drop);
+    list_init(&promises->to_keep);
     for (size_t i = 0; i < PROMISE_BUCKETS; i++) {
         list_init(&promises->buckets[i]);
     }
@@ -58,7 +59,8 @@ static struct promise_source *source_of(struct promises *promises, uint64_t log)
         return NULL;
     }
     struct promise_source *source = &promises->sources[promises->source_count++];
-    *source = (struct promise_source){.log = log};
+    *source =
+        (struct promise_source){.log = log, .is_lost = promises_log_is_lost(promises->group, log)};
     list_init(&source->marks);
     return source;
 }
@@ -169,19 +171,30 @@ void promise_made(struct group *group, uint64_t position) {
     promise_link(&group->promises, promise);
 }
 
+static void end_tell(const struct group *group, const struct promise *promise,
+                     enum promise_end end) {
+    if (group->options.promise_ended) {
+        group->options.promise_ended(group->options.promise_context, &promise->id, end);
+    }
+}
+
 void promise_kept(struct group *group, struct promise *promise) {
     assert(!promise->committed);
+    end_tell(group, promise, PROMISE_KEPT);
     group->counters.totals.promises_kept++;
     turns_end(group, (struct turn_id){promise->id.log, promise->id.term, promise->turn});
     stakes_give(group, promise);
     promise->committed = true;
+    promise->to_be_kept = false;
     promise->halves_bytes = 0;
     promise->asked_ns = group->now_ns;
+    promise->others_asked = 0;
     list_remove(&promise->node);
     list_push_back(&source_of(&group->promises, promise->id.log)->marks, &promise->node);
 }
 
 void promise_gone(struct group *group, struct promise *promise) {
+    end_tell(group, promise, promise->committed ? PROMISE_FORGOTTEN : PROMISE_GIVEN_UP);
     group->counters.totals.promises_gone += !promise->committed;
     stakes_give(group, promise);
     list_remove(&promise->node);
@@ -221,7 +234,7 @@ void promise_is_waited_for(struct group *group, const void *owner) {
 }
 
 /* The coordinator has no such transaction: it is aborted here, or has ended everywhere. */
-static void is_over(struct promise *promise) {
+void promise_is_over(struct promise *promise) {
     struct promises *promises = promise->promises;
     struct promise_source *source = source_of(promises, promise->id.log);
 
@@ -234,54 +247,91 @@ static void is_over(struct promise *promise) {
     list_push_back(&promises->to_drop, &promise->node);
 }
 
-static void ask_answered(struct call *call) {
-    struct promise *promise = call->context;
-    struct promises *promises = promise->promises;
-
-    assert(promises->calls_out > 0);
-    promises->calls_out--;
-    promise->asking = false;
+void promise_mark_asked(struct promise *promise) {
     if (promise->is_mark_ask) {
         promise->is_mark_ask = false;
-        source_of(promises, promise->id.log)->mark_asks--;
-    }
-    if (promise->gone) {
-        free(promise);
-    } else if (call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED) {
-        is_over(promise);
+        source_of(promise->promises, promise->id.log)->mark_asks--;
     }
 }
 
-static void ask(struct group *group, struct promise *promise) {
+bool promise_answered(struct promise *promise) {
+    bool gone = promise->gone;
+
+    assert(promise->promises->calls_out > 0);
+    promise->promises->calls_out--;
+    promise->asking = false;
+    promise_mark_asked(promise);
+    if (gone) {
+        free(promise);
+    }
+    return !gone;
+}
+
+static void ask_answered(struct call *call) {
+    struct promise *promise = call->context;
+    bool aborted = call->result == 0 && call->reply.cross_ask.state == CROSS_ABORTED;
+    struct promises *promises = promise->promises;
+    bool is_lost = promises_source_is_lost(promises, source_of(promises, promise->id.log));
+
+    /* One that is lost may have been put back from a copy since it has decided. */
+    if (promise_answered(promise) && aborted && !is_lost) {
+        promise_is_over(promise);
+    }
+}
+
+void promise_ask(struct group *group, struct promise *promise, struct log_id log,
+                 void (*done)(struct call *call)) {
     struct call *call = &promise->call;
 
     promise->wanted = false;
     promise->asked_ns = group->now_ns;
     promise->asking = true;
-    call->header.opcode = OP_CROSS_ASK;
-    call->header.log = (struct log_id){promise->id.log};
+    call->header.log = log;
     call->origin = &group->actor;
-    call->done = ask_answered;
+    call->done = done;
     call->context = promise;
     call->deadline_ns = group->now_ns + PROMISE_ASK_NS;
-    call->request.cross_ask =
-        (struct cross_ask_request){.term = promise->id.term, .number = promise->id.number};
     group->promises.calls_out++;
     call_start(group->rpc, call);
+}
+
+static void ask(struct group *group, struct promise *promise) {
+    struct call *call = &promise->call;
+
+    if (promises_source_is_lost(&group->promises, source_of(&group->promises, promise->id.log))) {
+        promise_others_ask(group, promise);
+        return;
+    }
+    call->header.opcode = OP_CROSS_ASK;
+    call->request.cross_ask =
+        (struct cross_ask_request){.term = promise->id.term, .number = promise->id.number};
+    promise_ask(group, promise, (struct log_id){promise->id.log}, ask_answered);
+}
+
+/* Whose coordinator is lost is looked at sooner. */
+static bool is_due(struct group *group, const struct promise *promise) {
+    struct promises *promises = &group->promises;
+    uint64_t since_ns = group->now_ns - promise->asked_ns;
+
+    if (promise->asking || promise->wanted || since_ns >= PROMISE_ASK_NS) {
+        return !promise->asking;
+    }
+    return since_ns >= PROMISE_MARK_ASK_NS &&
+           promises_source_is_lost(promises, source_of(promises, promise->id.log));
 }
 
 void promises_tick(struct group *group) {
     struct promises *promises = &group->promises;
 
-    if (promises->cancelled || !group->rpc || group->stage != GROUP_SERVING) {
+    if (promises->cancelled || !group->rpc || group->stage != GROUP_SERVING ||
+        group_is_lost_itself(group)) {
         return;
     }
-    for (struct list_node *node = list_first(&promises->prepared); node;
-         node = list_next(&promises->prepared, node)) {
+    for (struct list_node *node = list_first(&promises->prepared), *next; node; node = next) {
         struct promise *promise = CONTAINER_OF(node, struct promise, node);
 
-        if (!promise->asking &&
-            (promise->wanted || group->now_ns - promise->asked_ns >= PROMISE_ASK_NS)) {
+        next = list_next(&promises->prepared, node);
+        if (is_due(group, promise)) {
             ask(group, promise);
         }
     }
@@ -310,10 +360,13 @@ static void marks_of_source_ask(struct group *group, struct promise_source *sour
 
 static void marks_ask(struct group *group) {
     struct promises *promises = &group->promises;
-    bool many = promises->count >= PROMISE_MARKS_MANY && !promises->cancelled && group->rpc;
+    bool many = promises->count >= PROMISE_MARKS_MANY;
+    bool asks = !promises->cancelled && group->rpc && !group_is_lost_itself(group);
 
-    for (uint32_t i = 0; many && i < promises->source_count; i++) {
-        marks_of_source_ask(group, &promises->sources[i]);
+    for (uint32_t i = 0; asks && i < promises->source_count; i++) {
+        if (many || promises_source_is_lost(promises, &promises->sources[i])) {
+            marks_of_source_ask(group, &promises->sources[i]);
+        }
     }
 }
 
@@ -340,6 +393,7 @@ void promises_step(struct group *group) {
     struct list_node *node;
 
     marks_ask(group);
+    promises_lost_step(group);
     while ((node = list_first(&group->promises.to_drop)) &&
            drop(group, CONTAINER_OF(node, struct promise, node))) {
     }

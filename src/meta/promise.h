@@ -15,6 +15,8 @@
  * Of one coordinator there are PROMISES_OF_ONE_MAX at most, so that one that is away, or does not
  * end what it has begun, leaves room for those of others.
  *
+ * Where the coordinator is lost for good the participants ask one another (promise_lost.c).
+ *
  * Thread: the group's step.  Memory: one a transaction under way, up to PROMISES_MAX. */
 #pragma once
 #include "layout/cluster_map.h"
@@ -36,7 +38,7 @@ struct cross_id {
 
 struct promise {
     struct list_node bucket_node;
-    struct list_node node; /* of those prepared, or of its coordinator's marks */
+    struct list_node node; /* of those prepared, of its coordinator's marks, or of those below */
     struct cross_id id;
     bool committed;
     bool gone;         /* from all lists; its call is out */
@@ -45,8 +47,11 @@ struct promise {
     uint64_t asked_ns;
     struct call call; /* that asks */
     bool asking;
-    bool is_mark_ask; /* counted by its coordinator's mark_asks */
-    bool wanted;      /* somebody waits for its end */
+    bool is_mark_ask;     /* counted by its coordinator's mark_asks */
+    bool wanted;          /* somebody waits for its end */
+    bool to_be_kept;      /* it is in to_keep */
+    uint8_t others_asked; /* its coordinator is lost: so many participants are done with, */
+    uint32_t losses;      /* by a map with so many lost targets */
     struct promises *promises;
     struct ino made;
     uint32_t stake_count;
@@ -60,6 +65,7 @@ struct promise {
 /* A log that coordinates. */
 struct promise_source {
     uint64_t log;
+    bool is_lost;        /* for good, by the group's map */
     uint64_t below_term; /* all before this one have ended */
     uint64_t below_number;
     uint64_t past_term; /* the highest mark that has gone because it had ended */
@@ -74,8 +80,10 @@ struct promises {
     struct list buckets[PROMISE_BUCKETS];
     struct list prepared;
     struct list to_drop;
+    struct list to_keep; /* prepared; another participant of a lost coordinator's has done it */
     struct promise_source sources[MAP_GROUPS_MAX];
     uint32_t source_count;
+    uint32_t losses; /* targets that the group's map names lost */
     uint32_t count;
     uint32_t calls_out;
     struct promise *spare; /* of the prepare that runs */
@@ -90,6 +98,8 @@ MUST_CHECK int promises_load(struct promises *promises, const struct kv_key *key
 void promises_tick(struct group *group);
 void promises_step(struct group *group);
 void promises_cancel(struct promises *promises);
+/* The group has another map. */
+void promises_map_read(struct group *group);
 /* Somebody waits for what it holds; takes a stake's owner. */
 void promise_is_waited_for(struct group *group, const void *owner);
 

@@ -77,6 +77,7 @@ const struct config *local_cluster_config(const struct local_cluster *cluster);
 uint32_t local_cluster_mdts(const struct local_cluster *cluster);
 struct ost *local_cluster_ost(struct local_cluster *cluster, uint32_t index);
 /* It was declared lost: nobody is served by it. Any thread. */
+bool local_cluster_mdt_is_lost(const struct local_cluster *cluster, uint32_t index);
 bool local_cluster_ost_is_lost(const struct local_cluster *cluster, uint32_t index);
 /* What it knows as a node, and its newest map: a copy, where map is not NULL. */
 void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map,

@@ -49,7 +49,8 @@ struct local_cluster {
     struct group *groups[CONFIG_MDTS_MAX];
     struct ost *osts[CONFIG_OSTS_MAX];
     uint32_t ost_count;
-    atomic_bool ost_lost[CONFIG_OSTS_MAX];          /* by the newest map: it is not served */
+    atomic_bool mdt_lost[CONFIG_MDTS_MAX];          /* by the newest map: it is not served */
+    atomic_bool ost_lost[CONFIG_OSTS_MAX];          /* likewise */
     struct local_target targets[LOCAL_TARGETS_MAX]; /* by index */
     atomic_uint next_target;                        /* to be opened by whoever comes next */
     struct env_crew *openers;

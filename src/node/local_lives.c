@@ -56,10 +56,11 @@ int local_lives_wait(struct local_cluster *cluster, char problem[256]) {
 
 /* Of those that the node serves: index is that of local_targets.h. NULL: not this one. */
 static const struct kv *kv_of(const struct local_cluster *cluster, uint32_t index) {
+    uint32_t mdt = index - TARGET_GROUP_FIRST;
     uint32_t ost = index - TARGET_OST_FIRST;
 
     if (index < TARGET_OST_FIRST) {
-        return group_kv(cluster->groups[index - TARGET_GROUP_FIRST]);
+        return atomic_load(&cluster->mdt_lost[mdt]) ? NULL : group_kv(cluster->groups[mdt]);
     }
     return atomic_load(&cluster->ost_lost[ost]) ? NULL : ost_kv(cluster->osts[ost]);
 }

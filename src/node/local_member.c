@@ -139,30 +139,38 @@ static void keys_follow(struct local_cluster *cluster, const struct cluster_map 
     }
 }
 
-/* A storage target of this node that was declared lost is served no more, whatever it has: its log
- * is no longer found here. Others are called no more. */
-static void losses_follow(struct local_cluster *cluster, const struct cluster_map *map) {
+/* index is that of local_targets.h. */
+static void loss_follow(struct local_cluster *cluster, const struct cluster_map *map,
+                        uint32_t index, atomic_bool *is_lost) {
+    const struct target_id id = {local_target_id(&cluster->config, index)};
+    char name[LOCAL_TARGET_NAME_BYTES];
     char line[240];
 
+    if (atomic_load(is_lost) || !cluster_map_is_lost(map, id)) {
+        return;
+    }
+    atomic_store(is_lost, true);
+    log_table_remove(cluster->logs, cluster_map_log_of(map, id));
+    local_target_name(index, name);
+    snprintf(line, sizeof line,
+             "%s is target %" PRIu32 ", which was declared lost (`shoal target lost`): it is not "
+             "served and cannot come back; a new DIR joins with new targets",
+             name, id.value);
+    member_log(cluster, line);
+}
+
+/* A target of this node that was declared lost is served no more, whatever it has: its log is no
+ * longer found here. Others are called no more. */
+static void losses_follow(struct local_cluster *cluster, const struct cluster_map *map) {
     for (uint32_t i = 0; i < map->target_count; i++) {
-        if (map->targets[i].state == TARGET_LOST) {
-            rpc_log_lose(cluster->rpcs[RPC_ASKER], map->targets[i].log);
-            rpc_log_lose(cluster->rpcs[RPC_GROUP], map->targets[i].log);
-        }
+        rpc_log_lose(cluster->rpcs[RPC_ASKER], cluster_map_lost_log(map, i));
+        rpc_log_lose(cluster->rpcs[RPC_GROUP], cluster_map_lost_log(map, i));
+    }
+    for (uint32_t i = 0; i < cluster->config.mdt_count; i++) {
+        loss_follow(cluster, map, TARGET_GROUP_FIRST + i, &cluster->mdt_lost[i]);
     }
     for (uint32_t i = 0; i < cluster->config.ost_count; i++) {
-        const struct target_id id = {local_target_id(&cluster->config, TARGET_OST_FIRST + i)};
-
-        if (!atomic_load(&cluster->ost_lost[i]) && cluster_map_is_lost(map, id)) {
-            atomic_store(&cluster->ost_lost[i], true);
-            log_table_remove(cluster->logs, cluster_map_log_of(map, id));
-            snprintf(line, sizeof line,
-                     "ost%" PRIu32 " is target %" PRIu32
-                     ", which was declared lost (`shoal target lost`): it is not served and "
-                     "cannot come back; a new DIR joins with new targets",
-                     i, id.value);
-            member_log(cluster, line);
-        }
+        loss_follow(cluster, map, TARGET_OST_FIRST + i, &cluster->ost_lost[i]);
     }
 }
 
@@ -381,6 +389,10 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     if (ret_state) {
         *ret_state = question.state;
     }
+}
+
+bool local_cluster_mdt_is_lost(const struct local_cluster *cluster, uint32_t index) {
+    return atomic_load(&cluster->mdt_lost[index]);
 }
 
 bool local_cluster_ost_is_lost(const struct local_cluster *cluster, uint32_t index) {

@@ -481,6 +481,10 @@ void rpc_log_lose(struct rpc *rpc, struct log_id log) {
     lost_logs_add(rpc->lost, log);
 }
 
+const struct lost_logs *rpc_lost_logs(const struct rpc *rpc) {
+    return rpc->lost;
+}
+
 void rpc_tick(struct rpc *rpc) {
     if (!atomic_exchange_explicit(&rpc->tick_posted, true, memory_order_acquire)) {
         rpc->tick.kind = KEEPER_TICK;

@@ -30,6 +30,18 @@ void lost_logs_add(struct lost_logs *logs, struct log_id log) {
     }
 }
 
+uint32_t lost_logs_count(const struct lost_logs *logs) {
+    uint32_t count = 0;
+
+    if (atomic_load_explicit(&logs->count, memory_order_acquire) == 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < logs->place_count; i++) {
+        count += atomic_load_explicit(&logs->places[i], memory_order_acquire) != 0;
+    }
+    return count;
+}
+
 bool lost_logs_have(const struct lost_logs *logs, struct log_id log) {
     uint64_t there = 1;
 

@@ -1203,8 +1203,8 @@ def targets_are_lost(nodes):
         total = os.statvfs(first.mount).f_blocks
         for target, words, says in ((ids[0], ["--yes"], "its daemon answers"),
                                     (ids[0], [], "its daemon answers"),
-                                    (mdt, [], "is a metadata target"),
-                                    (mdt, ["--yes"], "is a metadata target"),
+                                    (mdt, [], "has the root of the file system"),
+                                    (mdt, ["--yes"], "has the root of the file system"),
                                     (9999, ["--yes"], "there is no target 9999"),
                                     ("ost0", ["--yes"], "is no number of a target")):
             refuses_to_lose(first, target, *words, says=says)

@@ -13,7 +13,7 @@
  *
  * Proved: a half is done at most once, and only if the decision is on disk; nothing that was
  * decided is aborted; when crashes have ended, what was decided is done everywhere, and nothing is
- * promised.
+ * promised. A coordinator or a participant that is lost for good is in fates.pml.
  *
  * Mutants, each of which must fail: UNFLUSHED_DECISION, UNFLUSHED_PROMISE, UNFLUSHED_KNOWN,
  * NO_MARK, EARLY_MARK, NO_PAST, EARLY_FORGET, ABORT_UNDECIDED, FORGET_AT_START. */

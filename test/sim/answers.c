@@ -214,11 +214,17 @@ static void take_name(struct question *question) {
     struct workload *workload = question->asker->workload;
     const struct shoal_request *request = &question->request;
     bool lost = is_lost(question);
+    bool gone =
+        question->about == ABOUT_NAMES && losses_explain_name(workload->options.losses, request);
     bool refused = !lost && request->result < 0 &&
-                   (losses_explain(workload->options.losses, request) ||
+                   (gone || losses_explain(workload->options.losses, request) ||
                     excuses_explain(workload->options.excuses, request, request->ino));
     bool right = true;
     char problem[TREES_PROBLEM_BYTES];
+
+    if (request->operation == SHOAL_MKDIR && request->result == 0) {
+        losses_note(workload->options.losses, request->attributes.ino);
+    }
 
     workload->counters.succeeded += request->result >= 0;
     workload->counters.failed += request->result < 0;
@@ -337,11 +343,24 @@ static bool take_success(struct question *question, char *problem) {
     }
 }
 
+static void take_lost(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    workload->counters.failed++;
+    if (losses_explain_name(workload->options.losses, &question->request)) {
+        losses_probe_answered(workload->options.losses);
+    } else if (!is_lost(question)) {
+        workload_fail(workload, question, "a directory that is lost does not answer EIO");
+    }
+}
+
 void question_take(struct question *question) {
     struct workload *workload = question->asker->workload;
     char problem[CONTENTS_PROBLEM_BYTES];
 
-    if (question->about == ABOUT_ALL) {
+    if (question->about == ABOUT_LOST) {
+        take_lost(question);
+    } else if (question->about == ABOUT_ALL) {
         take_all(question);
     } else if (question->about != ABOUT_DATA) {
         take_name(question);

@@ -185,7 +185,9 @@ bool lists_are_settled(struct world *world) {
     bool settled = true;
 
     for (uint32_t i = 0; settled && i < world->options.mdt_count; i++) {
-        settled = node_is_absent(&world->mdts[i]) || !is_settling(&world->mdts[i]);
+        struct node *mdt = &world->mdts[i];
+
+        settled = node_is_absent(mdt) || node_is_lost(mdt) || !is_settling(mdt);
     }
     return settled;
 }
@@ -201,7 +203,7 @@ bool lists_check(struct world *world, char failure[600]) {
         }
     }
     for (uint32_t i = 0; good && i < world->options.mdt_count; i++) {
-        if (!node_is_absent(&world->mdts[i])) {
+        if (!node_is_absent(&world->mdts[i]) && !node_is_lost(&world->mdts[i])) {
             good = list_check(&world->mdts[i], &truth, failure);
         }
     }

@@ -1,20 +1,30 @@
 /* The contract is in losses.h. */
 #include "losses.h"
+#include "losses_aim.h"
 #include "client/client_internal.h"
 #include "layout/map_lost.h"
 #include "life.h"
 #include "rpc/call_origin.h"
+#include "stragglers.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5 };
+enum { CHANCE = 2, PAUSE_MS = 300, PATIENCE_S = 5, NOTED = 64, LOOKS_MAX = 300, SHAKES_MS = 3000 };
 
 struct losses {
     struct world *world;
-    struct prng prng;    /* of its own, so that it changes nothing of other seeds */
-    bool is_due;         /* this seed has one, which has not begun yet */
+    struct prng prng; /* of its own, so that it changes nothing of other seeds */
+    bool is_due;      /* this seed has one, which has not begun yet */
+    bool is_mdt;      /* it is a metadata target */
+    uint32_t looks;   /* for the moment at which that is to go */
+    uint64_t aimed;   /* number of its transaction that reaches some only; 0: none yet */
+    bool has_cut;
+    uint64_t shakes_ns;    /* when another one loses its power; 0: none does, or not yet */
+    uint64_t noted[NOTED]; /* directories */
+    uint32_t noted_count;
+    uint64_t probed;
     uint64_t begins_at;  /* operations submitted by then */
     struct node *gone;   /* NULL: nobody */
     struct target_id id; /* of it */
@@ -38,6 +48,10 @@ struct losses *losses_new(struct world *world, uint64_t operations) {
     losses->is_due = world->options.late_ost && world->options.ost_count > 1 &&
                      prng_chance(&losses->prng, 1, CHANCE);
     losses->begins_at = prng_between(&losses->prng, operations / 4, operations * 3 / 4);
+    if (!losses->is_due && world->options.late_mdt && world->options.mdt_count > 2) {
+        losses->is_mdt = true;
+        losses->is_due = true;
+    }
     actor_init(&losses->origin, "losses", call_origin_step);
     return losses;
 }
@@ -54,6 +68,10 @@ static void answered(struct call *call) {
     losses->is_asking = false;
     if (r == 0 || r == -ERR_TARGET_LOST) {
         losses->is_declared = true;
+        losses->shakes_ns = losses->is_mdt
+                                ? sim_now_ns(losses->world->sim) +
+                                      prng_between(&losses->prng, 1, SHAKES_MS) * NS_PER_MS
+                                : 0;
     } else if (r != -ERR_IN_USE && r != -ERR_TIMED_OUT && r != -ERR_CLOSED && r != -ERR_IO &&
                r != -ERR_NO_SPACE) {
         snprintf(losses->failure, sizeof losses->failure, "target %" PRIu32 " can't be lost: %s",
@@ -66,7 +84,7 @@ static void ask(struct losses *losses) {
 
     losses->call = (struct call){
         .header = {.opcode = OP_TARGET_LOSE, .log = LOG_MANAGER},
-        .request.target_lose = {.target = losses->id.value},
+        .request.target_lose = {.target = losses->id.value, .knows_metadata = 1},
         .origin = &losses->origin,
         .done = answered,
         .context = losses,
@@ -100,24 +118,61 @@ static void losses_run(void *context) {
 }
 
 /* In the newest map of all metadata targets, and in its pool. */
-static bool has_joined(const struct losses *losses, const struct node *ost) {
+static bool has_joined(const struct losses *losses, const struct node *node) {
     const struct cluster_map *map = &losses->world->map;
 
-    return ost->target_id != 0 && cluster_map_target(map, (struct target_id){ost->target_id});
+    return node->target_id != 0 && cluster_map_target(map, (struct target_id){node->target_id});
+}
+
+/* Looked for for a while only; then for one before a decision is told, for as long. */
+static bool is_moment(struct losses *losses, struct node *mdt) {
+    if (!node_is_up(mdt) || !node_group(mdt)) {
+        return false;
+    }
+    if (++losses->looks > LOOKS_MAX) {
+        return losses->looks > 2 * LOOKS_MAX || losses_decides(mdt);
+    }
+    if (losses->aimed == 0) {
+        losses->aimed = losses_aim(mdt, prng_below(&losses->prng, UINT32_MAX));
+        losses->has_cut = losses->aimed != 0;
+    }
+    return losses_is_hit(mdt, &losses->aimed);
+}
+
+bool losses_cut(struct losses *losses) {
+    bool cut = losses->has_cut;
+
+    losses->has_cut = false;
+    return cut;
+}
+
+/* One of those that may have done what the lost one had decided. */
+static struct node *shaken(struct losses *losses) {
+    struct world *world = losses->world;
+    struct node *node = &world->mdts[prng_below(&losses->prng, world->options.mdt_count - 1)];
+
+    losses->shakes_ns = 0;
+    return node_is_up(node) && stragglers_are_over(world->stragglers) ? node : NULL;
 }
 
 struct node *losses_begin(struct losses *losses, uint64_t submitted) {
-    struct node *ost = &losses->world->osts[losses->world->options.ost_count - 1];
+    const struct world_options *options = &losses->world->options;
+    struct node *node = losses->is_mdt ? &losses->world->mdts[options->mdt_count - 1]
+                                       : &losses->world->osts[options->ost_count - 1];
 
-    if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, ost)) {
+    if (losses->shakes_ns != 0 && sim_now_ns(losses->world->sim) >= losses->shakes_ns) {
+        return shaken(losses);
+    }
+    if (!losses->is_due || submitted < losses->begins_at || !has_joined(losses, node) ||
+        (losses->is_mdt && !is_moment(losses, node))) {
         return NULL;
     }
     losses->is_due = false;
-    losses->gone = ost;
-    losses->id.value = ost->target_id;
+    losses->gone = node;
+    losses->id.value = node->target_id;
     sim_schedule(losses->world->sim, NULL, prng_between(&losses->prng, 1, 2000) * NS_PER_MS,
                  losses_run, losses);
-    return ost;
+    return node;
 }
 
 bool losses_has(const struct losses *losses, const struct node *node) {
@@ -160,7 +215,7 @@ static bool is_lost(const struct losses *losses, const struct open_file *file, u
 bool losses_explain(struct losses *losses, const struct shoal_request *request) {
     bool writes = request->operation == SHOAL_WRITE;
     bool explained =
-        losses && losses->gone && request->result == -EIO && request->file &&
+        losses && losses->gone && !losses->is_mdt && request->result == -EIO && request->file &&
         (writes || request->operation == SHOAL_READ) &&
         (is_lost(losses, request->file->file, request->offset, request->offset + request->size) ||
          (writes && is_lost(losses, request->file->file, 0, 1)));
@@ -196,19 +251,62 @@ bool losses_check(const struct losses *losses, const struct lost_part *part,
            !is_lost(losses, file, request->offset, request->offset + (uint64_t)request->result);
 }
 
+void losses_note(struct losses *losses, uint64_t ino) {
+    if (losses && losses->is_mdt && losses->noted_count < NOTED &&
+        world_mdt_of(losses->world, ino) ==
+            &losses->world->mdts[losses->world->options.mdt_count - 1]) {
+        losses->noted[losses->noted_count++] = ino;
+    }
+}
+
+static bool knows(const struct losses *losses, struct node *client) {
+    struct shoal_client *shoal = node_client(client);
+    const struct cluster_map *map = shoal ? router_map(&shoal->router) : NULL;
+
+    return map && cluster_map_is_lost(map, losses->id);
+}
+
+uint64_t losses_probe(const struct losses *losses, struct node *client, uint64_t lot) {
+    bool can = losses && losses->gone && losses->is_mdt && losses->noted_count > 0;
+
+    return can && knows(losses, client) ? losses->noted[lot % losses->noted_count] : 0;
+}
+
+void losses_probe_answered(struct losses *losses) {
+    losses->probed++;
+}
+
+bool losses_explain_name(const struct losses *losses, const struct shoal_request *request) {
+    return losses && losses->gone && losses->is_mdt && request->result == -EIO &&
+           client_failure(request) == -ERR_TARGET_LOST;
+}
+
 bool node_is_lost(const struct node *node) {
-    return node->role == NODE_OST &&
+    return (node->role == NODE_OST || node->role == NODE_MDT) &&
            cluster_map_is_lost(&node->world->map, (struct target_id){node->target_id});
+}
+
+bool losses_add_mdt(const struct cluster_map *earlier, const struct cluster_map *later) {
+    bool adds = false;
+
+    for (uint32_t i = 0; i < later->target_count; i++) {
+        const struct map_target *target = &later->targets[i];
+
+        adds = adds || (target->kind == TARGET_MDT && target->state == TARGET_LOST &&
+                        !cluster_map_is_lost(earlier, target->id));
+    }
+    return adds;
 }
 
 const char *losses_failure(const struct losses *losses) {
     return losses->failure[0] ? losses->failure : NULL;
 }
 
-uint64_t losses_declared(const struct losses *losses) {
-    return losses->gone && losses->is_declared;
-}
+void losses_sum(const struct losses *losses, uint64_t counts[TOTAL_COUNT]) {
+    bool declared = losses->gone && losses->is_declared;
 
-uint64_t losses_explained(const struct losses *losses) {
-    return losses->explained;
+    counts[TOTAL_TARGETS_LOST] = declared;
+    counts[TOTAL_LOST_ANSWERS] = losses->explained;
+    counts[TOTAL_MDTS_LOST] = declared && losses->is_mdt;
+    counts[TOTAL_LOST_PROBES] = losses->probed;
 }

@@ -211,8 +211,10 @@ void newcomers_end(struct newcomers *newcomers) {
     }
 }
 
-void newcomers_ost_gone(struct newcomers *newcomers) {
-    newcomers->nodes[OST_NEWCOMER].is_gone = true;
+void newcomers_gone(struct newcomers *newcomers, const struct node *node) {
+    for (int i = 0; i < NEWCOMERS; i++) {
+        newcomers->nodes[i].is_gone |= newcomers->nodes[i].serves == node;
+    }
 }
 
 bool newcomers_are_done(const struct newcomers *newcomers) {

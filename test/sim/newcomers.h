@@ -17,7 +17,7 @@ void newcomers_free(struct newcomers *newcomers);
 /* From here on no address is new. They go on asking, as nodes that live. */
 void newcomers_end(struct newcomers *newcomers);
 /* The storage target that joined is gone, and nobody speaks for it any more. */
-void newcomers_ost_gone(struct newcomers *newcomers);
+void newcomers_gone(struct newcomers *newcomers, const struct node *node);
 /* Each was answered once since. */
 bool newcomers_are_done(const struct newcomers *newcomers);
 /* Each has its numbers. */

@@ -30,7 +30,9 @@ uint32_t pools_floor(const struct world *world) {
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
         const struct node *mdt = &world->mdts[i];
 
-        floor = node_is_absent(mdt) ? floor : MIN(floor, mdt->map->pool_count);
+        if (!node_is_absent(mdt) && !node_is_lost(mdt)) {
+            floor = MIN(floor, mdt->map->pool_count);
+        }
     }
     return floor;
 }

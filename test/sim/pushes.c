@@ -4,6 +4,7 @@
 #include "client/client_internal.h"
 #include "layout/map_change.h"
 #include "life.h"
+#include "losses.h"
 #include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,7 +123,8 @@ static const struct cluster_map *map_of(const struct node *node) {
     if (client) {
         return router_map(&client->router);
     }
-    return node->role == NODE_MDT && !node_is_absent(node) ? node->map : NULL;
+    bool follows = node->role == NODE_MDT && !node_is_absent(node) && !node_is_lost(node);
+    return follows ? node->map : NULL;
 }
 
 static uint32_t nodes_count(const struct world *world, uint64_t version) {

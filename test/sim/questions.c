@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Of files that are to grow: the last questions, and how long before them none does. */
-enum { GROWS_LAST = 80, GROWS_STOCK = 200 };
+enum { GROWS_LAST = 80, GROWS_STOCK = 200, LOST_EVERY = 16 };
 
 static struct handle *handle_free(struct asker *asker) {
     for (size_t i = 0; i < HANDLES_MAX; i++) {
@@ -333,11 +333,36 @@ static bool grows_draw(struct question *question, struct handle *handle, struct 
     }
 }
 
+/* A directory that a lost target had: its attributes, a name in it, a new one. */
+static bool ask_lost(struct question *question) {
+    static const enum shoal_operation operations[] = {SHOAL_GETATTR, SHOAL_LOOKUP, SHOAL_MKDIR};
+    struct workload *workload = question->asker->workload;
+    uint64_t number = workload->counters.submitted;
+    uint64_t ino = number % LOST_EVERY == 0
+                       ? losses_probe(workload->options.losses, question->asker->node, number)
+                       : 0;
+
+    if (ino == 0) {
+        return false;
+    }
+    question->about = ABOUT_LOST;
+    question->request = (struct shoal_request){
+        .operation = operations[number / LOST_EVERY % ARRAY_SIZE(operations)],
+        .ino = ino,
+        .name = "x",
+        .name_bytes = 1,
+        .mode = 0755};
+    return true;
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
+    if (ask_lost(question)) {
+        return true;
+    }
     if (asker->workload->calm_ns > 0 ||
         (asker->workload->options.moves && workload_draw(asker->workload, 4) > 0)) {
         return ask_tree(question);

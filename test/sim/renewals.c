@@ -1,6 +1,8 @@
 /* The contract is in renewals.h. */
 #include "renewals.h"
+#include "layout/map_lost.h"
 #include "life.h"
+#include "losses.h"
 #include "rpc/call_origin.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ struct renewals {
     bool is_asking;
     bool is_answered; /* with a number: another may be asked for at once */
     uint64_t refused;
+    const struct node *lost; /* for good, as the manager has told before others knew; NULL: none */
     char failure[200];
 };
 
@@ -41,8 +44,12 @@ void renewals_free(struct renewals *renewals) {
     free(renewals);
 }
 
+/* One that is lost does not start again. */
 static bool signs(const struct node *node) {
-    return node->role == NODE_MDT && node->keys &&
+    const struct renewals *renewals = node->world->renewals;
+    bool is_lost = node_is_lost(node) || (renewals && node == renewals->lost);
+
+    return node->role == NODE_MDT && node->keys && !is_lost &&
            cluster_map_target(&node->world->map, (struct target_id){node->target_id});
 }
 
@@ -79,11 +86,20 @@ void renewals_map(struct node *node) {
     numbers_check(world);
 }
 
+static void lost_note(struct world *world, const struct cluster_map *map) {
+    for (uint32_t i = 0; world->renewals && i < world->options.mdt_count; i++) {
+        if (cluster_map_is_lost(map, (struct target_id){world->mdts[i].target_id})) {
+            world->renewals->lost = &world->mdts[i];
+        }
+    }
+}
+
 /* What it would find where it asks for a map. */
 void renewals_hear(struct node *node) {
     const struct manager *manager = node_manager(node->world->manager);
 
     if (manager && node->keys && node->role == NODE_OST) {
+        lost_note(node->world, manager_map(manager));
         key_ring_number_set(node->keys, manager_map(manager)->capability_number);
         numbers_check(node->world);
     }

@@ -1,9 +1,12 @@
 /* What runs on a node, with which sizes. A third of the seeds has the smallest that each part
  * allows, so that what is full, waits and goes round happens all the time. */
+#include "accords.h"
 #include "renewals.h"
 #include "rotation.h"
 #include "kv/kv_mem.h"
 #include "life.h"
+#include "layout/map_lost.h"
+#include "losses.h"
 #include "pushes.h"
 #include "wire/wire_lives.h"
 #include <stdio.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 
 enum { BULK_BYTES_MAX = 2 * 1024 * 1024, ASK_MS = 100, POOL_MS = 200, JOIN_MS = 80 };
+enum { FULL_MS = 4000 };
 
 struct kv_options node_kv_options(const struct node *node) {
     const struct world_options *world = &node->world->options;
@@ -67,11 +71,41 @@ static int open_manager(struct life *life, char problem[256]) {
     return manager_open(&options, &life->manager, problem);
 }
 
-/* As a daemon does: on disk before it is used. */
+/* As a daemon does: what is lost is so in memory at once. */
+static void map_takes(void *context, const struct cluster_map *map) {
+    struct life *life = context;
+
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        rpc_log_lose(life->rpc, cluster_map_lost_log(map, i));
+    }
+}
+
+/* In half of the seeds in which a metadata target gets lost, one that is left can't keep for a
+ * while the map that says so; it may start anew meanwhile. */
+static bool is_full(struct node *node, const struct cluster_map *map) {
+    const struct world_options *options = &node->world->options;
+    bool may = options->late_mdt && options->mdt_count > 2 && options->seed / 16 % 2 == 0 &&
+               node->index == options->seed % (options->mdt_count - 1);
+    uint64_t now_ns = sim_now_ns(node->world->sim);
+
+    if (!may || !losses_add_mdt(node->map, map)) {
+        return false;
+    }
+    if (node->full_ns == 0) {
+        node->full_ns = now_ns;
+        node->world->maps_unkept++;
+    }
+    return now_ns - node->full_ns < FULL_MS * NS_PER_MS;
+}
+
+/* On disk before it is used. */
 static int map_came(void *context, const struct cluster_map *map) {
     struct life *life = context;
     struct node *node = life->node;
 
+    if (is_full(node, map)) {
+        return -ERR_NO_SPACE;
+    }
     *node->map = *map;
     pushes_came(node, map);
     rotation_map(node);
@@ -153,6 +187,7 @@ static int open_member(struct life *life) {
                                                                               << 32,
                                            .ask_ns = ASK_MS * NS_PER_MS,
                                            .hooks = {.map = map_came,
+                                                     .map_takes = map_takes,
                                                      .spaces = spaces,
                                                      .lives = lives,
                                                      .keys = keys,
@@ -164,6 +199,10 @@ static int open_member(struct life *life) {
         member_ready(life->member);
     }
     return r;
+}
+
+static void promise_ended(void *context, const struct cross_id *id, enum promise_end end) {
+    accords_note(context, id, end);
 }
 
 static int open_group(struct life *life, char problem[256]) {
@@ -190,6 +229,8 @@ static int open_group(struct life *life, char problem[256]) {
         .move_refusals = world->move_refusals,
         /* Of these two for one log: who is over that asks again. */
         .crossings_max = world->seed % 4 == 1 && world->move_refusals == 0 ? 8 : 0,
+        .promise_ended = promise_ended,
+        .promise_context = node,
     };
 
     int r = group_open(&options, &life->group, problem);

@@ -36,6 +36,7 @@ enum {
     SHAPE_EVERY = 8, /* of so many seeds one has a small storage target, one has some that get
                       * full, one unlinks most, one moves most, one makes most files grow: which */
     POOLS_NOTED_S = 2,
+    LOSS_CUT_MS = 1500,
     SHAPE_TIGHT = 2,
     SHAPE_FULL = 3,
     SHAPE_UNLINKS = 5,
@@ -354,13 +355,16 @@ static void silence_go_on(struct run *run) {
     (void)silence_look(&run->silence, run->failure);
 }
 
-/* A storage target that is gone for good. */
+/* A target that is gone for good. */
 static void losses_go_on(struct run *run) {
     struct node *gone = losses_begin(run->losses, workload_counters_get(run->load)->submitted);
 
     if (gone) {
         down(run, gone, true);
-        newcomers_ost_gone(run->newcomers);
+        newcomers_gone(run->newcomers, gone);
+    }
+    if (losses_cut(run->losses) && run->heal_ns == 0) {
+        run->heal_ns = sim_now_ns(run->world->sim) + LOSS_CUT_MS * NS_PER_MS;
     }
 }
 
@@ -781,9 +785,6 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_RENAMES_REFUSED] = names->refused;
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
-    counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
-    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
-    counts[TOTAL_RETURNS] = world->client_sum.returns;
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);
     counts[TOTAL_DAMAGE_CUT] = world->ost_sum.cuts_through_damage;
     counts[TOTAL_KEY_ROTATIONS] = world->rotations;
@@ -809,8 +810,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LATE_WRITES] = run->world->late_writes;
     counts[TOTAL_POOLS_LEFT] = pools_left(run->world);
     counts[TOTAL_POOLS_BACK] = pools_back(run->world);
-    counts[TOTAL_TARGETS_LOST] = losses_declared(run->losses);
-    counts[TOTAL_LOST_ANSWERS] = losses_explained(run->losses);
+    losses_sum(run->losses, counts);
     counts[TOTAL_COPIES] = copies_made(run->copies);
     counts[TOTAL_COPIES_REFUSED] = copies_refused(run->copies);
     counts[TOTAL_COPIES_RUN] = copies_run(run->copies);
@@ -899,8 +899,8 @@ static void grows(struct run *run, struct world_options *options, struct workloa
 
 /* Directories that get other parents all the time, over several metadata targets. */
 static void moves(struct run *run, struct world_options *options, struct workload_options *load) {
-    options->mdt_count = MAX(options->mdt_count, 2U);
-    options->late_mdt = false;
+    options->late_mdt = options->seed / SHAPE_EVERY % 2 == 1; /* and gets lost, of three */
+    options->mdt_count = MAX(options->mdt_count, options->late_mdt ? 3U : 2U);
     options->move_refusals = (uint32_t)prng_between(&run->prng, 1, 4);
     load->moves = true;
     load->think_ns = prng_between(&run->prng, 100, 1000) * NS_PER_US;

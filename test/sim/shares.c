@@ -1,6 +1,8 @@
 /* Rows of ranges of slots, of all metadata targets, beside the newest map. */
 #include "shares.h"
+#include "layout/map_lost.h"
 #include "layout/map_slots.h"
+#include "losses.h"
 #include "meta/rows.h"
 #include "walk.h"
 #include <inttypes.h>
@@ -64,15 +66,19 @@ bool shares_are_dealt(struct world *world, char failure[600]) {
 
     memset(shares.owners, NOBODY, sizeof shares.owners);
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
-        if (!rows_read(&shares, i)) {
+        if (!node_is_lost(&world->mdts[i]) && !rows_read(&shares, i)) {
             return false;
         }
     }
+    /* What one that is lost has nobody else says that it has. */
     for (uint32_t slot = 0; dealt && slot < SLOT_COUNT; slot++) {
-        dealt = shares.owners[slot] == map->slot_groups[slot];
+        bool lost = cluster_map_slot_is_lost(map, (struct slot){(uint16_t)slot});
+
+        dealt = shares.owners[slot] == (lost ? NOBODY : map->slot_groups[slot]);
     }
     for (uint32_t i = 0; dealt && i < map->group_count; i++) {
-        dealt = cluster_map_slot_count(map, (uint16_t)i) >= SLOT_COUNT / map->group_count;
+        dealt = cluster_map_group_is_lost(map, &map->groups[i]) ||
+                cluster_map_slot_count(map, (uint16_t)i) >= SLOT_COUNT / map->group_count;
     }
     return dealt;
 }

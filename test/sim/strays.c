@@ -1,6 +1,7 @@
 /* Walks over the rows of targets. */
 #include "strays.h"
 #include "layout/layout.h"
+#include "layout/map_lost.h"
 #include "losses.h"
 #include "meta/inode.h"
 #include "meta/rows.h"
@@ -22,6 +23,9 @@ static int row_get(struct world *world, struct kv_key key, struct walk *ret_walk
 /* The first row of that type; NULL: there is none. */
 static const struct node *row_any(struct world *world, enum row_type type, struct walk *ret_walk) {
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(ret_walk, &world->mdts[i], key_owner(type, 0, 0, 0),
                    key_owner(type, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         if (walk_next(ret_walk) != -ERR_NOT_FOUND) {
@@ -31,18 +35,31 @@ static const struct node *row_any(struct world *world, enum row_type type, struc
     return NULL;
 }
 
-/* Marks stay until the next message of their coordinator. */
+static bool log_is_lost(const struct cluster_map *map, uint64_t log) {
+    bool lost = false;
+
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        lost = lost || (log != 0 && cluster_map_lost_log(map, i).value == log);
+    }
+    return lost;
+}
+
+/* Marks stay until the next message of their coordinator; where that is lost, nothing stays. */
 static const struct node *promise_any(struct world *world, struct walk *ret_walk) {
     const struct transaction_row *row;
     struct bytes halves;
 
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(ret_walk, &world->mdts[i], key_owner(ROW_TRANSACTION, 0, 0, 0),
                    key_owner(ROW_TRANSACTION, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         while (walk_next(ret_walk) == 0) {
             if (transaction_row_check((struct bytes){ret_walk->value, ret_walk->size}, &row,
                                       &halves) < 0 ||
-                row->state != TRANSACTION_COMMITTED) {
+                row->state != TRANSACTION_COMMITTED ||
+                log_is_lost(&world->map, kv_key_split(&ret_walk->cursor.key).id)) {
                 return &world->mdts[i];
             }
         }
@@ -181,6 +198,9 @@ bool strays_writers_need(struct world *world, const struct node *away, char fail
     struct walk walk;
 
     for (uint32_t i = 0; i < world->options.mdt_count; i++) {
+        if (node_is_lost(&world->mdts[i])) {
+            continue;
+        }
         walk_begin(&walk, &world->mdts[i], key_owner(ROW_WRITER, 0, 0, 0),
                    key_owner(ROW_WRITER, UINT64_MAX, UINT32_MAX, UINT64_MAX));
         while (walk_next(&walk) == 0) {

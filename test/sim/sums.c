@@ -1,5 +1,6 @@
 /* The contract is in sums.h. */
 #include "sums.h"
+#include "accords.h"
 #include "stragglers.h"
 
 /* Counters that the world keeps by name. */
@@ -51,7 +52,6 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_RECORDS_REPLAYED] = kv->replayed_records;
     counts[TOTAL_STALLS] = kv->stalls;
     counts[TOTAL_OUTCOMES_REFUSED] = kv->outcomes_refused;
-    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
 }
 
 static void sum_links(const struct world_links *links, uint64_t counts[TOTAL_COUNT]) {
@@ -77,6 +77,9 @@ static void sum_crossings(const struct group_totals *totals, uint64_t counts[TOT
     counts[TOTAL_PROMISES_GONE] = totals->promises_gone;
     counts[TOTAL_PROMISES_FOUND] = totals->promises_found;
     counts[TOTAL_DECISIONS_FOUND] = totals->decisions_found;
+    counts[TOTAL_PROMISES_LOST_KEPT] = totals->promises_lost_kept;
+    counts[TOTAL_PROMISES_LOST_GONE] = totals->promises_lost_gone;
+    counts[TOTAL_SHARES_LOST] = totals->shares_lost;
     counts[TOTAL_TURNS_ASKED] = totals->turns_asked;
     counts[TOTAL_TURNS_GIVEN] = totals->turns_given;
     counts[TOTAL_TURNS_RUN_OUT] = totals->turns_run_out;
@@ -96,11 +99,18 @@ static void sum_stragglers(const struct world *world, uint64_t counts[TOTAL_COUN
     counts[TOTAL_STRAGGLERS_TOLD] = stragglers_told(world->stragglers);
     counts[TOTAL_STRAGGLERS_REFUSED] = stragglers_refused(world->stragglers);
     counts[TOTAL_FENCES] = world->group_sum.fences;
-    counts[TOTAL_LATE_OPENS] = world->client_sum.late_opens;
     counts[TOTAL_WRITERS_LEFT] = world->group_sum.writers_left;
     counts[TOTAL_FENCING_SETTLES] = world->group_sum.fencing_settles;
     counts[TOTAL_LOSSES_OVER] = world->group_sum.losses_over;
     counts[TOTAL_ENDS_OVER] = world->group_sum.ends_over;
+}
+
+static void sum_clients(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
+    counts[TOTAL_WINDOW_WAITS] = world->client_sum.window_waits;
+    counts[TOTAL_LATE_OPENS] = world->client_sum.late_opens;
+    counts[TOTAL_LATE_CLOSES] = world->client_sum.late_closes;
+    counts[TOTAL_LATE_AWAY] = world->client_sum.late_away;
+    counts[TOTAL_RETURNS] = world->client_sum.returns;
 }
 
 void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
@@ -110,5 +120,8 @@ void sums_of_world(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     sum_crossings(&world->group_sum, counts);
     sum_cuts(&world->cuts, counts);
     sum_stragglers(world, counts);
+    sum_clients(world, counts);
+    counts[TOTAL_MAPS_UNKEPT] = world->maps_unkept;
+    counts[TOTAL_ACCORDS] = accords_count(world);
     counts[TOTAL_KILLS] -= world->own_kills;
 }

@@ -94,6 +94,13 @@
     X(POOLS_BACK, "pools that one came back to", true)                                             \
     X(TARGETS_LOST, "targets declared lost", true)                                                 \
     X(LOST_ANSWERS, "answers of what they had", true)                                              \
+    X(MDTS_LOST, "metadata targets of them", true)                                                 \
+    X(LOST_PROBES, "answers of directories they had", true)                                        \
+    X(PROMISES_LOST_KEPT, "promises to them kept", false)                                          \
+    X(PROMISES_LOST_GONE, "promises to them given up", false)                                      \
+    X(SHARES_LOST, "parts they had that count as done", false)                                     \
+    X(MAPS_UNKEPT, "maps of that not kept for a while", false)                                     \
+    X(ACCORDS, "transactions of several, compared", true)                                          \
     X(COPIES, "directories copied, or put back", true)                                             \
     X(COPIES_REFUSED, "copies refused", true)                                                      \
     X(COPIES_RUN, "of these, as another one runs", true)                                           \

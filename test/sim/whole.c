@@ -1,5 +1,8 @@
 /* Reading all rows, sorting, comparing. */
 #include "whole.h"
+#include "accords.h"
+#include "layout/map_lost.h"
+#include "losses.h"
 #include "meta/rows.h"
 #include "walk.h"
 #include <inttypes.h>
@@ -124,6 +127,20 @@ static bool partition_take(struct whole *whole, const struct walk *walk) {
     return true;
 }
 
+/* Its target is lost for good, and nothing that it knew of it is left. */
+static bool is_lost(const struct whole *whole, uint64_t ino) {
+    return cluster_map_slot_is_lost(&whole->world->map, ino_slot((struct ino){ino}));
+}
+
+static bool any_is_lost(const struct whole *whole) {
+    bool any = false;
+
+    for (uint32_t i = 0; i < whole->world->options.mdt_count; i++) {
+        any = any || node_is_lost(&whole->world->mdts[i]);
+    }
+    return any;
+}
+
 static bool rows_read(struct whole *whole,
                       bool (*take)(struct whole *whole, const struct walk *walk)) {
     struct walk walk;
@@ -131,6 +148,9 @@ static bool rows_read(struct whole *whole,
     for (uint32_t i = 0; i < whole->world->options.mdt_count; i++) {
         int r;
 
+        if (node_is_lost(&whole->world->mdts[i])) {
+            continue;
+        }
         walk_begin(&walk, &whole->world->mdts[i],
                    kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT}),
                    kv_key_make((struct kv_key_fields){.space = KV_SPACE_SLOT + 1}));
@@ -155,6 +175,11 @@ static bool entries_check(const struct whole *whole) {
         if (!directory || !directory->has_partition) {
             return broken(whole, entry->directory, "it has names, and is no directory", 1, 0);
         }
+        if (!inode && is_lost(whole, entry->ino)) {
+            directory->directories_found += entry->type == MODE_DIRECTORY >> 12;
+            directory->files_found += entry->type != MODE_DIRECTORY >> 12;
+            continue;
+        }
         if (!inode) {
             return broken(whole, entry->ino, "it has a name, and is not there; directory",
                           entry->directory, 0);
@@ -175,12 +200,21 @@ static bool entries_check(const struct whole *whole) {
 
 static bool leads_to_root(const struct whole *whole, const struct inode *inode) {
     for (int i = 0; i < DEPTH_MAX && inode; i++) {
-        if (inode->ino == INO_ROOT.value) {
+        if (inode->ino == INO_ROOT.value || is_lost(whole, inode->parent)) {
             return true;
         }
         inode = inode_find(whole, inode->parent);
     }
     return false;
+}
+
+/* Names of a file may have been in a directory that is lost. Of a directory it is known in which
+ * one its name was; of a file that is a hint. */
+static bool names_are_right(const struct whole *whole, const struct inode *inode, uint32_t names) {
+    bool directory = mode_is_directory(inode->mode);
+
+    return inode->names == names || (inode->names < names && any_is_lost(whole) &&
+                                     (!directory || is_lost(whole, inode->parent)));
 }
 
 static bool inodes_check(const struct whole *whole) {
@@ -189,7 +223,7 @@ static bool inodes_check(const struct whole *whole) {
         bool directory = mode_is_directory(inode->mode);
         uint32_t names = !directory ? inode->nlink : inode->ino == INO_ROOT.value ? 0 : 1;
 
-        if (inode->names != names) {
+        if (!names_are_right(whole, inode, names)) {
             return broken(whole, inode->ino, "names", inode->names, names);
         }
         if (directory != inode->has_partition) {
@@ -218,7 +252,7 @@ bool whole_check(struct world *world, char failure[600]) {
         qsort(whole.inodes, whole.inode_count, sizeof *whole.inodes, inode_compare);
     }
     good = good && rows_read(&whole, partition_take);
-    good = good && entries_check(&whole) && inodes_check(&whole);
+    good = good && entries_check(&whole) && inodes_check(&whole) && accords_check(world, failure);
     free(whole.inodes);
     free(whole.entries);
     return good;

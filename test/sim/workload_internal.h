@@ -37,7 +37,7 @@ struct handle {
 
 struct asker;
 
-enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE, ABOUT_ALL };
+enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE, ABOUT_LOST, ABOUT_ALL };
 
 /* A file from its creation on; or none. */
 enum growth { GROWTH_NONE, GROWTH_SMALL, GROWTH_SYNC, GROWTH_LARGE, GROWTH_LOOK };

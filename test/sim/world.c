@@ -1,6 +1,8 @@
 /* Nodes: putting a role and what it needs together, and taking it apart. */
 #include "rotation.h"
+#include "accords.h"
 #include "life.h"
+#include "losses.h"
 #include "absences.h"
 #include "pools.h"
 #include "pushes.h"
@@ -146,6 +148,7 @@ struct world *world_new(const struct world_options *options) {
     world_mdts(world);
     rotation_begin(world);
     world_nodes(world);
+    world->accords = accords_new();
     world->own_kills = sim_counter(world->sim, "kills");
     return world;
 }
@@ -191,6 +194,9 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->promises_gone += totals->promises_gone;
     sum->promises_found += totals->promises_found;
     sum->decisions_found += totals->decisions_found;
+    sum->promises_lost_kept += totals->promises_lost_kept;
+    sum->promises_lost_gone += totals->promises_lost_gone;
+    sum->shares_lost += totals->shares_lost;
     sum->turns_asked += totals->turns_asked;
     sum->turns_given += totals->turns_given;
     sum->turns_run_out += totals->turns_run_out;
@@ -320,6 +326,7 @@ void node_power(struct node *node) {
     }
     sim_power(node->process);
     node_down(node);
+    accords_power(node);
     node->lost_ns = sim_now_ns(node->world->sim);
 }
 
@@ -369,6 +376,7 @@ void world_free(struct world *world) {
     pools_free(world->pools);
     pushes_free(world->pushes);
     renewals_free(world->renewals);
+    accords_free(world->accords);
     sim_free(world->sim);
     sim_net_free(net);
     free(world);
@@ -386,7 +394,9 @@ uint64_t world_names_lost_ns(const struct world *world) {
 struct node *world_any_mdt(struct world *world, struct prng *prng) {
     uint32_t count = world->options.mdt_count;
 
-    return &world->mdts[count > 1 ? prng_below(prng, count) : 0];
+    struct node *mdt = &world->mdts[count > 1 ? prng_below(prng, count) : 0];
+
+    return node_is_lost(mdt) ? world->mdts : mdt;
 }
 
 struct node *world_mdt_of(struct world *world, uint64_t ino) {

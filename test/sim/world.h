@@ -45,6 +45,7 @@ struct node {
     struct key_ring *keys; /* NULL: none; outlives its lives, as the map would */
     uint8_t key_file;      /* which of the rotation's; rotation.c */
     uint64_t lost_ns;      /* when its power failed last; 0: never */
+    uint64_t full_ns;      /* since when it can't keep a map (roles.c); 0: it always could */
     bool is_stopped;       /* nothing happens in it, and nothing may be called in it */
     uint16_t map_opcode;   /* by which it has asked for a map last */
 };
@@ -75,13 +76,15 @@ struct world {
     uint64_t replays_cut;          /* ended by a crash before what they found was durable */
     uint64_t late_writes;          /* at an OST that has joined */
     uint64_t maps;                 /* newer ones that MDTs have used */
+    uint64_t maps_unkept;          /* that one of them could not keep for a while */
     struct absences *absences;     /* for their oracle; NULL: nobody looks */
     struct stragglers *stragglers; /* or NULL */
     struct pools *pools;           /* for their oracle; NULL: nothing yet */
     struct pushes *pushes;         /* likewise */
     struct renewals *renewals;     /* or NULL */
-    struct group_totals group_sum; /* as to evictions, transactions across logs */
-    struct cuts cuts;              /* of these, by crashes */
+    struct accords *accords;
+    struct group_totals group_sum;      /* as to evictions, transactions across logs */
+    struct cuts cuts;                   /* of these, by crashes */
     struct manager_hearing hearing_sum; /* evictions for silence, and those held back */
     uint64_t joins_gathered;            /* of managers that are gone; by world_sum of all */
     struct world_links link_sum;

@@ -43,6 +43,10 @@ static void group_answer(struct target *target, struct call *call) {
         target->gives.handover = target->asked_under;
         call->bulk_in.size = target->gives.count > 0 ? sizeof target->gives : 0;
         memcpy(call->bulk_in.data, &target->gives, call->bulk_in.size);
+        if (target->holds_give) {
+            target->give = call;
+            return;
+        }
     } else {
         target->had_count = call->request.group_tell.slots;
         call->reply.group_tell.unopened = target->unopened;

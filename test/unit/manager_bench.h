@@ -30,6 +30,8 @@ struct target {
     uint32_t unopened; /* that it tells of */
     uint64_t asked_under;
     uint32_t asked_count, had_count;
+    bool holds_give; /* what asks for slots stays without an answer: */
+    struct call *give;
 };
 
 struct bench {

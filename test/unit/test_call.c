@@ -2,6 +2,7 @@
  * under several threads, made for ThreadSanitizer. */
 #include "env/env.h"
 #include "rpc/call_origin.h"
+#include "rpc/lost_logs.h"
 #include "rpc/sequence.h"
 #include "rpc/transport_inproc.h"
 #include "rpc/worker.h"
@@ -174,6 +175,7 @@ static void calls_to_a_lost_log_end(void **state) {
     rpc_log_lose(it.rpc, server_a);
     rpc_log_lose(it.rpc, server_a);
     rpc_log_lose(it.rpc, (struct log_id){0});
+    assert_int_equal(lost_logs_count(rpc_lost_logs(it.rpc)), 1);
     assert_int_equal(call_given_up(&it.calls[0], it.now_ns), -ERR_TARGET_LOST);
     answer(&it.calls[0], -ERR_TARGET_LOST);
     assert_int_equal(start(2, OP_MKDIR, server_a)->result, -ERR_TARGET_LOST);
@@ -181,6 +183,7 @@ static void calls_to_a_lost_log_end(void **state) {
     assert_int_equal(it.done_count, 3);
     assert_int_equal(it.a.got_count, 1);
     rpc_log_lose(it.rpc, server_b); /* which shares a place in tables with the other */
+    assert_int_equal(lost_logs_count(rpc_lost_logs(it.rpc)), 2);
     tick(1);
     assert_int_equal(it.calls[1].result, -ERR_TARGET_LOST);
     assert_int_equal(rpc_in_flight(it.rpc), 0);

@@ -364,6 +364,39 @@ static void test_late_numbers_go_with_the_session(void **state) {
     assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
 }
 
+/* Nobody will take it any more: it goes, with its number. */
+static void test_late_close_goes_with_its_target(void **state) {
+    struct bench *bench = *state;
+    struct cluster_map *map = &bench->cluster.map;
+    struct toy_server *gone = &bench->cluster.second_mdt;
+
+    toy_second_mdt_add(&bench->cluster);
+    while (client_map(bench->client)->version < map->version) {
+        tick(bench, NS_PER_S);
+    }
+    struct shoal_file *file = make_written(bench, "there");
+    (void)ino_of(bench, file);
+    gone->fail_opcode = OP_SETTLE;
+    gone->fail_result = -ERR_AWAY;
+    gone->fail_count = UINT32_MAX;
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), -EIO);
+    tick(bench, NS_PER_S);
+    assert_int_equal(client_late_closes(bench->client), 1);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 1); /* its number */
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        bool is_it = map->targets[i].id.value == gone->id.value;
+
+        map->targets[i].state = is_it ? TARGET_LOST : map->targets[i].state;
+    }
+    map->version++;
+    for (int i = 0; i < 40; i++) {
+        tick(bench, NS_PER_S / 10);
+    }
+    assert_int_equal(client_map(bench->client)->version, map->version);
+    assert_int_equal(client_late_closes(bench->client), 0);
+    assert_int_equal(rpc_in_flight(bench->cluster.rpc), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(full_target_is_told_at_once),       TEST(close_stays_until_it_is_taken),
@@ -372,7 +405,7 @@ int main(void) {
         TEST(late_close_goes_with_the_session),  TEST(stop_on_a_full_target),
         TEST(stop_does_not_wait_for_a_target),   TEST(close_on_a_busy_target_ends),
         TEST(close_on_a_target_that_is_away),    TEST(close_taken_by_a_target_that_went_away),
-        TEST(late_numbers_go_with_the_session),
+        TEST(late_numbers_go_with_the_session),  TEST(late_close_goes_with_its_target),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

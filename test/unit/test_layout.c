@@ -280,7 +280,7 @@ static void test_a_target_is_lost(void **state) {
 
     assert_true(map && again);
     cluster_map_single(map, (struct target_id){1}, osts, ARRAY_SIZE(osts));
-    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_NOT_SUPPORTED);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_ROOT_TARGET);
     assert_int_equal(cluster_map_lose(map, (struct target_id){9}), -ERR_NOT_FOUND);
     assert_int_equal(map->pool_count, 1);
     assert_int_equal(cluster_map_lose(map, (struct target_id){3}), 0);
@@ -321,6 +321,43 @@ static void test_a_target_is_lost(void **state) {
     free(again);
 }
 
+/* Of a metadata target nothing but its state changes: its slots are its, and no pool version is
+ * made. */
+static void test_a_metadata_target_is_lost(void **state) {
+    (void)state;
+    const struct target_id ost = {2};
+    struct cluster_map *map = calloc(1, sizeof *map);
+    const struct target_id mdts[] = {{3}, {4}};
+
+    assert_non_null(map);
+    cluster_map_single(map, (struct target_id){1}, &ost, 1);
+    assert_int_equal(cluster_map_add_mdts(map, mdts, ARRAY_SIZE(mdts)), 0);
+    struct slot last = {SLOT_COUNT - 1};
+    struct log_id log = cluster_map_log_of(map, mdts[1]);
+    assert_false(cluster_map_slot_is_lost(map, last));
+    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_ROOT_TARGET);
+    assert_int_equal(cluster_map_lose(map, mdts[1]), 0);
+    assert_int_equal(cluster_map_lose(map, mdts[1]), -ERR_TARGET_LOST);
+    assert_int_equal(map->pool_count, 1);
+    assert_true(cluster_map_slot_is_lost(map, last));
+    assert_false(cluster_map_slot_is_lost(map, (struct slot){0}));
+    assert_true(cluster_map_group_is_lost(map, &map->groups[2]));
+    assert_false(cluster_map_group_is_lost(map, &map->groups[1]));
+    assert_true(cluster_map_place_is_lost(map, 2));
+    assert_false(cluster_map_place_is_lost(map, 1));
+    for (uint32_t i = 0; i < map->target_count; i++) {
+        bool is_it = map->targets[i].id.value == mdts[1].value;
+
+        assert_int_equal(cluster_map_lost_log(map, i).value, is_it ? log.value : 0);
+    }
+    assert_int_equal(cluster_map_lose(map, mdts[0]), 0);
+    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_ROOT_TARGET);
+    /* A cluster whose slot 0 nobody serves may keep its last one all the same. */
+    map->slot_groups[0] = 1;
+    assert_int_equal(cluster_map_lose(map, (struct target_id){1}), -ERR_LAST_TARGET);
+    free(map);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_valid_layouts),
@@ -328,6 +365,7 @@ int main(void) {
         cmocka_unit_test(test_small_files_spread),
         cmocka_unit_test(test_map_bytes),
         cmocka_unit_test(test_a_target_is_lost),
+        cmocka_unit_test(test_a_metadata_target_is_lost),
         cmocka_unit_test(test_a_map_names_revoked_serials),
         cmocka_unit_test(test_a_map_tells_the_number_of_keys),
         cmocka_unit_test(test_a_map_names_the_key_that_signs),

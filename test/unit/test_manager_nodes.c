@@ -314,14 +314,21 @@ static void test_nodes_join(void **state) {
     assert_int_equal(join(bench, 70, 2, "10.0.0.2:7400").map_version, 10);
 }
 
-static int lose(struct bench *bench, uint32_t target, bool asks_only,
-                struct target_lose_reply *ret_reply) {
+static int lose_by(struct bench *bench, struct target_lose_request request,
+                   struct target_lose_reply *ret_reply) {
     struct asked asked;
-    int r = ask(bench, &asked, OP_TARGET_LOSE,
-                (union request_body){.target_lose = {target, asks_only}});
+    int r = ask(bench, &asked, OP_TARGET_LOSE, (union request_body){.target_lose = request});
 
     *ret_reply = asked.call.reply.target_lose;
     return r;
+}
+
+static int lose(struct bench *bench, uint32_t target, bool asks_only,
+                struct target_lose_reply *ret_reply) {
+    const struct target_lose_request request = {
+        .target = target, .asks_only = asks_only, .knows_metadata = 1};
+
+    return lose_by(bench, request, ret_reply);
 }
 
 /* Once nobody has spoken for its node for a while; then for good, also behind a restart that lost
@@ -332,7 +339,7 @@ static void test_a_target_is_lost(void **state) {
     struct target_lose_reply reply;
 
     (void)join(bench, 70, 2, "10.0.0.2:7400");
-    assert_int_equal(lose(bench, MDT, true, &reply), -ERR_NOT_SUPPORTED);
+    assert_int_equal(lose(bench, MDT, true, &reply), -ERR_ROOT_TARGET);
     assert_int_equal(lose(bench, 999, true, &reply), -ERR_NOT_FOUND);
     assert_int_equal(lose(bench, OST, false, &reply), -ERR_IN_USE); /* the manager's own node */
     assert_int_equal(lose(bench, first, false, &reply), -ERR_IN_USE);
@@ -358,6 +365,38 @@ static void test_a_target_is_lost(void **state) {
         manager_dies(bench, true);
         manager_begins(bench);
     }
+}
+
+/* What is asked while another loss is on its way to the disk is looked at by the map that comes of
+ * that. A manager that has just started takes all nodes for heard. */
+static void test_losses_at_once(void **state) {
+    struct bench *bench = *state;
+    uint32_t first = join(bench, 70, 2, NULL).first_target;
+    const uint32_t targets[] = {first, first, first + 1, 999, MDT, OST};
+    const int results[] = {0, -ERR_TARGET_LOST, 0, -ERR_NOT_FOUND, -ERR_ROOT_TARGET, -ERR_IN_USE};
+    struct asked asked[ARRAY_SIZE(targets)];
+    struct target_lose_reply reply;
+
+    (void)join(bench, 70, 2, "10.0.0.2:7400");
+    pass(bench, 11 * NS_PER_S);
+    manager_dies(bench, true);
+    manager_begins(bench);
+    assert_int_equal(lose(bench, first, false, &reply), -ERR_IN_USE);
+    pass(bench, 11 * NS_PER_S);
+    uint64_t version = manager_map(bench->manager)->version;
+    for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+        const struct target_lose_request request = {.target = targets[i], .knows_metadata = 1};
+
+        start(bench, &asked[i], OP_TARGET_LOSE, (union request_body){.target_lose = request});
+    }
+    pass(bench, 3 * NS_PER_S);
+    for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+        assert_true(asked[i].done);
+        assert_int_equal(asked[i].call.result, results[i]);
+    }
+    assert_in_range(manager_map(bench->manager)->version, version + 1, version + 2);
+    assert_true(cluster_map_is_lost(manager_map(bench->manager), (struct target_id){first}));
+    assert_true(cluster_map_is_lost(manager_map(bench->manager), (struct target_id){first + 1}));
 }
 
 static struct manager_hearing hearing_of(struct bench *bench) {
@@ -551,6 +590,150 @@ static void test_slots_that_are_not_given(void **state) {
     assert_int_equal(slots_of(bench, 1, &handover), 100);
 }
 
+/* Whether clients are sent to the target's log, to come back to it. */
+static bool starts_name(struct bench *bench, uint32_t target) {
+    struct wire_start starts[4];
+    struct asked asked = {.call = {.header = {.opcode = OP_LOG_STARTS, .log = LOG_MANAGER},
+                                   .bulk_in = {(uint8_t *)starts, 0, sizeof starts},
+                                   .origin = &bench->origin,
+                                   .done = asked_done}};
+    bool named = false;
+
+    call_start(bench->client_rpc, &asked.call);
+    finish(bench, &asked);
+    assert_int_equal(asked.call.result, 0);
+    for (size_t i = 0; i < asked.call.bulk_in.size / sizeof *starts; i++) {
+        const struct target_id id = {target};
+
+        named = named || starts[i].log == cluster_map_first_log(&bench->map, id).value;
+    }
+    return named;
+}
+
+/* How many of those that come next get a metadata target from the manager. */
+static uint32_t mdts_get(struct bench *bench) {
+    struct node_join_reply reply = {.mdt_count = 1};
+    uint32_t count = 0;
+
+    for (uint64_t key = 200; reply.mdt_count > 0; key++) {
+        union request_body request = join_of(key, 1, NULL);
+        struct asked asked;
+
+        request.node_join.mdt_count = UINT32_MAX;
+        assert_int_equal(ask(bench, &asked, OP_NODE_JOIN, request), 0);
+        reply = asked.call.reply.node_join;
+        count += reply.mdt_count;
+    }
+    return count;
+}
+
+/* It keeps its slots and gets no more, gives none, and is told nothing; nobody comes back to it,
+ * and a node that comes in its stead gets one. */
+static void test_a_metadata_target_is_lost(void **state) {
+    const uint32_t share = SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+    struct asked asked;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    assert_int_equal(lose(bench, target, false, &reply), -ERR_IN_USE);
+    pass(bench, 11 * NS_PER_S);
+    assert_int_equal(lose(bench, target, true, &reply), 0);
+    assert_int_equal(reply.kind, TARGET_MDT);
+    assert_int_equal(reply.is_known, 1);
+    assert_true(starts_name(bench, target));
+    const struct target_lose_request older = {.target = target};
+    assert_int_equal(lose_by(bench, older, &reply), -ERR_NOT_SUPPORTED);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    assert_false(starts_name(bench, target));
+    assert_true(starts_name(bench, MDT));
+    assert_int_equal(hearing_of(bench).nodes, 2);
+    assert_int_equal(lose(bench, target + 1, false, &reply), 0); /* its storage target */
+    assert_int_equal(hearing_of(bench).nodes, 1);
+    const struct target before = bench->joiner;
+    giver->gives = (struct wire_slots){.first = 0, .count = SLOT_COUNT / 2 - share};
+    (void)mdt_joins(bench, &bench->second);
+    for (int power = 0; power < 2; power++) {
+        assert_int_equal(ask(bench, &asked, OP_SESSION_BEGIN, begin_of(2, 5, "/x")), 0);
+        uint64_t session = asked.call.reply.session_begin.session;
+
+        assert_int_equal(ask(bench, &asked, OP_SESSION_END, end_of(session, 5)), 0);
+        pass(bench, 15 * NS_PER_S);
+        assert_true(is_ended(giver, session));
+        assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+        assert_int_equal(slots_of(bench, 2, &handover), SLOT_COUNT / 2 - share);
+        assert_int_equal(bench->joiner.told, before.told);
+        assert_int_equal(bench->joiner.had_count, before.had_count);
+        assert_int_equal(bench->joiner.asked_count, before.asked_count);
+        assert_int_equal(lose(bench, target, false, &reply), -ERR_TARGET_LOST);
+        manager_dies(bench, power);
+        manager_begins(bench);
+    }
+    assert_int_equal(mdts_get(bench), 8 - 2);
+}
+
+/* What one may have given and was not heard of is lost with it, also for a manager that has only
+ * its row; others give then. */
+static void test_a_giver_is_lost(void **state) {
+    const uint32_t count = SLOT_COUNT / 2 - SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    giver->gives.count = 0;
+    bench->joiner.result = -ERR_IO;
+    (void)mdt_joins(bench, &bench->second);
+    pass(bench, 14 * NS_PER_S);
+    assert_int_equal(bench->joiner.asked_under, 3);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    pass(bench, 3 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 2, &handover), 0);
+    giver->gives = (struct wire_slots){.first = 0, .count = count};
+    for (int power = 0; power < 2; power++) {
+        manager_dies(bench, power);
+        manager_begins(bench);
+        pass(bench, 15 * NS_PER_S);
+        assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+        assert_int_equal(slots_of(bench, 2, &handover), count);
+    }
+}
+
+/* Nor does it give what it tells behind that: by the map that says so it has it still, and names of
+ * what is there can be removed as those of what is lost. */
+static void test_a_lost_giver_gives_nothing(void **state) {
+    const uint32_t count = SLOT_COUNT / 2 - SLOT_COUNT / 3;
+    struct bench *bench = *state;
+    struct target *giver = &bench->targets[0];
+    struct target_lose_reply reply;
+    uint32_t handover;
+
+    giver->gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = SLOT_COUNT / 2};
+    uint32_t target = mdt_joins(bench, &bench->joiner);
+    pass(bench, 3 * NS_PER_S);
+    giver->gives.count = 0;
+    bench->joiner.holds_give = true;
+    bench->joiner.gives = (struct wire_slots){.first = SLOT_COUNT / 2, .count = count};
+    (void)mdt_joins(bench, &bench->second);
+    pass(bench, 11 * NS_PER_S);
+    assert_non_null(bench->joiner.give);
+    assert_int_equal(lose(bench, target, false, &reply), 0);
+    call_reply(bench->joiner.give, 0);
+    giver->unopened = 100;
+    giver->gives = (struct wire_slots){.first = 0, .count = count};
+    pass(bench, 15 * NS_PER_S);
+    assert_int_equal(slots_of(bench, 1, &handover), SLOT_COUNT / 2);
+    assert_int_equal(slots_of(bench, 2, &handover), count);
+}
+
 /* A giver that is away is not waited for when another one can give; what it may have given under
  * its number is asked for again when it is back, whoever died meanwhile. */
 static void test_a_giver_that_is_away(void **state) {
@@ -687,11 +870,15 @@ int main(void) {
         TEST(nodes_join),
         TEST(who_may_not_join),
         TEST(a_target_is_lost),
+        TEST(losses_at_once),
         TEST(who_is_lost_counts_as_no_node),
         TEST(joins_share_a_version),
         TEST(a_map_that_no_record_holds),
         TEST(slots_are_handed_over),
         TEST(slots_that_are_not_given),
+        TEST(a_metadata_target_is_lost),
+        TEST(a_giver_is_lost),
+        TEST(a_lost_giver_gives_nothing),
         TEST(a_giver_that_is_away),
         TEST(map_is_handed_out),
         cmocka_unit_test_setup_teardown(test_a_session_gets_its_ticket, setup_with_keys, teardown),
