@@ -1,6 +1,5 @@
 /* What a coordinator sends, and what comes back. */
 #include "meta/crossing_internal.h"
-#include "meta/promise_internal.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,7 +235,7 @@ static bool share_is_lost(const struct share *share) {
     const struct group *group = share->crossing->all->group;
 
     return share->call.result == -ERR_TARGET_LOST && !group_is_lost_itself(group) &&
-           promises_log_is_lost(group, share->draft.log.value);
+           group_log_is_lost(group, share->draft.log.value);
 }
 
 /* By the map that says so it begins anew, and ends as that has it: another group makes the

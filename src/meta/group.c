@@ -294,6 +294,19 @@ bool group_knows_lost(const struct group *group, struct log_id log) {
     return group->rpc && lost_logs_have(rpc_lost_logs(group->rpc), log);
 }
 
+bool group_map_says_lost(const struct group *group, uint64_t log) {
+    for (uint32_t i = 0; group->promises.losses > 0 && i < group->map->group_count; i++) {
+        if (group->map->groups[i].log.value == log) {
+            return group->group_is_lost[i];
+        }
+    }
+    return false;
+}
+
+bool group_log_is_lost(const struct group *group, uint64_t log) {
+    return group_knows_lost(group, (struct log_id){log}) || group_map_says_lost(group, log);
+}
+
 bool group_is_lost_itself(const struct group *group) {
     return (group->map_group < MAP_GROUPS_MAX && group->group_is_lost[group->map_group]) ||
            group_knows_lost(group, kv_log_id(group->kv));

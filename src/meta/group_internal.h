@@ -131,6 +131,9 @@ void group_map_read(struct group *group);
 /* The process knows that the log is lost for good: by the group's map, or by a newer one that can't
  * be kept (docs/internals/maps.md), which a start forgets. */
 bool group_knows_lost(const struct group *group, struct log_id log);
+/* By the group's own map alone, which is on disk; and by that or what the process knows. */
+bool group_map_says_lost(const struct group *group, uint64_t log);
+bool group_log_is_lost(const struct group *group, uint64_t log);
 /* It knows that of this group: nobody takes anything of it any more. */
 bool group_is_lost_itself(const struct group *group);
 /* Closes the open record, numbers included. */

@@ -79,7 +79,7 @@ static int look_count(struct transaction *transaction, struct call *call,
     uint64_t *left_ns = &call->reply.cross_look.turn_left_ns;
     uint64_t moves = 0;
 
-    if (request->turn != 0 && promises_log_is_lost(transaction->group, id.log)) {
+    if (request->turn != 0 && group_log_is_lost(transaction->group, id.log)) {
         return -ERR_TARGET_LOST; /* Its moves are prepared nowhere any more. */
     }
     int r = count_get(transaction, &moves);
@@ -214,7 +214,7 @@ int op_cross_prepare(struct transaction *transaction, struct call *call) {
         request->halves.size > HALVES_BYTES_MAX) {
         return -ERR_MALFORMED;
     }
-    if (promises_log_is_lost(transaction->group, id.log)) {
+    if (group_log_is_lost(transaction->group, id.log)) {
         return -ERR_TARGET_LOST;
     }
     if (!promises_below(transaction->group, &id, request->below_term, request->below_number)) {
@@ -254,7 +254,7 @@ int op_cross_commit(struct transaction *transaction, struct call *call) {
     struct cross_id id = {request->coordinator, request->term, request->number};
     struct promise *promise;
 
-    if (promises_log_is_lost(transaction->group, id.log)) {
+    if (group_log_is_lost(transaction->group, id.log)) {
         return -ERR_TARGET_LOST; /* The others may have been told that it is not done here. */
     }
     (void)promises_below(transaction->group, &id, request->below_term, request->below_number);
@@ -273,7 +273,7 @@ int op_cross_abort(struct transaction *transaction, struct call *call) {
     struct kv_key key = key_transaction(&id);
     struct promise *promise;
 
-    if (promises_log_is_lost(transaction->group, id.log)) {
+    if (group_log_is_lost(transaction->group, id.log)) {
         return -ERR_TARGET_LOST;
     }
     (void)promises_below(transaction->group, &id, request->below_term, request->below_number);

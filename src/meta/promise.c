@@ -60,7 +60,7 @@ static struct promise_source *source_of(struct promises *promises, uint64_t log)
     }
     struct promise_source *source = &promises->sources[promises->source_count++];
     *source =
-        (struct promise_source){.log = log, .is_lost = promises_log_is_lost(promises->group, log)};
+        (struct promise_source){.log = log, .is_lost = group_log_is_lost(promises->group, log)};
     list_init(&source->marks);
     return source;
 }

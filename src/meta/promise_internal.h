@@ -18,7 +18,6 @@ void promise_mark_asked(struct promise *promise);
 void promise_is_over(struct promise *promise);
 
 /* (promise_lost.c) */
-bool promises_log_is_lost(const struct group *group, uint64_t log);
 bool promises_source_is_lost(const struct promises *promises, const struct promise_source *source);
 /* Asks the next of the other participants what became of it; behind the last it is over. */
 void promise_others_ask(struct group *group, struct promise *promise);

@@ -21,19 +21,6 @@
 #include "rpc/lost_logs.h"
 #include <assert.h>
 
-static bool map_says_lost(const struct group *group, uint64_t log) {
-    for (uint32_t i = 0; i < group->map->group_count; i++) {
-        if (group->map->groups[i].log.value == log) {
-            return group->group_is_lost[i];
-        }
-    }
-    return false;
-}
-
-bool promises_log_is_lost(const struct group *group, uint64_t log) {
-    return group_knows_lost(group, (struct log_id){log}) || map_says_lost(group, log);
-}
-
 bool promises_source_is_lost(const struct promises *promises, const struct promise_source *source) {
     return source->is_lost || group_knows_lost(promises->group, (struct log_id){source->log});
 }
@@ -55,7 +42,7 @@ void promises_map_read(struct group *group) {
     for (uint32_t i = 0; i < promises->source_count; i++) {
         struct promise_source *source = &promises->sources[i];
 
-        source->is_lost = map_says_lost(group, source->log);
+        source->is_lost = group_map_says_lost(group, source->log);
     }
 }
 
@@ -65,7 +52,7 @@ static struct log_id next_other(const struct group *group, struct promise *promi
          promise->others_asked++) {
         uint64_t log = load_le64(promise->participants + promise->others_asked * sizeof(uint64_t));
 
-        if (log != kv_log_id(group->kv).value && !promises_log_is_lost(group, log)) {
+        if (log != kv_log_id(group->kv).value && !group_log_is_lost(group, log)) {
             return (struct log_id){log};
         }
     }
@@ -106,7 +93,7 @@ static void other_answered(struct call *call) {
     bool says = call->result == 0 && state >= CROSS_UNDECIDED && state <= CROSS_ABORTED;
 
     if (promise_answered(promise) && says) {
-        if (promises_log_is_lost(promise->promises->group, from)) {
+        if (group_log_is_lost(promise->promises->group, from)) {
             go_on(promise);
         } else {
             other_has_told(promise, state);
@@ -148,7 +135,7 @@ int op_cross_fate(struct transaction *transaction, struct call *call) {
     struct cross_id id = {request->coordinator, request->term, request->number};
     struct group *group = transaction->group;
 
-    if (!map_says_lost(group, id.log) || group->promises.losses < request->losses) {
+    if (!group_map_says_lost(group, id.log) || group->promises.losses < request->losses) {
         return -ERR_BUSY; /* The map that says so is on its way, or not on disk yet. */
     }
     const struct promise *promise = promise_find(&group->promises, &id);

@@ -418,18 +418,23 @@ static void test_a_mark_that_is_told_gone_is_gone(void **state) {
     others_end(&it);
 }
 
+/* With a fourth participant; the coordinator is lost, and of those asked nobody has done it. */
+static void four_begin(struct others *it) {
+    others_begin(it);
+    it->has_fourth = true;
+    it->fate = CROSS_UNDECIDED;
+    assert_int_equal(prepare(it, 1), 0);
+    lose(it, 1);
+    map_give(it);
+}
+
 /* The third one has said that it has not done it; then it hears from the fourth one, which has, and
  * gets lost before it is asked here: the third one is asked again, by the newer map. */
 static void test_another_one_is_lost_meanwhile(void **state) {
     struct others it;
 
     (void)state;
-    others_begin(&it);
-    it.has_fourth = true;
-    it.fate = CROSS_UNDECIDED;
-    assert_int_equal(prepare(&it, 1), 0);
-    lose(&it, 1);
-    map_give(&it);
+    four_begin(&it);
     bench_advance(it.bench, WHILE_NS);
     assert_int_equal(it.asked, 1);
     assert_int_equal(it.losses, 1);
@@ -451,12 +456,7 @@ static void test_who_is_lost_says_nothing(void **state) {
     struct others it;
 
     (void)state;
-    others_begin(&it);
-    it.has_fourth = true;
-    it.fate = CROSS_UNDECIDED;
-    assert_int_equal(prepare(&it, 1), 0);
-    lose(&it, 1);
-    map_give(&it);
+    four_begin(&it);
     bench_advance(it.bench, WHILE_NS);
     assert_int_equal(it.held_count, 1);
     lose(&it, 3);
@@ -523,12 +523,7 @@ static void test_who_is_about_to_do_it_says_nothing(void **state) {
     uint8_t fate;
 
     (void)state;
-    others_begin(&it);
-    it.has_fourth = true;
-    it.fate = CROSS_UNDECIDED;
-    assert_int_equal(prepare(&it, 1), 0);
-    lose(&it, 1);
-    map_give(&it);
+    four_begin(&it);
     while (it.held_count == 0) {
         bench_turn(it.bench);
     }
@@ -711,12 +706,7 @@ static void test_another_one_is_lost_by_no_map(void **state) {
     struct others it;
 
     (void)state;
-    others_begin(&it);
-    it.has_fourth = true;
-    it.fate = CROSS_UNDECIDED;
-    assert_int_equal(prepare(&it, 1), 0);
-    lose(&it, 1);
-    map_give(&it);
+    four_begin(&it);
     bench_advance(it.bench, WHILE_NS);
     assert_int_equal(it.asked, 1);
     assert_int_equal(it.held_count, 1);
