@@ -335,6 +335,18 @@ void crossing_drop(struct transaction *transaction) {
     transaction->crossing = NULL;
 }
 
+void crossing_inherit(struct call *older, struct call *call) {
+    struct crossing *crossing = older->server_context;
+
+    assert(!call->server_context);
+    if (crossing) {
+        assert(crossing->owner == older);
+        older->server_context = NULL;
+        crossing->owner = call;
+        call->server_context = crossing;
+    }
+}
+
 void crossing_leave(struct group *group, struct call *call) {
     struct crossing *crossing = call->server_context;
 

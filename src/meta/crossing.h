@@ -97,5 +97,7 @@ bool crossing_run_fails(struct transaction *transaction, int result);
 void crossing_run_waits(struct transaction *transaction);
 /* Its record is sealed at this position. */
 void crossing_is_decided(struct transaction *transaction, uint64_t position);
+/* Another copy of the call goes on in its stead. */
+void crossing_inherit(struct call *older, struct call *call);
 /* The call ends otherwise. */
 void crossing_leave(struct group *group, struct call *call);

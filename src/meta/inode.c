@@ -148,7 +148,10 @@ void capability_fill(struct transaction *transaction, struct ino ino, const stru
     if (signer_has_keys(&transaction->group->signer)) {
         capability_sign(&transaction->group->signer, ret_capability);
     }
-    if (row->truncate_position > kv_synced_position(transaction->group->kv)) {
+    /* Who writes behind another one's truncation, or into the chunks that another one has made of
+     * the file, hears of no loss of what he has not asked for: it is on disk before he does. */
+    bool relies = row->truncate_seq > 0 || (rights & RIGHT_WRITE);
+    if (relies && row->truncate_position > kv_synced_position(transaction->group->kv)) {
         transaction->sync_position = MAX(transaction->sync_position, row->truncate_position);
     }
 }

@@ -89,6 +89,7 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     row->chunk_generation = generation;
     if (row->data_state == DATA_EMPTY) {
         row->data_state = DATA_CHUNKED;
+        row->truncate_position = kv_position(transaction->group->kv) + 1;
         row->losses = kv_losses(transaction->group->kv); /* Nobody has written these chunks yet. */
         row->epoch = transaction->epoch;
         return inode_put(transaction, ino, row);
@@ -153,6 +154,7 @@ static int convert_commit(struct transaction *transaction, struct inode_row *row
     r = r < 0 ? r : inline_drop(transaction, request->ino, row);
     row->data_state = DATA_CHUNKED;
     row->chunk_generation = request->generation;
+    row->truncate_position = kv_position(transaction->group->kv) + 1;
     row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));
     inode_touch(transaction, row);
     row->mtime_ns = row->ctime_ns;
@@ -187,6 +189,8 @@ int op_inline_convert(struct transaction *transaction, struct call *call) {
     if (convert_is_promised(transaction, request->ino, &changed)) {
         rights |= RIGHT_SYNC_FIRST;
     }
+    /* Of what he has done himself he is told that it is lost. */
+    changed.truncate_position = row->truncate_position;
     capability_fill(transaction, request->ino, &changed, rights, &reply->capability);
     return 0;
 }

@@ -35,26 +35,33 @@ struct call *parking_take(struct parking *parking, struct list *list) {
     return call;
 }
 
-static bool list_has(const struct list *list, const struct call *call) {
+static struct call *list_find(const struct list *list, const struct call *call) {
     for (struct list_node *node = list_first(list); node; node = list_next(list, node)) {
-        const struct call *other = CONTAINER_OF(node, struct call, server_node);
+        struct call *other = CONTAINER_OF(node, struct call, server_node);
 
         if (other->header.sequence == call->header.sequence &&
             other->header.session.value == call->header.session.value) {
-            return true;
+            return other;
         }
     }
-    return false;
+    return NULL;
 }
 
-bool parking_has(const struct parking *parking, const struct call *call) {
+struct call *parking_take_copy(struct parking *parking, const struct call *call) {
     uint8_t message_class = call->header.message_class;
 
     if (parking->count == 0 || call->header.sequence == 0 || parking->marks[mark_of(call)] == 0) {
-        return false;
+        return NULL;
     }
-    return list_has(&parking->rows[message_class], call) ||
-           list_has(&parking->group[message_class], call);
+    struct call *other = list_find(&parking->rows[message_class], call);
+
+    other = other ? other : list_find(&parking->group[message_class], call);
+    if (other) {
+        list_remove(&other->server_node);
+        parking->count--;
+        parking->marks[mark_of(other)]--;
+    }
+    return other;
 }
 
 void parking_put_back(struct list *front, struct list *list) {

@@ -22,7 +22,7 @@ struct parking {
 void parking_init(struct parking *parking);
 void parking_put(struct parking *parking, struct list *list, struct call *call);
 struct call *parking_take(struct parking *parking, struct list *list);
-/* Whether another copy of this mutation is parked. */
-bool parking_has(const struct parking *parking, const struct call *call);
+/* Takes another copy of this mutation that is parked; NULL: none is. */
+struct call *parking_take_copy(struct parking *parking, const struct call *call);
 /* Puts all of `front`, which are parked, before those of the list, in order. */
 void parking_put_back(struct list *front, struct list *list);

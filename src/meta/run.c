@@ -502,6 +502,14 @@ static void run_parked(struct group *group, struct list *parked, enum message_cl
     parking_put_back(&waiting, &group->arrived[message_class]);
 }
 
+/* Both are the same mutation, and what is parked has changed nothing. The newer one goes on: for
+ * the older nobody may wait any more, and its answer may have no way to go. */
+static void copy_supersede(struct group *group, struct call *older, struct call *call) {
+    crossing_inherit(older, call);
+    group->counters.totals.duplicates++;
+    call_discard(older);
+}
+
 /* First come, first served: who finds the log full lets nobody of its class pass. */
 static void run_arrivals(struct group *group, enum message_class message_class) {
     struct list *arrived = &group->arrived[message_class];
@@ -510,10 +518,12 @@ static void run_arrivals(struct group *group, enum message_class message_class) 
     while ((node = list_pop_front(arrived))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
-        if (parking_has(&group->parking, call)) {
-            group->counters.totals.duplicates++;
-            call_discard(call);
-        } else if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
+        struct call *older = parking_take_copy(&group->parking, call);
+
+        if (older) {
+            copy_supersede(group, older, call);
+        }
+        if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
             list_push_front(arrived, node);
             return;
         }

@@ -31,6 +31,25 @@ static struct ino file_make(struct meta_bench *bench, const char *name) {
     return ino;
 }
 
+static void chunks_make(struct meta_bench *bench, uint32_t session, struct ino ino,
+                        uint64_t epoch) {
+    struct call call;
+
+    bench_prepare(bench, session, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert.ino = ino;
+    call.request.inline_convert.stage = INLINE_CONVERT_BEGIN;
+    assert_int_equal(bench_run(bench, &call), 0);
+    uint32_t generation = call.reply.inline_convert.capability.generation;
+    bench_prepare(bench, session, OP_INLINE_CONVERT, &call);
+    call.request.inline_convert = (struct inline_convert_request){.ino = ino,
+                                                                  .stage = INLINE_CONVERT_COMMIT,
+                                                                  .size = 3,
+                                                                  .inline_epoch = epoch,
+                                                                  .generation = generation,
+                                                                  .synced = 1};
+    assert_int_equal(bench_run(bench, &call), 0);
+}
+
 static struct capability write_open(struct meta_bench *bench, uint32_t session, struct ino ino) {
     struct call call;
 
@@ -516,6 +535,71 @@ static void test_a_size_that_osts_know_outlives_power(void **state) {
     size_outlives(true);
 }
 
+/* An open waits for a size. Who asked has given it up, and asks under its number whether it has
+ * taken effect: he gets the answer, by whom nobody waits for it any more is let go. */
+static void test_who_asks_again_is_answered(void **state) {
+    const struct bench_options options = {.seed = 31};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call first;
+    struct call call;
+
+    (void)state;
+    (void)write_open(bench, 1, ino);
+    bench_prepare(bench, 0, OP_SETATTR, &call);
+    call.request.setattr =
+        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 4000};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench->osts[1].is_away = true;
+    write_close(bench, 1, ino, 0);
+    bench_prepare(bench, 2, OP_OPEN, &first);
+    first.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    call = first;
+    call.request.open.open_flags = 0;
+    bench_post(bench, &first);
+    bench_advance(bench, NS_PER_S);
+    assert_false(bench_is_answered(&first));
+    bench_post(bench, &call);
+    assert_int_equal(bench_finish(bench, &call), -ERR_INVALID);
+    assert_true(bench_is_answered(&first));
+    assert_int_equal(first.result, CALL_DISCARDED);
+    bench->osts[1].is_away = false;
+    assert_int_equal(size_of(bench, 2, ino), 4000);
+    bench_free(bench);
+}
+
+/* Who writes into the chunks that another one has made of a file relies on them, and is told of no
+ * loss but of his own: so power that comes behind his open leaves them there. */
+static void test_chunks_of_another_one_are_on_disk(void **state) {
+    static const char name[] = "a";
+    const struct bench_options options = {.seed = 32};
+    struct meta_bench *bench = bench_new(&options);
+    struct call call;
+
+    (void)state;
+    bench_prepare(bench, 0, OP_CREATE, &call);
+    call.request.create = (struct create_request){.parent = INO_ROOT,
+                                                  .name = {(const uint8_t *)name, 1},
+                                                  .mode = 0644,
+                                                  .open_flags = OPEN_WRITE};
+    assert_int_equal(bench_run(bench, &call), 0);
+    struct ino ino = call.reply.create.attributes.ino;
+    bench_prepare(bench, 0, OP_SYNC, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench_prepare(bench, 0, OP_INLINE_WRITE, &call);
+    call.request.inline_write.ino = ino;
+    call.request.inline_write.data = (struct bytes){(const uint8_t *)"abc", 3};
+    assert_int_equal(bench_run(bench, &call), 0);
+    chunks_make(bench, 0, ino, call.reply.inline_write.attributes.epoch);
+    (void)write_open(bench, 1, ino);
+    bench_restart(bench, true);
+    bench_attach(bench, 2);
+    size_prepare(bench, 2, ino, &call);
+    assert_int_equal(bench_run(bench, &call), 0);
+    assert_int_equal(call.reply.getattr.attributes.data_state, DATA_CHUNKED);
+    bench_free(bench);
+}
+
 static void look_prepare(struct meta_bench *bench, struct ino ino, bool any_size,
                          struct call *call) {
     bench_prepare(bench, 0, OP_CROSS_LOOK, call);
@@ -574,6 +658,8 @@ int main(void) {
         cmocka_unit_test(test_a_close_outlives_that_its_loss_was_over),
         cmocka_unit_test(test_a_size_that_osts_know_outlives_a_kill),
         cmocka_unit_test(test_a_size_that_osts_know_outlives_power),
+        cmocka_unit_test(test_who_asks_again_is_answered),
+        cmocka_unit_test(test_chunks_of_another_one_are_on_disk),
         cmocka_unit_test(test_a_look_waits_for_no_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
