@@ -2,6 +2,7 @@
 #include "client/router.h"
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 int router_init(struct router *router) {
     router->peers = calloc(ROUTER_PEERS_MAX, sizeof *router->peers);
@@ -73,7 +74,16 @@ void router_reclaim(struct router *router) {
 }
 
 struct route_map *router_map_new(void) {
-    return calloc(1, sizeof(struct route_map));
+    struct route_map *map = malloc(sizeof *map);
+
+    /* The map itself, most of it, is written by who takes it. */
+    if (map) {
+        map->map.version = 0;
+        memset(map->peers, 0, sizeof map->peers);
+        memset(map->group_peers, 0, sizeof map->group_peers);
+        memset(map->chains, 0, sizeof map->chains);
+    }
+    return map;
 }
 
 void router_map_free(struct route_map *map) {

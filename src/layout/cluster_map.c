@@ -50,19 +50,76 @@ const struct map_group *cluster_map_group(const struct cluster_map *map, struct 
     return index < map->group_count ? &map->groups[index] : NULL;
 }
 
+#define ROWS_COPY(to, from, rows, count)                                                           \
+    memcpy((to)->rows, (from)->rows, (from)->count * sizeof(from)->rows[0])
+
+void cluster_map_copy(struct cluster_map *to, const struct cluster_map *from) {
+    memcpy(to, from, offsetof(struct cluster_map, nodes));
+    ROWS_COPY(to, from, nodes, node_count);
+    ROWS_COPY(to, from, targets, target_count);
+    ROWS_COPY(to, from, groups, group_count);
+    ROWS_COPY(to, from, chains, chain_count);
+    memcpy(to->slot_groups, from->slot_groups, sizeof to->slot_groups);
+    memcpy(to->slot_handovers, from->slot_handovers, sizeof to->slot_handovers);
+    ROWS_COPY(to, from, pools, pool_count);
+    ROWS_COPY(to, from, pool_chains, pool_chain_count);
+    to->revoked_count = from->revoked_count;
+    ROWS_COPY(to, from, revoked, revoked_count);
+    to->signing_key = from->signing_key;
+    to->capability_number = from->capability_number;
+}
+
+enum { SLOTS_BLOCK = 256 };
+
+/* Whether a block of slots is like the slot before it: each then is like the one before. */
+static bool block_is_alike(const struct cluster_map *map, uint32_t slot) {
+    return memcmp(map->slot_groups + slot, map->slot_groups + slot - 1,
+                  SLOTS_BLOCK * sizeof map->slot_groups[0]) == 0 &&
+           memcmp(map->slot_handovers + slot, map->slot_handovers + slot - 1,
+                  SLOTS_BLOCK * sizeof map->slot_handovers[0]) == 0;
+}
+
+uint32_t cluster_map_slots_alike(const struct cluster_map *map, uint32_t slot) {
+    uint16_t group = map->slot_groups[slot];
+    uint32_t handover = map->slot_handovers[slot];
+    uint32_t end = slot + 1;
+
+    while (end + SLOTS_BLOCK <= SLOT_COUNT && block_is_alike(map, end)) {
+        end += SLOTS_BLOCK;
+    }
+    while (end < SLOT_COUNT && map_slot_is_of(map, end, group, handover)) {
+        end++;
+    }
+    return end - slot;
+}
+
+uint32_t cluster_map_slots_differ(const struct cluster_map *a, const struct cluster_map *b,
+                                  uint32_t slot) {
+    while (slot + SLOTS_BLOCK <= SLOT_COUNT &&
+           memcmp(a->slot_groups + slot, b->slot_groups + slot,
+                  SLOTS_BLOCK * sizeof a->slot_groups[0]) == 0 &&
+           memcmp(a->slot_handovers + slot, b->slot_handovers + slot,
+                  SLOTS_BLOCK * sizeof a->slot_handovers[0]) == 0) {
+        slot += SLOTS_BLOCK;
+    }
+    while (slot < SLOT_COUNT &&
+           map_slot_is_of(a, slot, b->slot_groups[slot], b->slot_handovers[slot])) {
+        slot++;
+    }
+    return slot;
+}
+
 bool cluster_map_slots_next(const struct cluster_map *map, uint16_t group, uint32_t from,
                             struct map_slots *ret_slots) {
     while (from < SLOT_COUNT && map->slot_groups[from] != group) {
-        from++;
+        from += cluster_map_slots_alike(map, from);
     }
     if (from >= SLOT_COUNT) {
         return false;
     }
-    *ret_slots = (struct map_slots){.first = from, .handover = map->slot_handovers[from]};
-    while (from < SLOT_COUNT && map_slot_is_of(map, from, group, ret_slots->handover)) {
-        from++;
-    }
-    ret_slots->count = from - ret_slots->first;
+    *ret_slots = (struct map_slots){.first = from,
+                                    .count = cluster_map_slots_alike(map, from),
+                                    .handover = map->slot_handovers[from]};
     return true;
 }
 

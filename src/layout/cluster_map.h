@@ -92,6 +92,9 @@ struct cluster_map {
     uint32_t capability_number;        /* of the keys that sign capabilities; 0: not told, so 1 */
 };
 
+/* Copies what is there: rows behind a count are left as they are. It is most of a map's memory. */
+void cluster_map_copy(struct cluster_map *to, const struct cluster_map *from);
+
 /* NULL when there is none. */
 const struct map_target *cluster_map_target(const struct cluster_map *map, struct target_id id);
 const struct map_chain *cluster_map_chain(const struct cluster_map *map, uint32_t chain_id);

@@ -10,6 +10,7 @@
  *     2 signing     u64 name of the members' key by which the cluster signs
  *     3 number      u32 of the keys that sign capabilities */
 #include "layout/map_change.h"
+#include "layout/map_slots.h"
 #include "layout/map_walk.h"
 #include "base/endian.h"
 
@@ -57,12 +58,8 @@ static void walk_slots(struct walk *walk, struct cluster_map *map) {
     while (slot < SLOT_COUNT && !walk->bad) {
         uint16_t group = map->slot_groups[slot];
         uint32_t handover = map->slot_handovers[slot];
-        uint32_t run = 1;
+        uint32_t run = walk->in ? 1 : cluster_map_slots_alike(map, slot);
 
-        while (!walk->in && slot + run < SLOT_COUNT &&
-               map_slot_is_of(map, slot + run, group, handover)) {
-            run++;
-        }
         WALK(group);
         WALK(handover);
         run = walk_count(walk, run, SLOT_COUNT - slot);

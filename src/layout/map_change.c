@@ -95,24 +95,22 @@ static bool slot_is_other(const struct change_pair *pair, uint32_t slot) {
 }
 
 static void slots_write(struct walk *walk, const struct change_pair *pair) {
-    uint32_t slot = 0;
+    uint32_t slot = cluster_map_slots_differ(pair->from, pair->to, 0);
 
     while (slot < SLOT_COUNT) {
         uint16_t group = pair->to->slot_groups[slot];
         uint32_t handover = pair->to->slot_handovers[slot];
-        uint32_t run = 0;
+        uint32_t run = 1;
 
         while (slot + run < SLOT_COUNT && slot_is_other(pair, slot + run) &&
                map_slot_is_of(pair->to, slot + run, group, handover)) {
             run++;
         }
-        if (run > 0) {
-            (void)walk_number(walk, slot, 4);
-            (void)walk_number(walk, run, 4);
-            (void)walk_number(walk, group, 2);
-            (void)walk_number(walk, handover, 4);
-        }
-        slot += run > 0 ? run : 1;
+        (void)walk_number(walk, slot, 4);
+        (void)walk_number(walk, run, 4);
+        (void)walk_number(walk, group, 2);
+        (void)walk_number(walk, handover, 4);
+        slot = cluster_map_slots_differ(pair->from, pair->to, slot + run);
     }
 }
 

@@ -20,3 +20,11 @@ static inline bool map_slot_is_of(const struct cluster_map *map, uint32_t slot, 
                                   uint32_t handover) {
     return map->slot_groups[slot] == group && map->slot_handovers[slot] == handover;
 }
+
+/* How many slots from this one on, at least 1, are like it: compared many at a time, as a map is
+ * walked for each change of it, and has few runs. */
+uint32_t cluster_map_slots_alike(const struct cluster_map *map, uint32_t slot);
+/* The first slot from this one on that has another group or hand-over in the other map;
+ * SLOT_COUNT: none has. */
+uint32_t cluster_map_slots_differ(const struct cluster_map *a, const struct cluster_map *b,
+                                  uint32_t slot);

@@ -273,7 +273,7 @@ int manager_open(const struct manager_options *options, struct manager **ret_man
     kv.hook_context = manager;
     int r = take_memory(manager);
     if (r == 0) {
-        *manager->map = *options->map;
+        cluster_map_copy(manager->map, options->map);
         r = kv_open(&kv, &manager->kv, ret_problem);
     }
     if (r < 0) {

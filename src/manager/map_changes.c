@@ -64,7 +64,7 @@ static bool change_is_right(const struct cluster_map *from, struct bytes change)
     bool is_right = copy != NULL;
 
     if (copy) {
-        *copy = *from;
+        cluster_map_copy(copy, from);
         int r = cluster_map_changes_apply(copy, change);
         assert(r == 0);
     }

@@ -259,14 +259,14 @@ static struct cluster_map *map_changed(struct manager *manager) {
         free(next);
         return NULL;
     }
-    *next = *manager->map;
+    cluster_map_copy(next, manager->map);
     while ((node = list_pop_front(&manager->join_calls))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
-        *before = *next;
+        cluster_map_copy(before, next);
         int r = join_apply(next, &call->request.node_join);
         if (r < 0) {
-            *next = *before;
+            cluster_map_copy(next, before);
             join_answer(manager, call, r);
         } else {
             list_push_back(&manager->joining_calls, &call->server_node);

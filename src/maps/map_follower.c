@@ -53,7 +53,7 @@ static int changes_take(struct map_follower *follower) {
     if (!map) {
         return -ERR_NO_MEMORY;
     }
-    *map = *follower->hooks->known(follower->context);
+    cluster_map_copy(map, follower->hooks->known(follower->context));
     int r = cluster_map_changes_apply(map, bytes) < 0 ? -ERR_NOT_FOUND : 0;
     return follower->hooks->take(follower->context, map, r);
 }

@@ -358,7 +358,7 @@ static void call_take(struct member *member, struct call *call) {
 static void question_answer(struct member *member, struct member_question *question) {
     question->state = member->state;
     if (question->map && member->map->version > 0) {
-        *question->map = *member->map;
+        cluster_map_copy(question->map, member->map);
     }
     question->done(question);
 }
@@ -434,7 +434,7 @@ int member_new(const struct member_options *options, struct member **ret_member)
         return -ERR_NO_MEMORY;
     }
     if (options->map) {
-        *member->map = *options->map;
+        cluster_map_copy(member->map, options->map);
         member->state.map_version = options->map->version;
     }
     *ret_member = member;

@@ -279,7 +279,7 @@ void group_map_read(struct group *group) {
     for (uint32_t i = 0; i < map->group_count; i++) {
         group->group_is_lost[i] = cluster_map_group_is_lost(map, &map->groups[i]);
     }
-    for (uint32_t slot = 0; slot < SLOT_COUNT; slot++) {
+    for (uint32_t slot = 0; slot < SLOT_COUNT; slot += cluster_map_slots_alike(map, slot)) {
         if (map->slot_groups[slot] < map->group_count) {
             group->group_has_slots[map->slot_groups[slot]] = true;
         }
@@ -541,7 +541,7 @@ int group_map_set(struct group *group, const struct cluster_map *map) {
     if (!copy) {
         return -ERR_NO_MEMORY;
     }
-    *copy = *map;
+    cluster_map_copy(copy, map);
     free(atomic_exchange(&group->given_map, copy));
     signal_post(group, &group->map_given);
     return 0;

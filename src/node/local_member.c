@@ -91,7 +91,7 @@ static int map_ask(struct local_cluster *cluster, char problem[256]) {
         snprintf(problem, 256, "%.128s is another cluster than this node's", config.join);
         r = -ERR_OTHER_CLUSTER;
     } else {
-        *cluster->map = *map;
+        cluster_map_copy(cluster->map, map);
         r = local_map_write(cluster->env, map);
     }
     free(map);
@@ -375,7 +375,7 @@ void local_cluster_member(struct local_cluster *cluster, struct cluster_map *map
     struct member_question question = {.map = map, .done = question_answered, .context = &waiting};
 
     if (map) {
-        *map = *cluster->map;
+        cluster_map_copy(map, cluster->map);
     }
     if (cluster->member) {
         member_ask(cluster->member, &question);

@@ -1,5 +1,5 @@
-/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]: plays seeds, each
- * twice, and says what broke and how to see it. sim stories [--write | --bug NAME]: see stories.h.
+/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace] [--once]: plays seeds,
+ * each twice unless told otherwise or for a bug, and says what broke and how to see it. sim stories [--write | --bug NAME]: see stories.h.
  * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *
@@ -25,6 +25,7 @@ struct words {
     uint64_t jobs;
     const char *bug; /* NULL: none was named */
     bool trace;
+    bool once;
     enum run_carrier carrier;
     bool why; /* first is the seed that is asked about */
 };
@@ -48,6 +49,8 @@ static bool parse(int argc, char **argv, struct words *words) {
 
         if (strcmp(argv[i], "--trace") == 0) {
             words->trace = true;
+        } else if (strcmp(argv[i], "--once") == 0) {
+            words->once = true;
         } else if (strcmp(argv[i], "--packets") == 0 || strcmp(argv[i], "--streams") == 0) {
             words->carrier = argv[i][2] == 'p' ? CARRIER_PACKETS : CARRIER_STREAMS;
         } else if (strcmp(argv[i], "--bug") == 0 && more) {
@@ -64,7 +67,7 @@ static bool parse(int argc, char **argv, struct words *words) {
            !(words->why && words->first == 0);
 }
 
-/* Both runs of a seed must go the same way to the last event. */
+/* Both runs of a seed, where it has two, must go the same way to the last event. */
 static void play_twice(void *context, uint64_t seed, void *report) {
     const struct words *words = context;
     struct seed_report *ret_report = report;
@@ -72,7 +75,7 @@ static void play_twice(void *context, uint64_t seed, void *report) {
 
     ret_report->seed = seed;
     run_seed(seed, words->trace ? stdout : NULL, NULL, ret_report);
-    if (!ret_report->clean) {
+    if (!ret_report->clean || words->once) {
         return;
     }
     run_seed(seed, NULL, NULL, &again);
@@ -220,12 +223,11 @@ int main(int argc, char **argv) {
         return argc == 2 ? joins_play() > 0 : bug_judge(argv[3], joins_play() > 0);
     }
     if (!parse(argc, argv, &words)) {
-        fprintf(
-            stderr,
-            "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace]\n"
-            "       sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]\n"
-            "       sim stories [--write | --bug NAME]\n"
-            "       sim joins [--bug NAME]\n");
+        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] "
+                        "[--trace] [--once]\n"
+                        "       sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]\n"
+                        "       sim stories [--write | --bug NAME]\n"
+                        "       sim joins [--bug NAME]\n");
         return 2;
     }
     if (words.bug && !bug_choose(words.bug)) {
@@ -242,6 +244,7 @@ int main(int argc, char **argv) {
         return why(words.first, words.jobs, words.bug);
     }
     bool bug = words.bug && strcmp(words.bug, "none") != 0;
+    words.once = words.once || bug;
     struct jobs_options options = {.program = "sim",
                                    .report_bytes = sizeof(struct seed_report),
                                    .play = play_twice,

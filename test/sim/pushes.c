@@ -1,4 +1,4 @@
-/* Encodings of maps by their versions, and a last version that is pushed. */
+/* Sums of maps by their versions, and a last version that is pushed. */
 #include "pushes.h"
 #include "renewals.h"
 #include "client/client_internal.h"
@@ -12,15 +12,14 @@
 
 enum { SERIAL = 4711, PATIENCE_S = 2, CALM_MS = 1200, ALL = 64 };
 
-struct encoding {
+struct map_sum {
     uint64_t version;
-    size_t size;
-    uint8_t *data;
+    uint32_t crc;
     bool is_managers; /* the manager has it so */
 };
 
 struct pushes {
-    struct encoding *encodings; /* by index, as they were seen first */
+    struct map_sum *sums; /* by index, as they were seen first */
     size_t count, room;
     uint64_t by_changes;
     uint64_t version; /* the newest that the manager was seen with, */
@@ -46,47 +45,41 @@ uint32_t pushes_waits_max(const struct world *world) {
     return world->options.smallest ? PUSHES_FEW : ALL;
 }
 
-static struct encoding *encoding_find(const struct pushes *pushes, uint64_t version) {
+static struct map_sum *sum_find(const struct pushes *pushes, uint64_t version) {
     for (size_t i = pushes->count; i-- > 0;) {
-        if (pushes->encodings[i].version == version) {
-            return &pushes->encodings[i];
+        if (pushes->sums[i].version == version) {
+            return &pushes->sums[i];
         }
     }
     return NULL;
 }
 
-static struct encoding *encoding_add(struct pushes *pushes, struct encoding encoding) {
+static struct map_sum *sum_add(struct pushes *pushes, struct map_sum sum) {
     if (pushes->count == pushes->room) {
         pushes->room = pushes->room > 0 ? 2 * pushes->room : 64;
-        pushes->encodings = realloc(pushes->encodings, pushes->room * sizeof *pushes->encodings);
-        if (!pushes->encodings) {
+        pushes->sums = realloc(pushes->sums, pushes->room * sizeof *pushes->sums);
+        if (!pushes->sums) {
             abort();
         }
     }
-    pushes->encodings[pushes->count] = encoding;
-    return &pushes->encodings[pushes->count++];
+    pushes->sums[pushes->count] = sum;
+    return &pushes->sums[pushes->count++];
 }
 
 /* That of its version, which it must be like. */
-static struct encoding *map_compare(struct pushes *pushes, const struct cluster_map *map,
-                                    const char *who) {
-    struct buffer out = {.capacity = cluster_map_size(map)};
-    struct encoding *seen = encoding_find(pushes, map->version);
+static struct map_sum *map_compare(struct pushes *pushes, const struct cluster_map *map,
+                                   const char *who) {
+    struct map_sum *seen = sum_find(pushes, map->version);
+    uint32_t crc = cluster_map_crc(map);
 
-    out.data = malloc(out.capacity);
-    if (!out.data) {
-        abort();
-    }
-    cluster_map_encode(map, &out);
     if (!seen) {
-        return encoding_add(pushes, (struct encoding){map->version, out.size, out.data, false});
+        return sum_add(pushes, (struct map_sum){map->version, crc, false});
     }
-    if (seen->size != out.size || memcmp(seen->data, out.data, out.size) != 0) {
+    if (seen->crc != crc) {
         snprintf(pushes->failure, sizeof pushes->failure,
                  "map %" PRIu64 " of %s is not the one that %s", map->version, who,
                  seen->is_managers ? "the manager has" : "another node has");
     }
-    free(out.data);
     return seen;
 }
 
@@ -107,7 +100,7 @@ void pushes_came(struct node *node, const struct cluster_map *map) {
     struct pushes *pushes = pushes_of(node->world);
 
     pushes_look(node->world);
-    const struct encoding *seen = map_compare(pushes, map, sim_process_name(node->process));
+    const struct map_sum *seen = map_compare(pushes, map, sim_process_name(node->process));
     pushes->by_changes += node->map_opcode == OP_MAP_CHANGES && seen->is_managers;
 }
 
@@ -195,11 +188,8 @@ uint64_t pushes_by_changes(const struct world *world) {
 }
 
 void pushes_free(struct pushes *pushes) {
-    for (size_t i = 0; pushes && i < pushes->count; i++) {
-        free(pushes->encodings[i].data);
-    }
     if (pushes) {
-        free(pushes->encodings);
+        free(pushes->sums);
         free(pushes);
     }
 }

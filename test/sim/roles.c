@@ -106,12 +106,12 @@ static int map_came(void *context, const struct cluster_map *map) {
     if (is_full(node, map)) {
         return -ERR_NO_SPACE;
     }
-    *node->map = *map;
+    cluster_map_copy(node->map, map);
     pushes_came(node, map);
     rotation_map(node);
     node->world->maps++;
     if (map->version > node->world->map.version) {
-        node->world->map = *map;
+        cluster_map_copy(&node->world->map, map);
     }
     renewals_map(node);
     return group_map_set(life->group, map);
@@ -213,7 +213,7 @@ static int open_group(struct life *life, char problem[256]) {
     if (!life->map) {
         return -ERR_NO_MEMORY;
     }
-    *life->map = *node->map;
+    cluster_map_copy(life->map, node->map);
     const struct group_options options = {
         .env = life->env,
         .kv = node_kv_options(node),
