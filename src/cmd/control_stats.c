@@ -192,6 +192,7 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
     OST_COUNTER(merge_reads);
     OST_COUNTER(bounces);
     OST_COUNTER(waits);
+    OST_COUNTER(copies);
     OST_COUNTER(block_count);
     OST_COUNTER(free_blocks);
     OST_COUNTER(quarantine_blocks);

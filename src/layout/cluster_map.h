@@ -92,7 +92,7 @@ struct cluster_map {
     uint32_t capability_number;        /* of the keys that sign capabilities; 0: not told, so 1 */
 };
 
-/* Copies what is there: rows behind a count are left as they are. It is most of a map's memory. */
+/* Rows behind a count, which are most of a map's memory, are left as they are. */
 void cluster_map_copy(struct cluster_map *to, const struct cluster_map *from);
 
 /* NULL when there is none. */
@@ -126,8 +126,7 @@ void cluster_map_single(struct cluster_map *map, struct target_id mdt, const str
  * -ERR_NO_SPACE when the map has as many as it may. */
 MUST_CHECK int cluster_map_add_mdt(struct cluster_map *map, struct node_id node,
                                    struct target_id mdt);
-/* Besides the first metadata target of the first node; slots are dealt anew, in equal ranges. Of a
- * cluster that is being made. -ERR_NO_SPACE. */
+/* Of a cluster that is being made, besides its first metadata target; slots are dealt anew. */
 MUST_CHECK int cluster_map_add_mdts(struct cluster_map *map, const struct target_id *mdts,
                                     uint32_t mdt_count);
 
@@ -139,15 +138,13 @@ MUST_CHECK int cluster_map_add_ost(struct cluster_map *map, struct node_id node,
 MUST_CHECK int cluster_map_grow_pool(struct cluster_map *map, const uint32_t *chains,
                                      uint32_t chain_count);
 
-/* The serial is revoked for good; one that is already stays so. -ERR_INVALID: 0, which none is;
- * -ERR_TOO_MANY_REVOKED. */
+/* The serial is revoked for good. -ERR_INVALID: 0, which none is; -ERR_TOO_MANY_REVOKED. */
 MUST_CHECK int cluster_map_revoke(struct cluster_map *map, uint64_t serial);
 bool cluster_map_is_revoked(const struct cluster_map *map, uint64_t serial);
 
 /* Bytes for the manager's store and for map_get: little-endian, versioned, CRC at the end.
- * encode needs capacity cluster_map_size(map). decode:
- * -ERR_MALFORMED, -ERR_CORRUPT, -ERR_NEWER_FORMAT, -ERR_OLDER_FORMAT; *ret_map is then
- * undefined. */
+ * encode needs capacity cluster_map_size(map). decode: -ERR_MALFORMED, -ERR_CORRUPT,
+ * -ERR_NEWER_FORMAT, -ERR_OLDER_FORMAT; *ret_map is then undefined. */
 size_t cluster_map_size(const struct cluster_map *map);
 void cluster_map_encode(const struct cluster_map *map, struct buffer *out);
 MUST_CHECK int cluster_map_decode(struct bytes data, struct cluster_map *ret_map);

@@ -74,6 +74,7 @@ struct ost_counters {
     uint64_t capabilities_checked; /* by their signature, as they were not among the last */
     uint64_t capabilities_refused; /* for want of a good one */
     uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
+    uint64_t copies; /* of writes that were at work */
     uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
     uint64_t
         waiting_count; /* requests that wait for a row, room, an I/O slot or blocks; as of now */

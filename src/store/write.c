@@ -116,7 +116,28 @@ static struct list *active_of(struct ost *ost, const struct chunk_id *id) {
     return &ost->active[(hash >> 40) % OST_ACTIVE_BUCKETS];
 }
 
-/* Waits behind the first earlier write of the same blocks; a copy of an earlier one ends here. */
+static bool same_call(const struct call_header *a, const struct call_header *b) {
+    return a->session.value == b->session.value && a->sequence == b->sequence;
+}
+
+/* Behind the first copy, which is at work, it waits in the stead of one that waited before: for the
+ * older ones nobody may wait any more, their connections being gone. Then it gets the outcome. */
+static void copy_queue(struct ost *ost, struct request *first, struct request *request) {
+    struct list_node *node = list_next(active_of(ost, &request->id), &first->active);
+
+    while (node != &request->active) {
+        struct request *other = CONTAINER_OF(node, struct request, active);
+
+        node = list_next(active_of(ost, &request->id), node);
+        if (same_call(&other->call->header, &request->call->header)) {
+            request_discard(ost, other);
+        }
+    }
+    ost->counters.copies++;
+    request_wait(request, &first->followers);
+}
+
+/* Waits behind the first earlier write of the same blocks, a copy behind the first of them. */
 static int write_queue(struct ost *ost, struct request *request) {
     struct list *active = active_of(ost, &request->id);
     struct list_node *node;
@@ -132,9 +153,8 @@ static int write_queue(struct ost *ost, struct request *request) {
         if (!same_chunk(&request->id, &other->id)) {
             continue;
         }
-        if (other->call->header.session.value == request->call->header.session.value &&
-            other->call->header.sequence == request->call->header.sequence) {
-            request_discard(ost, request);
+        if (same_call(&other->call->header, &request->call->header)) {
+            copy_queue(ost, other, request);
             return REQUEST_WAITS;
         }
         if (request->range.first < other_end && other->range.first < end) {

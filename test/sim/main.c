@@ -1,5 +1,6 @@
-/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace] [--once]: plays seeds,
- * each twice unless told otherwise or for a bug, and says what broke and how to see it. sim stories [--write | --bug NAME]: see stories.h.
+/* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace] [--once]: plays
+ * seeds, each twice unless told otherwise or for a bug, and says what broke and how to see it.
+ * sim stories [--write | --bug NAME]: see stories.h.
  * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *

@@ -62,6 +62,7 @@
     X(CLOCKS, "clocks skewed", true)                                                               \
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \
+    X(WRITE_COPIES, "copies of writes at work", true)                                              \
     X(CHECKPOINTS, "checkpoints", true)                                                            \
     X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
     X(REPLAYS, "replays", true)                                                                    \
