@@ -168,6 +168,8 @@ def main():
     words = parser.parse_args()
     torch.set_num_threads(1)
     os.makedirs(words.checkpoints, exist_ok=True)
+    # The store by which they meet: by libuv where nothing is said, which Debian builds without.
+    os.environ.setdefault("USE_LIBUV", "0")
     distributed.init_process_group("gloo", init_method=f"tcp://{words.meet}", rank=words.rank,
                                    world_size=words.ranks)
     run(words)

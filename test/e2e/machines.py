@@ -146,6 +146,9 @@ class Machines:
         for words in (f"address add {self.addresses[name]}/24 dev eth0", "link set eth0 up",
                       "link set lo up"):
             shell.must(f"ip {words}")
+        # A verb finds in the table of mounts also what lies beneath the folders that come now.
+        shell.must("awk '/ - fuse.shoal / { print $5 }' /proc/self/mountinfo | "
+                   "xargs -r -n 1 umount -l")
         for folder in FOLDERS:
             shell.must(f"mount --bind {shlex.quote(self.path(name, folder))} /{folder}")
         for folder in MEMORY:

@@ -31,6 +31,8 @@ import time
 import cluster as clusters
 from cluster import MIB
 
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
 LIMIT_S = 20
 # Of a disk log: fixed fields, 16 starts of 16 bytes, an id.
 SUPERBLOCK_BYTES = 88 + 16 * 16 + 16
@@ -54,9 +56,19 @@ def row(name, status, *words):
     return keep
 
 
-def mount_points():
+def is_below(path, folder):
+    return os.path.commonpath([path, folder]) == folder
+
+
+def mount_points(top):
+    """All but those of tests that ran beside this one when it began: a mount is gone here, too, when
+    its folder is removed."""
+    others = [tempfile.gettempdir(), os.path.join(ROOT, "build")]
+
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        return sorted(line.split()[4] for line in file)
+        points = [line.split()[4] for line in file]
+    return sorted(point for point in points
+                  if is_below(point, top) or not any(is_below(point, one) for one in others))
 
 
 def entry_of(path):
@@ -97,8 +109,9 @@ def is_process(name):
 
 def state(scene):
     """What a refusal must leave as it is."""
-    ours = [path for path in mount_points() if path == scene.mount]
-    return {"files": listing(scene.top, ours, scene.started), "mounts": mount_points(),
+    points = mount_points(scene.top)
+    ours = [path for path in points if path == scene.mount]
+    return {"files": listing(scene.top, ours, scene.started), "mounts": points,
             "registry": sorted(filter(is_process, os.listdir("/run/shoal")))}
 
 
