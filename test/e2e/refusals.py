@@ -61,8 +61,8 @@ def is_below(path, folder):
 
 
 def mount_points(top):
-    """All but those of tests that ran beside this one when it began: a mount is gone here, too, when
-    its folder is removed."""
+    """All but those of tests that ran beside this one when it began: a mount is gone here, too,
+    when its folder is removed."""
     others = [tempfile.gettempdir(), os.path.join(ROOT, "build")]
 
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
