@@ -78,7 +78,6 @@ struct route_map *router_map_new(void) {
 
     /* The map itself, most of it, is written by who takes it. */
     if (map) {
-        map->map.version = 0;
         memset(map->peers, 0, sizeof map->peers);
         memset(map->group_peers, 0, sizeof map->group_peers);
         memset(map->chains, 0, sizeof map->chains);

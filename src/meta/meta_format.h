@@ -127,7 +127,7 @@ struct __attribute__((packed)) inode_row {
     uint32_t truncate_seq;
     uint32_t pool_version;
     uint64_t truncate_size;
-    uint64_t truncate_position; /* of the record that set the two */
+    uint64_t truncate_position; /* of the record that set the two, or made the file's chunks */
     uint32_t chunk_bytes;
     uint32_t seed;
     uint16_t stripe_count;

@@ -431,6 +431,18 @@ static int slot_check(const struct group *group, const struct call *call) {
     return ino == 0 || slots_check(&group->slots, slot) == 0 ? 0 : slot_of_other(group, slot);
 }
 
+/* Another copy of the mutation that waits has changed nothing, and ends: for it nobody may wait any
+ * more, and its answer may have no way to go. By now the newer one is known to be the session's. */
+static void copy_supersede(struct group *group, struct call *call) {
+    struct call *older = parking_take_copy(&group->parking, call);
+
+    if (older) {
+        crossing_inherit(older, call);
+        group->counters.totals.duplicates++;
+        call_discard(older);
+    }
+}
+
 static enum run_result run_call(struct group *group, struct call *call) {
     const struct operation *operation = operation_of(call->header.opcode);
     struct session *session = NULL;
@@ -445,6 +457,9 @@ static enum run_result run_call(struct group *group, struct call *call) {
     r = r < 0 ? r : session_part(group, operation, call, &session);
     if (r > 0) {
         return RUN_OVER;
+    }
+    if (r == 0 && session) {
+        copy_supersede(group, call);
     }
     r = r < 0 ? r : slot_check(group, call);
     if (r == 0 && call->header.epoch > 0) {
@@ -502,14 +517,6 @@ static void run_parked(struct group *group, struct list *parked, enum message_cl
     parking_put_back(&waiting, &group->arrived[message_class]);
 }
 
-/* Both are the same mutation, and what is parked has changed nothing. The newer one goes on: for
- * the older nobody may wait any more, and its answer may have no way to go. */
-static void copy_supersede(struct group *group, struct call *older, struct call *call) {
-    crossing_inherit(older, call);
-    group->counters.totals.duplicates++;
-    call_discard(older);
-}
-
 /* First come, first served: who finds the log full lets nobody of its class pass. */
 static void run_arrivals(struct group *group, enum message_class message_class) {
     struct list *arrived = &group->arrived[message_class];
@@ -518,11 +525,6 @@ static void run_arrivals(struct group *group, enum message_class message_class) 
     while ((node = list_pop_front(arrived))) {
         struct call *call = CONTAINER_OF(node, struct call, server_node);
 
-        struct call *older = parking_take_copy(&group->parking, call);
-
-        if (older) {
-            copy_supersede(group, older, call);
-        }
         if (run_one(group, call, &group->parking.rows[message_class]) == RUN_FULL) {
             list_push_front(arrived, node);
             return;

@@ -116,8 +116,9 @@ static struct list *active_of(struct ost *ost, const struct chunk_id *id) {
     return &ost->active[(hash >> 40) % OST_ACTIVE_BUCKETS];
 }
 
-static bool same_call(const struct call_header *a, const struct call_header *b) {
-    return a->session.value == b->session.value && a->sequence == b->sequence;
+static bool is_copy(const struct request *a, const struct request *b) {
+    return a->call->header.session.value == b->call->header.session.value &&
+           a->call->header.sequence == b->call->header.sequence && same_chunk(&a->id, &b->id);
 }
 
 /* Behind the first copy, which is at work, it waits in the stead of one that waited before: for the
@@ -129,7 +130,7 @@ static void copy_queue(struct ost *ost, struct request *first, struct request *r
         struct request *other = CONTAINER_OF(node, struct request, active);
 
         node = list_next(active_of(ost, &request->id), node);
-        if (same_call(&other->call->header, &request->call->header)) {
+        if (is_copy(other, request)) {
             request_discard(ost, other);
         }
     }
@@ -153,7 +154,7 @@ static int write_queue(struct ost *ost, struct request *request) {
         if (!same_chunk(&request->id, &other->id)) {
             continue;
         }
-        if (same_call(&other->call->header, &request->call->header)) {
+        if (is_copy(other, request)) {
             copy_queue(ost, other, request);
             return REQUEST_WAITS;
         }

@@ -568,6 +568,36 @@ static void test_who_asks_again_is_answered(void **state) {
     bench_free(bench);
 }
 
+/* Somebody else who sends the number of a mutation that waits is refused, and ends nothing. */
+static void test_a_stranger_takes_nobody_s_place(void **state) {
+    const struct bench_options options = {.seed = 33};
+    struct meta_bench *bench = bench_new(&options);
+    struct ino ino = file_make(bench, "a");
+    struct call first;
+    struct call call;
+
+    (void)state;
+    (void)write_open(bench, 1, ino);
+    bench_prepare(bench, 0, OP_SETATTR, &call);
+    call.request.setattr =
+        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 4000};
+    assert_int_equal(bench_run(bench, &call), 0);
+    bench->osts[1].is_away = true;
+    write_close(bench, 1, ino, 0);
+    bench_prepare(bench, 2, OP_OPEN, &first);
+    first.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    call = first;
+    call.life[0] ^= 1;
+    bench_post(bench, &first);
+    bench_advance(bench, NS_PER_S);
+    bench_post(bench, &call);
+    assert_int_equal(bench_finish(bench, &call), -ERR_UNKNOWN_SESSION);
+    assert_false(bench_is_answered(&first));
+    bench->osts[1].is_away = false;
+    assert_int_equal(bench_finish(bench, &first), 0);
+    bench_free(bench);
+}
+
 /* Who writes into the chunks that another one has made of a file relies on them, and is told of no
  * loss but of his own: so power that comes behind his open leaves them there. */
 static void test_chunks_of_another_one_are_on_disk(void **state) {
@@ -659,6 +689,7 @@ int main(void) {
         cmocka_unit_test(test_a_size_that_osts_know_outlives_a_kill),
         cmocka_unit_test(test_a_size_that_osts_know_outlives_power),
         cmocka_unit_test(test_who_asks_again_is_answered),
+        cmocka_unit_test(test_a_stranger_takes_nobody_s_place),
         cmocka_unit_test(test_chunks_of_another_one_are_on_disk),
         cmocka_unit_test(test_a_look_waits_for_no_size),
     };

@@ -164,6 +164,34 @@ static void test_copies(void **state) {
     ost_world_free(world);
 }
 
+/* A client that gives the number of a write at work to one of another chunk, which is in the same
+ * list of writes at work as its file's number and its own add up alike, harms nothing. */
+static void test_one_number_for_writes_of_two_chunks(void **state) {
+    struct ost_world *world = world_start(5);
+    struct ost_place place = place_of(0, CHUNK);
+    struct ost_place other = place_of(0, CHUNK);
+    struct ost_call *calls[3];
+
+    (void)state;
+    other.ino.value += 31;
+    other.chunk--;
+    fill(1, CHUNK);
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        calls[i] = ost_call_get(world, OP_CHUNK_WRITE);
+        ost_call_write(calls[i], i == 1 ? &other : &place, data);
+        calls[i]->call.header.sequence = world->next_sequence;
+        ost_call_start(calls[i]);
+        assert_false(calls[i]->answered);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        while (!calls[i]->answered) {
+            ost_world_turn(world);
+        }
+        assert_int_equal(calls[i]->call.result, 0);
+    }
+    ost_world_free(world);
+}
+
 static uint64_t free_blocks(struct ost_world *world) {
     struct ost_counters counters;
 
@@ -845,6 +873,7 @@ int main(void) {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_order_of_arrival),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_one_number_for_writes_of_two_chunks),
         cmocka_unit_test(test_numbers_of_another_log),
         cmocka_unit_test(test_floor_of_an_idle_session),
         cmocka_unit_test(test_fenced_in_flight),
