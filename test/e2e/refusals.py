@@ -893,7 +893,6 @@ def usage(name, words, *expected):
                 for word in words]
 
 
-usage("no-verb", [], "shoal help")
 usage("unknown-verb", ["frobnicate"], "frobnicate", "shoal help")
 usage("unknown-option", ["--frob"], "--frob", "shoal help")
 usage("help-of-unknown", ["help", "frobnicate"], "frobnicate", "shoal help")
@@ -920,6 +919,11 @@ for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck")
     usage(f"{_verb}-two", [_verb, "DIR", "MNT"], "usage")
 usage("stats-clients-option", ["stats", "--clients", "--frob"], "--frob", "usage")
 usage("df-clients", ["df", "--clients"], "--clients", "usage")
+for _words in ([], ["fish"], ["bash", "zsh"], ["--frob"]):
+    usage("-".join(["completion", *_words]), ["completion", *_words], "usage: shoal completion")
+for _words in (["frobnicate"], ["up", "down"], ["--frob"]):
+    usage("-".join(["manual", *_words]), ["manual", *_words], _words[-1], "usage: shoal manual")
+usage("shoald-version-more", ["shoald", "DIR", "--version"], "--version", "usage: shoald")
 usage("version-word", ["version", "now"], "now", "usage")
 usage("umount-nothing", ["umount"], "mount point", "usage")
 usage("stat-nothing", ["stat"], "path", "usage")
@@ -2043,10 +2047,10 @@ def on_help(scene):
             other = subprocess.run(again, capture_output=True, text=True, check=False)
             if other.returncode or other.stdout != result.stdout:
                 return f"{again} answers {other.returncode}: {other.stdout}{other.stderr}"
-    for words in (["-h"], ["help"]):
+    for words in (["-h"], ["help"], []):
         result = subprocess.run([scene.shoal, *words], capture_output=True, text=True, check=False)
         if result.returncode or result.stdout != listed:
-            return f"shoal {words[0]} answers {result.returncode}: {result.stdout}"
+            return f"shoal {words} answers {result.returncode}: {result.stdout}"
     result = subprocess.run([scene.shoal + "d", "--version"], capture_output=True, text=True,
                             check=False)
     return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
