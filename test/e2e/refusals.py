@@ -2122,6 +2122,9 @@ def on_mount_again(scene):
                     return "the file has other bytes"
             if f"mounted    {place}\n" not in scene.run("status", place).stdout:
                 return "the status does not tell the new mount"
+            with open("/proc/mounts", encoding="utf-8") as file:
+                if f"shoal@{scene.directory} {place} fuse.shoal" not in file.read():
+                    return "the table of mounts does not name the cluster"
     scene.write(os.path.join(scene.mount, "other"), b"more")
     if scene.process() != process:
         return "it is not the same daemon"
