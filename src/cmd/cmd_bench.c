@@ -81,23 +81,12 @@ static int run_bench(const struct verb *verb, int argc, char **argv) {
 }
 
 const struct verb verb_bench = {
-    "bench",
-    "meta|small|big|checkpoint PATH [--threads N] [--files N] [--size BYTES] [--dirs N]\n"
-    "           [--seconds S] [--phases LIST] [--direct] [--native] [--json]",
-    "Times what training does, in PATH/shoal-bench. PATH may lie on any file system.",
-    "  meta         create stat open rename list unlink mkdir rmdir of empty files\n"
-    "  small        write read delete: whole files of 50K, read in scattered order\n"
-    "  big          write read randread randwrite erase: 1M blocks, 4K at random, a file a thread\n"
-    "  checkpoint   save restore commit drop: temporary file, fsync, rename\n"
-    "  --threads N    at the same time (1)\n"
-    "  --files N      of all threads together (meta 20000, small 10000, commit 500)\n"
-    "  --size BYTES   of a small file (50K); of all threads' big files together (2G; save 1G)\n"
-    "  --dirs N       that the files lie in (meta 1, small 10)\n"
-    "  --seconds S    at most so long a phase (randread and randwrite: 5)\n"
-    "  --phases LIST  only these, with commas between; files stay for the next call\n"
-    "  --direct       big: with O_DIRECT\n"
-    "  --native       through libshoal inside the daemon, without the kernel\n"
-    "  --json         rows {name, threads, ops, ops_per_s, mb_per_s, p50_us, p99_us, p999_us}\n",
-    "shoal bench small /mnt/shoal --threads 8 --files 20000",
-    run_bench,
-    NULL};
+    .name = "bench",
+    .arguments =
+        "meta|small|big|checkpoint PATH [--threads N] [--files N] [--size BYTES] [--dirs N]\n"
+        "           [--seconds S] [--phases LIST] [--direct] [--native] [--json]",
+    .summary = "Times what training does, in PATH/shoal-bench. PATH may lie on any file system.",
+    .kinds = bench_kinds_rows,
+    .options = bench_options_rows,
+    .example = "shoal bench small /mnt/shoal --threads 8 --files 20000",
+    .run = run_bench};

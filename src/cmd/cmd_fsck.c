@@ -13,7 +13,7 @@
 #define SESSION_PATIENCE_NS (10 * NS_PER_S)
 
 struct words {
-    struct find_words where;
+    struct find_words where; /* the first, for find_options */
     bool json;
     bool no_data;
     bool progress;
@@ -116,39 +116,37 @@ static int check(const struct verb *verb, const struct words *words,
 
 static int run_fsck(const struct verb *verb, int argc, char **argv) {
     struct find_place place;
-    struct words words = {0};
-    int status = EXIT_OK;
+    struct words words = {.json = false};
+    int status = verb_parse(verb, NULL, argv + 1, find_noun, &words);
 
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            words.json = true;
-        } else if (strcmp(argv[i], "--no-data") == 0) {
-            words.no_data = true;
-        } else if (strcmp(argv[i], "--progress") == 0) {
-            words.progress = true;
-        } else {
-            status = find_parse(verb, argv, &i, &words.where);
-        }
-    }
+    (void)argc;
     if (status == EXIT_OK) {
         status = find_place(verb, &words.where, &place);
     }
     return status != EXIT_OK ? status : check(verb, &words, &place);
 }
 
+static const struct verb_option fsck_options[] = {
+    {.name = "--no-data",
+     .help = "metadata and indexes only; by default every stored block is read as well",
+     .offset = offsetof(struct words, no_data)},
+    {.name = "--json", .help = "print JSON", .offset = offsetof(struct words, json)},
+    {.name = "--progress",
+     .help = "tell on standard error how far it is; by default when that is a terminal",
+     .offset = offsetof(struct words, progress)},
+    {.name = NULL},
+};
+
 const struct verb verb_fsck = {
-    "fsck",
-    "[DIR|PATH|--join ADDR --key FILE] [--no-data] [--json] [--progress]",
-    "Checks all metadata against each other and all data against its checksums.",
-    "  --join ADDR:PORT[,...], --key FILE\n"
-    "              ask the cluster that has nodes there, with the members' key\n"
-    "  --no-data   metadata and indexes only; by default every stored block is read as well\n"
-    "  --json      print JSON\n"
-    "  --progress  tell on standard error how far it is; by default when that is a terminal\n\n"
-    "Finds, changes nothing. The cluster may be in use meanwhile; one that is stopped is opened\n"
-    "for the check, without a mount. One line a problem: its kind, where it is, what it means and\n"
-    "what to do. Takes up to 200 MB of memory, however much is stored.\n"
-    "Exit status: 0 all is well, 1 problems were found or the check failed, 2 usage.\n",
-    "shoal fsck /mnt/shoal",
-    run_fsck,
-    NULL};
+    .name = "fsck",
+    .arguments = "[DIR|PATH|--join ADDR --key FILE] [--no-data] [--json] [--progress]",
+    .summary = "Checks all metadata against each other and all data against its checksums.",
+    .options = fsck_options,
+    .shared = find_options,
+    .notes =
+        "Finds, changes nothing. The cluster may be in use meanwhile; one that is stopped is "
+        "opened for the check, without a mount. One line a problem: its kind, where it is, what "
+        "it means and what to do. Takes up to 200 MB of memory, however much is stored.\n\n"
+        "Exit status: 0 all is well, 1 problems were found or the check failed, 2 usage.",
+    .example = "shoal fsck /mnt/shoal",
+    .run = run_fsck};

@@ -4,6 +4,7 @@
 #include "host/machine.h"
 #include "host/secret_file.h"
 #include "node/key_path.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,43 +67,47 @@ static int run_new(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
-struct mount_words {
+struct key_words {
+    struct find_words where; /* the first, for find_options */
     const char *from;
     const char *to;
     struct identity identity;
 };
 
-static int parse_mount(const struct verb *verb, int argc, char **argv, struct mount_words *words) {
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--ro") == 0) {
-            words->identity.read_only = true;
-        } else if (strcmp(argv[i], "--squash") == 0 && i + 1 < argc) {
-            if (strcmp(argv[++i], "root") != 0) {
-                return verb_usage(verb, "--squash takes root, not %s", argv[i]);
-            }
-            words->identity.squash_root = true;
-        } else if (strcmp(argv[i], "--squash") == 0) {
-            return verb_usage(verb, "the value of --squash is missing");
-        } else if (argv[i][0] == '-' || words->to) {
-            return verb_usage(verb, "%s is not understood", argv[i]);
-        } else if (words->from) {
-            words->to = argv[i];
-        } else {
-            words->from = argv[i];
-        }
+static int squash_take(const struct verb *verb, const char *value, void *context) {
+    struct key_words *words = context;
+
+    words->identity.squash_root = strcmp(value, "root") == 0;
+    return words->identity.squash_root ? EXIT_OK
+                                       : verb_usage(verb, "--squash takes root, not %s", value);
+}
+
+static int file_take(const struct verb *verb, const char *word, void *context) {
+    struct key_words *words = context;
+
+    if (words->to) {
+        return verb_usage(verb, "%s is not understood", word);
     }
-    if (!words->to) {
-        return verb_usage(verb, "mount takes the file of the members' key, and the one to make");
-    }
+    *(words->from ? &words->to : &words->from) = word;
     return EXIT_OK;
 }
 
+static int parse_mount(const struct verb *verb, char **argv, struct key_words *words) {
+    int status = verb_parse(verb, "mount", argv + 2, file_take, words);
+
+    if (status == EXIT_OK && !words->to) {
+        status = verb_usage(verb, "mount takes the file of the members' key, and the one to make");
+    }
+    return status;
+}
+
 static int run_mount(const struct verb *verb, int argc, char **argv) {
-    struct mount_words words = {.identity.kind = IDENTITY_MOUNT};
+    struct key_words words = {.identity.kind = IDENTITY_MOUNT};
     struct key_file members;
     struct key_file mount;
-    int status = parse_mount(verb, argc, argv, &words);
+    int status = parse_mount(verb, argv, &words);
 
+    (void)argc;
     if (status == EXIT_OK) {
         status = members_read(verb, words.from, &members);
     }
@@ -157,15 +162,12 @@ static bool is_serial(const char *text) {
 }
 
 /* rest: what stands behind them, and names the cluster. */
-static int words_ask(const struct verb *verb, char **rest, size_t word_count,
+static int words_ask(const struct verb *verb, char *const *rest, size_t word_count,
                      const char *const *words) {
-    struct find_words found = {0};
-    int status = EXIT_OK;
+    struct key_words found = {.from = NULL};
+    int status = verb_parse(verb, words[0], rest, find_noun, &found);
 
-    for (int i = 0; rest[i] && status == EXIT_OK; i++) {
-        status = find_parse(verb, rest, &i, &found);
-    }
-    return status == EXIT_OK ? find_and_ask(verb, &found, word_count, words) : status;
+    return status == EXIT_OK ? find_and_ask(verb, &found.where, word_count, words) : status;
 }
 
 static int run_revoke(const struct verb *verb, int argc, char **argv) {
@@ -186,34 +188,59 @@ static int run_renew(const struct verb *verb, int argc, char **argv) {
     return words_ask(verb, argv + 2, 1, (const char *const[]){"renew"});
 }
 
-static int run_key(const struct verb *verb, int argc, char **argv) {
-    static const struct {
-        const char *name;
-        int (*run)(const struct verb *verb, int argc, char **argv);
-    } kinds[] = {{"new", run_new},
-                 {"mount", run_mount},
-                 {"add", run_add},
-                 {"revoke", run_revoke},
-                 {"renew", run_renew}};
+static const struct verb_kind key_kinds[] = {
+    {"new", "makes a cluster's key"},
+    {"mount", "derives from it the key of a mount"},
+    {"add", "adds a new key beside the old"},
+    {"revoke", "revokes the key of a mount"},
+    {"renew", "takes back what was granted before the renewal before"},
+    {NULL, NULL},
+};
 
-    for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(kinds); i++) {
-        if (strcmp(argv[1], kinds[i].name) == 0) {
-            return kinds[i].run(verb, argc, argv);
+static int run_key(const struct verb *verb, int argc, char **argv) {
+    /* In the order of the kinds. */
+    static int (*const runs[])(const struct verb *verb, int argc,
+                               char **argv) = {run_new, run_mount, run_add, run_revoke, run_renew};
+
+    static_assert(ARRAY_SIZE(runs) + 1 == ARRAY_SIZE(key_kinds), "each kind is run");
+    for (size_t i = 0; argc > 1 && key_kinds[i].name; i++) {
+        if (strcmp(argv[1], key_kinds[i].name) == 0) {
+            return runs[i](verb, argc, argv);
         }
     }
     return verb_usage(verb, "say new, mount, add, revoke or renew");
 }
 
+static const struct verb_option key_options[] = {
+    {.name = "--ro",
+     .help = "the mount may read only",
+     .of = "mount",
+     .offset = offsetof(struct key_words, identity.read_only)},
+    {.name = "--squash",
+     .value = "root",
+     .help = "root of the mount is nobody (65534)",
+     .of = "mount",
+     .take = squash_take},
+    {.name = "--join",
+     .value = "ADDR:PORT[,...]",
+     .help = "at the cluster that has nodes there",
+     .of = "revoke renew",
+     .offset = offsetof(struct key_words, where.join)},
+    {.name = "--key",
+     .value = "FILE",
+     .help = "with the members' key",
+     .of = "revoke renew",
+     .offset = offsetof(struct key_words, where.key)},
+    {.name = NULL},
+};
+
 const struct verb verb_key = {
-    "key",
-    "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW | "
-    "revoke SERIAL [DIR|PATH|--join ADDR --key FILE] | renew [DIR|PATH|--join ADDR --key FILE]",
-    "Makes a cluster's key, derives keys for mounts and revokes them, adds a new key beside the "
-    "old; takes back what was granted before the renewal before.",
-    "  --ro                    the mount may read only\n"
-    "  --squash root           root of the mount is nobody (65534)\n"
-    "  --join ADDR:PORT[,...]  revoke, or renew, at the cluster that has nodes there\n"
-    "  --key FILE              with the members' key\n",
-    "shoal key new /etc/shoal/members.key",
-    run_key,
-    NULL};
+    .name = "key",
+    .arguments =
+        "new FILE | mount FILE OUT [--ro] [--squash root] | add FILE NEW | "
+        "revoke SERIAL [DIR|PATH|--join ADDR --key FILE] | renew [DIR|PATH|--join ADDR --key FILE]",
+    .summary = "Makes and changes keys of clusters and mounts, and takes back what they grant.",
+    .kinds = key_kinds,
+    .options = key_options,
+    .example = "shoal key new /etc/shoal/members.key",
+    .run = run_key};

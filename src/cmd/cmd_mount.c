@@ -73,28 +73,41 @@ PRINTF_LIKE(1, 2) static void log_format(const char *format, ...) {
     log_line(line);
 }
 
-static int parse_patience(const struct verb *verb, const char *value, struct mount_words *words) {
+static int patience_take(const struct verb *verb, const char *value, void *context) {
+    struct mount_words *words = context;
+
     return verb_parse_count(value, &words->patience_s) && words->patience_s > 0 &&
                    words->patience_s <= PATIENCE_S_MAX
                ? EXIT_OK
                : verb_usage(verb, "patience takes 1 to %d seconds, not %s", PATIENCE_S_MAX, value);
 }
 
-static int parse_ttl(const struct verb *verb, const char *value, struct mount_words *words) {
+static int ttl_take(const struct verb *verb, const char *value, void *context) {
+    struct mount_words *words = context;
+
     return verb_parse_count(value, &words->ttl_s) && words->ttl_s <= TTL_S_MAX
                ? EXIT_OK
                : verb_usage(verb, "ttl takes 0 to %d seconds, not %s", TTL_S_MAX, value);
 }
 
-static int parse_path(const struct verb *verb, const char *value, char path[PATH_MAX]) {
+static int path_take(const struct verb *verb, const char *value, char path[PATH_MAX]) {
     int size = snprintf(path, PATH_MAX, "%s", value);
 
     return size > 0 && size < PATH_MAX ? EXIT_OK : verb_usage(verb, "\"%.40s\" is no path", value);
 }
 
-static int parse_encryption(const struct verb *verb, const char *value, struct mount_words *words) {
+static int key_take(const struct verb *verb, const char *value, void *context) {
+    return path_take(verb, value, ((struct mount_words *)context)->key_path);
+}
+
+static int log_take(const struct verb *verb, const char *value, void *context) {
+    return path_take(verb, value, ((struct mount_words *)context)->log_path);
+}
+
+static int encryption_take(const struct verb *verb, const char *value, void *context) {
     static const char *const names[] = {
         [LINK_ENCRYPTED] = "on", [LINK_PLAIN] = "off", [LINK_ENCRYPTED_ALWAYS] = "always"};
+    struct mount_words *words = context;
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         if (strcmp(value, names[i]) == 0) {
@@ -105,13 +118,16 @@ static int parse_encryption(const struct verb *verb, const char *value, struct m
     return verb_usage(verb, "link_encryption takes on, off or always, not %s", value);
 }
 
-static int parse_channel(const struct verb *verb, const char *value, struct mount_words *words) {
+static int channel_take(const struct verb *verb, const char *value, void *context) {
+    struct mount_words *words = context;
+
     return config_channel(value, &words->channel) == 0
                ? EXIT_OK
                : verb_usage(verb, "channel takes any, dev or uring, not %s", value);
 }
 
-static int parse_listen(const struct verb *verb, const char *value, struct mount_words *words) {
+static int listen_take(const struct verb *verb, const char *value, void *context) {
+    struct mount_words *words = context;
     struct address address;
 
     if (config_addresses(value, &address, 1) != 1) {
@@ -121,91 +137,64 @@ static int parse_listen(const struct verb *verb, const char *value, struct mount
     return EXIT_OK;
 }
 
-/* One word of -o; as mount(8) passes them. */
-static int parse_option(const struct verb *verb, const char *option, struct mount_words *words) {
+/* What mount(8) passes and what changes nothing here. */
+static bool is_idle_option(const char *option) {
     static const char *const known[] = {"rw",   "defaults", "auto", "noauto",   "_netdev", "nofail",
                                         "suid", "dev",      "exec", "relatime", "noatime"};
-    static const struct {
-        const char *name;
-        size_t offset;
-    } flags[] = {{"ro", offsetof(struct mount_words, read_only)},
-                 {"nosuid", offsetof(struct mount_words, no_set_id)},
-                 {"nodev", offsetof(struct mount_words, no_devices)},
-                 {"noexec", offsetof(struct mount_words, no_programs)},
-                 {"own", offsetof(struct mount_words, own)}};
-    const char *value = strchr(option, '=');
+    bool is = false;
 
-    value = value ? value + 1 : "";
-    if (strncmp(option, "patience=", 9) == 0) {
-        return parse_patience(verb, value, words);
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+        is = is || strcmp(option, known[i]) == 0;
     }
-    if (strncmp(option, "ttl=", 4) == 0) {
-        return parse_ttl(verb, value, words);
-    }
-    if (strncmp(option, "key=", 4) == 0) {
-        return parse_path(verb, value, words->key_path);
-    }
-    if (strncmp(option, "log=", 4) == 0) {
-        return parse_path(verb, value, words->log_path);
-    }
-    if (strncmp(option, "address=", 8) == 0) {
-        return parse_listen(verb, value, words);
-    }
-    if (strncmp(option, "channel=", 8) == 0) {
-        return parse_channel(verb, value, words);
-    }
-    if (strncmp(option, "link_encryption=", 16) == 0) {
-        return parse_encryption(verb, value, words);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-        if (strcmp(option, flags[i].name) == 0) {
-            *(bool *)((char *)words + flags[i].offset) = true;
-            return EXIT_OK;
-        }
-    }
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(option, known[i]) == 0) {
-            return EXIT_OK;
-        }
-    }
-    return verb_usage(verb, "the option %s is not understood", option);
+    return is;
 }
 
-static int parse_options(const struct verb *verb, const char *text, struct mount_words *words) {
+/* One word of -o; as mount(8) passes them. Its row is named "-o WORD". */
+static int parse_option(const struct verb *verb, const char *option, struct mount_words *words) {
+    const char *value = strchr(option, '=');
+    const struct verb_option *row = NULL;
+    char name[64];
+    int size = snprintf(name, sizeof name, "-o %.*s",
+                        (int)(value ? value - option : (ptrdiff_t)strlen(option)), option);
+
+    if (size > 0 && size < (int)sizeof name) {
+        row = verb_option_find(verb, NULL, name, (size_t)size);
+    }
+    if (row && (row->value != NULL) == (value != NULL)) {
+        return verb_option_take(verb, row, value ? value + 1 : "", words);
+    }
+    return is_idle_option(option) ? EXIT_OK
+                                  : verb_usage(verb, "the option %s is not understood", option);
+}
+
+static int options_take(const struct verb *verb, const char *text, void *context) {
     char *options = strdup(text);
     char *rest = options;
     char *option;
     int status = options ? EXIT_OK : verb_fail(verb, "%s", err_text(-ERR_NO_MEMORY));
 
     while (status == EXIT_OK && (option = strsep(&rest, ","))) {
-        status = option[0] ? parse_option(verb, option, words) : EXIT_OK;
+        status = option[0] ? parse_option(verb, option, context) : EXIT_OK;
     }
     free(options);
     return status;
 }
 
-static int parse(const struct verb *verb, int argc, char **argv, struct mount_words *words) {
-    int status = EXIT_OK;
+static int noun_take(const struct verb *verb, const char *word, void *context) {
+    struct mount_words *words = context;
 
+    if (word[0] == '\0' || words->mount_point) {
+        return verb_usage(verb, "\"%s\" is not understood", word);
+    }
+    *(words->from ? &words->mount_point : &words->from) = word;
+    return EXIT_OK;
+}
+
+static int parse(const struct verb *verb, char *const *argv, struct mount_words *words) {
     words->patience_s = PATIENCE_S;
     words->ttl_s = TTL_S;
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        if (strcmp(argv[i], "--foreground") == 0) {
-            words->foreground = true;
-        } else if (strcmp(argv[i], "-o") == 0) {
-            status = i + 1 < argc ? parse_options(verb, argv[++i], words)
-                                  : verb_usage(verb, "the value of -o is missing");
-        } else if (strcmp(argv[i], "--key") == 0) {
-            status = i + 1 < argc ? parse_path(verb, argv[++i], words->key_path)
-                                  : verb_usage(verb, "the value of --key is missing");
-        } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->mount_point) {
-            status = verb_usage(verb, "\"%s\" is not understood", argv[i]);
-        } else if (words->from) {
-            words->mount_point = argv[i];
-        } else {
-            words->from = argv[i];
-        }
-    }
+    int status = verb_parse(verb, NULL, argv + 1, noun_take, words);
+
     if (status == EXIT_OK && !words->mount_point) {
         status =
             verb_usage(verb, "the cluster's directory or address, and a mount point, are needed");
@@ -489,8 +478,9 @@ static int in_background(const struct verb *verb, const struct mount_words *word
 
 static int run_mount(const struct verb *verb, int argc, char **argv) {
     struct mount_words words = {0};
-    int status = parse(verb, argc, argv, &words);
+    int status = parse(verb, argv, &words);
 
+    (void)argc;
     if (status == EXIT_OK) {
         status = check(verb, &words);
     }
@@ -507,21 +497,45 @@ static int run_mount(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
+#define FLAG_ROW(text, field, told)                                                                \
+    {.name = (text), .help = told, .offset = offsetof(struct mount_words, field)}
+#define TAKE_ROW(text, shown, function, told)                                                      \
+    {.name = (text), .value = (shown), .help = told, .take = (function)}
+
+static const struct verb_option mount_options[] = {
+    TAKE_ROW("--key", "FILE", key_take, "that `shoal key mount` made; -o key=FILE is the same"),
+    TAKE_ROW("-o", "OPTION,...", options_take, "some of the following, with commas between"),
+    TAKE_ROW("-o patience", "S", patience_take,
+             "seconds that a call waits for a daemon that is away, then it fails (120)"),
+    TAKE_ROW("-o ttl", "S", ttl_take,
+             "seconds that names and attributes of other mounts may be old (1)"),
+    FLAG_ROW("-o ro", read_only, "for reading only, as a mount with such a key is"),
+    FLAG_ROW("-o nosuid", no_set_id, "as mount(8) has it"),
+    FLAG_ROW("-o nodev", no_devices, "as mount(8) has it"),
+    FLAG_ROW("-o noexec", no_programs, "as mount(8) has it"),
+    TAKE_ROW("-o log", "FILE", log_take,
+             "where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)"),
+    TAKE_ROW("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (any)"),
+    TAKE_ROW("-o link_encryption", "on|off|always", encryption_take,
+             "as in the cluster's shoal.conf (on)"),
+    TAKE_ROW("-o key", "FILE", key_take, "as --key"),
+    FLAG_ROW("-o own", own,
+             "DIR's own mount, as `shoal up` starts it: `shoal down DIR` takes it away"),
+    TAKE_ROW("-o address", "ADDR:PORT", listen_take,
+             "where DIR's daemon is, if shoal.conf says otherwise"),
+    FLAG_ROW("--foreground", foreground,
+             "stay in the terminal; otherwise returns when the mount answers"),
+    {.name = NULL},
+};
+
 const struct verb verb_mount = {
-    "mount",
-    "DIR|ADDR:PORT[,...] MNT [--key FILE] [-o OPTION,...] [--foreground]",
-    "Mounts a cluster by a process of its own, which outlives the daemon.",
-    "  DIR            of this machine; or its addresses, which takes a key\n"
-    "  --key FILE     that `shoal key mount` made; -o key=FILE is the same\n"
-    "  -o patience=S  seconds that a call waits for a daemon that is away, then it fails (120)\n"
-    "  -o ttl=S       seconds that names and attributes of other mounts may be old (1)\n"
-    "  -o ro          for reading only, as a mount with such a key is\n"
-    "  -o nosuid,nodev,noexec  as mount(8) has them\n"
-    "  -o log=FILE    where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)\n"
-    "  -o link_encryption=on|off|always  as in the cluster's shoal.conf (on)\n"
-    "  -o own         DIR's own mount, as `shoal up` starts it: `shoal down DIR` takes it away\n"
-    "  -o address=ADDR:PORT  where DIR's daemon is, if shoal.conf says otherwise\n"
-    "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
-    "shoal mount /var/lib/shoal /mnt/shoal",
-    run_mount,
-    NULL};
+    .name = "mount",
+    .arguments = "DIR|ADDR:PORT[,...] MNT [--key FILE] [-o OPTION,...] [--foreground]",
+    .summary = "Mounts a cluster by a process of its own, which outlives the daemon.",
+    .options = mount_options,
+    .notes = "The cluster is DIR of this machine, or has nodes at the addresses, which takes a "
+             "key. Words of mount(8) that change nothing are taken as well: rw, defaults, auto, "
+             "noauto, nofail, _netdev, suid, dev, exec, relatime, noatime.",
+    .nouns = VERB_FOLDERS,
+    .example = "shoal mount /var/lib/shoal /mnt/shoal",
+    .run = run_mount};

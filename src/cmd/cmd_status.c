@@ -2,61 +2,67 @@
 #include "cmd/find.h"
 #include <string.h>
 
+struct ask_words {
+    struct find_words where; /* the first, for find_options */
+    bool json;
+    bool clients;
+};
+
 /* VERB [DIR | PATH | --join ADDR --key FILE] [--json], of stats [--clients] too */
 static int ask(const struct verb *verb, int argc, char **argv) {
     const char *arguments[3] = {verb->name};
-    struct find_words words = {0};
-    int status = EXIT_OK;
-    bool as_json = false;
-    bool clients = false;
+    struct ask_words words = {.json = false};
     size_t count = 1;
+    int status = verb_parse(verb, NULL, argv + 1, find_noun, &words);
 
-    for (int i = 1; i < argc && status == EXIT_OK; i++) {
-        if (strcmp(argv[i], "--json") == 0 && verb != &verb_sync) {
-            as_json = true;
-        } else if (strcmp(argv[i], "--clients") == 0 && verb == &verb_stats) {
-            clients = true;
-        } else {
-            status = find_parse(verb, argv, &i, &words);
-        }
-    }
-    if (as_json) {
+    (void)argc;
+    if (words.json) {
         arguments[count++] = "--json";
     }
-    if (clients) {
+    if (words.clients) {
         arguments[count++] = "--clients";
     }
-    return status != EXIT_OK ? status : find_and_ask(verb, &words, count, arguments);
+    return status != EXIT_OK ? status : find_and_ask(verb, &words.where, count, arguments);
 }
 
-#define JOIN_OPTIONS                                                                               \
-    "  --join ADDR:PORT[,...]  ask the cluster that has nodes there\n"                             \
-    "  --key FILE              with the members' key\n"
-#define JSON_OPTION                                                                                \
-    JOIN_OPTIONS                                                                                   \
-    "  --json                  print JSON\n"
 #define PLACE "[DIR|PATH|--join ADDR --key FILE]"
+#define JSON_ROW                                                                                   \
+    {.name = "--json", .help = "print JSON", .offset = offsetof(struct ask_words, json)}
 
-const struct verb verb_status = {
-    "status",    PLACE " [--json]",     "Shows what runs: mounts, targets, their space.",
-    JSON_OPTION, "shoal status --json", ask,
-    NULL};
-const struct verb verb_df = {
-    "df",        PLACE " [--json]",     "Shows how much space the file system has.",
-    JSON_OPTION, "shoal df /mnt/shoal", ask,
-    NULL};
-const struct verb verb_stats = {"stats",
-                                PLACE " [--clients] [--json]",
-                                "Shows counts and latencies of every kind of request.",
-                                JSON_OPTION
-                                "  --clients               of each client at each target instead\n",
-                                "shoal stats /mnt/shoal",
-                                ask,
-                                NULL};
-const struct verb verb_sync = {"sync",
-                               PLACE,
-                               "Makes everything durable that was acknowledged, on every target.",
-                               JOIN_OPTIONS,
-                               "shoal sync /mnt/shoal",
-                               ask,
-                               NULL};
+static const struct verb_option json_options[] = {JSON_ROW, {.name = NULL}};
+static const struct verb_option stats_options[] = {
+    {.name = "--clients",
+     .help = "of each client at each target instead",
+     .offset = offsetof(struct ask_words, clients)},
+    JSON_ROW,
+    {.name = NULL},
+};
+
+const struct verb verb_status = {.name = "status",
+                                 .arguments = PLACE " [--json]",
+                                 .summary = "Shows what runs: mounts, targets, their space.",
+                                 .options = json_options,
+                                 .shared = find_options,
+                                 .example = "shoal status --json",
+                                 .run = ask};
+const struct verb verb_df = {.name = "df",
+                             .arguments = PLACE " [--json]",
+                             .summary = "Shows how much space the file system has.",
+                             .options = json_options,
+                             .shared = find_options,
+                             .example = "shoal df /mnt/shoal",
+                             .run = ask};
+const struct verb verb_stats = {.name = "stats",
+                                .arguments = PLACE " [--clients] [--json]",
+                                .summary = "Shows counts and latencies of every kind of request.",
+                                .options = stats_options,
+                                .shared = find_options,
+                                .example = "shoal stats /mnt/shoal",
+                                .run = ask};
+const struct verb verb_sync = {
+    .name = "sync",
+    .arguments = PLACE,
+    .summary = "Makes everything durable that was acknowledged, on every target.",
+    .shared = find_options,
+    .example = "shoal sync /mnt/shoal",
+    .run = ask};

@@ -6,14 +6,13 @@
 #include <string.h>
 
 struct target_words {
-    struct find_words where;
+    struct find_words where; /* the first, for find_options */
     const char *id;
     bool yes;
 };
 
 static int words_parse(const struct verb *verb, int argc, char **argv, struct target_words *words) {
     unsigned long long id;
-    int status = EXIT_OK;
 
     if (argc < 3 || strcmp(argv[1], "lost") != 0 || argv[2][0] == '-') {
         return verb_usage(verb, "say lost and the number of a target, as `shoal status` lists it");
@@ -23,14 +22,7 @@ static int words_parse(const struct verb *verb, int argc, char **argv, struct ta
         return verb_usage(verb, "%s is no number of a target: `shoal status` lists them",
                           words->id);
     }
-    for (int i = 3; i < argc && status == EXIT_OK; i++) {
-        if (strcmp(argv[i], "--yes") == 0) {
-            words->yes = true;
-        } else {
-            status = find_parse(verb, argv, &i, &words->where);
-        }
-    }
-    return status;
+    return verb_parse(verb, NULL, argv + 3, find_noun, words);
 }
 
 static int ask(const struct verb *verb, const struct target_words *words, const char *how) {
@@ -69,17 +61,28 @@ static int run_target(const struct verb *verb, int argc, char **argv) {
     return status != EXIT_OK ? status : ask(verb, &words, "yes");
 }
 
+static const struct verb_kind target_kinds[] = {
+    {"lost", "it will not come back"},
+    {NULL, NULL},
+};
+static const struct verb_option target_options[] = {
+    {.name = "--yes",
+     .help = "answers the question what it costs; for scripts",
+     .offset = offsetof(struct target_words, yes)},
+    {.name = NULL},
+};
+
 const struct verb verb_target = {
-    "target",
-    "lost ID [DIR|PATH|--join ADDR --key FILE] [--yes]",
-    "Declares that a target, whose daemon is gone, will not come back.",
-    "  --yes                   answers the question what it costs; for scripts\n"
-    "  --join ADDR:PORT[,...]  ask the cluster that has nodes there\n"
-    "  --key FILE              with the members' key\n\n"
-    "ID is the number that `shoal status` shows for the target. From then on nobody waits for it:\n"
-    "what needs a part of a file that was there, or a file or directory of a metadata target,\n"
-    "answers EIO at once, everything else goes on, new files and directories go elsewhere, and\n"
-    "`shoal fsck` names what is gone. It is for ever.\n",
-    "shoal target lost 6 /srv/shoal",
-    run_target,
-    NULL};
+    .name = "target",
+    .arguments = "lost ID [DIR|PATH|--join ADDR --key FILE] [--yes]",
+    .summary = "Declares that a target, whose daemon is gone, will not come back.",
+    .kinds = target_kinds,
+    .options = target_options,
+    .shared = find_options,
+    .notes =
+        "ID is the number that `shoal status` shows for the target. From then on nobody waits for "
+        "it: what needs a part of a file that was there, or a file or directory of a metadata "
+        "target, answers EIO at once, everything else goes on, new files and directories go "
+        "elsewhere, and `shoal fsck` names what is gone. It is for ever.",
+    .example = "shoal target lost 6 /srv/shoal",
+    .run = run_target};

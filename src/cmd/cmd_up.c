@@ -61,56 +61,59 @@ static uint32_t parse_roles(const char *text) {
     }
 }
 
-static int parse_up(const struct verb *verb, int argc, char **argv, struct up_words *words) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--foreground") == 0) {
-            words->foreground = true;
-        } else if (strcmp(argv[i], "--accept-loss") == 0) {
-            words->accept_loss = true;
-        } else if (strcmp(argv[i], "--mount") == 0 && i + 1 < argc) {
-            words->mount_point = argv[++i];
-        } else if (strcmp(argv[i], "--listen") == 0 && i + 1 < argc) {
-            words->listen = argv[++i];
-        } else if (strcmp(argv[i], "--key") == 0 && i + 1 < argc) {
-            words->key_path = argv[++i];
-        } else if (strcmp(argv[i], "--advertise") == 0 && i + 1 < argc) {
-            words->advertise = argv[++i];
-        } else if (strcmp(argv[i], "--join") == 0 && i + 1 < argc) {
-            words->join = argv[++i];
-        } else if (strcmp(argv[i], "--roles") == 0 && i + 1 < argc) {
-            words->roles = parse_roles(argv[++i]);
-            if (words->roles == 0) {
-                return verb_usage(verb, "--roles takes manager,meta,store or some of them, not %s",
-                                  argv[i]);
-            }
-        } else if (strcmp(argv[i], "--osts") == 0 && i + 1 < argc) {
-            if (!verb_parse_count(argv[++i], &words->ost_count) || words->ost_count == 0 ||
-                words->ost_count > 64) {
-                return verb_usage(verb, "--osts takes 1 to 64, not %s", argv[i]);
-            }
-        } else if (strcmp(argv[i], "--mdts") == 0 && i + 1 < argc) {
-            if (!verb_parse_count(argv[++i], &words->mdt_count) || words->mdt_count == 0 ||
-                words->mdt_count > CONFIG_MDTS_MAX) {
-                return verb_usage(verb, "--mdts takes 1 to 8, not %s", argv[i]);
-            }
-        } else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc) {
-            if (!verb_parse_bytes(argv[++i], &words->data_bytes) || words->data_bytes < 16 * MIB ||
-                words->data_bytes > CONFIG_DATA_BYTES_MAX) {
-                return verb_usage(verb, "--size takes 16M to 64T, not %s", argv[i]);
-            }
-        } else if (strcmp(argv[i], "--mount") == 0 || strcmp(argv[i], "--osts") == 0 ||
-                   strcmp(argv[i], "--mdts") == 0 || strcmp(argv[i], "--size") == 0 ||
-                   strcmp(argv[i], "--roles") == 0 || strcmp(argv[i], "--listen") == 0 ||
-                   strcmp(argv[i], "--key") == 0 || strcmp(argv[i], "--advertise") == 0 ||
-                   strcmp(argv[i], "--join") == 0) {
-            return verb_usage(verb, "the value of %s is missing", argv[i]);
-        } else if (argv[i][0] == '-' || argv[i][0] == '\0' || words->directory) {
-            return verb_usage(verb, "\"%s\" is not understood", argv[i]);
-        } else {
-            words->directory = argv[i];
-        }
+static int roles_take(const struct verb *verb, const char *value, void *context) {
+    struct up_words *words = context;
+
+    words->roles = parse_roles(value);
+    return words->roles != 0
+               ? EXIT_OK
+               : verb_usage(verb, "--roles takes manager,meta,store or some of them, not %s",
+                            value);
+}
+
+static int osts_take(const struct verb *verb, const char *value, void *context) {
+    struct up_words *words = context;
+
+    return verb_parse_count(value, &words->ost_count) && words->ost_count > 0 &&
+                   words->ost_count <= 64
+               ? EXIT_OK
+               : verb_usage(verb, "--osts takes 1 to 64, not %s", value);
+}
+
+static int mdts_take(const struct verb *verb, const char *value, void *context) {
+    struct up_words *words = context;
+
+    return verb_parse_count(value, &words->mdt_count) && words->mdt_count > 0 &&
+                   words->mdt_count <= CONFIG_MDTS_MAX
+               ? EXIT_OK
+               : verb_usage(verb, "--mdts takes 1 to 8, not %s", value);
+}
+
+static int size_take(const struct verb *verb, const char *value, void *context) {
+    struct up_words *words = context;
+
+    return verb_parse_bytes(value, &words->data_bytes) && words->data_bytes >= 16 * MIB &&
+                   words->data_bytes <= CONFIG_DATA_BYTES_MAX
+               ? EXIT_OK
+               : verb_usage(verb, "--size takes 16M to 64T, not %s", value);
+}
+
+static int directory_take(const struct verb *verb, const char *word, void *context) {
+    struct up_words *words = context;
+
+    if (word[0] == '\0' || words->directory) {
+        return verb_usage(verb, "\"%s\" is not understood", word);
     }
-    return words->directory ? EXIT_OK : verb_usage(verb, "a directory for the data is missing");
+    words->directory = word;
+    return EXIT_OK;
+}
+
+static int parse_up(const struct verb *verb, char *const *argv, struct up_words *words) {
+    int status = verb_parse(verb, NULL, argv + 1, directory_take, words);
+
+    return status != EXIT_OK || words->directory
+               ? status
+               : verb_usage(verb, "a directory for the data is missing");
 }
 
 /* It is made where its parent is there. */
@@ -244,8 +247,9 @@ static int run_up(const struct verb *verb, int argc, char **argv) {
     char *directory = NULL;
     char *key_path = NULL;
     bool made = false;
-    int status = parse_up(verb, argc, argv, &words);
+    int status = parse_up(verb, argv, &words);
 
+    (void)argc;
     if (status == EXIT_OK) {
         status = wake_bug(verb);
     }
@@ -341,11 +345,11 @@ static bool daemon_runs(const char *directory) {
 static int run_down(const struct verb *verb, int argc, char **argv) {
     const char *const arguments[] = {"down"};
     char directory[FIND_PATH_BYTES];
+    struct find_words words = {.what = NULL};
+    int status = verb_parse(verb, NULL, argv + 1, find_noun, &words);
 
-    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-        return verb_usage(verb, "%s is not understood", argv[argc - 1]);
-    }
-    int status = find_cluster(verb, argc == 2 ? argv[1] : NULL, directory);
+    (void)argc;
+    status = status != EXIT_OK ? status : find_cluster(verb, words.what, directory);
     struct own_mount own;
 
     if (status == EXIT_OK) {
@@ -373,7 +377,7 @@ static bool mount_is_apart(const char *directory, const char *path) {
 /* It is a mount point, and its cluster is known by addresses. */
 static bool is_mount_from_afar(const char *path) {
     char *source = fuse_path_source(path);
-    bool is_afar = source && source[0] != '/' && strchr(source, ':');
+    bool is_afar = source && find_is_addresses(source);
     bool is_mount_point = false;
     char *text = NULL;
 
@@ -398,21 +402,22 @@ static int unmount_apart(const struct verb *verb, const char *path) {
 /* The path goes along: one within the mount, or the data's directory, is no mount point. */
 static int run_umount(const struct verb *verb, int argc, char **argv) {
     char directory[FIND_PATH_BYTES];
+    struct find_words words = {.what = NULL};
     char *path = NULL;
+    int status = verb_parse(verb, NULL, argv + 1, find_noun, &words);
 
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] == '-' || i > 1) {
-            return verb_usage(verb, "%s is not understood", argv[i]);
-        }
+    (void)argc;
+    if (status == EXIT_OK && !words.what) {
+        status = verb_usage(verb, "a mount point is missing");
     }
-    if (argc < 2) {
-        return verb_usage(verb, "a mount point is missing");
+    if (status != EXIT_OK) {
+        return status;
     }
-    if (is_mount_from_afar(argv[1])) {
-        return unmount_apart(verb, argv[1]);
+    if (is_mount_from_afar(words.what)) {
+        return unmount_apart(verb, words.what);
     }
-    int status = find_cluster(verb, argv[1], directory);
-    status = status != EXIT_OK ? status : find_path(verb, argv[1], &path);
+    status = find_cluster(verb, words.what, directory);
+    status = status != EXIT_OK ? status : find_path(verb, words.what, &path);
     if (status == EXIT_OK && mount_is_apart(directory, path)) {
         status = unmount_apart(verb, path);
         free(path);
@@ -425,48 +430,102 @@ static int run_umount(const struct verb *verb, int argc, char **argv) {
 }
 
 static int run_version(const struct verb *verb, int argc, char **argv) {
-    if (argc > 1) {
-        return verb_usage(verb, "%s is not understood", argv[1]);
+    int status = verb_parse(verb, NULL, argv + 1, NULL, NULL);
+
+    (void)argc;
+    if (status != EXIT_OK) {
+        return status;
     }
     printf("shoal %d.%d (on-disk format %d)\n", SHOAL_VERSION_MAJOR, SHOAL_VERSION_MINOR,
            CONFIG_FORMAT);
     return EXIT_OK;
 }
 
+/* Of shoald, which says it alone. */
+static int version_take(const struct verb *verb, const char *value, void *words) {
+    (void)value;
+    (void)words;
+    return verb_usage(verb, "--version takes no other words");
+}
+
+#define TEXT_ROW(text, shown, field, told)                                                         \
+    {.name = (text), .value = (shown), .help = told, .offset = offsetof(struct up_words, field)}
+#define TAKE_ROW(text, shown, function, told)                                                      \
+    {.name = (text), .value = (shown), .help = told, .take = (function)}
+#define FLAG_ROW(text, field, told)                                                                \
+    {.name = (text), .help = told, .offset = offsetof(struct up_words, field)}
+
+static const struct verb_option up_options[] = {
+    TEXT_ROW("--mount", "MNT", mount_point, "mount it at this directory (needs root)"),
+    TAKE_ROW("--mdts", "N", mdts_take, "metadata targets of a new node, 1 to 8 (1)"),
+    TAKE_ROW("--roles", "LIST", roles_take,
+             "of a new node that joins: meta,store or one of them (store, and meta while the "
+             "cluster has fewer than 8 metadata targets)"),
+    TAKE_ROW("--osts", "N", osts_take, "storage targets of a new cluster, 1 to 64 (4)"),
+    TAKE_ROW("--size", "BYTES", size_take,
+             "space of each storage target of a new one (half of what is free, shared)"),
+    TEXT_ROW("--listen", "ADDR:PORT", listen,
+             "serve other machines there; a new directory keeps it in shoal.conf, as it does "
+             "--key, --advertise and --join"),
+    TEXT_ROW("--key", "FILE", key_path,
+             "the members' key, which --listen needs: `shoal key new FILE`"),
+    TEXT_ROW("--advertise", "ADDR:PORT", advertise,
+             "where others reach it, if that is not where it listens"),
+    TEXT_ROW("--join", "ADDR:PORT[,...]", join,
+             "join the cluster that has nodes there: DIR is new, or has joined it before"),
+    FLAG_ROW("--accept-loss", accept_loss,
+             "go on where memory that a killed daemon left is damaged, or a log's end can't be "
+             "read: what was acknowledged in it is lost"),
+    FLAG_ROW("--foreground", foreground,
+             "stay in the terminal; otherwise returns when the mount answers"),
+    {.name = NULL},
+};
+static const struct verb_option shoald_options[] = {
+    TAKE_ROW("--version", NULL, version_take, "print the version and the on-disk format"),
+    {.name = NULL},
+};
+
+#define UP_ARGUMENTS                                                                               \
+    "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"                      \
+    "        [--listen ADDR:PORT --key FILE]\n"                                                    \
+    "        [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]"
+
 const struct verb verb_up = {
-    "up",
-    "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"
-    "        [--listen ADDR:PORT --key FILE]\n"
-    "           [--advertise ADDR:PORT] [--join ADDR:PORT[,...]] [--accept-loss] [--foreground]",
-    "Starts a cluster on this machine with its data in DIR, or joins one, and mounts it.",
-    "  --mount MNT    mount it at this directory (needs root)\n"
-    "  --mdts N       metadata targets of a new node, 1 to 8 (1)\n"
-    "  --roles LIST   of a new node that joins: meta,store or one of them (store, and meta\n"
-    "                 while the cluster has fewer than 8 metadata targets)\n"
-    "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
-    "  --size BYTES   space of each storage target of a new one (half of what is free, shared)\n"
-    "  --listen ADDR:PORT  serve other machines there; a new directory keeps it in shoal.conf, as\n"
-    "                 it does the next three\n"
-    "  --key FILE     the members' key, which --listen needs: `shoal key new FILE`\n"
-    "  --advertise ADDR:PORT  where others reach it, if that is not where it listens\n"
-    "  --join ADDR:PORT[,...]  join the cluster that has nodes there: DIR is new, or has joined\n"
-    "                 it before\n"
-    "  --accept-loss  go on where memory that a killed daemon left is damaged, or a log's end\n"
-    "                 can't be read: what was acknowledged in it is lost\n"
-    "  --foreground   stay in the terminal; otherwise returns when the mount answers\n",
-    "shoal up /var/lib/shoal --mount /mnt/shoal",
-    run_up,
-    NULL};
-const struct verb verb_down = {"down",
-                               "[DIR|PATH]",
-                               "Unmounts and stops a cluster; returns when its data is durable.",
-                               "",
-                               "shoal down /var/lib/shoal",
-                               run_down,
-                               NULL};
-const struct verb verb_umount = {
-    "umount",   "MNT", "Unmounts; the cluster goes on running.", "", "shoal umount /mnt/shoal",
-    run_umount, NULL};
-const struct verb verb_version = {
-    "version",   "",  "Prints the version and the on-disk format.", "", "shoal version",
-    run_version, NULL};
+    .name = "up",
+    .arguments = UP_ARGUMENTS,
+    .summary =
+        "Starts a cluster on this machine with its data in DIR, or joins one, and mounts it.",
+    .options = up_options,
+    .nouns = VERB_FOLDERS,
+    .example = "shoal up /var/lib/shoal --mount /mnt/shoal",
+    .run = run_up};
+const struct verb verb_shoald = {
+    .name = "shoald",
+    .arguments = UP_ARGUMENTS,
+    .summary =
+        "Starts a cluster on this machine with its data in DIR, as `shoal up` does, and stays "
+        "until it is told to stop by a signal or by `shoal down`.",
+    .options = shoald_options,
+    .shared = up_options,
+    .nouns = VERB_FOLDERS,
+    .example = "shoald /var/lib/shoal --mount /mnt/shoal",
+    .run = run_up};
+const struct verb verb_down = {
+    .name = "down",
+    .arguments = "[DIR|PATH]",
+    .summary = "Unmounts and stops a cluster; returns when its data is durable.",
+    .nouns = VERB_FOLDERS,
+    .example = "shoal down /var/lib/shoal",
+    .run = run_down};
+const struct verb verb_umount = {.name = "umount",
+                                 .arguments = "MNT",
+                                 .summary = "Unmounts; the cluster goes on running.",
+                                 .nouns = VERB_FOLDERS,
+                                 .example = "shoal umount /mnt/shoal",
+                                 .run = run_umount};
+const struct verb verb_version = {.name = "version",
+                                  .arguments = "",
+                                  .summary = "Prints the version and the on-disk format.",
+                                  .nouns = VERB_NO_NOUNS,
+                                  .example = "shoal version",
+                                  .run = run_version};

@@ -1,6 +1,7 @@
 /* The contract is in daemon_mount.h. */
 #include "cmd/daemon_mount.h"
 #include "cmd/daemon.h"
+#include "cmd/find.h"
 #include "cmd/verb.h"
 #include "host/process.h"
 #include "host/program.h"
@@ -33,15 +34,18 @@ static int begin_session(struct control *control, char problem[512]) {
 
 static int start_inside(struct control *control, const char *mount_point, char problem[512]) {
     const struct config *config = local_cluster_config(control->cluster);
+    char source[FIND_PATH_BYTES + sizeof FIND_SERVED_INSIDE];
     int r = begin_session(control, problem);
 
     if (r < 0) {
         return r;
     }
+    snprintf(source, sizeof source, FIND_SERVED_INSIDE "%s", control->directory);
     const struct fuse_options fuse_options = {
         .client = local_cluster_client(control->cluster),
         .env = local_cluster_env(control->cluster),
         .mount_point = mount_point,
+        .source = source,
         .requests_max = (uint32_t)config->mount_requests_max,
         .handles_max = (uint32_t)config->open_files_max,
         .channel = (enum fuse_channel)config->channel,

@@ -252,6 +252,13 @@ static bool is_cluster_directory(struct search *search, const char *path) {
     return r == 0;
 }
 
+bool find_is_addresses(const char *source) {
+    size_t size = sizeof FIND_SERVED_INSIDE - 1;
+
+    return source[0] != '/' && strncmp(source, FIND_SERVED_INSIDE, size) != 0 &&
+           strchr(source, ':') != NULL;
+}
+
 /* A mount that a process of its own serves says in the table of mounts where its cluster is. */
 static bool find_by_source(struct search *search, const char *path,
                            char ret_directory[FIND_PATH_BYTES]) {
@@ -260,7 +267,7 @@ static bool find_by_source(struct search *search, const char *path,
 
     if (found) {
         snprintf(ret_directory, FIND_PATH_BYTES, "%s", source);
-    } else if (source && source[0] != '/' && strchr(source, ':')) { /* ADDR:PORT[,...] */
+    } else if (source && find_is_addresses(source)) {
         snprintf(search->elsewhere, sizeof search->elsewhere, "%s", source);
     }
     free(source);

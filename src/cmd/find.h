@@ -21,10 +21,10 @@ struct find_place {
     char key[FIND_PATH_BYTES];
 };
 
-/* Takes argv[*index], and its value behind it, if it is --join or --key, else as what. An exit
- * status other than 0 for any other option, a value that is missing, or a second word, with a usage
- * line. */
-int find_parse(const struct verb *verb, char **argv, int *index, struct find_words *words);
+/* --join and --key. What a verb that shares them reads words into begins with a find_words. */
+extern const struct verb_option find_options[];
+/* Takes a word as what; a second one is refused with a usage line. */
+int find_noun(const struct verb *verb, const char *word, void *words);
 /* Fills the place, or prints one line that says what is wrong and answers an exit status other than
  * 0. */
 int find_place(const struct verb *verb, const struct find_words *words,
@@ -61,6 +61,12 @@ int find_and_call(const struct verb *verb, const char *what, size_t argument_cou
 /* The same for a directory that is known already. */
 int call_daemon(const struct verb *verb, const char *directory, size_t argument_count,
                 const char *const *arguments);
+/* What the table of mounts says is mounted there, where the daemon itself serves it: this and the
+ * directory. A path alone, or addresses, are of a mount by a process of its own, which may live
+ * when its daemon does not. */
+#define FIND_SERVED_INSIDE "shoal@"
+/* Whether what is mounted somewhere is a cluster that is known by addresses. */
+bool find_is_addresses(const char *source);
 /* Whether its daemon runs, and no mount is there; nothing is printed. */
 bool find_is_unmounted(const char *directory);
 /* Whether its daemon serves the mount at this path itself; nothing is printed. */

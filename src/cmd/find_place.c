@@ -9,26 +9,25 @@
 enum { ANSWER_BYTES_MAX = 3 << 20, WORDS_BYTES_MAX = 1024 };
 #define PATIENCE_NS (120 * NS_PER_S)
 
-int find_parse(const struct verb *verb, char **argv, int *index, struct find_words *words) {
-    const char *word = argv[*index];
-    const char **value = strcmp(word, "--join") == 0  ? &words->join
-                         : strcmp(word, "--key") == 0 ? &words->key
-                                                      : NULL;
+const struct verb_option find_options[] = {
+    {.name = "--join",
+     .value = "ADDR:PORT[,...]",
+     .help = "ask the cluster that has nodes there",
+     .offset = offsetof(struct find_words, join)},
+    {.name = "--key",
+     .value = "FILE",
+     .help = "with the members' key",
+     .offset = offsetof(struct find_words, key)},
+    {.name = NULL},
+};
 
-    if (value && !argv[*index + 1]) {
-        return verb_usage(verb, "the value of %s is missing", word);
-    }
-    if (!value && word[0] == '-') {
-        return verb_usage(verb, "there is no option %s", word);
-    }
-    if (!value && words->what) {
+int find_noun(const struct verb *verb, const char *word, void *words) {
+    struct find_words *found = words;
+
+    if (found->what) {
         return verb_usage(verb, "one directory or path, not %s as well", word);
     }
-    if (value) {
-        *value = argv[++*index];
-    } else {
-        words->what = word;
-    }
+    found->what = word;
     return EXIT_OK;
 }
 

@@ -5,29 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct verb *const verbs[] = {
-    &verb_up,    &verb_down,  &verb_mount, &verb_umount,  &verb_status, &verb_df,
-    &verb_stats, &verb_sync,  &verb_stat,  &verb_stripe,  &verb_fsck,   &verb_target,
-    &verb_key,   &verb_bench, &verb_plan,  &verb_version,
-};
-
 static void print_verbs(void) {
     printf("shoal: a parallel file system for AI training\n\nusage: shoal VERB ...\n\n");
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
+    for (size_t i = 0; verb_list[i]; i++) {
+        verb_print_line(verb_list[i]->name, verb_list[i]->summary, VERB_LIST_COLUMN);
     }
-    printf(
-        "\n`shoal VERB --help` tells more. Exit status: 0 success, 1 failure, 2 usage, 3 not all "
-        "nodes have answered.\n");
-}
-
-static const struct verb *verb_find(const char *name) {
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(name, verbs[i]->name) == 0) {
-            return verbs[i];
-        }
-    }
-    return NULL;
+    printf("\n");
+    verb_print_text(
+        "`shoal VERB --help` tells more, as `man shoal-VERB` does; `shoal --version` is "
+        "`shoal version`. Exit status: 0 success, 1 failure, 2 usage, 3 not all nodes "
+        "have answered.",
+        0, 0);
 }
 
 static int refuse_unknown(const char *name) {
@@ -78,6 +66,7 @@ static int run_mount_helper(int argc, char **argv) {
         }
     }
     argv[0] = (char *)(uintptr_t)verb_mount.name;
+    argv[count] = NULL;
     return pretends ? EXIT_OK : verb_mount.run(&verb_mount, count, argv);
 }
 
@@ -85,15 +74,10 @@ int main(int argc, char **argv) {
     if (is_mount_helper(argv[0])) {
         return run_mount_helper(argc, argv);
     }
-    if (argc < 2) {
-        fprintf(stderr, "shoal: a verb is missing: `shoal help` lists them\n");
-        return EXIT_USAGE;
-    }
-    if (strcmp(argv[1], "help") == 0 || verb_is_help(1, argv + 1)) {
+    if (argc < 2 || strcmp(argv[1], "help") == 0 || verb_is_help(1, argv + 1)) {
         return help(argc, argv);
     }
-    const struct verb *verb =
-        strcmp(argv[1], "--version") == 0 ? &verb_version : verb_find(argv[1]);
+    const struct verb *verb = verb_is_version(argv[1]) ? &verb_version : verb_find(argv[1]);
     if (!verb) {
         return refuse_unknown(argv[1]);
     }

@@ -3,21 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct verb shoald = {
-    .name = "shoald",
-    .arguments = "DIR [--mount MNT] [--mdts N] [--osts N] [--roles LIST] [--size BYTES]\n"
-                 "        and all other words of `shoal up`",
-    .summary =
-        "Starts a cluster on this machine with its data in DIR, and stays until it is told to "
-        "stop\nby a signal or by `shoal down`.",
-    .options = "  --mount MNT    mount it at this directory (needs root)\n"
-               "  --mdts N       metadata targets of a new node, 1 to 8 (1)\n"
-               "  --osts N       storage targets of a new cluster, 1 to 64 (4)\n"
-               "  --size BYTES   space of each storage target of a new one\n"
-               "  --version      print the version and the on-disk format\n",
-    .example = "shoald /var/lib/shoal --mount /mnt/shoal",
-};
-
 int main(int argc, char **argv) {
     char **words = calloc((size_t)argc + 2, sizeof *words);
     static char foreground[] = "--foreground";
@@ -29,11 +14,11 @@ int main(int argc, char **argv) {
     words[argc] = foreground;
     int status = EXIT_OK;
     if (verb_is_help(argc - 1, argv + 1)) {
-        verb_help(&shoald);
-    } else if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        status = verb_version.run(&verb_version, 1, argv);
+        verb_help(&verb_shoald);
+    } else if (argc == 2 && verb_is_version(argv[1])) {
+        status = verb_version.run(&verb_version, 1, argv + 1);
     } else {
-        status = verb_up.run(&shoald, argc + 1, words);
+        status = verb_shoald.run(&verb_shoald, argc + 1, words);
     }
     free(words);
     return status;

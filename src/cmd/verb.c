@@ -1,4 +1,4 @@
-/* What verbs share: complaints, help, numbers. */
+/* What verbs share: complaints, the reading of words and numbers. */
 #include "cmd/verb.h"
 #include <ctype.h>
 #include <limits.h>
@@ -63,12 +63,6 @@ void verb_note(const struct verb *verb, const char *format, ...) {
     fputc('\n', stderr);
 }
 
-void verb_help(const struct verb *verb) {
-    printf("%s%s%s%s\n\n%s\n%s%s\nExample:\n  %s\n", program_of(verb), verb->name,
-           verb->arguments[0] ? " " : "", verb->arguments, verb->summary,
-           verb->options[0] ? "\n" : "", verb->options, verb->example);
-}
-
 bool verb_is_help(int argc, char **argv) {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -76,6 +70,91 @@ bool verb_is_help(int argc, char **argv) {
         }
     }
     return false;
+}
+
+/* The verb's own rows, then those that it shares. */
+const struct verb_option *verb_option_at(const struct verb *verb, size_t index) {
+    const struct verb_option *tables[] = {verb->options, verb->shared};
+
+    for (size_t i = 0; i < 2; i++) {
+        for (const struct verb_option *row = tables[i]; row && row->name; row++) {
+            if (index-- == 0) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool is_of(const struct verb_option *option, const char *kind) {
+    size_t size = strlen(kind);
+
+    for (const char *at = option->of; at && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+
+        if (word == size && memcmp(at, kind, size) == 0) {
+            return true;
+        }
+        at += word;
+    }
+    return !option->of;
+}
+
+const struct verb_option *verb_option_find(const struct verb *verb, const char *kind,
+                                           const char *name, size_t name_size) {
+    const struct verb_option *row;
+
+    for (size_t i = 0; (row = verb_option_at(verb, i)); i++) {
+        if (strlen(row->name) == name_size && memcmp(row->name, name, name_size) == 0 &&
+            (!kind || is_of(row, kind))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+int verb_option_take(const struct verb *verb, const struct verb_option *option, const char *value,
+                     void *words) {
+    void *place = (char *)words + option->offset;
+
+    if (option->take) {
+        return option->take(verb, value, words);
+    }
+    if (option->value) {
+        *(const char **)place = value;
+    } else {
+        *(bool *)place = true;
+    }
+    return EXIT_OK;
+}
+
+int verb_parse(const struct verb *verb, const char *kind, char *const *argv,
+               int (*noun)(const struct verb *verb, const char *word, void *words), void *words) {
+    int status = EXIT_OK;
+
+    for (size_t i = 0; argv[i] && status == EXIT_OK; i++) {
+        const char *word = argv[i];
+        bool dashed = word[0] == '-';
+        const struct verb_option *option =
+            dashed && !strchr(word, ' ') ? verb_option_find(verb, kind, word, strlen(word)) : NULL;
+
+        if (!option && (dashed || !noun)) {
+            status = verb_usage(verb, dashed ? "there is no option %s" : "\"%s\" is not understood",
+                                word);
+        } else if (!option) {
+            status = noun(verb, word, words);
+        } else if (option->value && !argv[i + 1]) {
+            status = verb_usage(verb, "the value of %s is missing", word);
+        } else {
+            i += option->value != NULL;
+            status = verb_option_take(verb, option, option->value ? argv[i] : "", words);
+        }
+    }
+    return status;
+}
+
+bool verb_is_version(const char *word) {
+    return strcmp(word, "--version") == 0;
 }
 
 bool verb_parse_count(const char *text, unsigned long long *ret_count) {

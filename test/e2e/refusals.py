@@ -906,7 +906,6 @@ def usage(name, words, *expected):
                 for word in words]
 
 
-usage("no-verb", [], "shoal help")
 usage("unknown-verb", ["frobnicate"], "frobnicate", "shoal help")
 usage("unknown-option", ["--frob"], "--frob", "shoal help")
 usage("help-of-unknown", ["help", "frobnicate"], "frobnicate", "shoal help")
@@ -933,6 +932,11 @@ for _verb in ("down", "status", "df", "stats", "sync", "umount", "stat", "fsck")
     usage(f"{_verb}-two", [_verb, "DIR", "MNT"], "usage")
 usage("stats-clients-option", ["stats", "--clients", "--frob"], "--frob", "usage")
 usage("df-clients", ["df", "--clients"], "--clients", "usage")
+for _words in ([], ["fish"], ["bash", "zsh"], ["--frob"]):
+    usage("-".join(["completion", *_words]), ["completion", *_words], "usage: shoal completion")
+for _words in (["frobnicate"], ["up", "down"], ["--frob"]):
+    usage("-".join(["manual", *_words]), ["manual", *_words], _words[-1], "usage: shoal manual")
+usage("shoald-version-more", ["shoald", "DIR", "--version"], "--version", "usage: shoald")
 usage("version-word", ["version", "now"], "now", "usage")
 usage("umount-nothing", ["umount"], "mount point", "usage")
 usage("stat-nothing", ["stat"], "path", "usage")
@@ -2056,10 +2060,10 @@ def on_help(scene):
             other = subprocess.run(again, capture_output=True, text=True, check=False)
             if other.returncode or other.stdout != result.stdout:
                 return f"{again} answers {other.returncode}: {other.stdout}{other.stderr}"
-    for words in (["-h"], ["help"]):
+    for words in (["-h"], ["help"], []):
         result = subprocess.run([scene.shoal, *words], capture_output=True, text=True, check=False)
         if result.returncode or result.stdout != listed:
-            return f"shoal {words[0]} answers {result.returncode}: {result.stdout}"
+            return f"shoal {words} answers {result.returncode}: {result.stdout}"
     result = subprocess.run([scene.shoal + "d", "--version"], capture_output=True, text=True,
                             check=False)
     return None if "on-disk format" in result.stdout else f"shoald --version: {result}"
@@ -2131,6 +2135,9 @@ def on_mount_again(scene):
                     return "the file has other bytes"
             if f"mounted    {place}\n" not in scene.run("status", place).stdout:
                 return "the status does not tell the new mount"
+            with open("/proc/mounts", encoding="utf-8") as file:
+                if f"shoal@{scene.directory} {place} fuse.shoal" not in file.read():
+                    return "the table of mounts does not name the cluster"
     scene.write(os.path.join(scene.mount, "other"), b"more")
     if scene.process() != process:
         return "it is not the same daemon"

@@ -244,6 +244,46 @@ class Dev(unittest.TestCase):
         self.assertEqual(self.dev("up", data, mount, RUNS=runs, UP_FAILS="yes")[0], 1)
         self.assertTrue(os.path.exists(mount))
 
+    def test_up_says_one_line_a_step(self):
+        data, mount, runs = self.prepare_up()
+        self.program("ninja", "#!/bin/sh\necho much of no interest\n")
+        status, output, error = self.dev("up", data, mount, RUNS=runs)
+        self.assertEqual((status, error), (0, ""))
+        self.assertEqual([line.split()[0] for line in output.split("\n\n")[0].splitlines()],
+                         ["build", "start", "mount"])
+        with open(self.path("build/up.log"), encoding="utf-8") as file:
+            self.assertIn("much of no interest", file.read())
+
+    def test_up_names_the_log_of_a_step_that_fails(self):
+        data, mount, runs = self.prepare_up()
+        self.program("ninja", "#!/bin/sh\necho the compiler said no\nexit 1\n")
+        status, output, error = self.dev("up", data, mount, RUNS=runs)
+        self.assertEqual((status, output.count("\n")), (1, 1))
+        self.assertIn("the compiler said no\n", error)
+        self.assertIn(f"all that was said is in {self.path('build/up.log')}\n", error)
+        self.assertNotIn("shoal up", self.calls())
+
+    def test_up_alone_builds_without_tests_and_installs_nothing_for_them(self):
+        self.program("dpkg-query", "#!/bin/sh\nexit 1\n")
+        self.program("id", "#!/bin/sh\necho 0\n")
+        self.program("apt-get", '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\necho unpacking\n')
+        self.write("os-release", "ID=debian\n")
+        self.write("shoal", SHOAL)
+        self.program("ninja", '#!/bin/sh\necho "ninja $2" >>"$CALLS"\nmkdir -p "$2/bin"\n'
+                              f'cp "{self.path("shoal")}" "$2/bin/shoal"\n'
+                              'chmod +x "$2/bin/shoal"\n')
+        data, mount, runs = self.path("data"), self.path("mount"), self.path("runs")
+        status, output, error = self.dev("up", data, mount, RUNS=runs, DEV_PACKAGES="",
+                                         DEV_OS_RELEASE=self.path("os-release"))
+        self.assertEqual((status, error.count("\n")), (0, 1), error)
+        self.assertNotIn("unpacking", output + error)
+        self.assertIn(f"ninja {self.path('build/up')}\n", self.calls())
+        self.assertNotIn("build/release", self.calls())
+        installed = re.search(r"recommends install (.*)", self.calls()).group(1).split()
+        self.assertIn("liblmdb-dev", installed)
+        for name in ("libcmocka-dev", "clang", "lld", "wasi-libc", "libjs-chart.js"):
+            self.assertNotIn(name, installed)
+
     def test_up_takes_no_options(self):
         for words in (["-x"], ["--frob"], [self.path("data"), "--mount"], [""]):
             status, output, error = self.dev("up", *words)

@@ -1,5 +1,6 @@
-"""Compares the pages with the code that they speak of: links, verbs and their options, JSON fields,
-keys of shoal.conf, statistics, errors, limits. The lists are read from the source text."""
+"""Compares the pages with the code that they speak of: links, JSON fields of verbs, keys of
+shoal.conf, statistics, errors, limits. The lists are read from the source text; test_verbs.py asks
+the program for its verbs and options."""
 
 import os
 import re
@@ -55,44 +56,6 @@ def anchors_of(page):
             for title in titles if title}
 
 
-def braces_after(text, start):
-    """What stands in the braces that begin at or behind start."""
-    begin = text.index("{", start)
-    depth = 0
-    for at in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
-        if depth == 0:
-            return text[begin + 1:at]
-    raise ValueError("a brace is not closed")
-
-
-def options_in(text):
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
-
-
-def verbs():
-    """Verb -> options that its usage and help name."""
-    found = {}
-    for text in sources_of("src/cmd").values():
-        macros = dict(re.findall(r"#define (\w+) " + STRING, text))
-        for match in re.finditer(r"const struct verb (verb_\w+) = \{", text):
-            body = braces_after(text, match.end() - 1)
-            for name, value in macros.items():
-                body = re.sub(rf"\b{name}\b", lambda _, value=value: f'"{value}"', body)
-            # Adjacent strings are one member; the fifth, the example, may have a model's options.
-            members = [part.group(0) for part in re.finditer(rf"{STRING}(\s*{STRING})*", body)]
-            found[match.group(1)] = (members[0].strip('"'), options_in(" ".join(members[:4])))
-    listed = set(re.findall(r"&(verb_\w+)", text_of("src/cmd/shoal.c")))
-    if listed != set(found):
-        raise ValueError(f"verbs listed and verbs defined differ: {listed ^ set(found)}")
-    return dict(found.values())
-
-
-def sections_of_verbs():
-    parts = re.split(r"^## shoal (\w+)\n", text_of(f"{REFERENCE}/verbs.md"), flags=re.M)
-    return dict(zip(parts[1::2], parts[2::2]))
-
-
 def number_of(name, text):
     """The value that C text gives a constant, of few operators; None when it doesn't."""
     match = re.search(rf"(?:#define {name} |\b{name} = |\.{name} = )([^,;}}\n]*)", text)
@@ -131,26 +94,7 @@ class Links(unittest.TestCase):
                     self.assertTrue(f"({page})" in readme)
 
 
-class Verbs(unittest.TestCase):
-    def setUp(self):
-        self.verbs = verbs()
-        self.sections = sections_of_verbs()
-
-    def test_each_has_a_section_and_no_other(self):
-        self.assertEqual(sorted(self.verbs), sorted(self.sections))
-
-    def test_each_option_has_a_row_and_no_other(self):
-        for verb, options in self.verbs.items():
-            rows = re.findall(r"^\| `(--[a-z][a-z-]*)", self.sections[verb], flags=re.M)
-            with self.subTest(verb=verb):
-                self.assertEqual(sorted(options), sorted(rows))
-
-    def test_each_synopsis_names_the_options(self):
-        for verb, options in self.verbs.items():
-            synopsis = "".join(re.findall(r"^    .*$", self.sections[verb], flags=re.M))
-            with self.subTest(verb=verb):
-                self.assertEqual(options, options_in(synopsis))
-
+class Fields(unittest.TestCase):
     def test_each_field_of_their_json_is_told(self):
         pages = text_of(f"{REFERENCE}/verbs.md") + text_of(f"{REFERENCE}/fsck.md")
         fields = set()

@@ -16,6 +16,7 @@
 #include "base/histogram.h"
 #include "base/types.h"
 #include "cmd/bench/bench_files.h"
+#include "cmd/verb.h"
 
 enum { BENCH_PATH_BYTES = 4096, BENCH_THREADS_MAX = 1024, BENCH_PHASES_MAX = 8 };
 
@@ -34,6 +35,10 @@ struct bench_options {
     bool native;                     /* through libshoal, in the daemon */
     bool json;
 };
+
+/* The rows of the kinds, in their order, and of the options, by which bench_parse reads. */
+extern const struct verb_kind bench_kinds_rows[BENCH_KINDS + 1];
+extern const struct verb_option bench_options_rows[];
 
 /* Fills in the kind's defaults, then what the words say. False: problem says what is wrong, and
  * nothing else is to be read from options. */

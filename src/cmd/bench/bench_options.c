@@ -5,22 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct verb_kind bench_kinds_rows[BENCH_KINDS + 1] = {
+    [BENCH_META] = {"meta", "create stat open rename list unlink mkdir rmdir of empty files"},
+    [BENCH_SMALL] = {"small", "write read delete: whole files of 50K, read in scattered order"},
+    [BENCH_BIG] = {"big", "write read randread randwrite erase: 1M blocks, 4K at random, a file a "
+                          "thread"},
+    [BENCH_CHECKPOINT] = {"checkpoint", "save restore commit drop: temporary file, fsync, rename"},
+};
+
 static const struct {
-    const char *name;
     struct bench_options defaults;
     const char *phases[BENCH_PHASES_MAX + 1];
 } kinds[BENCH_KINDS] = {
-    [BENCH_META] = {"meta",
-                    {.files = 20000, .dirs = 1},
+    [BENCH_META] = {{.files = 20000, .dirs = 1},
                     {"create", "stat", "open", "rename", "list", "unlink", "mkdir", "rmdir"}},
-    [BENCH_SMALL] = {"small",
-                     {.files = 10000, .size_bytes = 50 * KIB, .dirs = 10},
+    [BENCH_SMALL] = {{.files = 10000, .size_bytes = 50 * KIB, .dirs = 10},
                      {"write", "read", "delete"}},
-    [BENCH_BIG] = {"big",
-                   {.size_bytes = 2 * GIB, .dirs = 1},
+    [BENCH_BIG] = {{.size_bytes = 2 * GIB, .dirs = 1},
                    {"write", "read", "randread", "randwrite", "erase"}},
-    [BENCH_CHECKPOINT] = {"checkpoint",
-                          {.files = 500, .size_bytes = GIB, .dirs = 1},
+    [BENCH_CHECKPOINT] = {{.files = 500, .size_bytes = GIB, .dirs = 1},
                           {"save", "restore", "commit", "drop"}},
 };
 
@@ -69,49 +72,87 @@ static bool refuse_phases(const struct bench_options *options, const char *text,
                                  kinds[options->kind].phases[i]);
     }
     return complain(problem, "--phases of %s takes some of %s, not %.80s",
-                    kinds[options->kind].name, names, text);
+                    bench_kinds_rows[options->kind].name, names, text);
 }
 
-static bool take_number(struct bench_options *options, const char *name, const char *text,
-                        char problem[256]) {
-    unsigned long long number;
+/* As they were typed. */
+struct bench_words {
+    const char *size, *phases;
+    const char *threads, *files, *dirs, *seconds;
+    bool direct, native, json;
+};
 
-    if (strcmp(name, "--size") == 0) {
-        if (!verb_parse_bytes(text, &number) || number == 0 || number > 1ULL << 46) {
-            return complain(problem, "--size takes 1 to 64T bytes (K, M, G, T), not %s", text);
-        }
-        options->size_bytes = number;
+#define TEXT_ROW(text, shown, field, told)                                                         \
+    {.name = (text), .value = (shown), .help = told, .offset = offsetof(struct bench_words, field)}
+#define FLAG_ROW(text, kinds, field, told)                                                         \
+    {.name = (text), .of = (kinds), .help = told, .offset = offsetof(struct bench_words, field)}
+
+const struct verb_option bench_options_rows[] = {
+    TEXT_ROW("--threads", "N", threads, "at the same time (1)"),
+    TEXT_ROW("--files", "N", files,
+             "of all threads together (meta 20000, small 10000, commit 500)"),
+    TEXT_ROW("--size", "BYTES", size,
+             "of a small file (50K); of all threads' big files together (2G; save 1G)"),
+    TEXT_ROW("--dirs", "N", dirs, "that the files lie in (meta 1, small 10)"),
+    TEXT_ROW("--seconds", "S", seconds, "at most so long a phase (randread and randwrite: 5)"),
+    TEXT_ROW("--phases", "LIST", phases,
+             "only these, with commas between; files stay for the next call"),
+    FLAG_ROW("--direct", "big", direct, "with O_DIRECT"),
+    FLAG_ROW("--native", NULL, native, "through libshoal inside the daemon, without the kernel"),
+    FLAG_ROW("--json", NULL, json,
+             "rows {name, threads, ops, ops_per_s, mb_per_s, p50_us, p99_us, p999_us}"),
+    {.name = NULL},
+};
+
+static bool words_number(const char *name, const char *text, uint64_t most, uint64_t *number,
+                         char problem[256]) {
+    unsigned long long value;
+
+    if (!text) {
         return true;
     }
-    if (!verb_parse_count(text, &number) || number > UINT32_MAX || number == 0) {
+    if (!verb_parse_count(text, &value) || value == 0 || value > most) {
         return complain(problem, "%s takes a number from 1, not %s", name, text);
     }
-    if (strcmp(name, "--threads") == 0) {
-        options->threads = (uint32_t)number;
-    } else if (strcmp(name, "--files") == 0) {
-        options->files = number;
-    } else if (strcmp(name, "--dirs") == 0) {
-        options->dirs = (uint32_t)number;
-    } else if (strcmp(name, "--seconds") == 0) {
-        options->seconds = (uint32_t)number;
-    } else {
-        return complain(problem, "there is no option %s", name);
-    }
+    *number = value;
     return true;
 }
 
-static bool take_option(struct bench_options *options, const char *const *words, size_t left,
-                        size_t *ret_used) {
-    *ret_used = 1;
-    if (strcmp(words[0], "--json") == 0) {
-        options->json = true;
-    } else if (strcmp(words[0], "--native") == 0) {
-        options->native = true;
-    } else if (strcmp(words[0], "--direct") == 0) {
-        options->direct = true;
-    } else {
-        *ret_used = 2;
-        return left > 1;
+static bool words_size(const char *text, uint64_t *size_bytes, char problem[256]) {
+    unsigned long long value;
+
+    if (!text) {
+        return true;
+    }
+    if (!verb_parse_bytes(text, &value) || value == 0 || value > 1ULL << 46) {
+        return complain(problem, "--size takes 1 to 64T bytes (K, M, G, T), not %s", text);
+    }
+    *size_bytes = value;
+    return true;
+}
+
+/* Over the defaults of the kind, which stand there. */
+static bool words_read(const struct bench_words *words, struct bench_options *options,
+                       char problem[256]) {
+    uint64_t threads = options->threads;
+    uint64_t dirs = options->dirs;
+    uint64_t seconds = options->seconds;
+
+    if (!words_size(words->size, &options->size_bytes, problem) ||
+        !words_number("--threads", words->threads, UINT32_MAX, &threads, problem) ||
+        !words_number("--files", words->files, UINT32_MAX, &options->files, problem) ||
+        !words_number("--dirs", words->dirs, UINT32_MAX, &dirs, problem) ||
+        !words_number("--seconds", words->seconds, UINT32_MAX, &seconds, problem)) {
+        return false;
+    }
+    options->threads = (uint32_t)threads;
+    options->dirs = (uint32_t)dirs;
+    options->seconds = (uint32_t)seconds;
+    options->direct = words->direct;
+    options->native = words->native;
+    options->json = words->json;
+    if (words->phases && !take_phases(options, words->phases)) {
+        return refuse_phases(options, words->phases, problem);
     }
     return true;
 }
@@ -136,11 +177,12 @@ static bool check(const struct bench_options *options, char problem[256]) {
 
 bool bench_parse(size_t argument_count, const char *const *arguments, struct bench_options *options,
                  char problem[256]) {
+    const struct verb bench_table = {.options = bench_options_rows};
+    struct bench_words words = {.json = false};
     size_t kind = 0;
-    size_t used;
 
     while (kind < BENCH_KINDS && argument_count > 0 &&
-           strcmp(kinds[kind].name, arguments[0]) != 0) {
+           strcmp(bench_kinds_rows[kind].name, arguments[0]) != 0) {
         kind++;
     }
     if (kind == BENCH_KINDS || argument_count == 0) {
@@ -150,24 +192,21 @@ bool bench_parse(size_t argument_count, const char *const *arguments, struct ben
     options->kind = (enum bench_kind)kind;
     options->threads = 1;
     options->phases = UINT32_MAX;
-    for (size_t i = 1; i < argument_count; i += used) {
+    for (size_t i = 1; i < argument_count; i++) {
         const char *word = arguments[i];
+        const struct verb_option *row = verb_option_find(&bench_table, NULL, word, strlen(word));
 
-        used = 1;
         if (word[0] != '-') {
             if (options->path[0] || strlen(word) >= sizeof options->path) {
                 return complain(problem, "one path, not too long, and not %s", word);
             }
             snprintf(options->path, sizeof options->path, "%s", word);
-        } else if (!take_option(options, arguments + i, argument_count - i, &used)) {
+        } else if (!row || (row->value && i + 1 == argument_count)) {
             return complain(problem, "%s is no option, or its value is missing", word);
-        } else if (used == 2 && strcmp(word, "--phases") == 0) {
-            if (!take_phases(options, arguments[i + 1])) {
-                return refuse_phases(options, arguments[i + 1], problem);
-            }
-        } else if (used == 2 && !take_number(options, word, arguments[i + 1], problem)) {
-            return false;
+        } else {
+            i += row->value != NULL;
+            (void)verb_option_take(&bench_table, row, row->value ? arguments[i] : "", &words);
         }
     }
-    return check(options, problem);
+    return words_read(&words, options, problem) && check(options, problem);
 }

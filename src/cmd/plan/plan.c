@@ -246,30 +246,45 @@ static int run_plan(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
-static void print_model_help(const struct plan_model *model) {
-    printf("shoal plan %s [--OPTION VALUE]... [--explain] [--json|--csv] "
-           "[--sweep NAME=FROM..TO[:STEPS[log]]]\n\n%s\n\n",
-           model->name, model->summary);
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const struct plan_input *input = &model->inputs[i];
-        char name[DATA_NAME_BYTES];
+static void print_input(const struct plan_input *input) {
+    char head[DATA_NAME_BYTES + 2];
+    char text[1024];
 
-        snprintf(name, sizeof name, "%s", input->name);
-        for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) {
-            *at = '-';
-        }
-        printf("  --%-22s %s (%s%sdefault %s)\n", name, input->help,
-               input->kind == PLAN_CHOICE ? input->choices : "",
-               input->kind == PLAN_CHOICE ? "; " : "",
-               input->fallback[0] != '\0' ? input->fallback : "none");
+    snprintf(head, sizeof head, "--%s", input->name);
+    for (char *at = strchr(head, '_'); at; at = strchr(at, '_')) {
+        *at = '-';
+    }
+    snprintf(text, sizeof text, "%s (%s%sdefault %s)", input->help,
+             input->kind == PLAN_CHOICE ? input->choices : "",
+             input->kind == PLAN_CHOICE ? "; " : "",
+             input->fallback[0] != '\0' ? input->fallback : "none");
+    verb_print_line(head, text, VERB_OPTION_COLUMN);
+}
+
+static void print_model_help(const struct plan_model *model) {
+    char line[1024];
+
+    snprintf(line, sizeof line,
+             "shoal plan %s [--OPTION VALUE]... [--explain] [--json|--csv] "
+             "[--sweep NAME=FROM..TO[:STEPS[log]]]",
+             model->name);
+    verb_print_text(line, 0, 6);
+    printf("\n");
+    verb_print_text(model->summary, 0, 0);
+    printf("\n");
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        print_input(&model->inputs[i]);
     }
     printf("\nResults, which a scenario takes as =%s.NAME:\n", model->name);
     for (uint32_t i = 0; i < model->output_count; i++) {
         const struct plan_output *output = &model->outputs[i];
 
-        printf("  %-24s %s%s\n", output->name, output->label, output->is_words ? " (words)" : "");
+        snprintf(line, sizeof line, "%s%s", output->label, output->is_words ? " (words)" : "");
+        verb_print_line(output->name, line, VERB_OPTION_COLUMN);
     }
-    printf("\nExample:\n  shoal plan %s %s\n", model->name, model->example);
+    snprintf(line, sizeof line, "shoal plan %s %s", model->name, model->example);
+    printf("\nExample:\n  ");
+    verb_print_text(line, 2, 6);
 }
 
 static void help_plan(const struct verb *verb, int argc, char **argv) {
@@ -282,29 +297,23 @@ static void help_plan(const struct verb *verb, int argc, char **argv) {
     verb_help(verb);
     printf("\nModels; `shoal plan MODEL --help` lists the options of each:\n");
     for (size_t i = 0; i < plan_model_count; i++) {
-        printf("  %-11s %s\n", plan_models[i]->name, plan_models[i]->summary);
+        verb_print_line(plan_models[i]->name, plan_models[i]->summary, VERB_LIST_COLUMN);
     }
 }
 
+static const struct verb_kind plan_kinds[] = {
+    {"run", "one answer from all models; exits with 3 when something is short"},
+    {NULL, NULL},
+};
+
 const struct verb verb_plan = {
-    "plan",
-    "run [--OPTION VALUE]... | MODEL [--OPTION VALUE]... | --from FILE.ini [MODEL] | "
-    "--serve ADDR:PORT | --html FILE",
-    "Says what storage a training run needs, what it costs, and why.",
-    "  run                 one answer from all models: --params, --gpus, --dataset, --gpu,\n"
-    "                      --system, --files, --sample-size, --samples-per-second, and any input\n"
-    "                      of a model; exits with 3 when something is short\n"
-    "  --all               every input and figure, not only the first ones\n"
-    "  --explain [NAME]    formula, values and source of each figure, or of one\n"
-    "  --emit              run: the commands of a Shoal cluster like that, on this machine\n"
-    "  --json, --csv       for programs: SI base units (bytes, seconds, bytes a second, $)\n"
-    "  --sweep NAME=FROM..TO[:STEPS[log]]  one option through a range\n"
-    "  --from FILE.ini     all models on one scenario, or MODEL alone, with options over the file\n"
-    "  --data FILE.ini     prices, presets, rules that go over the shipped ones; repeatable\n"
-    "  --calibration FILE  what `shoal bench --json` printed on your machine; repeatable\n"
-    "  --serve ADDR:PORT   the same as a web page, on 127.0.0.1 when only PORT is given\n"
-    "                      (only an address of this machine itself, unless --listen-anywhere)\n"
-    "  --html FILE         the page as one file; - prints it; --force writes over one\n",
-    "shoal plan checkpoint --params 70B --nodes 32 --gpus-per-node 8 --target 60s",
-    run_plan,
-    help_plan};
+    .name = "plan",
+    .arguments = "run [--OPTION VALUE]... | MODEL [--OPTION VALUE]... | --from FILE.ini [MODEL] | "
+                 "--serve ADDR:PORT | --html FILE",
+    .summary = "Says what storage a training run needs, what it costs, and why.",
+    .kinds = plan_kinds,
+    .options = plan_options,
+    .nouns = VERB_NO_NOUNS,
+    .example = "shoal plan checkpoint --params 70B --nodes 32 --gpus-per-node 8 --target 60s",
+    .run = run_plan,
+    .help = help_plan};

@@ -3,37 +3,72 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    size_t offset;
-} text_words[] = {
-    {"--from", offsetof(struct plan_words_given, from)},
-    {"--serve", offsetof(struct plan_words_given, serve)},
-    {"--html", offsetof(struct plan_words_given, html)},
-    {"--sweep", offsetof(struct plan_words_given, sweep)},
+#define TEXT_ROW(text, shown, field, told)                                                         \
+    {.name = (text),                                                                               \
+     .value = (shown),                                                                             \
+     .help = told,                                                                                 \
+     .offset = offsetof(struct plan_words_given, field)}
+#define FLAG_ROW(text, field, told)                                                                \
+    {.name = (text), .help = told, .offset = offsetof(struct plan_words_given, field)}
+/* A setting: as inputs of models, it is kept with its name. */
+#define RUN_ROW(text, shown, told) {.name = (text), .value = (shown), .help = told, .of = "run"}
+
+const struct verb_option plan_options[] = {
+    RUN_ROW("--params", "N", "parameters of the model; any input of a model is an option, too"),
+    RUN_ROW("--gpus", "N", "how many train"),
+    RUN_ROW("--dataset", "BYTES", "what is read in an epoch"),
+    RUN_ROW("--gpu", "NAME", "of run.ini"),
+    RUN_ROW("--system", "NAME", "of systems.ini"),
+    RUN_ROW("--files", "N", "in how many files the data set lies"),
+    RUN_ROW("--sample-size", "BYTES", "of a sample, on the average"),
+    RUN_ROW("--samples-per-second", "N", "that all GPUs together take"),
+    FLAG_ROW("--all", all, "every input and figure, not only the first ones"),
+    {.name = "--explain",
+     .value = "[NAME]",
+     .help = "formula, values and source of each figure, or of one",
+     .offset = offsetof(struct plan_words_given, explain)},
+    {.name = "--emit",
+     .of = "run",
+     .help = "the commands of a Shoal cluster like that, on this machine",
+     .offset = offsetof(struct plan_words_given, emit)},
+    FLAG_ROW("--json", json, "for programs: SI base units (bytes, seconds, bytes a second, $)"),
+    FLAG_ROW("--csv", csv, "likewise, as a table"),
+    TEXT_ROW("--sweep", "NAME=FROM..TO[:STEPS[log]]", sweep, "one option through a range"),
+    TEXT_ROW("--from", "FILE.ini", from,
+             "all models on one scenario, or MODEL alone, with options over the file"),
+    TEXT_ROW("--data", "FILE.ini", data_files,
+             "prices, presets, rules that go over the shipped ones; repeatable"),
+    TEXT_ROW("--calibration", "FILE", calibrations,
+             "what `shoal bench --json` printed on your machine; repeatable"),
+    TEXT_ROW("--serve", "ADDR:PORT", serve,
+             "the same as a web page, on 127.0.0.1 when only PORT is given"),
+    FLAG_ROW("--listen-anywhere", listen_anywhere,
+             "--serve takes any address, not only one of this machine itself"),
+    TEXT_ROW("--html", "FILE", html, "the page as one file; - prints it"),
+    FLAG_ROW("--force", force, "--html writes over a file"),
+    {.name = NULL},
 };
 
-static const struct {
-    const char *name;
-    size_t offset;
-} flags[] = {
-    {"--json", offsetof(struct plan_words_given, json)},
-    {"--csv", offsetof(struct plan_words_given, csv)},
-    {"--all", offsetof(struct plan_words_given, all)},
-    {"--explain", offsetof(struct plan_words_given, explain)},
-    {"--emit", offsetof(struct plan_words_given, emit)},
-    {"--force", offsetof(struct plan_words_given, force)},
-    {"--listen-anywhere", offsetof(struct plan_words_given, listen_anywhere)},
-};
+/* NULL: a setting, or no option at all. */
+static const struct verb_option *row_of(const struct verb *verb, const char *word) {
+    const struct verb_option *row = verb_option_find(verb, NULL, word, strlen(word));
 
-static bool take_flag(struct plan_words_given *words, const char *word) {
-    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-        if (strcmp(word, flags[i].name) == 0) {
-            *(bool *)((char *)words + flags[i].offset) = true;
-            return true;
-        }
+    return row && row->of && row->value ? NULL : row;
+}
+
+/* It is a flag, behind which a name may stand. */
+static bool may_have_name(const struct verb_option *row) {
+    return row && row->value && row->value[0] == '[';
+}
+
+static bool take_flag(const struct verb *verb, struct plan_words_given *words, const char *word) {
+    const struct verb_option *row = row_of(verb, word);
+
+    if (!row || (row->value && !may_have_name(row))) {
+        return false;
     }
-    return false;
+    *(bool *)((char *)words + row->offset) = true;
+    return true;
 }
 
 static const char *take_file(const char *files[PLAN_FILES_MAX], size_t *count, const char *value) {
@@ -45,23 +80,24 @@ static const char *take_file(const char *files[PLAN_FILES_MAX], size_t *count, c
 }
 
 /* A word with a value. NULL: it was taken; else what is wrong. */
-static const char *take_value(struct plan_words_given *words, const char *word, const char *value) {
-    for (size_t i = 0; i < ARRAY_SIZE(text_words); i++) {
-        if (strcmp(word, text_words[i].name) == 0) {
-            const char **place = (void *)((char *)words + text_words[i].offset);
+static const char *take_value(const struct verb *verb, struct plan_words_given *words,
+                              const char *word, const char *value) {
+    const struct verb_option *row = row_of(verb, word);
 
-            if (*place) {
-                return "is given twice";
-            }
-            *place = value;
-            return NULL;
-        }
-    }
-    if (strcmp(word, "--data") == 0) {
+    if (row && row->offset == offsetof(struct plan_words_given, data_files)) {
         return take_file(words->data_files, &words->data_file_count, value);
     }
-    if (strcmp(word, "--calibration") == 0) {
+    if (row && row->offset == offsetof(struct plan_words_given, calibrations)) {
         return take_file(words->calibrations, &words->calibration_count, value);
+    }
+    if (row) {
+        const char **place = (void *)((char *)words + row->offset);
+
+        if (*place) {
+            return "is given twice";
+        }
+        *place = value;
+        return NULL;
     }
     for (size_t i = 0; i < words->setting_count; i++) {
         if (strcmp(words->names[i], word) == 0) {
@@ -93,12 +129,9 @@ static int split_words(int argc, char **argv, char *ret_words[]) {
 }
 
 /* Whether some model, or the verb itself, takes it. */
-static bool is_known(const char *word) {
-    bool known = strcmp(word, "--data") == 0 || strcmp(word, "--calibration") == 0;
+static bool is_known(const struct verb *verb, const char *word) {
+    bool known = row_of(verb, word) != NULL;
 
-    for (size_t i = 0; i < ARRAY_SIZE(text_words); i++) {
-        known = known || strcmp(word, text_words[i].name) == 0;
-    }
     for (size_t i = 0; i < plan_model_count; i++) {
         known = known || plan_words_input(plan_models[i], word);
     }
@@ -132,15 +165,16 @@ static int take_words(const struct verb *verb, int count, char **given,
         int status = EXIT_OK;
 
         if (given[i][0] != '-') {
-            status =
-                take_noun(verb, given[i], i > 0 && strcmp(given[i - 1], "--explain") == 0, words);
-        } else if (!take_flag(words, given[i])) {
+            bool named = i > 0 && may_have_name(row_of(verb, given[i - 1]));
+
+            status = take_noun(verb, given[i], named, words);
+        } else if (!take_flag(verb, words, given[i])) {
             if (i + 1 == count) {
-                return verb_usage(verb,
-                                  is_known(given[i]) ? "%s needs a value" : "there is no option %s",
-                                  given[i]);
+                return verb_usage(
+                    verb, is_known(verb, given[i]) ? "%s needs a value" : "there is no option %s",
+                    given[i]);
             }
-            wrong = take_value(words, given[i], given[i + 1]);
+            wrong = take_value(verb, words, given[i], given[i + 1]);
             status = wrong ? verb_usage(verb, "%s %s", given[i], wrong) : EXIT_OK;
             i++;
         }

@@ -23,6 +23,9 @@ struct plan_words_given {
     bool json, csv, explain, all, emit, force, listen_anywhere;
 };
 
+/* The rows of the verb. */
+extern const struct verb_option plan_options[];
+
 /* Exit statuses; a refusal has been printed. */
 int plan_words_parse(const struct verb *verb, int argc, char **argv,
                      struct plan_words_given *ret_words);
