@@ -6,9 +6,9 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_up,    &verb_down,  &verb_mount, &verb_umount,  &verb_status, &verb_df,
-    &verb_stats, &verb_sync,  &verb_stat,  &verb_stripe,  &verb_fsck,   &verb_target,
-    &verb_key,   &verb_bench, &verb_plan,  &verb_version,
+    &verb_up,    &verb_down,   &verb_mount, &verb_umount, &verb_status,  &verb_df,
+    &verb_stats, &verb_sync,   &verb_stat,  &verb_stripe, &verb_fsck,    &verb_target,
+    &verb_key,   &verb_doctor, &verb_bench, &verb_plan,   &verb_version,
 };
 
 static void print_verbs(void) {
