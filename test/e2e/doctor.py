@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """`shoal doctor` on folders that stand for machines: what it says of each setting, what it changes
-and takes back, and what it refuses. This machine is looked at, not changed.
+and takes back, what it refuses, and what `up` says of them. This machine is looked at, not changed.
 
 Usage: doctor.py SHOAL [TEST...]
 
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 
+import cluster as clusters
 from cluster import Failed
 from driver import drive
 
@@ -60,6 +61,8 @@ READ_ONLY = {"proc/self/mountinfo": MOUNTS.format(sys="ro", shared=65536)}
 FIXED = {URING: "Y\n", HALT: "200000\n", HALT_START: "200000\n", READ_AHEAD: "1024\n"}
 ALL_KEPT = ("shoal-doctor 1\nenable_uring N Y\nguest_halt_poll_ns 0 200000\n"
             "guest_halt_poll_grow_start 50000 200000\nread_ahead_kb 128 1024 /mnt/shoal\nend\n")
+NOTE = ("shoal up: note: settings of this machine cost more than a fifth of its speed: `shoal "
+        "doctor` tells which, `shoal doctor --fix` changes them")
 
 
 class Machine:
@@ -313,8 +316,30 @@ def it_times_this_machine(shoal):
         raise Failed(f"it says {[rows[name] for name in timed]}")
 
 
+def up_tells(shoal):
+    """In one line, where the settings that are known to cost much may be changed here."""
+    cases = [("poor", POOR, "any", True), ("rich", RICH, "any", False),
+             ("read-only", POOR | READ_ONLY, "any", False),
+             ("polls", POOR | {HALT: "50000\n"}, "any", True),
+             ("polls and takes the device", POOR | {HALT: "50000\n"}, "dev", False)]
+    for name, files, channel, tells in cases:
+        with Machine(shoal, files) as machine, clusters.Cluster(shoal, osts=1) as cluster:
+            with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+                file.write(f"[mount]\nchannel = {channel}\n")
+            result = subprocess.run([shoal, "up", cluster.directory, "--mount", cluster.mount],
+                                    stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                    timeout=clusters.START_LIMIT_S, check=False,
+                                    env={**os.environ, "SHOAL_MACHINE_ROOT": machine.root})
+            lines = [line for line in result.stderr.splitlines() if "doctor" in line]
+            if result.returncode or lines != [NOTE] * tells:
+                raise Failed(f"{name}: status {result.returncode}, {result.stderr}")
+            cluster.stop()
+            machine.expect_files(name, files)
+
+
 TESTS = [it_tells, it_tells_json, all_is_well, it_fixes, it_persists, after_a_restart, it_refuses,
-         it_refuses_persist_without_tmpfiles, it_refuses_others_than_root, it_times_this_machine]
+         it_refuses_persist_without_tmpfiles, it_refuses_others_than_root, it_times_this_machine,
+         up_tells]
 
 
 def main():
