@@ -116,7 +116,7 @@ static void look_at_uring(struct doctor_look *look) {
 
 /* A file with a number that should be at least so large. */
 static void look_at_number(struct doctor_look *look, struct doctor_row *row, uint64_t wanted) {
-    uint64_t number;
+    uint64_t number = 0;
 
     snprintf(row->wanted, sizeof row->wanted, "%" PRIu64, wanted);
     int r = doctor_value_read(look->root, row->path, row->value);

@@ -67,7 +67,7 @@ static int value_cut(char *text, size_t size, char ret_value[DOCTOR_VALUE_BYTES]
 int doctor_value_read(const char *root, const char *path, char ret_value[DOCTOR_VALUE_BYTES]) {
     char text[256];
     size_t size = 0;
-    int fd;
+    int fd = -1;
     int r = file_open(root, path, O_RDONLY, &fd);
 
     if (r < 0) {
@@ -84,7 +84,7 @@ int doctor_value_read(const char *root, const char *path, char ret_value[DOCTOR_
 int doctor_value_write(const char *root, const char *path, const char *value) {
     char text[DOCTOR_VALUE_BYTES + 1];
     char found[DOCTOR_VALUE_BYTES];
-    int fd;
+    int fd = -1;
     int size = snprintf(text, sizeof text, "%s\n", value);
     int r = file_open(root, path, O_WRONLY | O_TRUNC, &fd);
 
