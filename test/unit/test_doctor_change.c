@@ -110,6 +110,21 @@ static void test_second_fix(void **state) {
             "guest_halt_poll_grow_start 50000 200000\nend\n");
 }
 
+/* A version that set less: its value is ours, too. */
+static void test_fix_after_an_older_one(void **state) {
+    struct doctor_changes changes;
+    struct place *place = *state;
+    char problem[DOCTOR_PROBLEM_BYTES];
+
+    machine_make(place);
+    file_put(place, HALT_POLL, "100000\n");
+    file_put(place, KEPT, "shoal-doctor 1\nguest_halt_poll_ns 0 100000\nend\n");
+    assert_int_equal(fix(place, false, &changes, problem), 0);
+    expect_mended(place);
+    assert_int_equal(undo(place, &changes, problem), 0);
+    expect_first_values(place);
+}
+
 static void test_persist(void **state) {
     struct doctor_changes changes;
     struct place *place = *state;
@@ -342,6 +357,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_fix_and_undo, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_undo_leaves_what_others_set, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_second_fix, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_fix_after_an_older_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_persist, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refusals, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_kept_files, set_up, tear_down),
