@@ -88,8 +88,8 @@ bool verb_parse_bytes(const char *text, unsigned long long *ret_bytes);
 bool verb_parse_count(const char *text, unsigned long long *ret_count);
 
 extern const struct verb verb_up, verb_down, verb_mount, verb_umount, verb_status, verb_df,
-    verb_stats, verb_sync, verb_stat, verb_stripe, verb_fsck, verb_target, verb_key, verb_bench,
-    verb_plan, verb_completion, verb_manual, verb_version, verb_shoald;
+    verb_stats, verb_sync, verb_stat, verb_stripe, verb_fsck, verb_target, verb_key, verb_doctor,
+    verb_bench, verb_plan, verb_completion, verb_manual, verb_version, verb_shoald;
 
 /* The words of `shoal`, as its help lists them; NULL is behind the last. */
 extern const struct verb *const verb_list[];

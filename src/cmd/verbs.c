@@ -3,9 +3,9 @@
 #include <string.h>
 
 const struct verb *const verb_list[] = {
-    &verb_up,   &verb_down,       &verb_mount,  &verb_umount,  &verb_status, &verb_df,  &verb_stats,
-    &verb_sync, &verb_stat,       &verb_stripe, &verb_fsck,    &verb_target, &verb_key, &verb_bench,
-    &verb_plan, &verb_completion, &verb_manual, &verb_version, NULL,
+    &verb_up,    &verb_down, &verb_mount,      &verb_umount, &verb_status,  &verb_df,  &verb_stats,
+    &verb_sync,  &verb_stat, &verb_stripe,     &verb_fsck,   &verb_target,  &verb_key, &verb_doctor,
+    &verb_bench, &verb_plan, &verb_completion, &verb_manual, &verb_version, NULL,
 };
 
 const struct verb *verb_find(const char *name) {

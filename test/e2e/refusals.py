@@ -2363,6 +2363,8 @@ def main():
         os.environ[INSIDE] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", "/usr/bin/python3",
                               *sys.argv])
+    # What `up` says of this machine's settings is in no row.
+    os.environ["SHOAL_MACHINE_ROOT"] = "/nowhere"
     os.makedirs("/run/shoal", exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run/shoal"], check=True)
     rows = [(name, functools.partial(run_row, sys.argv[1], *rest)) for name, *rest in ROWS]

@@ -3,6 +3,7 @@
 #include "cmd/verb.h"
 #include "front/fuse/mount_table.h"
 #include "fuzz.h"
+#include "host/doctor_files.h"
 #include "node/config.h"
 #include <stdio.h>
 
@@ -128,4 +129,58 @@ void fuzz_mount_line(struct bytes in) {
 void seed_mount_line(const struct fuzz_seeds *seeds) {
     fuzz_seed_text(seeds, "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw");
     fuzz_seed_text(seeds, "99 1 0:5 / /a\\040b\\134c rw shared:1 master:2 - fuse.shoal shoal rw");
+}
+
+/* What is refused leaves the output alone; what is taken prints as the very same text. */
+void fuzz_doctor_kept(struct bytes in) {
+    static char text[DOCTOR_KEPT_BYTES_MAX], printed[DOCTOR_KEPT_BYTES_MAX];
+    static struct doctor_kept kept;
+
+    fuzz_string(in, text, sizeof text);
+    memset(&kept, UNTOUCHED, sizeof kept);
+    int r = doctor_kept_parse(text, strlen(text), &kept);
+    if (r < 0) {
+        assert(r == -ERR_MALFORMED || r == -ERR_NEWER_FORMAT);
+        check_untouched(&kept, sizeof kept);
+        return;
+    }
+    assert(kept.count <= DOCTOR_CHANGES_MAX);
+    size_t size = doctor_kept_print(&kept, printed);
+    assert(size == strlen(text) && memcmp(text, printed, size) == 0);
+}
+
+void seed_doctor_kept(const struct fuzz_seeds *seeds) {
+    static char text[DOCTOR_KEPT_BYTES_MAX];
+    static struct doctor_kept kept = {
+        .rows = {{DOCTOR_URING, "N", "Y", ""},
+                 {DOCTOR_HALT_POLL, "0", "200000", ""},
+                 {DOCTOR_READ_AHEAD, "128", "1024", "/mnt/a\\040b"}},
+    };
+
+    for (kept.count = 0; kept.count <= 3; kept.count++) {
+        (void)doctor_kept_print(&kept, text);
+        fuzz_seed_text(seeds, text);
+    }
+}
+
+void fuzz_doctor_mount(struct bytes in) {
+    char text[4096];
+    struct doctor_mount mount;
+
+    fuzz_string(in, text, sizeof text);
+    const size_t size = strlen(text);
+    if (!doctor_mount_parse(text, &mount)) {
+        return;
+    }
+    const char *const words[] = {mount.place, mount.options, mount.kind, mount.super_options};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        assert(words[i] > text && words[i] + strlen(words[i]) <= text + size);
+        assert(words[i][0] && !strpbrk(words[i], " \n"));
+    }
+    (void)doctor_option_is(mount.options, "ro");
+    assert(!doctor_option_is(mount.super_options, "no,option"));
+}
+
+void seed_doctor_mount(const struct fuzz_seeds *seeds) {
+    seed_mount_line(seeds);
 }
