@@ -53,9 +53,6 @@ static struct doctor_worth worth_of(const struct doctor_row *row,
         return (struct doctor_worth){NULL, 0, 0};
     }
     switch (row->setting) {
-    case DOCTOR_URING:
-        return worth_of_two("a request and its answer", is_good, measures->turn_apart_ns,
-                            measures->turn_same_ns);
     case DOCTOR_HALT_POLL:
         return worth_of_two("waking an idle CPU", false, measures->wake_idle_ns,
                             is_good ? measures->wake_idle_ns : measures->wake_awake_ns);
@@ -457,8 +454,8 @@ static int run_doctor(const struct verb *verb, int argc, char **argv) {
 
 static const struct verb_option doctor_options[] = {
     {"--fix", NULL,
-     "set enable_uring, the polling of idle CPUs, and the read-ahead of mounts as they should be; "
-     "the values before are kept",
+     "set the polling of idle CPUs and the read-ahead of mounts as they should be; the values "
+     "before are kept",
      NULL, offsetof(struct doctor_words, fixes), NULL},
     {"--persist", NULL, "with --fix: at each start of the machine, too, by systemd-tmpfiles", NULL,
      offsetof(struct doctor_words, persists), NULL},

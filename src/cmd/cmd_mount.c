@@ -515,7 +515,7 @@ static const struct verb_option mount_options[] = {
     FLAG_ROW("-o noexec", no_programs, "as mount(8) has it"),
     TAKE_ROW("-o log", "FILE", log_take,
              "where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)"),
-    TAKE_ROW("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (any)"),
+    TAKE_ROW("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (dev)"),
     TAKE_ROW("-o link_encryption", "on|off|always", encryption_take,
              "as in the cluster's shoal.conf (on)"),
     TAKE_ROW("-o key", "FILE", key_take, "as --key"),

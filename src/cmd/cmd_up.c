@@ -144,19 +144,13 @@ static void print_notes(const struct verb *verb, const char *notes) {
 }
 
 /* Nothing is measured: some settings are known to cost that much. */
-static void print_doctor_note(const struct verb *verb, const struct daemon_options *options) {
+static void print_doctor_note(const struct verb *verb) {
     struct doctor_table *table;
-    struct config config;
-    char problem[512];
-    /* A directory that is yet to be made has no word of it. */
-    bool takes_uring =
-        options->mount_point && (local_directory_config(options->directory, &config, problem) < 0 ||
-                                 config.channel != CONFIG_CHANNEL_DEV);
 
     if (doctor_table_new(doctor_root(), &table) < 0) {
         return;
     }
-    if (doctor_brings_much(table, takes_uring)) {
+    if (doctor_brings_much(table)) {
         verb_note(verb, "settings of this machine cost more than a fifth of its speed: `shoal "
                         "doctor` tells which, `shoal doctor --fix` changes them");
     }
@@ -178,7 +172,7 @@ static int mount_running(const struct verb *verb, const struct daemon_options *o
     int status = call_daemon(verb, options->directory, 2, arguments);
     if (status == EXIT_OK) {
         print_notes(verb, notes);
-        print_doctor_note(verb, options);
+        print_doctor_note(verb);
     }
     free(mount_point);
     return status;
@@ -209,7 +203,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     daemon_notes(options, notes, sizeof notes);
     if (foreground) {
         print_notes(verb, notes);
-        print_doctor_note(verb, options);
+        print_doctor_note(verb);
         process_signals_block();
         return daemon_run(options);
     }
@@ -222,7 +216,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
         if (background.status == EXIT_OK) {
             printf("%s\n", background.message);
             print_notes(verb, notes);
-            print_doctor_note(verb, options);
+            print_doctor_note(verb);
             return EXIT_OK;
         }
         return verb_fail(verb, "%s",

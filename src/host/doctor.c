@@ -97,11 +97,12 @@ static void row_ask_denied(struct doctor_look *look, struct doctor_row *row) {
     }
 }
 
+/* What mounts that ask for it need; which of the two ways is faster is a matter of the load. */
 static void look_at_uring(struct doctor_look *look) {
     struct doctor_row *row = row_add(look, DOCTOR_URING);
 
     snprintf(row->path, sizeof row->path, "/sys/module/fuse/parameters/enable_uring");
-    snprintf(row->wanted, sizeof row->wanted, "Y");
+    snprintf(row->wanted, sizeof row->wanted, "either");
     int r = doctor_value_read(look->root, row->path, row->value);
     if (r == 0 && strcmp(row->value, "Y") != 0 && strcmp(row->value, "N") != 0) {
         r = -ERR_MALFORMED;
@@ -109,9 +110,8 @@ static void look_at_uring(struct doctor_look *look) {
     if (r < 0) {
         row_set_error(row, r);
     } else {
-        row->state = row->value[0] == 'Y' ? DOCTOR_GOOD : DOCTOR_COSTS;
+        row->state = DOCTOR_GOOD;
     }
-    row_ask_denied(look, row);
 }
 
 /* A file with a number that should be at least so large. */
@@ -501,13 +501,12 @@ bool doctor_row_is_fixable(const struct doctor_row *row) {
     return row->is_changed_by_fix && row->state == DOCTOR_COSTS;
 }
 
-bool doctor_brings_much(const struct doctor_table *table, bool has_mount) {
+bool doctor_brings_much(const struct doctor_table *table) {
     for (size_t i = 0; i < table->count; i++) {
         const struct doctor_row *row = &table->rows[i];
-        bool is_much = (row->setting == DOCTOR_URING && has_mount) ||
-                       (row->setting == DOCTOR_HALT_POLL && strcmp(row->value, "0") == 0);
 
-        if (is_much && doctor_row_is_fixable(row) && row->denied == 0) {
+        if (row->setting == DOCTOR_HALT_POLL && strcmp(row->value, "0") == 0 &&
+            doctor_row_is_fixable(row) && row->denied == 0) {
             return true;
         }
     }

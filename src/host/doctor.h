@@ -65,9 +65,9 @@ void doctor_table_free(struct doctor_table *table);
 const char *doctor_setting_name(enum doctor_setting setting);
 /* Whether doctor_fix would change this row: it costs something, and is one of those that it may. */
 bool doctor_row_is_fixable(const struct doctor_row *row);
-/* Whether that is known to bring more than a fifth, of a mount or without one. Nothing is measured:
- * requests that wake a CPU each, and idle CPUs that halt at once, are known to. */
-bool doctor_brings_much(const struct doctor_table *table, bool has_mount);
+/* Whether that is known to bring more than a fifth. Nothing is measured: idle CPUs that halt at
+ * once are known to cost that. */
+bool doctor_brings_much(const struct doctor_table *table);
 
 enum doctor_outcome {
     DOCTOR_CHANGED,
@@ -86,7 +86,7 @@ struct doctor_change {
     char after[DOCTOR_VALUE_BYTES];
 };
 
-enum { DOCTOR_CHANGES_MAX = DOCTOR_MOUNTS_MAX + 3 };
+enum { DOCTOR_CHANGES_MAX = DOCTOR_MOUNTS_MAX + 2 };
 struct doctor_changes {
     bool is_conf_changed; /* the file for systemd-tmpfiles was written, or removed */
     bool is_kept;         /* of an undo: there was something to take back */

@@ -9,24 +9,17 @@ static const char kept_format[] = "1";
 static const char kept_end[] = "end\n";
 enum { FIELDS_MAX = 4 };
 
-/* Digits only, and few enough that it is a number. */
+/* Digits only, and few enough that it is a number: all that such a setting can have been; anything
+ * else is not written into the kernel. */
 static bool is_number(const char *text) {
     size_t size = strlen(text);
 
     return size > 0 && size < 20 && strspn(text, "0123456789") == size;
 }
 
-/* What such a setting can have been; anything else is not written into the kernel. */
-static bool is_value(enum doctor_setting setting, const char *text) {
-    if (setting == DOCTOR_URING) {
-        return strcmp(text, "Y") == 0 || strcmp(text, "N") == 0;
-    }
-    return is_number(text);
-}
-
 static bool is_kept_kind(enum doctor_setting setting) {
-    return setting == DOCTOR_URING || setting == DOCTOR_HALT_POLL ||
-           setting == DOCTOR_HALT_POLL_START || setting == DOCTOR_READ_AHEAD;
+    return setting == DOCTOR_HALT_POLL || setting == DOCTOR_HALT_POLL_START ||
+           setting == DOCTOR_READ_AHEAD;
 }
 
 static bool setting_find(const char *name, enum doctor_setting *ret_setting) {
@@ -80,8 +73,8 @@ static int row_parse(char *line, struct doctor_kept *kept) {
     bool has_path = count == FIELDS_MAX;
     const char *of = has_path ? fields[3] : "";
     if (has_path != (setting == DOCTOR_READ_AHEAD) || has_path != (of[0] == '/') ||
-        strlen(of) >= DOCTOR_OF_BYTES || !is_value(setting, fields[1]) ||
-        !is_value(setting, fields[2]) || doctor_kept_find(kept, setting, of)) {
+        strlen(of) >= DOCTOR_OF_BYTES || !is_number(fields[1]) || !is_number(fields[2]) ||
+        doctor_kept_find(kept, setting, of)) {
         return -ERR_MALFORMED;
     }
     struct doctor_kept_row *row = &kept->rows[kept->count++];

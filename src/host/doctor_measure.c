@@ -78,9 +78,7 @@ static bool cpus_choose(unsigned ret_cpus[2]) {
 
 /* The two threads: one here, on a CPU of its own, and a sleeper. */
 struct wake_pair {
-    int ask; /* event counters */
-    int answer;
-    bool answers; /* each question is answered through the counter */
+    int ask; /* an event counter */
     atomic_bool ends;
     atomic_bool is_kept_awake; /* by a thread that may run at the lowest class */
     _Atomic uint64_t woken_ns;
@@ -107,11 +105,7 @@ static void *sleeper_main(void *context) {
     struct wake_pair *pair = context;
 
     while (event_take(pair->ask) && !atomic_load(&pair->ends)) {
-        if (pair->answers) {
-            (void)!event_put(pair->answer);
-        } else {
-            atomic_store(&pair->woken_ns, machine_clock_ns());
-        }
+        atomic_store(&pair->woken_ns, machine_clock_ns());
     }
     return NULL;
 }
@@ -170,31 +164,19 @@ static bool wake_once(struct wake_pair *pair, uint64_t idle_ns) {
     return samples_add(pair->samples, woken_ns > begin_ns ? woken_ns - begin_ns : 0);
 }
 
-static bool turn_once(struct wake_pair *pair) {
-    uint64_t begin_ns = machine_clock_ns();
-
-    return event_put(pair->ask) && event_take(pair->answer) &&
-           samples_add(pair->samples, machine_clock_ns() - begin_ns);
-}
-
 struct wake_case {
     unsigned turns;
     unsigned cpu;     /* of the sleeper */
     uint64_t idle_ns; /* before each */
     bool is_awake;    /* the sleeper's CPU does not halt */
-    bool answers;     /* a question and its answer are timed, not the wake-up */
 };
 
 static uint64_t meet(const struct wake_case *meeting, struct time_samples *samples) {
-    struct wake_pair pair = {.ask = eventfd(0, EFD_CLOEXEC),
-                             .answer = eventfd(0, EFD_CLOEXEC),
-                             .answers = meeting->answers,
-                             .samples = samples};
+    struct wake_pair pair = {.ask = eventfd(0, EFD_CLOEXEC), .samples = samples};
     pthread_t sleeper;
     pthread_t spinner;
     bool has_spinner = false;
-    bool goes_on = pair.ask >= 0 && pair.answer >= 0 &&
-                   thread_start_on(meeting->cpu, sleeper_main, &pair, &sleeper);
+    bool goes_on = pair.ask >= 0 && thread_start_on(meeting->cpu, sleeper_main, &pair, &sleeper);
     bool has_sleeper = goes_on;
 
     samples_begin(samples);
@@ -203,7 +185,7 @@ static uint64_t meet(const struct wake_case *meeting, struct time_samples *sampl
         goes_on = has_spinner;
     }
     for (unsigned i = 0; goes_on && i < meeting->turns; i++) {
-        goes_on = meeting->answers ? turn_once(&pair) : wake_once(&pair, meeting->idle_ns);
+        goes_on = wake_once(&pair, meeting->idle_ns);
     }
     atomic_store(&pair.ends, true);
     if (has_sleeper) {
@@ -214,7 +196,6 @@ static uint64_t meet(const struct wake_case *meeting, struct time_samples *sampl
         pthread_join(spinner, NULL);
     }
     (void)close(pair.ask);
-    (void)close(pair.answer);
     return meeting->is_awake && !atomic_load(&pair.is_kept_awake) ? 0 : samples_median(samples);
 }
 
@@ -236,13 +217,9 @@ static void measure_threads(struct time_samples *samples, struct doctor_measures
     const struct wake_case asleep = {.turns = ASLEEP_TURNS, .cpu = cpus[1], .idle_ns = ASLEEP_NS};
     const struct wake_case awake = {
         .turns = WAKE_TURNS, .cpu = cpus[1], .idle_ns = IDLE_NS, .is_awake = true};
-    const struct wake_case apart = {.turns = TURNS_MAX, .cpu = cpus[1], .answers = true};
-    const struct wake_case same = {.turns = TURNS_MAX, .cpu = cpus[0], .answers = true};
     measures->wake_idle_ns = meet(&idle, samples);
     measures->wake_asleep_ns = meet(&asleep, samples);
     measures->wake_awake_ns = meet(&awake, samples);
-    measures->turn_apart_ns = meet(&apart, samples);
-    measures->turn_same_ns = meet(&same, samples);
     (void)!sched_setaffinity(0, sizeof before, &before);
 }
 

@@ -9,8 +9,6 @@ struct doctor_measures {
     uint64_t wake_idle_ns;   /* of a thread on another CPU, which has been idle for 100 us */
     uint64_t wake_asleep_ns; /* likewise, for 5 ms */
     uint64_t wake_awake_ns;  /* likewise, which does not halt */
-    uint64_t turn_apart_ns;  /* two threads on two CPUs: a request and its answer */
-    uint64_t turn_same_ns;   /* on one */
     uint64_t touch_small_ns; /* 1 MiB of new memory, in pages of 4 KiB */
     uint64_t touch_huge_ns;  /* in huge pages */
     uint64_t flush_ns;       /* 4 KiB are written over and flushed, in the directory */

@@ -142,7 +142,7 @@ static const char *const mount_words[] = {
     [CONFIG_MOUNT_INSIDE] = "inside", [CONFIG_MOUNT_APART] = "apart"};
 
 static const char *const channel_words[] = {
-    [CONFIG_CHANNEL_ANY] = "any", [CONFIG_CHANNEL_DEV] = "dev", [CONFIG_CHANNEL_URING] = "uring"};
+    [CONFIG_CHANNEL_DEV] = "dev", [CONFIG_CHANNEL_URING] = "uring", [CONFIG_CHANNEL_ANY] = "any"};
 
 const char *config_channel_word(uint32_t channel) {
     return channel_words[channel];
@@ -446,12 +446,12 @@ static size_t print_mount(const struct config *config, char *text, size_t size) 
         "\n[mount]\n; inside: by the daemon, faster, gone when it dies; apart: by a process\n"
         "; of its own, which waits for the daemon; not set: apart where the node listens\n"
         "%smount = %s\n; where `shoal up` mounts without --mount\n%smount_point = %s\n"
-        "; dev: requests come by /dev/fuse; uring: by io_uring (Linux 6.14); any: what is offered\n"
+        "; dev: requests come by /dev/fuse; uring: by io_uring (Linux 6.14); any: if offered\n"
         "%schannel = %s\n",
         chosen ? "" : ";", mount_words[chosen ? config->mount : CONFIG_MOUNT_INSIDE],
         config->mount_point[0] ? "" : ";",
         config->mount_point[0] ? config->mount_point : "/mnt/shoal",
-        config->channel != CONFIG_CHANNEL_ANY ? "" : ";", config_channel_word(config->channel));
+        config->channel != CONFIG_CHANNEL_DEV ? "" : ";", config_channel_word(config->channel));
 
     return bytes < 0 ? 0 : (size_t)bytes;
 }

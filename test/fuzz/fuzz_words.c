@@ -152,8 +152,8 @@ void fuzz_doctor_kept(struct bytes in) {
 void seed_doctor_kept(const struct fuzz_seeds *seeds) {
     static char text[DOCTOR_KEPT_BYTES_MAX];
     static struct doctor_kept kept = {
-        .rows = {{DOCTOR_URING, "N", "Y", ""},
-                 {DOCTOR_HALT_POLL, "0", "200000", ""},
+        .rows = {{DOCTOR_HALT_POLL, "0", "200000", ""},
+                 {DOCTOR_HALT_POLL_START, "50000", "200000", ""},
                  {DOCTOR_READ_AHEAD, "128", "1024", "/mnt/a\\040b"}},
     };
 

@@ -19,21 +19,19 @@ static int undo(const struct place *place, struct doctor_changes *changes, char 
 }
 
 static void expect_first_values(const struct place *place) {
-    FILE_IS(place, URING, "N\n");
     FILE_IS(place, HALT_POLL, "0\n");
     FILE_IS(place, HALT_POLL_START, "50000\n");
     FILE_IS(place, READ_AHEAD, "128\n");
 }
 
 static void expect_mended(const struct place *place) {
-    FILE_IS(place, URING, "Y\n");
     FILE_IS(place, HALT_POLL, "200000\n");
     FILE_IS(place, HALT_POLL_START, "200000\n");
     FILE_IS(place, READ_AHEAD, "1024\n");
 }
 
 #define ALL_KEPT                                                                                   \
-    "shoal-doctor 1\nenable_uring N Y\nguest_halt_poll_ns 0 200000\n"                              \
+    "shoal-doctor 1\nguest_halt_poll_ns 0 200000\n"                                                \
     "guest_halt_poll_grow_start 50000 200000\nread_ahead_kb 128 1024 /mnt/a\\040b\nend\n"
 #define CONF_HEAD "# Written by `shoal doctor --fix --persist`; `shoal doctor --undo` removes it.\n"
 
@@ -44,7 +42,7 @@ static void test_fix_and_undo(void **state) {
 
     machine_make(place);
     assert_int_equal(fix(place, false, &changes, problem), 0);
-    assert_int_equal(changes.count, 4);
+    assert_int_equal(changes.count, 3);
     for (size_t i = 0; i < changes.count; i++) {
         assert_int_equal(changes.rows[i].outcome, DOCTOR_CHANGED);
     }
@@ -52,6 +50,7 @@ static void test_fix_and_undo(void **state) {
     expect_mended(place);
     FILE_IS(place, KEPT, ALL_KEPT);
     FILE_IS(place, CONF, "");
+    FILE_IS(place, URING, "N\n");
     FILE_IS(place, HUGE_PAGES, "always madvise [never]\n");
     FILE_IS(place, "/sys/block/vda/queue/write_cache", "write through\n");
 
@@ -61,7 +60,7 @@ static void test_fix_and_undo(void **state) {
     FILE_IS(place, KEPT, ALL_KEPT);
 
     assert_int_equal(undo(place, &changes, problem), 0);
-    assert_int_equal(changes.count, 4);
+    assert_int_equal(changes.count, 3);
     assert_true(changes.is_kept);
     expect_first_values(place);
     FILE_IS(place, KEPT, "");
@@ -82,11 +81,10 @@ static void test_undo_leaves_what_others_set(void **state) {
     file_put(place, HALT_POLL_START, "50000\n");
     file_put(place, "/proc/self/mountinfo", "");
     assert_int_equal(undo(place, &changes, problem), 0);
-    assert_int_equal(changes.count, 4);
-    assert_int_equal(changes.rows[0].outcome, DOCTOR_CHANGED);
-    assert_int_equal(changes.rows[1].outcome, DOCTOR_FOREIGN);
-    assert_int_equal(changes.rows[2].outcome, DOCTOR_SAME);
-    assert_int_equal(changes.rows[3].outcome, DOCTOR_GONE);
+    assert_int_equal(changes.count, 3);
+    assert_int_equal(changes.rows[0].outcome, DOCTOR_FOREIGN);
+    assert_int_equal(changes.rows[1].outcome, DOCTOR_SAME);
+    assert_int_equal(changes.rows[2].outcome, DOCTOR_GONE);
     FILE_IS(place, HALT_POLL, "300000\n");
     FILE_IS(place, READ_AHEAD, "1024\n");
     FILE_IS(place, KEPT, "");
@@ -100,13 +98,13 @@ static void test_second_fix(void **state) {
 
     machine_make(place);
     assert_int_equal(fix(place, false, &changes, problem), 0);
-    file_put(place, URING, "N\n");
     file_put(place, HALT_POLL, "7\n");
+    file_put(place, HALT_POLL_START, "50000\n");
     file_put(place, "/proc/self/mountinfo", "");
     assert_int_equal(fix(place, false, &changes, problem), 0);
     assert_int_equal(changes.count, 2);
     FILE_IS(place, KEPT,
-            "shoal-doctor 1\nenable_uring N Y\nguest_halt_poll_ns 7 200000\n"
+            "shoal-doctor 1\nguest_halt_poll_ns 7 200000\n"
             "guest_halt_poll_grow_start 50000 200000\nend\n");
 }
 
@@ -135,7 +133,7 @@ static void test_persist(void **state) {
     assert_int_equal(fix(place, true, &changes, problem), 0);
     assert_true(changes.is_conf_changed);
     FILE_IS(place, CONF,
-            CONF_HEAD "w " URING " - - - - Y\nw " HALT_POLL " - - - - 200000\n"
+            CONF_HEAD "w " HALT_POLL " - - - - 200000\n"
                       "w " HALT_POLL_START " - - - - 400000\n");
     assert_int_equal(undo(place, &changes, problem), 0);
     assert_true(changes.is_conf_changed);
@@ -149,7 +147,7 @@ static void test_persist(void **state) {
     assert_true(changes.is_conf_changed);
     assert_int_equal(undo(place, &changes, problem), 0);
     FILE_IS(place, CONF, "");
-    FILE_IS(place, URING, "N\n");
+    FILE_IS(place, HALT_POLL, "0\n");
 }
 
 /* What is refused has changed nothing. */
@@ -197,16 +195,16 @@ static void test_bad_kept_files(void **state) {
         "shoal-doctor 11111111111111111111111111\nend\n",
         "shoal-doctor 1\n",
         "shoal-doctor 1\nend",
-        "shoal-doctor 1\nend\nenable_uring N Y\n",
+        "shoal-doctor 1\nend\nguest_halt_poll_ns 0 1\n",
         "shoal-doctor 1\nend\nend\n",
-        "shoal-doctor 1\nenable_uring N Y\n",
-        "shoal-doctor 1\nenable_uring N\nend\n",
-        "shoal-doctor 1\nenable_uring  N Y\nend\n",
-        "shoal-doctor 1\nenable_uring N Y /mnt\nend\n",
-        "shoal-doctor 1\nenable_uring N Y x\nend\n",
-        "shoal-doctor 1\nenable_uring N Y x y\nend\n",
-        "shoal-doctor 1\nenable_uring 0 Y\nend\n",
-        "shoal-doctor 1\nenable_uring N Y\nenable_uring N Y\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0 1\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns  0 1\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0 1 /mnt\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0 1 x\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0 1 x y\nend\n",
+        "shoal-doctor 1\nenable_uring N Y\nend\n",
+        "shoal-doctor 1\nguest_halt_poll_ns 0 1\nguest_halt_poll_ns 0 1\nend\n",
         "shoal-doctor 1\nguest_halt_poll_ns -1 200000\nend\n",
         "shoal-doctor 1\nguest_halt_poll_ns 0 200000000000000000000\nend\n",
         "shoal-doctor 1\nguest_halt_poll_ns 0 1;reboot\nend\n",
@@ -222,14 +220,12 @@ static void test_bad_kept_files(void **state) {
     char problem[DOCTOR_PROBLEM_BYTES];
 
     machine_make(place);
-    file_put(place, URING, "Y\n");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         file_put(place, KEPT, bad[i]);
         assert_int_equal(undo(place, &changes, problem), -ERR_MALFORMED);
         assert_non_null(strstr(problem, "holds what no doctor has written"));
         assert_int_equal(fix(place, true, &changes, problem), -ERR_MALFORMED);
         FILE_IS(place, KEPT, bad[i]);
-        FILE_IS(place, URING, "Y\n");
         FILE_IS(place, HALT_POLL, "0\n");
         FILE_IS(place, CONF, "");
     }
@@ -284,11 +280,11 @@ static void test_container(void **state) {
     file_put(place, "/proc/self/mountinfo", MOUNTS("ro"));
     struct doctor_table *table = table_of(place);
     assert_true(table->in_container);
-    assert_int_equal(row_of(table, DOCTOR_URING)->denied, -ERR_READ_ONLY);
+    assert_int_equal(row_of(table, DOCTOR_HALT_POLL)->denied, -ERR_READ_ONLY);
     assert_int_equal(row_of(table, DOCTOR_READ_AHEAD)->denied, -ERR_READ_ONLY);
     doctor_table_free(table);
     assert_int_equal(fix(place, true, &changes, problem), 0);
-    assert_int_equal(changes.count, 4);
+    assert_int_equal(changes.count, 3);
     for (size_t i = 0; i < changes.count; i++) {
         assert_int_equal(changes.rows[i].outcome, DOCTOR_FAILED);
         assert_int_equal(changes.rows[i].error, -ERR_READ_ONLY);
@@ -324,13 +320,13 @@ static void test_value_that_is_not_taken(void **state) {
     assert_int_equal(doctor_value_write(place->root, HALT_POLL, "1"), -ERR_MALFORMED);
     /* Unreadable: it is kept for another try, while the others are set back. */
     assert_int_equal(undo(place, &changes, problem), 0);
-    assert_int_equal(changes.rows[1].outcome, DOCTOR_FAILED);
-    FILE_IS(place, URING, "N\n");
+    assert_int_equal(changes.rows[0].outcome, DOCTOR_FAILED);
+    FILE_IS(place, HALT_POLL_START, "50000\n");
     FILE_IS(place, KEPT, ALL_KEPT);
     assert_int_equal(unlink(path), 0);
     file_put(place, HALT_POLL, "200000\n");
     assert_int_equal(undo(place, &changes, problem), 0);
-    assert_int_equal(changes.rows[0].outcome, DOCTOR_SAME);
+    assert_int_equal(changes.rows[1].outcome, DOCTOR_SAME);
     expect_first_values(place);
     FILE_IS(place, KEPT, "");
 }

@@ -14,8 +14,9 @@
 struct fuse_mount;
 
 /* What requests come by. Over io_uring (Linux 6.14, where the module's enable_uring is set) a
- * program is answered on its own CPU; FUSE_CHANNEL_ANY takes it where it is offered. */
-enum fuse_channel { FUSE_CHANNEL_ANY, FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING };
+ * program is answered on its own CPU; FUSE_CHANNEL_ANY takes it where it is offered. Not the
+ * default: where idle CPUs are to be had, another one serves a program sooner (fuse.md). */
+enum fuse_channel { FUSE_CHANNEL_DEV, FUSE_CHANNEL_URING, FUSE_CHANNEL_ANY };
 
 /* Zero means the default in brackets, except where it says something else. */
 struct fuse_options {
