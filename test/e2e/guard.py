@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""What a user of the machine who is not root may bring about: what root's commands and daemons do
+with what he put in their way, and what he can take from others. Each test does it as such a user.
+
+Usage: guard.py SHOAL [TEST...]
+
+The last line counts.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+import cluster as clusters
+from cluster import Failed
+from driver import drive
+
+NOBODY = 65534
+AS_USER = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def as_user(*words):
+    """A command of the user's, which has to work."""
+    result = subprocess.run([*AS_USER, *words], capture_output=True, text=True, check=False)
+    expect(result.returncode == 0, f"{words}: {result.stderr.strip()}")
+    return result.stdout
+
+
+def refused(result, *words):
+    """One line on standard error that holds the words."""
+    lines = result.stderr.splitlines()
+    expect(result.returncode != 0, f"it is not refused, but says {result.stdout.strip()!r}")
+    expect(len(lines) == 1, f"it says {len(lines)} lines: {result.stderr!r}")
+    for word in words:
+        expect(word in lines[0], f"it says {lines[0]!r}, without {word!r}")
+
+
+def content(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+class Ground:
+    """Where root and the user meet: /tmp's kind of folder, one of root's, one of the user's."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        os.chmod(cluster.top, 0o755)
+        self.shared = self.folder("shared", 0o1777)
+        self.roots = self.folder("roots", 0o755)
+        self.users = self.folder("users", 0o755)
+        os.chown(self.users, NOBODY, NOBODY)
+        self.treasure = os.path.join(self.roots, "treasure")
+        with open(self.treasure, "w", encoding="ascii") as file:
+            file.write("root's own")
+        self.before = os.lstat(self.treasure)
+
+    def folder(self, name, mode):
+        path = os.path.join(self.cluster.top, name)
+        os.mkdir(path)
+        os.chmod(path, mode)
+        return path
+
+    def untouched(self):
+        after = os.lstat(self.treasure)
+        expect(content(self.treasure) == "root's own" and after.st_mode == self.before.st_mode and
+               after.st_uid == 0 and os.listdir(self.roots) == ["treasure"],
+               "root's file is touched, or has got company")
+
+
+# A benchmark, whose names everybody knows.
+
+def bench_in(ground, path, *words):
+    return ground.cluster.run("bench", "small", path, "--files", "2", "--dirs", "1", *words)
+
+
+def bench_takes_no_files_of_others(ground):
+    """They lie in wait in a folder where all may write, or in the user's."""
+    for place in (ground.shared, ground.users):
+        folder = os.path.join(place, "shoal-bench")
+        as_user("mkdir", "-p", folder + "/d0")
+        as_user("ln", "-s", ground.treasure, folder + "/d0/f0")
+        refused(bench_in(ground, place), folder, "not a folder of yours alone")
+        as_user("rm", "-r", folder)
+        as_user("ln", "-s", ground.roots, folder)
+        refused(bench_in(ground, place), folder, "not a folder of yours alone")
+        as_user("rm", folder)
+    ground.untouched()
+
+
+def bench_takes_no_folder_that_others_may_write_to(ground):
+    for mode in (0o775, 0o757):
+        folder = os.path.join(ground.shared, "shoal-bench")
+        os.mkdir(folder)
+        os.chmod(folder, mode)
+        refused(bench_in(ground, ground.shared), folder, "not a folder of yours alone")
+        os.rmdir(folder)
+        os.mkdir(folder)
+        os.mkdir(folder + "/d0")
+        os.chmod(folder + "/d0", mode)
+        refused(bench_in(ground, ground.shared), folder + "/d0", "not a folder of yours alone")
+        shutil.rmtree(folder)
+    ground.untouched()
+
+
+def bench_follows_no_link(ground):
+    """One of the caller's own, at the end."""
+    folder = os.path.join(ground.users, "shoal-bench")
+    os.makedirs(folder + "/d0")
+    os.symlink(ground.treasure, folder + "/d0/f0")
+    refused(bench_in(ground, ground.users), "shoal-bench/d0/f0")
+    ground.untouched()
+
+
+def bench_goes_on(ground):
+    """In folders of its own, by phases, and for the user himself."""
+    for place in (ground.shared, ground.users):
+        result = bench_in(ground, place, "--phases", "write")
+        expect(result.returncode == 0, result.stderr)
+        expect(os.path.exists(place + "/shoal-bench/d0/f1"), "nothing is written")
+        result = bench_in(ground, place)
+        expect(result.returncode == 0, result.stderr)
+        expect(not os.path.exists(place + "/shoal-bench"), "it stays")
+    as_user(ground.cluster.shoal, "bench", "small", ground.users, "--files", "2")
+
+
+def bench_in_the_daemon(ground):
+    """--native works as root in the mount."""
+    ground.cluster.start()
+    mount = ground.cluster.mount
+    users = os.path.join(mount, "users")
+    os.mkdir(users)
+    os.chown(users, NOBODY, NOBODY)
+    secret = os.path.join(mount, "secret")
+    with open(secret, "w", encoding="ascii") as file:
+        file.write("root's own")
+    as_user("mkdir", "-p", users + "/shoal-bench/d0")
+    as_user("ln", "-s", "/secret", users + "/shoal-bench/d0/f0")
+    refused(bench_in(ground, users, "--native"), "not a folder of yours alone")
+    refused(bench_in(ground, users), "not a folder of yours alone")
+    expect(content(secret) == "root's own", "root's file is written to")
+    as_user("rm", "-r", users + "/shoal-bench")
+    result = bench_in(ground, users, "--native")
+    expect(result.returncode == 0, result.stderr)
+
+
+TESTS = [bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
+         bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
+
+
+def play(test):
+    with clusters.Cluster(sys.argv[1], osts=1) as cluster:
+        # The command has to be where the user may run it.
+        here = os.path.join(cluster.top, "shoal")
+        shutil.copy(cluster.shoal, here)
+        cluster.shoal = here
+        test(Ground(cluster))
+
+
+sys.exit(drive(__doc__, TESTS, play))
