@@ -7,6 +7,7 @@
 #include "front/fuse/fuse.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/config.h"
 #include "node/local_directory.h"
@@ -194,7 +195,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     }
     if (background.is_parent) {
         if (background.status == EXIT_OK) {
-            printf("%s\n", background.message);
+            printf("%s\n", plain_text(background.message, false));
             print_notes(verb, notes);
             return EXIT_OK;
         }

@@ -10,6 +10,7 @@
 #include "host/folder.h"
 #include "host/machine.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_directory.h"
@@ -21,11 +22,15 @@
 
 #define STOP_POLL_NS (NS_PER_S / 5)
 
+enum { LOG_LINE_BYTES = 2048 };
+
 static void log_line(const char *line) {
     char now[MACHINE_TIME_BYTES];
+    char text[LOG_LINE_BYTES];
 
     machine_time_print(now);
-    fprintf(stderr, "%s shoal: %s\n", now, line);
+    snprintf(text, sizeof text, "%s", line);
+    fprintf(stderr, "%s shoal: %s\n", now, plain_text(text, false));
     fflush(stderr);
 }
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MODE = 0644, DIRECTORY_MODE = 0755 };
+enum { FILE_MODE = 0644, DIRECTORY_MODE = 0755, OTHERS_WRITE = 0022 };
 
 static int result_of(int returned) {
     return returned < 0 ? err_from_errno(errno) : 0;
@@ -137,4 +137,11 @@ int plain_file_ino(const char *path, uint64_t *ret_ino) {
     }
     *ret_ino = attributes.st_ino;
     return 0;
+}
+
+bool plain_file_is_own(const char *path) {
+    struct stat attributes;
+
+    return stat(path, &attributes) == 0 && attributes.st_uid == geteuid() &&
+           (attributes.st_mode & OTHERS_WRITE) == 0;
 }

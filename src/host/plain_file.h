@@ -30,3 +30,5 @@ MUST_CHECK int plain_file_make_directories(const char *path);
 MUST_CHECK int plain_file_resolve(const char *path, char **ret_path);
 /* The inode number of what path names; a symbolic link's own. */
 MUST_CHECK int plain_file_ino(const char *path, uint64_t *ret_ino);
+/* It is the caller's, and nobody else may write to it. */
+bool plain_file_is_own(const char *path);

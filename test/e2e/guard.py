@@ -152,8 +152,119 @@ def bench_in_the_daemon(ground):
     expect(result.returncode == 0, result.stderr)
 
 
-TESTS = [bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
+# A directory of another user's, given to root's `shoal up`.
+
+def up(ground, *words):
+    return ground.cluster.run("up", *words)
+
+
+def up_takes_no_directory_of_others(ground):
+    """New, or with a shoal.conf of his, or his own cluster's."""
+    refused(up(ground, ground.users), ground.users, f"belongs to user {NOBODY}")
+    as_user("cp", ground.cluster.path("shoal.conf"), ground.users)
+    refused(up(ground, ground.users), ground.users, f"belongs to user {NOBODY}")
+    as_user("ln", "-s", ground.roots + "/log", ground.users + "/shoal.log")
+    as_user("ln", "-s", ground.roots, ground.users + "/mdt0")
+    refused(up(ground, ground.users), ground.users, f"belongs to user {NOBODY}")
+    refused(up(ground, ground.users, "--foreground"), f"belongs to user {NOBODY}")
+    ground.untouched()
+
+
+def up_takes_nothing_of_others_in_its_directory(ground):
+    directory = ground.cluster.directory
+    for name, make in (("shoal.conf", "file"), ("shoal.log", "link"), ("mdt0", "link"),
+                       ("ost0", "folder"), ("mount.place", "file"), ("lock", "file")):
+        path = os.path.join(directory, name)
+        was = content(path) if os.path.exists(path) else None
+        if make == "file":
+            with open(path, "a", encoding="ascii"):
+                pass
+        elif make == "folder":
+            os.mkdir(path)
+        else:
+            os.symlink(ground.treasure if name == "shoal.log" else ground.roots, path)
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        refused(up(ground, directory), path, f"belongs to user {NOBODY}")
+        if was is not None:
+            os.chown(path, 0, 0)
+        else:
+            clusters.remove(path)
+    ground.untouched()
+
+
+def up_takes_nothing_that_others_may_write_to(ground):
+    directory = ground.cluster.directory
+    ground.cluster.start()
+    ground.cluster.stop()
+    for path in (directory, ground.cluster.path("shoal.conf"), ground.cluster.path("shoal.log"),
+                 ground.cluster.path("mdt0"), ground.cluster.path("ost0/log")):
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        for more in (0o020, 0o002):
+            os.chmod(path, mode | more)
+            refused(up(ground, directory), f"others may write to {path},", "chmod -R go-w")
+        os.chmod(path, mode)
+    ground.cluster.start()
+
+
+def log_is_no_link(ground):
+    os.symlink(ground.treasure, ground.cluster.path("shoal.log"))
+    refused(up(ground, ground.cluster.directory), "shoal.log", "no symbolic link")
+    ground.untouched()
+
+
+def names_are_no_orders(ground):
+    """Neither a terminal nor the log takes the name of a directory for what it is not."""
+    directory = os.path.join(ground.roots, "a\x1b[31m\nforged\x9b31m")
+    os.rename(ground.cluster.directory, directory)
+    ground.cluster.directory = directory
+    result = up(ground, directory, "--foreground", "--osts", "7")
+    refused(result, "a?[31m?forged??31m")
+    result = up(ground, directory)
+    expect(result.returncode == 0, result.stderr)
+    with open(ground.cluster.path("shoal.log"), encoding="utf-8") as file:
+        log = file.read()
+    for text in (result.stdout[:-1], *log.split("\n")):
+        expect(text.isprintable(), f"it has {text!r}")
+    expect("\nforged" not in log and "a?[31m?forged" in log, "a line of the log is forged")
+    ground.cluster.stop()
+    ground.cluster.directory = os.path.join(ground.cluster.top, "data")
+    os.rename(directory, ground.cluster.directory)
+
+
+def mount_of_others_has_no_set_id(ground):
+    """A daemon of his may say of any file that it is root's."""
+    cluster = ground.cluster
+    for path in (cluster.directory, cluster.path("shoal.conf")):
+        os.chown(path, NOBODY, NOBODY)
+    as_user(cluster.shoal, "up", cluster.directory)
+    cluster.note_regions()
+    result = cluster.run("mount", cluster.directory, cluster.mount, "-o",
+                         f"log={cluster.top}/mount.log")
+    expect(result.returncode == 0 and "nosuid,nodev" in result.stderr, result.stderr)
+    options = os.statvfs(cluster.mount).f_flag
+    expect(options & os.ST_NOSUID and options & os.ST_NODEV, "set-uid files and devices hold")
+    cluster.run("umount", cluster.mount)
+    as_user("ln", "-s", ground.treasure, cluster.directory + "/mount.log")
+    result = cluster.run("mount", cluster.directory, cluster.mount)
+    expect(result.returncode != 0 and "no symbolic link" in result.stderr, result.stderr)
+    ground.untouched()
+    as_user(cluster.shoal, "down", cluster.directory)
+
+
+TESTS = [up_takes_no_directory_of_others, up_takes_nothing_of_others_in_its_directory,
+         up_takes_nothing_that_others_may_write_to, log_is_no_link, names_are_no_orders,
+         mount_of_others_has_no_set_id,
+         bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
+
+
+def end_others(top):
+    """What a test that failed has let start in other directories."""
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as file:
+            line = file.read()
+            if any(f"{top}/{name}".encode() in line for name in ("roots", "users")):
+                clusters.end_process(int(process))
 
 
 def play(test):
@@ -162,7 +273,10 @@ def play(test):
         here = os.path.join(cluster.top, "shoal")
         shutil.copy(cluster.shoal, here)
         cluster.shoal = here
-        test(Ground(cluster))
+        try:
+            test(Ground(cluster))
+        finally:
+            end_others(cluster.top)
 
 
 sys.exit(drive(__doc__, TESTS, play))

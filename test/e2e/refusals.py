@@ -183,7 +183,7 @@ class Scene(clusters.Cluster):
     def disk(self, megabytes):
         """A file system of its own, of a size."""
         path = self.new_directory()
-        self.mount_at(path, "-t", "tmpfs", "-o", f"size={megabytes}M", "none")
+        self.mount_at(path, "-t", "tmpfs", "-o", f"mode=755,size={megabytes}M", "none")
         return path
 
     def configure(self, old, new):
@@ -875,7 +875,7 @@ def _(scene):
 @row("disk-too-small-tmpfs", 1, "MiB free", "free some")
 def _(scene):
     path = scene.new_directory()
-    scene.mount_at(path, "-t", "tmpfs", "-o", "size=100M", "none")
+    scene.mount_at(path, "-t", "tmpfs", "-o", "mode=755,size=100M", "none")
     return ["up", path]
 
 
