@@ -251,7 +251,76 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
-TESTS = [up_takes_no_directory_of_others, up_takes_nothing_of_others_in_its_directory,
+# A daemon that is none, in a directory that was named to root's verbs.
+
+HOSTILE = """
+import os, socket, struct, sys
+# Writes what it is given to each who asks; or without end; or nothing.
+path, way, *words = sys.argv[1:]
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+listener.listen(0)
+print("ready", flush=True)
+while True:
+    asker, _ = listener.accept()
+    try:
+        asker.recv(1 << 16)
+        if way == "silent":
+            asker.recv(1)
+        if way == "much":
+            while True:
+                asker.sendall(struct.pack("<I", 1 << 20) + b"x" * (1 << 20))
+        text = words[0].encode("latin-1").decode("unicode_escape").encode("latin-1")
+        asker.sendall(struct.pack("<I", len(text)) + text + struct.pack("<II", 0, 0))
+    except OSError:
+        pass
+    asker.close()
+"""
+
+
+@contextlib.contextmanager
+def hostile(ground, directory, way, *words, user=True):
+    """Listens in the directory, which looks like one of Shoal's."""
+    shutil.copy(ground.cluster.path("shoal.conf"), directory)
+    path = os.path.join(directory, "control.sock")
+    command = [*(AS_USER if user else []), sys.executable, "-c", HOSTILE, path, way, *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            expect(process.stdout.readline() == b"ready\n", "it does not listen")
+            yield
+        finally:
+            process.kill()
+            os.unlink(path)
+
+
+VERBS = (["status"], ["df"], ["stats"], ["sync"], ["down"], ["fsck"])
+
+
+def verbs_believe_no_other_user(ground):
+    for way in ("silent", "much", "say"):
+        with hostile(ground, ground.users, way, "all is well"):
+            for verb in VERBS:
+                result = ground.cluster.run(*verb, ground.users, limit_s=20)
+                refused(result, "another user's daemon listens in " + ground.users)
+                expect(result.stdout == "", result.stdout)
+
+
+def answers_are_no_orders(ground):
+    """Whoever may answer, what he says is text: a name in a file system is anybody's."""
+    words = "a\\x1b]0;b\\x07\\xc2\\x9bc\\n\\x7f"
+    with hostile(ground, ground.shared, "say", words, user=False):
+        for verb in VERBS[:4] + VERBS[5:]:
+            result = ground.cluster.run(*verb, ground.shared)
+            said = result.stdout + result.stderr
+            expect("a?]0;b?" in said and said.replace("\n", "").isprintable(), f"{verb}: {said!r}")
+
+
+def answers_have_an_end(ground):
+    with hostile(ground, ground.shared, "much", user=False):
+        refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
+
+
+TESTS = [verbs_believe_no_other_user, answers_are_no_orders, answers_have_an_end, up_takes_no_directory_of_others, up_takes_nothing_of_others_in_its_directory,
          up_takes_nothing_that_others_may_write_to, log_is_no_link, names_are_no_orders,
          mount_of_others_has_no_set_id,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
