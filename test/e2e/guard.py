@@ -251,6 +251,46 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
+# Set-group-ID.
+
+GROUP = 4242
+
+
+def sh_as(groups, text):
+    words = ["--clear-groups"] if groups is None else [f"--groups={groups}"]
+    result = subprocess.run([*AS_USER[:3], *words, "sh", "-c", text], capture_output=True,
+                            text=True, check=False)
+    expect(result.returncode == 0, f"{text}: {result.stderr.strip()}")
+
+
+def mode_of(path):
+    return oct(stat.S_IMODE(os.stat(path).st_mode))
+
+
+def set_group_id_is_the_groups(ground):
+    """A stranger's write clears it also where the group may not execute; a member's doesn't. Who
+    makes a program in a folder of a group that he is in by the way may give it the bit."""
+    ground.cluster.start()
+    path = os.path.join(ground.cluster.mount, "file")
+    for change in (f"echo x >>{path}", f"echo x >{path}", f"truncate -s 1 {path}"):
+        for groups, left in ((GROUP, "0o2666"), (None, "0o666")):
+            with open(path, "w", encoding="ascii") as file:
+                file.write("text")
+            os.chown(path, 0, GROUP)
+            os.chmod(path, 0o2666)
+            sh_as(groups, change)
+            expect(mode_of(path) == left, f"{change} by {groups} leaves {mode_of(path)}")
+    folder = os.path.join(ground.cluster.mount, "folder")
+    os.mkdir(folder)
+    os.chown(folder, 0, GROUP)
+    os.chmod(folder, 0o2777)
+    make = "import os; os.umask(0); os.open('%s', os.O_CREAT | os.O_WRONLY, 0o2755)"
+    for groups, left in ((GROUP, "0o2755"), (None, "0o755")):
+        tool = f"{folder}/tool-{groups}"
+        sh_as(groups, f'python3 -c "{make % tool}"')
+        expect(mode_of(tool) == left, f"made by {groups} it has {mode_of(tool)}")
+
+
 # A daemon that is none, in a directory that was named to root's verbs.
 
 HOSTILE = """
@@ -312,7 +352,8 @@ def answers_are_no_orders(ground):
         for verb in VERBS[:4] + VERBS[5:]:
             result = ground.cluster.run(*verb, ground.shared)
             said = result.stdout + result.stderr
-            expect("a?]0;b?" in said and said.replace("\n", "").isprintable(), f"{verb}: {said!r}")
+            expect("a?]0;b?" in said and said.replace("\n", "").isprintable(),
+                   f"{verb}: {said!r}")
 
 
 def answers_have_an_end(ground):
@@ -320,9 +361,10 @@ def answers_have_an_end(ground):
         refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
 
 
-TESTS = [verbs_believe_no_other_user, answers_are_no_orders, answers_have_an_end, up_takes_no_directory_of_others, up_takes_nothing_of_others_in_its_directory,
-         up_takes_nothing_that_others_may_write_to, log_is_no_link, names_are_no_orders,
-         mount_of_others_has_no_set_id,
+TESTS = [set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
+         answers_have_an_end, up_takes_no_directory_of_others,
+         up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
+         log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
          bench_takes_no_files_of_others, bench_takes_no_folder_that_others_may_write_to,
          bench_follows_no_link, bench_goes_on, bench_in_the_daemon]
 
