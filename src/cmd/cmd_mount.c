@@ -276,9 +276,13 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
 }
 
 static void serve(struct fuse_mount *mount) {
+    char line[160];
     int signal_number;
 
     while (fuse_mount_is_there(mount)) {
+        while (fuse_mount_share_met(mount, line)) {
+            log_line(line);
+        }
         if (process_signal_wait(LOOK_NS, &signal_number) == 0) {
             log_format("signal %d says stop", signal_number);
             return;

@@ -257,6 +257,18 @@ static void report_ready(const struct daemon_options *options, struct control *c
     }
 }
 
+static void tell_shares(struct control *control) {
+    struct fuse_mount *mount = control_mount_get(control);
+    char line[160];
+
+    if (mount) {
+        while (fuse_mount_share_met(mount, line)) {
+            daemon_log("%s: %s", control->directory, line);
+        }
+        control_mount_put(control);
+    }
+}
+
 /* Whether a signal or `shoal down` has said stop, until the timeout. What has been asked to be
  * mounted meanwhile, is. */
 static bool stop_came(struct control *control, uint64_t timeout_ns) {
@@ -332,6 +344,7 @@ static void serve(struct control *control) {
     }
     free(map);
     while (!stop_comes(control, STOP_POLL_NS)) {
+        tell_shares(control);
     }
 }
 

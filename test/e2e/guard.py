@@ -17,6 +17,7 @@ import sys
 import cluster as clusters
 from cluster import Failed
 from driver import drive
+from files_load import wait_until
 
 NOBODY = 65534
 AS_USER = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -251,6 +252,58 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
+# Open files.
+
+OPEN_MAX = 1024
+OPENS = """
+import errno, os, sys
+held = []
+try:
+    while len(held) < 2000:
+        held.append(os.open(sys.argv[1], os.O_RDONLY))
+except OSError as error:
+    print(len(held), errno.errorcode[error.errno], flush=True)
+sys.stdin.read()
+"""
+
+
+def hold_all(mount, user):
+    as_who = [*AS_USER[:1], f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    process = subprocess.Popen([*as_who, sys.executable, "-c", OPENS, mount],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return process, process.stdout.readline().split()
+
+
+def open_files_are_shared_out(ground):
+    """One user's never keep another, nor root, from opening one, and a line tells of it."""
+    cluster = ground.cluster
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write(f"\n[limits]\nopen_files_max = {OPEN_MAX}\n")
+    cluster.start()
+    mounts = {cluster.mount: "shoal.log", os.path.join(cluster.top, "mount-apart"): "mount.log"}
+    os.mkdir(list(mounts)[1])
+    cluster.mount_apart(list(mounts)[1])
+    for mount, log in mounts.items():
+        first, (count, error) = hold_all(mount, NOBODY)
+        with first:
+            expect((int(count), error) == (OPEN_MAX // 2, "ENFILE"), f"one opens {count}: {error}")
+            second, (count, error) = hold_all(mount, NOBODY - 1)
+            with second:
+                expect(int(count) == OPEN_MAX * 15 // 16 - OPEN_MAX // 2 and error == "ENFILE",
+                       f"the other opens {count}: {error}")
+                held = [os.open(mount, os.O_RDONLY) for _ in range(OPEN_MAX // 16 - 1)]
+                os.listdir(mount)
+                for one in held:
+                    os.close(one)
+                second.kill()
+            line = f"user {NOBODY} has as many files open as one may, {OPEN_MAX // 2} of {OPEN_MAX}"
+            wait_until(lambda: line in content(cluster.path(log)), f"a line in {log}")
+            first.kill()
+    status = cluster.run("status", cluster.directory).stdout
+    expect(f"user {NOBODY} has met his share of open files" in status, status)
+    expect(content(cluster.path("shoal.log")).count("has as many files open") == 1, "many lines")
+
+
 # Set-group-ID.
 
 GROUP = 4242
@@ -361,7 +414,8 @@ def answers_have_an_end(ground):
         refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
 
 
-TESTS = [set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
+TESTS = [open_files_are_shared_out, set_group_id_is_the_groups,
+         verbs_believe_no_other_user, answers_are_no_orders,
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,

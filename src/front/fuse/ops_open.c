@@ -38,7 +38,7 @@ static uint32_t flags_of(uint32_t linux_flags) {
 /* Once more with the caller's groups, the handle is there already. */
 static int take_handle(struct fuse_request *request) {
     if (!request->handle)
-        request->handle = handle_take(&request->front->handles);
+        request->handle = handle_take(&request->front->handles, request_header(request)->uid);
     if (!request->handle)
         return -ENFILE;
     request->set_id = atomic_load(&request->front->set_id_change);

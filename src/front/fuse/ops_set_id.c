@@ -9,8 +9,8 @@
  *     start --known--> REPLY        LOOK (getattr) --no bits--> REPLY
  *       '-- not known --> LOOK        '-- bits --> CLEAR (setattr as root) --> REPLY
  *
- * Set-group-ID without group execution goes by the writer: it stays for members of the file's group,
- * so such a file is asked for with each write.
+ * Set-group-ID without group execution goes by the writer: it stays for members of the file's
+ * group, so such a file is asked for with each write.
  *
  * Then the kernel is told to forget the mode it knows: an execve right after the write must not
  * honour the bits. */
