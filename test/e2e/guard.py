@@ -10,6 +10,7 @@ The last line counts.
 import contextlib
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -252,6 +253,51 @@ def mount_of_others_has_no_set_id(ground):
     as_user(cluster.shoal, "down", cluster.directory)
 
 
+# Rings, whose names are known once a cluster has run.
+
+def names_of_rings_are_not_taken(ground):
+    """What a user lays in their place while the cluster is down is refused by a line that says
+    whose it is and what to do, which is enough."""
+    cluster = ground.cluster
+    cluster.start()
+    cluster.stop()
+    path = f"/dev/shm/shoal-{cluster.identity}-ost0"
+    for make in (["touch", path], ["mkdir", path], ["ln", "-s", ground.treasure, path],
+                 ["mkfifo", path], ["ln", "-s", "/nowhere", path]):
+        as_user(*make)
+        result = up(ground, cluster.directory)
+        refused(result, path, f"taken by user {NOBODY}", f"`rm -r {path}`")
+        subprocess.run(["sh", "-c", result.stderr.split("`")[1]], check=True)
+        expect(not os.path.lexists(path), "what it says does not help")
+    ground.untouched()
+    cluster.start()
+    cluster.kill()
+    clusters.unmount(cluster.mount)
+    os.chmod(path, 0o666)
+    refused(up(ground, cluster.directory), f"others may write to the ring {path}", "chmod 600")
+    os.chmod(path, 0o600)
+    cluster.start()
+    cluster.stop()
+    expect(not rings_of(cluster), f"{rings_of(cluster)} stay behind a stop")
+
+
+def rings_of(cluster):
+    return [name for name in os.listdir("/dev/shm") if cluster.identity in name]
+
+
+def a_start_that_fails_leaves_no_ring(ground):
+    cluster = ground.cluster
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        key = os.path.join(cluster.top, "members.key")
+        cluster.key("new", key)
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        refused(up(ground, cluster.directory, "--listen", address, "--key", key), address)
+    expect(not rings_of(cluster), f"{rings_of(cluster)} stay behind a start that failed")
+    cluster.start()
+
+
 # Open files.
 
 OPEN_MAX = 1024
@@ -414,7 +460,8 @@ def answers_have_an_end(ground):
         refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
 
 
-TESTS = [open_files_are_shared_out, set_group_id_is_the_groups,
+TESTS = [names_of_rings_are_not_taken, a_start_that_fails_leaves_no_ring,
+         open_files_are_shared_out, set_group_id_is_the_groups,
          verbs_believe_no_other_user, answers_are_no_orders,
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,

@@ -724,7 +724,8 @@ def _(scene):
     return ["up", scene.must_name, "--osts", "1", "--size", "16M"]
 
 
-@row("ring-of-another-user", 1, "/dev/shm/shoal-", "another user started the cluster last")
+@row("ring-of-another-user", 1, "/dev/shm/shoal-", f"taken by user {NOBODY}",
+     "start it as that user")
 def _(scene):
     scene.start()
     scene.kill()
