@@ -14,6 +14,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 
 import cluster as clusters
 from cluster import Failed
@@ -298,6 +299,57 @@ def a_start_that_fails_leaves_no_ring(ground):
     cluster.start()
 
 
+# The planner's page, which everybody reaches.
+
+HALVES = 600
+DRIP_S = 1
+
+
+@contextlib.contextmanager
+def served(ground):
+    with subprocess.Popen([ground.cluster.shoal, "plan", "--serve", "127.0.0.1:0"],
+                          stdout=subprocess.PIPE, text=True) as process:
+        try:
+            place = process.stdout.readline()
+            expect(place.startswith("http://"), f"it says {place!r}")
+            host, _, port = place[7:].split("/")[0].partition(":")
+            yield host, int(port)
+        finally:
+            process.kill()
+
+
+def get_page(place):
+    with socket.create_connection(place, timeout=20) as one:
+        one.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        return one.recv(15)
+
+
+def drip(halves, over):
+    """A byte more, so that none of them is silent."""
+    while not over.wait(DRIP_S):
+        for half in halves:
+            with contextlib.suppress(OSError):
+                half.sendall(b"x")
+
+
+def half_requests_silence_nobody(ground):
+    """However many connections somebody keeps open, also by one more byte from time to time."""
+    over = threading.Event()
+    with served(ground) as place, contextlib.ExitStack() as stack:
+        halves = [stack.enter_context(socket.create_connection(place, timeout=20))
+                  for _ in range(HALVES)]
+        for half in halves:
+            half.sendall(b"GET / HTTP/1.1\r\nX: ")
+        thread = threading.Thread(target=drip, args=(halves, over), daemon=True)
+        thread.start()
+        try:
+            for _ in range(3):
+                expect(get_page(place) == b"HTTP/1.1 200 OK", "there is no answer")
+        finally:
+            over.set()
+            thread.join()
+
+
 # Open files.
 
 OPEN_MAX = 1024
@@ -460,9 +512,9 @@ def answers_have_an_end(ground):
         refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
 
 
-TESTS = [names_of_rings_are_not_taken, a_start_that_fails_leaves_no_ring,
-         open_files_are_shared_out, set_group_id_is_the_groups,
-         verbs_believe_no_other_user, answers_are_no_orders,
+TESTS = [half_requests_silence_nobody, names_of_rings_are_not_taken,
+         a_start_that_fails_leaves_no_ring, open_files_are_shared_out,
+         set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
          answers_have_an_end, up_takes_no_directory_of_others,
          up_takes_nothing_of_others_in_its_directory, up_takes_nothing_that_others_may_write_to,
          log_is_no_link, names_are_no_orders, mount_of_others_has_no_set_id,
