@@ -350,6 +350,41 @@ def half_requests_silence_nobody(ground):
             thread.join()
 
 
+# Directories within each other.
+
+LEVELS_MAX = 16384
+DEEP = """
+import errno, os, sys
+os.chdir(sys.argv[1])
+levels, known = int(sys.argv[2]), {}
+for level in range(levels):
+    if level in (100, levels - 100):
+        os.mkdir("moves")
+        known[level] = os.open(".", os.O_RDONLY)
+    os.mkdir("d")
+    os.chdir("d")
+high, low = sorted(known)
+try:
+    os.rename("moves", "below", src_dir_fd=known[high], dst_dir_fd=known[low])
+    print("moved", flush=True)
+except OSError as error:
+    print(errno.errorcode[error.errno], flush=True)
+os.rename("moves", "above", src_dir_fd=known[low], dst_dir_fd=known[high])
+"""
+
+
+def no_rename_walks_without_end(ground):
+    """A directory's move looks for it on the whole way to the root, while nothing else is done."""
+    ground.cluster.start()
+    for name, levels, said in (("deep", LEVELS_MAX, "moved"),
+                               ("deeper", LEVELS_MAX + 200, "ENAMETOOLONG")):
+        folder = os.path.join(ground.cluster.mount, name)
+        os.mkdir(folder)
+        os.chown(folder, NOBODY, NOBODY)
+        came = as_user(sys.executable, "-c", DEEP, folder, str(levels)).strip()
+        expect(came == said, f"a move to level {levels} below {name}: {came}")
+
+
 # Open files.
 
 OPEN_MAX = 1024
@@ -512,7 +547,7 @@ def answers_have_an_end(ground):
         refused(ground.cluster.run("status", ground.shared), "says more than 64 MiB")
 
 
-TESTS = [half_requests_silence_nobody, names_of_rings_are_not_taken,
+TESTS = [no_rename_walks_without_end, half_requests_silence_nobody, names_of_rings_are_not_taken,
          a_start_that_fails_leaves_no_ring, open_files_are_shared_out,
          set_group_id_is_the_groups, verbs_believe_no_other_user, answers_are_no_orders,
          answers_have_an_end, up_takes_no_directory_of_others,
