@@ -473,7 +473,7 @@ def set_group_id_is_the_groups(ground):
     make = "import os; os.umask(0); os.open('%s', os.O_CREAT | os.O_WRONLY, 0o2755)"
     for groups, left in ((GROUP, "0o2755"), (None, "0o755")):
         tool = f"{folder}/tool-{groups}"
-        sh_as(groups, f'python3 -c "{make % tool}"')
+        sh_as(groups, f'{sys.executable} -c "{make % tool}"')
         expect(mode_of(tool) == left, f"made by {groups} it has {mode_of(tool)}")
 
 
