@@ -5,6 +5,7 @@
 #include "cmd/fsck_report.h"
 #include "host/control_socket.h"
 #include "host/machine.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_directory.h"
 #include <stdio.h>
@@ -24,7 +25,21 @@ struct lines {
     bool inside; /* of a line */
     char note;   /* FSCK_ of the line; 0: it is of the answer */
     bool progress;
+    uint8_t before; /* of plain_text */
 };
+
+/* Names in the file system are anybody's. */
+static void print_piece(struct lines *lines, const char *text, size_t size, FILE *to) {
+    char piece[4096];
+
+    for (size_t at = 0; at < size; at += sizeof piece) {
+        size_t part = MIN(size - at, sizeof piece);
+
+        memcpy(piece, text + at, part);
+        plain_text_piece(piece, part, true, &lines->before);
+        fwrite(piece, 1, part, to);
+    }
+}
 
 static void show(void *context, const char *text, size_t size) {
     struct lines *lines = context;
@@ -42,7 +57,7 @@ static void show(void *context, const char *text, size_t size) {
             }
         }
         if (lines->note != FSCK_NOTE || lines->progress) {
-            fwrite(text + skip, 1, part - skip, lines->note ? stderr : stdout);
+            print_piece(lines, text + skip, part - skip, lines->note ? stderr : stdout);
         }
         lines->inside = !end;
         text += part;

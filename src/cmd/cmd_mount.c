@@ -5,6 +5,7 @@
 #include "host/background.h"
 #include "host/machine.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/config.h"
 #include "node/key_path.h"
@@ -25,7 +26,7 @@ static_assert((int)CONFIG_CHANNEL_DEV == (int)FUSE_CHANNEL_DEV &&
               "one is the other");
 
 /* Fewer open files are too few: two a thread, and a connection a thread and node. */
-enum { FILES_MIN = 4096 };
+enum { FILES_MIN = 4096, LOG_LINE_BYTES = 2048 };
 enum { TTL_S = 1, TTL_S_MAX = 3600, PATIENCE_S = 120, PATIENCE_S_MAX = 86400, STOP_S = 10 };
 #define LOOK_NS (NS_PER_S / 5)
 #define MOUNT_LOG_NAME "mount.log"
@@ -57,9 +58,12 @@ struct mount_words {
 
 static void log_line(const char *line) {
     char now[MACHINE_TIME_BYTES];
+    char text[LOG_LINE_BYTES];
 
     machine_time_print(now);
-    fprintf(stderr, "%s shoal mount, process %d: %s\n", now, process_own_id(), line);
+    snprintf(text, sizeof text, "%s", line);
+    fprintf(stderr, "%s shoal mount, process %d: %s\n", now, process_own_id(),
+            plain_text(text, false));
     fflush(stderr);
 }
 
@@ -261,9 +265,13 @@ static int mount_start(struct remote_client *client, const struct mount_words *w
 }
 
 static void serve(struct fuse_mount *mount) {
+    char line[160];
     int signal_number;
 
     while (fuse_mount_is_there(mount)) {
+        while (fuse_mount_share_met(mount, line)) {
+            log_line(line);
+        }
         if (process_signal_wait(LOOK_NS, &signal_number) == 0) {
             log_format("signal %d says stop", signal_number);
             return;
@@ -414,6 +422,12 @@ static int check_directory(const struct verb *verb, struct mount_words *words) {
                          "that `shoal up` was given",
                          words->from);
     }
+    if (!plain_file_is_own(words->source)) {
+        /* Its daemon may say of any file that it is root's, and set-uid. */
+        words->no_set_id = true;
+        words->no_devices = true;
+        verb_note(verb, "%s is not yours alone: it is mounted with nosuid,nodev", words->source);
+    }
     return check_network(verb, words);
 }
 
@@ -468,7 +482,7 @@ static int in_background(const struct verb *verb, const struct mount_words *word
         exit(run(words, &background));
     }
     if (background.status == EXIT_OK) {
-        printf("%s\n", background.message);
+        printf("%s\n", plain_text(background.message, false));
         return EXIT_OK;
     }
     return verb_fail(verb, "%s",

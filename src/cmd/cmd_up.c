@@ -8,6 +8,7 @@
 #include "host/doctor.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/config.h"
 #include "node/local_directory.h"
@@ -214,7 +215,7 @@ static int run_daemon(const struct verb *verb, struct daemon_options *options, b
     }
     if (background.is_parent) {
         if (background.status == EXIT_OK) {
-            printf("%s\n", background.message);
+            printf("%s\n", plain_text(background.message, false));
             print_notes(verb, notes);
             print_doctor_note(verb);
             return EXIT_OK;

@@ -7,6 +7,7 @@
 #include "env/errno_map.h"
 #include "host/process.h"
 #include "layout/map_pools.h"
+#include "node/local_directory.h"
 #include "rpc/lane.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -314,6 +315,21 @@ static void print_hearing(struct control *control, struct control_socket_connect
     }
 }
 
+/* The mount of a process of its own says so in its log. */
+static void print_share(struct control *control, struct control_socket_connection *connection) {
+    struct fuse_mount *mount = control_mount_get(control);
+    uint32_t uid;
+
+    if (mount && fuse_mount_share_last(mount, &uid)) {
+        control_print(connection,
+                      "           user %" PRIu32 " has met his share of open files: see %s/%s\n",
+                      uid, control->directory, LOCAL_LOG_NAME);
+    }
+    if (mount) {
+        control_mount_put(control);
+    }
+}
+
 /* That it is the daemon's own, as it mostly is, need not be said. */
 static void print_mount(struct control *control, struct control_socket_connection *connection) {
     struct own_mount mount;
@@ -330,6 +346,7 @@ static void print_mount(struct control *control, struct control_socket_connectio
         control_print(connection, "           by process %d, which outlives the daemon\n",
                       mount.process);
     }
+    print_share(control, connection);
 }
 
 static void print_table(struct control *control, struct control_socket_connection *connection) {

@@ -10,6 +10,7 @@
 #include "host/folder.h"
 #include "host/machine.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
 #include "node/local_directory.h"
@@ -21,11 +22,15 @@
 
 #define STOP_POLL_NS (NS_PER_S / 5)
 
+enum { LOG_LINE_BYTES = 2048 };
+
 static void log_line(const char *line) {
     char now[MACHINE_TIME_BYTES];
+    char text[LOG_LINE_BYTES];
 
     machine_time_print(now);
-    fprintf(stderr, "%s shoal: %s\n", now, line);
+    snprintf(text, sizeof text, "%s", line);
+    fprintf(stderr, "%s shoal: %s\n", now, plain_text(text, false));
     fflush(stderr);
 }
 
@@ -252,6 +257,18 @@ static void report_ready(const struct daemon_options *options, struct control *c
     }
 }
 
+static void tell_shares(struct control *control) {
+    struct fuse_mount *mount = control_mount_get(control);
+    char line[160];
+
+    if (mount) {
+        while (fuse_mount_share_met(mount, line)) {
+            daemon_log("%s: %s", control->directory, line);
+        }
+        control_mount_put(control);
+    }
+}
+
 /* Whether a signal or `shoal down` has said stop, until the timeout. What has been asked to be
  * mounted meanwhile, is. */
 static bool stop_came(struct control *control, uint64_t timeout_ns) {
@@ -327,6 +344,7 @@ static void serve(struct control *control) {
     }
     free(map);
     while (!stop_comes(control, STOP_POLL_NS)) {
+        tell_shares(control);
     }
 }
 

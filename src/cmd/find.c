@@ -6,6 +6,7 @@
 #include "host/control_socket.h"
 #include "host/folder.h"
 #include "host/plain_file.h"
+#include "host/plain_text.h"
 #include "host/process.h"
 #include "node/config.h"
 #include "node/local_directory.h"
@@ -16,7 +17,10 @@
 #include <string.h>
 
 /* A daemon that is asked for its mount only, and does not say it by then, is passed over. */
-enum { SILENCE_MS = 2000 };
+enum { SILENCE_MS = 2000, MOUNT_POINT_BYTES_MAX = 65536 };
+
+/* Of 1,024 nodes, 64 KiB each. */
+enum { ANSWER_BYTES_MAX = 64 << 20 };
 
 struct text {
     char *data;
@@ -43,9 +47,20 @@ static int say_denied(const struct verb *verb, const char *what) {
 }
 
 int call_failed(const struct verb *verb, const char *directory, int error) {
-    return error == -ERR_ACCESS ? say_denied(verb, directory)
-                                : verb_fail(verb, "the daemon of %s cannot be asked: %s", directory,
-                                            err_text(error));
+    if (error == -ERR_ACCESS) {
+        return say_denied(verb, directory);
+    }
+    if (error == -ERR_NOT_PERMITTED) {
+        return verb_fail(verb,
+                         "another user's daemon listens in %s, which could answer anything: run it "
+                         "as that user",
+                         directory);
+    }
+    if (error == -ERR_OVERFLOW) {
+        return verb_fail(verb, "the daemon of %s says more than %d MiB", directory,
+                         ANSWER_BYTES_MAX / (int)MIB);
+    }
+    return verb_fail(verb, "the daemon of %s cannot be asked: %s", directory, err_text(error));
 }
 
 /* Whether the last daemon of the directory ended without a stop. */
@@ -65,7 +80,7 @@ int find_print(const struct verb *verb, int status, char *text) {
     size_t size = text ? strlen(text) : 0;
 
     if (status == EXIT_OK || status == EXIT_PARTLY) {
-        fputs(text ? text : "", stdout);
+        fputs(text ? plain_text(text, true) : "", stdout);
     } else {
         while (size > 0 && text[size - 1] == '\n') {
             text[--size] = '\0';
@@ -84,6 +99,7 @@ int call_daemon(const struct verb *verb, const char *directory, size_t argument_
         .name = LOCAL_CONTROL_NAME,
         .argument_count = argument_count,
         .arguments = arguments,
+        .answer_bytes_max = ANSWER_BYTES_MAX,
         .output = collect,
         .context = &text,
     };
@@ -124,6 +140,7 @@ static int ask_mount_point(const char *directory, struct text *ret_text) {
                                                    .argument_count = 1,
                                                    .arguments = arguments,
                                                    .silence_ms_max = SILENCE_MS,
+                                                   .answer_bytes_max = MOUNT_POINT_BYTES_MAX,
                                                    .output = collect,
                                                    .context = ret_text};
     int status = EXIT_FAILED;

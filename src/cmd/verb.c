@@ -1,6 +1,6 @@
 /* What verbs share: complaints, the reading of words and numbers. */
 #include "cmd/verb.h"
-#include <ctype.h>
+#include "host/plain_text.h"
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,11 +20,8 @@ __attribute__((format(printf, 2, 0))) static void complain(const struct verb *ve
     char text[COMPLAINT_BYTES];
 
     int size = vsnprintf(text, sizeof text, format, arguments);
-    for (char *at = text; size > 0 && *at; at++) {
-        *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    }
-    fprintf(stderr, "%s%s: %s%s", program_of(verb), verb->name, size > 0 ? text : "",
-            size >= COMPLAINT_BYTES ? "..." : "");
+    fprintf(stderr, "%s%s: %s%s", program_of(verb), verb->name,
+            size > 0 ? plain_text(text, false) : "", size >= COMPLAINT_BYTES ? "..." : "");
 }
 
 int verb_usage(const struct verb *verb, const char *format, ...) {
@@ -55,12 +52,12 @@ int verb_fail(const struct verb *verb, const char *format, ...) {
 
 void verb_note(const struct verb *verb, const char *format, ...) {
     va_list arguments;
+    char text[COMPLAINT_BYTES];
 
     va_start(arguments, format);
-    fprintf(stderr, "%s%s: note: ", program_of(verb), verb->name);
-    vfprintf(stderr, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s: note: %s\n", program_of(verb), verb->name, plain_text(text, false));
 }
 
 bool verb_is_help(int argc, char **argv) {

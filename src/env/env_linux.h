@@ -95,3 +95,12 @@ MUST_CHECK int env_path_sync(int root_fd, const char *path);
  * lie in, cut to the size; for messages. */
 MUST_CHECK int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_bytes,
                                 char *ret_place);
+/* What lies where a region belongs; -ERR_NOT_FOUND. */
+struct env_shared_owner {
+    uint32_t uid;
+    bool is_theirs; /* another user's than the caller's */
+    bool is_file;
+    bool is_open_to_others; /* to write to */
+};
+MUST_CHECK int env_shared_owner(struct env *env, const char *name,
+                                struct env_shared_owner *ret_owner);

@@ -257,3 +257,27 @@ int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_byte
         status.f_blocks == 0 ? UINT64_MAX : (uint64_t)status.f_bavail * (uint64_t)status.f_frsize;
     return 0;
 }
+
+int env_shared_owner(struct env *env, const char *name, struct env_shared_owner *ret_owner) {
+    char file_name[FILE_NAME_BYTES_MAX];
+    struct stat status;
+    int r = region_name(name, file_name);
+
+    if (r) {
+        return r;
+    }
+    int place_fd = place_open(env_linux_of(env));
+    if (place_fd < 0) {
+        return err_from_errno(errno);
+    }
+    r = fstatat(place_fd, file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : err_from_errno(errno);
+    close(place_fd);
+    if (r < 0) {
+        return r;
+    }
+    *ret_owner = (struct env_shared_owner){.uid = status.st_uid,
+                                           .is_theirs = status.st_uid != geteuid(),
+                                           .is_file = S_ISREG(status.st_mode),
+                                           .is_open_to_others = (status.st_mode & 0022) != 0};
+    return 0;
+}

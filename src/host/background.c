@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { LOG_MODE = 0600, OTHERS_WRITE = 0022 };
+
 struct background_result {
     int status;
     char message[BACKGROUND_MESSAGE_BYTES];
@@ -29,19 +31,43 @@ static int others_close(int report_fd, int *ret_report_fd) {
     return close_range((unsigned)fd + 1, ~0U, 0) == 0 ? 0 : err_from_errno(errno);
 }
 
-/* The child's descriptors 0 to 2. A log that waits for a reader would hold up who writes it. */
-static int output_redirect(const char *log_path) {
+/* A log that waits for a reader would hold up who writes it; one that another user has laid there
+ * may lead anywhere. */
+static int log_open(const char *log_path) {
     struct stat status;
+    int fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
+                  LOG_MODE);
 
-    if (stat(log_path, &status) == 0 && S_ISFIFO(status.st_mode)) {
-        return -ERR_NOT_FILE;
+    if (fd < 0) {
+        return errno == ENXIO ? -ERR_NOT_FILE : err_from_errno(errno);
     }
-    int log_fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int r = fstat(fd, &status) == 0 ? 0 : err_from_errno(errno);
+    if (r == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
+        r = -ERR_NOT_FILE;
+    }
+    if (r == 0 && S_ISREG(status.st_mode) &&
+        (status.st_uid != geteuid() || (status.st_mode & OTHERS_WRITE))) {
+        r = -ERR_NOT_PERMITTED;
+    }
+    if (r == 0 && fcntl(fd, F_SETFL, O_APPEND) < 0) {
+        r = err_from_errno(errno);
+    }
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    return fd;
+}
+
+/* The child's descriptors 0 to 2. */
+static int output_redirect(const char *log_path) {
+    int log_fd = log_open(log_path);
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int r = 0;
 
-    if (log_fd < 0 || null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 ||
-        dup2(log_fd, 2) < 0) {
+    if (log_fd < 0) {
+        r = log_fd;
+    } else if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(log_fd, 1) < 0 || dup2(log_fd, 2) < 0) {
         r = err_from_errno(errno);
     }
     /* Below 3 they are what they should be already. */
@@ -77,6 +103,12 @@ static void parent_wait(struct background *background, int fd) {
     background->message[sizeof background->message - 1] = '\0';
 }
 
+static const char *log_problem(int r) {
+    return r == -ERR_NOT_PERMITTED ? "a log has to be yours, and nobody else's to write to"
+           : r == -ERR_LOOP        ? "a log may be no symbolic link"
+                                   : err_text(r);
+}
+
 int background_enter(struct background *background, const char *log_path) {
     int ends[2];
 
@@ -110,7 +142,7 @@ int background_enter(struct background *background, const char *log_path) {
         char message[256];
 
         background->report_fd = background->report_fd > 0 ? background->report_fd : ends[1];
-        snprintf(message, sizeof message, "%s: %s", log_path, err_text(r));
+        snprintf(message, sizeof message, "%s: %s", log_path, log_problem(r));
         background_report(background, 1, message);
         _exit(1);
     }

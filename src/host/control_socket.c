@@ -25,6 +25,7 @@
 enum {
     LONG_POLL_MS = 5,
     REQUEST_MS_MAX = 1000,
+    TAKE_MS_MAX = 30000,
     ANSWER_S_MAX = 10,
     INCOMING_MAX = 16,
     FIRST_INCOMING = 3,   /* of what is polled: stop, listener and questions come before */
@@ -573,6 +574,24 @@ void control_socket_stop(struct control_socket_server *server) {
     server_free(server);
 }
 
+/* Whoever may change the directory may listen there. */
+static int peer_check(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+        return err_from_errno(errno);
+    }
+    return peer.uid == 0 || peer.uid == geteuid() ? 0 : -ERR_NOT_PERMITTED;
+}
+
+/* Each may block for so long: who listens may take no connection, or read nothing. 0: any time. */
+static void limit_set(int fd, int option, uint32_t limit_ms) {
+    const struct timeval limit = {.tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000};
+
+    (void)setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit);
+}
+
 static int connect_to(const char *directory, const char *name, int *ret_socket) {
     struct sockaddr_un address;
     int folder = open(directory, O_DIRECTORY | O_PATH | O_CLOEXEC);
@@ -582,8 +601,16 @@ static int connect_to(const char *directory, const char *name, int *ret_socket) 
     }
     int r = address_of(folder, name, &address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) {
+        limit_set(fd, SO_SNDTIMEO, TAKE_MS_MAX);
+    }
     if (r == 0 && (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0)) {
-        r = errno == ECONNREFUSED ? -ERR_NOT_FOUND : err_from_errno(errno);
+        r = errno == ECONNREFUSED ? -ERR_NOT_FOUND
+            : errno == EAGAIN     ? -ERR_TIMED_OUT
+                                  : err_from_errno(errno);
+    }
+    if (r == 0) {
+        r = peer_check(fd);
     }
     close(folder);
     if (r < 0) {
@@ -610,6 +637,7 @@ static int send_request(int fd, const struct control_socket_request *request) {
 
 static int receive_answer(int fd, const struct control_socket_request *request, int *ret_status) {
     struct control_answer answer = {.left = 0};
+    uint64_t left = request->answer_bytes_max ? request->answer_bytes_max : UINT64_MAX;
     uint8_t bytes[16384];
     size_t size;
 
@@ -618,6 +646,10 @@ static int receive_answer(int fd, const struct control_socket_request *request, 
             return -ERR_CLOSED;
         }
         if (control_answer_took(&answer, (struct bytes){bytes, size})) {
+            if (size > left) {
+                return -ERR_OVERFLOW;
+            }
+            left -= size;
             request->output(request->context, (const char *)bytes, size);
         }
     }
@@ -632,10 +664,7 @@ int control_socket_call(const struct control_socket_request *request, int *ret_s
     if (r < 0) {
         return r;
     }
-    const struct timeval limit = {.tv_sec = request->silence_ms_max / 1000,
-                                  .tv_usec = request->silence_ms_max % 1000 * 1000};
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    limit_set(fd, SO_RCVTIMEO, request->silence_ms_max);
     r = send_request(fd, request);
     if (r == 0) {
         r = receive_answer(fd, request, ret_status);

@@ -63,14 +63,18 @@ void control_socket_write(struct control_socket_connection *connection, const ch
 /* The other end went away: nobody reads the answer. */
 bool control_socket_is_gone(const struct control_socket_connection *connection);
 
-/* Sends a request and gives the answer's text to output as it comes. -ERR_NOT_FOUND: no daemon
- * listens there; -ERR_ACCESS; -ERR_CLOSED: it went away in the middle, or fell silent. */
+/* Sends a request and gives the answer's text to output as it comes; plain_text.h is for what a
+ * terminal gets. -ERR_NOT_FOUND: no daemon listens there; -ERR_ACCESS; -ERR_NOT_PERMITTED: who
+ * listens is neither root nor the caller's user; -ERR_TIMED_OUT: it does not take the request;
+ * -ERR_CLOSED: it went away in the middle, or fell silent; -ERR_OVERFLOW: it says more than
+ * answer_bytes_max. */
 struct control_socket_request {
     const char *directory;
     const char *name;
     size_t argument_count;
     const char *const *arguments;
-    uint32_t silence_ms_max; /* 0: as long as it takes */
+    uint32_t silence_ms_max;   /* 0: as long as it takes */
+    uint64_t answer_bytes_max; /* 0: all that comes */
     void (*output)(void *context, const char *text, size_t size);
     void *context;
 };

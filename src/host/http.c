@@ -11,9 +11,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SILENT_S = 5 };
+/* One more than there may be, which the newest has until the one that goes for it is gone; its
+ * accepting waits while there are so many. */
+enum { SILENT_S = 5, VISITORS = HTTP_CONNECTIONS_MAX + 16 };
+
+/* A connection that is open. */
+struct visitor {
+    int fd; /* -1: free, or on its way out */
+    uint64_t order;
+    uint8_t address[16];
+};
 
 struct http {
+    struct visitor visitors[VISITORS];
+    uint64_t opened; /* in all */
     struct MHD_Daemon *daemon;
     const struct http_document *documents;
     size_t document_count;
@@ -124,6 +135,81 @@ FOREIGN_SIGNATURE static enum MHD_Result answer(void *context, struct MHD_Connec
     return answer_with(connection, MHD_HTTP_NOT_FOUND, &none);
 }
 
+static void address_of(struct MHD_Connection *connection, uint8_t ret_address[16]) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union address *from = info ? (const void *)info->client_addr : NULL;
+
+    memset(ret_address, 0, 16);
+    if (from && from->any.sa_family == AF_INET6) {
+        memcpy(ret_address, &from->v6.sin6_addr, 16);
+    } else if (from) {
+        memcpy(ret_address, &from->v4.sin_addr, sizeof from->v4.sin_addr);
+    }
+}
+
+/* Of those of the address, or of all (NULL), the oldest; their number in *ret_count. */
+static struct visitor *visitor_oldest(struct http *http, const uint8_t *address,
+                                      size_t *ret_count) {
+    struct visitor *oldest = NULL;
+
+    *ret_count = 0;
+    for (size_t i = 0; i < VISITORS; i++) {
+        struct visitor *visitor = &http->visitors[i];
+
+        if (visitor->fd < 0 || (address && memcmp(visitor->address, address, 16) != 0)) {
+            continue;
+        }
+        ++*ret_count;
+        oldest = !oldest || visitor->order < oldest->order ? visitor : oldest;
+    }
+    return oldest;
+}
+
+/* Who makes many and asks for nothing loses them to the next ones, so that nobody is kept out: a
+ * request that is whole is answered long before. */
+static void visitor_make_room(struct http *http, const uint8_t address[16]) {
+    size_t count;
+    struct visitor *oldest = visitor_oldest(http, address, &count);
+
+    if (count < HTTP_OF_ADDRESS_MAX) {
+        oldest = visitor_oldest(http, NULL, &count);
+        oldest = count < HTTP_CONNECTIONS_MAX ? NULL : oldest;
+    }
+    if (oldest) {
+        (void)shutdown(oldest->fd, SHUT_RDWR); /* Its owner sees that, and closes it. */
+        oldest->fd = -1;
+    }
+}
+
+FOREIGN_SIGNATURE static void connection_note(void *context, struct MHD_Connection *connection,
+                                              void **state,
+                                              enum MHD_ConnectionNotificationCode code) {
+    struct http *http = context;
+    uint8_t address[16];
+
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*state) {
+            *(struct visitor *)*state = (struct visitor){.fd = -1};
+        }
+        return;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    address_of(connection, address);
+    visitor_make_room(http, address);
+    for (size_t i = 0; info && i < VISITORS; i++) {
+        struct visitor *visitor = &http->visitors[i];
+
+        if (visitor->order == 0) {
+            *visitor = (struct visitor){.fd = info->connect_fd, .order = ++http->opened};
+            memcpy(visitor->address, address, sizeof address);
+            *state = visitor;
+            return;
+        }
+    }
+}
+
 /* A socket that listens; the errno of what failed as a code. */
 static int listen_at(union address *address, int *ret_socket) {
     socklen_t size = address->any.sa_family == AF_INET6 ? sizeof address->v6 : sizeof address->v4;
@@ -166,7 +252,7 @@ int http_start(const char *address, const struct http_document *documents, size_
     if (!parse_address(address, &where)) {
         return -ERR_INVALID;
     }
-    struct http *http = malloc(sizeof *http);
+    struct http *http = calloc(1, sizeof *http);
     if (!http) {
         return -ERR_NO_MEMORY;
     }
@@ -175,11 +261,16 @@ int http_start(const char *address, const struct http_document *documents, size_
         free(http);
         return r;
     }
-    *http = (struct http){.documents = documents, .document_count = document_count};
-    http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL,
-                                    answer, http, MHD_OPTION_LISTEN_SOCKET, fd,
-                                    MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
-                                    MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S, MHD_OPTION_END);
+    http->documents = documents;
+    http->document_count = document_count;
+    for (size_t i = 0; i < VISITORS; i++) {
+        http->visitors[i].fd = -1;
+    }
+    http->daemon =
+        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL, NULL, answer, http,
+                         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, VISITORS,
+                         MHD_OPTION_NOTIFY_CONNECTION, connection_note, http,
+                         MHD_OPTION_CONNECTION_TIMEOUT, SILENT_S, MHD_OPTION_END);
     if (!http->daemon) {
         (void)close(fd);
         free(http);

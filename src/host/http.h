@@ -15,11 +15,13 @@ struct http_document {
     size_t size;
 };
 
-enum { HTTP_ADDRESS_BYTES = 64, HTTP_CONNECTIONS_MAX = 512 };
+enum { HTTP_ADDRESS_BYTES = 64, HTTP_CONNECTIONS_MAX = 512, HTTP_OF_ADDRESS_MAX = 64 };
 
 /* address: "127.0.0.1:8080", "localhost:8080", "[::1]:8080", or "8080", which is on 127.0.0.1; port
  * 0 is any free one. ret_address is where it listens then, written like that. A connection that is
- * silent for 5 s is closed. documents stays the caller's and must live until the stop.
+ * silent for 5 s is closed, and the oldest one when there are more than may be, of its address or
+ * of all: who asks for nothing keeps nobody out. documents stays the caller's and must live until
+ * the stop.
  * -ERR_INVALID: no such address; -ERR_IN_USE; -ERR_NOT_FOUND: it is not of this machine;
  * -ERR_ACCESS and others of the system. */
 MUST_CHECK int http_start(const char *address, const struct http_document *documents,

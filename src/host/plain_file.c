@@ -1,7 +1,6 @@
 /* Files by their paths: plain system calls. */
 #include "host/plain_file.h"
 #include "env/errno_map.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,19 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MODE = 0644, DIRECTORY_MODE = 0755 };
+enum { FILE_MODE = 0644, DIRECTORY_MODE = 0755, OTHERS_WRITE = 0022 };
 
 static int result_of(int returned) {
     return returned < 0 ? err_from_errno(errno) : 0;
 }
 
-int plain_file_open(const char *path, unsigned flags, int *ret_fd) {
+int plain_file_flags(unsigned flags) {
     static const int access[] = {O_RDONLY, O_RDONLY, O_WRONLY, O_RDWR};
-    int words = O_CLOEXEC | access[flags & (PLAIN_FILE_READ | PLAIN_FILE_WRITE)];
 
-    words |= flags & PLAIN_FILE_CREATE ? O_CREAT : 0;
-    words |= flags & PLAIN_FILE_DIRECT ? O_DIRECT : 0;
-    int fd = open(path, words, FILE_MODE);
+    return O_CLOEXEC | access[flags & (PLAIN_FILE_READ | PLAIN_FILE_WRITE)] |
+           (flags & PLAIN_FILE_CREATE ? O_CREAT : 0) | (flags & PLAIN_FILE_DIRECT ? O_DIRECT : 0);
+}
+
+int plain_file_open(const char *path, unsigned flags, int *ret_fd) {
+    int fd = open(path, plain_file_flags(flags), FILE_MODE);
     if (fd < 0) {
         return err_from_errno(errno);
     }
@@ -92,40 +93,6 @@ int plain_file_unlink(const char *path) {
     return result_of(unlink(path));
 }
 
-int plain_file_rename(const char *from, const char *to) {
-    return result_of(rename(from, to));
-}
-
-static bool is_dot(const char *name) {
-    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
-}
-
-int plain_file_list(const char *path, uint64_t *ret_count) {
-    DIR *directory = opendir(path);
-    uint64_t count = 0;
-    struct stat attributes;
-    struct dirent *entry;
-    int r = directory ? 0 : err_from_errno(errno);
-
-    while (r == 0 && (errno = 0, entry = readdir(directory))) {
-        if (!is_dot(entry->d_name)) {
-            count++;
-            r = result_of(
-                fstatat(dirfd(directory), entry->d_name, &attributes, AT_SYMLINK_NOFOLLOW));
-        }
-    }
-    if (r == 0 && errno != 0) {
-        r = err_from_errno(errno);
-    }
-    if (directory) {
-        closedir(directory);
-    }
-    if (r == 0) {
-        *ret_count = count;
-    }
-    return r;
-}
-
 int plain_file_make_directories(const char *path) {
     char part[PATH_MAX];
     size_t size = strlen(path);
@@ -170,4 +137,11 @@ int plain_file_ino(const char *path, uint64_t *ret_ino) {
     }
     *ret_ino = attributes.st_ino;
     return 0;
+}
+
+bool plain_file_is_own(const char *path) {
+    struct stat attributes;
+
+    return stat(path, &attributes) == 0 && attributes.st_uid == geteuid() &&
+           (attributes.st_mode & OTHERS_WRITE) == 0;
 }

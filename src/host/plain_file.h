@@ -1,6 +1,5 @@
 /* Files of this machine as any program uses them, by the path that the user typed: one system call
- * each, blocking. It is also what `shoal bench` measures a mount with, from outside. Errors: -ERR_.
- * Threads: any. */
+ * each, blocking. Errors: -ERR_. Threads: any. */
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
@@ -12,6 +11,8 @@ enum plain_file_open {
     PLAIN_FILE_DIRECT = 8, /* past the page cache: offsets, sizes and memory in blocks of 4 KiB */
 };
 
+/* What open(2) takes for these. */
+int plain_file_flags(unsigned flags);
 MUST_CHECK int plain_file_open(const char *path, unsigned flags, int *ret_fd);
 MUST_CHECK int plain_file_close(int fd);
 /* All bytes, unless the file ends. Of a pipe what comes next, wherever the offset is. */
@@ -22,9 +23,6 @@ MUST_CHECK int plain_file_stat(const char *path);
 MUST_CHECK int plain_file_mkdir(const char *path);
 MUST_CHECK int plain_file_rmdir(const char *path);
 MUST_CHECK int plain_file_unlink(const char *path);
-MUST_CHECK int plain_file_rename(const char *from, const char *to);
-/* Entries but "." and "..", each with its attributes, as `ls -l` asks for them. */
-MUST_CHECK int plain_file_list(const char *path, uint64_t *ret_count);
 
 /* Makes the directory and those above it as needed. */
 MUST_CHECK int plain_file_make_directories(const char *path);
@@ -32,3 +30,5 @@ MUST_CHECK int plain_file_make_directories(const char *path);
 MUST_CHECK int plain_file_resolve(const char *path, char **ret_path);
 /* The inode number of what path names; a symbolic link's own. */
 MUST_CHECK int plain_file_ino(const char *path, uint64_t *ret_ino);
+/* It is the caller's, and nobody else may write to it. */
+bool plain_file_is_own(const char *path);

@@ -64,7 +64,8 @@ static int look_way(struct transaction *transaction, const struct cross_look_req
     struct ino at = request->ino;
     bool within = false;
 
-    int r = way_walk(transaction, &at, (struct ino){request->ancestor}, &within);
+    uint32_t left = WAY_LEVELS_MAX;
+    int r = way_walk(transaction, &at, (struct ino){request->ancestor}, &left, &within);
     ret_answer->within = within;
     ret_answer->next = at.value;
     return r;

@@ -108,7 +108,10 @@ static int changes_make(struct transaction *transaction, const struct setattr_re
         r = inode_is_open(transaction, request->ino, OPEN_WRITE) == 0
                 ? 0
                 : permission_check(&request->who, inode_ownership(&before), ACCESS_WRITE);
-        row->mode = permission_drop_set_ids(row->mode);
+        /* Who truncates is not known by all of his groups: his mount asks once more, by itself. */
+        row->mode = request->valid & SETATTR_SIZE
+                        ? permission_drop_set_ids(row->mode)
+                        : permission_drop_set_ids_by(&request->who, inode_ownership(row));
     }
     if (r == 0) {
         times_set(request, transaction->now_ns, row);

@@ -107,3 +107,9 @@ uint32_t permission_drop_set_ids(uint32_t mode) {
     /* Without group execution setgid has another meaning (mandatory locks) and stays. */
     return mode & MODE_GROUP_EXECUTE ? mode & ~(uint32_t)MODE_SETGID : mode;
 }
+
+uint32_t permission_drop_set_ids_by(const struct credentials *who, struct ownership what) {
+    uint32_t mode = permission_drop_set_ids(what.mode);
+
+    return may_keep_setgid(who, what.gid) ? mode : mode & ~(uint32_t)MODE_SETGID;
+}

@@ -8,15 +8,16 @@
  * it has gone round: it compares each inode with one on the way that it has kept, and keeps another
  * after 1, 2, 4, ... steps, so that it sooner or later keeps one of the circle for long enough. By
  * then it has met all of the circle, so an ancestor that lies on it has been found. */
-int way_walk(struct transaction *transaction, struct ino *at, struct ino ancestor,
+int way_walk(struct transaction *transaction, struct ino *at, struct ino ancestor, uint32_t *left,
              bool *ret_within) {
+    bool is_asked = transaction->call->header.opcode == OP_CROSS_LOOK;
     struct ino directory = *at;
     struct ino kept = directory;
     uint64_t step_count = 0;
     uint64_t step_limit = 1;
 
     *ret_within = false;
-    for (;;) {
+    for (;; --*left) {
         const struct inode_row *row;
 
         *at = directory;
@@ -27,9 +28,12 @@ int way_walk(struct transaction *transaction, struct ino *at, struct ino ancesto
         if (directory.value == INO_ROOT.value || crossing_is_elsewhere(transaction, directory)) {
             return 0;
         }
+        if (*left == 0) {
+            return is_asked ? 0 : -ERR_NAME_TOO_LONG; /* Who asks goes on from there. */
+        }
         int r = stakes_meet(transaction, stake_of(STAKE_MOVED, directory), STAKE_READ);
         r = r < 0 ? r : inode_get(transaction, directory, &row);
-        if (r == -ERR_STALE && transaction->call->header.opcode == OP_CROSS_LOOK) {
+        if (r == -ERR_STALE && is_asked) {
             return -ERR_CHANGED; /* Who asks has begun from what is gone since. */
         }
         if (r == -ERR_STALE) {
@@ -57,13 +61,14 @@ int way_walk(struct transaction *transaction, struct ino *at, struct ino ancesto
  * Which of the two it is shows when all of them are asked again (crossing_confirm). */
 int way_is_within(struct transaction *transaction, struct ino directory, struct ino ancestor,
                   bool *ret_within) {
+    uint32_t left = WAY_LEVELS_MAX; /* of all parts of it that are here */
     struct ino kept = {0};
     uint64_t step_count = 0;
     uint64_t step_limit = 1;
 
     for (;;) {
         const struct look_answer *answer;
-        int r = way_walk(transaction, &directory, ancestor, ret_within);
+        int r = way_walk(transaction, &directory, ancestor, &left, ret_within);
 
         if (r < 0 || *ret_within || directory.value == INO_ROOT.value) {
             return r;

@@ -3,6 +3,7 @@
  * (`lock`, a half written marker) makes it no foreign one. */
 #include "node/local_directory.h"
 #include "host/control_socket.h"
+#include "host/folder_owner.h"
 #include "host/machine.h"
 #include "host/process.h"
 #include "node/local_cluster.h"
@@ -46,6 +47,33 @@ static int entry_see(void *context, const struct folder_entry *entry) {
         seen->anything = true;
     }
     return 0;
+}
+
+/* Before anything in it is opened or asked: what another user may change leads where he wants. */
+static int check_owner(struct env *env, const char *directory, char problem[512]) {
+    struct folder_stranger stranger;
+    int r = folder_owner_check(env, &stranger);
+
+    if (r != -ERR_NOT_PERMITTED) {
+        if (r < 0) {
+            snprintf(problem, 512, "%s cannot be read: %s", directory, err_text(r));
+        }
+        return r;
+    }
+    const char *slash = stranger.path[0] ? "/" : "";
+    if (stranger.is_theirs) {
+        snprintf(problem, 512,
+                 "%.150s%s%.100s belongs to user %" PRIu32
+                 ", whom its daemon would have to trust: start it as that user, or name a "
+                 "directory of your own",
+                 directory, slash, stranger.path, stranger.uid);
+    } else {
+        snprintf(problem, 512,
+                 "others may write to %.150s%s%.100s, which its daemon would have to trust: "
+                 "`chmod -R go-w %.150s`, if nobody has changed it",
+                 directory, slash, stranger.path, directory);
+    }
+    return r;
 }
 
 static int directory_look(struct env *env, const char *directory, struct seen *ret_seen,
@@ -448,7 +476,10 @@ int local_directory_check(const struct local_cluster_options *options, char prob
         snprintf(problem, 512, "%s cannot be used: %s", options->directory, err_text(r));
         return r;
     }
-    r = directory_look(env, options->directory, &seen, problem);
+    r = check_owner(env, options->directory, problem);
+    if (r == 0) {
+        r = directory_look(env, options->directory, &seen, problem);
+    }
     int holder;
     struct mounted_at place;
     if (r == 0 && lock_stays(env, options->directory, &holder, &place)) {
@@ -540,8 +571,11 @@ int local_directory_take(struct env *env, const struct local_cluster_options *op
                          char problem[512]) {
     struct config planned;
     struct seen seen;
-    int r = directory_look(env, options->directory, &seen, problem);
+    int r = check_owner(env, options->directory, problem);
 
+    if (r == 0) {
+        r = directory_look(env, options->directory, &seen, problem);
+    }
     if (r == 0) {
         r = take_lock(env, options->directory, ret_lock, problem);
     }

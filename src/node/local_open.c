@@ -286,10 +286,18 @@ static void target_stop(struct local_cluster *cluster, uint32_t index) {
     struct waiting *waiting = &cluster->targets[index].stopped;
 
     waiting->loop = env_thread_loop(cluster->env);
-    if (index < TARGET_OST_FIRST) {
+    if (index == TARGET_MANAGER) {
+        manager_stop_start(cluster->manager, waiting_done, waiting);
+    } else if (index < TARGET_OST_FIRST) {
         group_stop_start(cluster->groups[index - TARGET_GROUP_FIRST], waiting_done, waiting);
     } else {
         ost_stop_start(cluster->osts[index - TARGET_OST_FIRST], waiting_done, waiting);
+    }
+}
+
+static void target_await(struct local_cluster *cluster, uint32_t index, uint64_t end_ns) {
+    while (!waiting_is_over(&cluster->targets[index].stopped, cluster->env) &&
+           env_now_ns(cluster->env) < end_ns) {
     }
 }
 
@@ -303,9 +311,12 @@ void local_targets_give_up(struct local_cluster *cluster) {
     atomic_store(&cluster->serves, true); /* Ticks let them end. */
     for (uint32_t i = local_target_first_data(&cluster->config);
          i < local_target_end(&cluster->config); i = local_target_next(&cluster->config, i)) {
-        while (!waiting_is_over(&cluster->targets[i].stopped, cluster->env) &&
-               env_now_ns(cluster->env) < end_ns) {
-        }
+        target_await(cluster, i, end_ns);
+    }
+    if (cluster->manager) {
+        manager_quiet(cluster->manager);
+        target_stop(cluster, TARGET_MANAGER);
+        target_await(cluster, TARGET_MANAGER, end_ns);
     }
 }
 

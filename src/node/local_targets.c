@@ -149,12 +149,71 @@ static uint64_t ring_needs(struct env *env, const struct config *config, uint32_
     return size_bytes - MIN(there_bytes, size_bytes);
 }
 
+/* In /dev/shm or /run/shoal; in the directory itself nobody else makes files. */
+enum { RING_PATH_BYTES = 64 };
+
+/* Anybody may make files where rings lie, and their names are known once a cluster has run. */
+static int check_ring_owner(struct env *env, const struct config *config, uint32_t index,
+                            char problem[256]) {
+    char target[LOCAL_TARGET_NAME_BYTES];
+    char name[LOCAL_RING_NAME_BYTES];
+    struct env_shared_owner owner;
+    char path[RING_PATH_BYTES];
+
+    local_target_name(index, target);
+    local_target_ring(config, target, name);
+    if (env_shared_owner(env, name, &owner) < 0 ||
+        (!owner.is_theirs && owner.is_file && !owner.is_open_to_others)) {
+        return 0;
+    }
+    env->ops->shared_path(env, name, sizeof path, path);
+    if (strlen(path) == sizeof path - 1) {
+        return 0; /* A name that is cut is none to remove; whoever opens it tells. */
+    }
+    if (owner.is_theirs) {
+        snprintf(problem, 256,
+                 "the ring %s is taken by user %" PRIu32
+                 ": `rm -r %s` loses nothing of yours; if that user's daemon served it last, start "
+                 "it as that user",
+                 path, owner.uid, path);
+    } else if (!owner.is_file) {
+        snprintf(problem, 256, "the ring %s is no file: `rm -r %s`", path, path);
+    } else {
+        snprintf(problem, 256,
+                 "others may write to the ring %s: `chmod 600 %s`, if nobody has changed it", path,
+                 path);
+    }
+    return -ERR_NOT_PERMITTED;
+}
+
+/* A new one's will be drawn. */
+static bool has_id(const struct config *config) {
+    static const uint8_t none[sizeof config->cluster_id];
+
+    return memcmp(config->cluster_id, none, sizeof none) != 0;
+}
+
+static int check_ring_owners(struct env *env, const struct config *config, char problem[256]) {
+    int r = 0;
+
+    for (uint32_t i = local_target_first(config);
+         r == 0 && has_id(config) && i < local_target_end(config);
+         i = local_target_next(config, i)) {
+        r = check_ring_owner(env, config, i, problem);
+    }
+    return r;
+}
+
 int local_targets_check_rings(struct env *env, const struct config *config, const char *remedy,
                               char problem[256]) {
     uint64_t needed = 0;
     uint64_t free_bytes;
     char place[96];
+    int r = check_ring_owners(env, config, problem);
 
+    if (r < 0) {
+        return r;
+    }
     for (uint32_t i = local_target_first(config); i < local_target_end(config);
          i = local_target_next(config, i)) {
         needed += ring_needs(env, config, i);

@@ -59,7 +59,8 @@ void local_target_ring(const struct config *config, const char *target,
  * -ERR_CORRUPT with a line in problem. */
 MUST_CHECK int local_targets_check(struct env *env, const struct config *config, char problem[256]);
 /* Whether there is shared memory for the rings that aren't there already; else -ERR_NO_SPACE with a
- * line in problem, that ends with the remedy. */
+ * line in problem, that ends with the remedy. -ERR_NOT_PERMITTED where something lies in a ring's
+ * place that is not a file of this user's alone. */
 MUST_CHECK int local_targets_check_rings(struct env *env, const struct config *config,
                                          const char *remedy, char problem[256]);
 /* Notes that all targets are open; does nothing when that is known. */

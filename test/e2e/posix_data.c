@@ -323,6 +323,42 @@ void posix_write_drops_set_id(void) {
     HOLDS(mode_of("file") == 0777);
 }
 
+static void write_some(void) {
+    int fd = WORKS(open("file", O_WRONLY));
+
+    HOLDS(WORKS(write(fd, "x", 1)) == 1);
+    WORKS(close(fd));
+}
+
+static void truncate_some(void) {
+    WORKS(truncate("file", 2));
+}
+
+static void open_some(void) {
+    WORKS(close(WORKS(open("file", O_WRONLY | O_TRUNC))));
+}
+
+/* Without execution by the group, set-group-ID stays for its members, as Linux has it since 6.2. */
+void posix_write_drops_mark(void) {
+    static void (*const ways[])(void) = {write_some, truncate_some, open_some};
+
+    make_file("file", 0666, "text");
+    WORKS(chown("file", 0, SOMEGROUP));
+    WORKS(chmod("file", 02666));
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        become(SOMEBODY, NOBODY, SOMEGROUP);
+        ways[i]();
+        HOLDS(mode_of("file") == 02666);
+        become(NOBODY, NOBODY, 0);
+        ways[i]();
+        HOLDS(mode_of("file") == 0666);
+        become(0, 0, 0);
+        WORKS(chmod("file", 02666));
+        ways[i]();
+        HOLDS(mode_of("file") == 02666);
+    }
+}
+
 /* They are what was asked for of a file that is made. */
 void posix_open_makes_set_id(void) {
     WORKS(chmod(".", 0777));

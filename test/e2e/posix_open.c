@@ -270,6 +270,11 @@ void posix_open_owner(void) {
     /* Who is no member can't make a program of that group. */
     WORKS(close(WORKS(creat("group/program", 02755))));
     HOLDS(!(mode_of("group/program") & S_ISGID));
+    become(SOMEBODY, NOBODY, SOMEGROUP);
+    WORKS(close(WORKS(creat("group/tool", 02755))));
+    HOLDS(mode_of("group/tool") == 02755);
+    WORKS(mknod("group/node", S_IFREG | 02755, 0));
+    HOLDS(mode_of("group/node") == 02755);
 }
 
 void posix_close_bad(void) {

@@ -183,7 +183,7 @@ class Scene(clusters.Cluster):
     def disk(self, megabytes):
         """A file system of its own, of a size."""
         path = self.new_directory()
-        self.mount_at(path, "-t", "tmpfs", "-o", f"size={megabytes}M", "none")
+        self.mount_at(path, "-t", "tmpfs", "-o", f"mode=755,size={megabytes}M", "none")
         return path
 
     def configure(self, old, new):
@@ -724,7 +724,8 @@ def _(scene):
     return ["up", scene.must_name, "--osts", "1", "--size", "16M"]
 
 
-@row("ring-of-another-user", 1, "/dev/shm/shoal-", "another user started the cluster last")
+@row("ring-of-another-user", 1, "/dev/shm/shoal-", f"taken by user {NOBODY}",
+     "start it as that user")
 def _(scene):
     scene.start()
     scene.kill()
@@ -838,7 +839,7 @@ def _(scene):
 @row("mount-without-root-open-device", 1, "root")
 def _(scene):
     """Where anybody may open /dev/fuse, as udev has it."""
-    device = scene.path("fuse")
+    device = os.path.join(scene.top, "fuse")
     os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(10, 229))
     os.chmod(device, 0o666)
     scene.mount_at("/dev/fuse", "--bind", device)
@@ -875,7 +876,7 @@ def _(scene):
 @row("disk-too-small-tmpfs", 1, "MiB free", "free some")
 def _(scene):
     path = scene.new_directory()
-    scene.mount_at(path, "-t", "tmpfs", "-o", "size=100M", "none")
+    scene.mount_at(path, "-t", "tmpfs", "-o", "mode=755,size=100M", "none")
     return ["up", path]
 
 

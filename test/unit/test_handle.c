@@ -14,21 +14,21 @@ static void test_numbers_of_handles(void **state) {
     assert_int_equal(handle_table_init(&table, 2), 0);
     assert_null(handle_find(&table, 0));
     assert_null(handle_find(&table, UINT64_MAX));
-    first = handle_take(&table);
+    first = handle_take(&table, 0);
     assert_null(handle_find(&table, UINT64_C(1) << 32 | 1));
     number = handle_open(&table, first);
     assert_ptr_equal(handle_find(&table, number), first);
     assert_null(handle_find(&table, number + 1));
     assert_null(handle_find(&table, number + (UINT64_C(1) << 32)));
     assert_null(handle_find(&table, number & UINT32_MAX));
-    second = handle_take(&table);
+    second = handle_take(&table, 0);
     assert_non_null(second);
-    assert_null(handle_take(&table));
+    assert_null(handle_take(&table, 0));
     handle_put(&table, first);
     assert_null(handle_find(&table, number));
 
     /* The place is used again, its old number isn't. */
-    first = handle_take(&table);
+    first = handle_take(&table, 0);
     assert_true(handle_open(&table, first) != number);
     assert_null(handle_find(&table, number));
     handle_table_deinit(&table);
@@ -42,7 +42,7 @@ static void test_evicting_finds_what_is_open(void **state) {
     (void)state;
     assert_int_equal(handle_table_init(&table, 8), 0);
     for (uintptr_t i = 0; i < 6; i++) {
-        struct handle *handle = handle_take(&table);
+        struct handle *handle = handle_take(&table, 0);
 
         handle->file = (void *)(i + 1);
         if (i % 2)
@@ -53,6 +53,43 @@ static void test_evicting_finds_what_is_open(void **state) {
         count++;
     }
     assert_int_equal(count, 3);
+    handle_table_deinit(&table);
+}
+
+/* One user gets half, all but root 15 of 16, root what is left; who was refused is told of once a
+ * minute. */
+static void test_each_user_has_a_share(void **state) {
+    struct handle_table table;
+    struct handle *held[64];
+    uint32_t count = 0;
+    uint32_t uid = 0;
+
+    (void)state;
+    assert_int_equal(handle_table_init(&table, 64), 0);
+    for (; count < 32; count++)
+        assert_non_null(held[count] = handle_take(&table, 1000));
+    assert_false(shares_to_tell(&table.shares, 1, &uid));
+    assert_null(handle_take(&table, 1000));
+    assert_true(shares_to_tell(&table.shares, 1, &uid));
+    assert_int_equal(uid, 1000);
+    assert_null(handle_take(&table, 1000 + SHARES_USERS)); /* counts as the same */
+    assert_false(shares_to_tell(&table.shares, SHARES_TOLD_NS, &uid));
+    assert_true(shares_to_tell(&table.shares, SHARES_TOLD_NS + 1, &uid));
+    assert_int_equal(uid, 1000 + SHARES_USERS);
+
+    for (; count < 60; count++)
+        assert_non_null(held[count] = handle_take(&table, 2000 + count % 2));
+    assert_null(handle_take(&table, 2000));
+    assert_false(
+        shares_to_tell(&table.shares, 3 * SHARES_TOLD_NS, &uid)); /* it has not met its own */
+    for (; count < 64; count++)
+        assert_non_null(held[count] = handle_take(&table, 0));
+    assert_null(handle_take(&table, 0));
+    while (count > 0)
+        handle_put(&table, held[--count]);
+    for (; count < 32; count++)
+        assert_non_null(handle_take(&table, 1000));
+    assert_null(handle_take(&table, 1000));
     handle_table_deinit(&table);
 }
 
@@ -108,6 +145,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_of_handles),
         cmocka_unit_test(test_evicting_finds_what_is_open),
+        cmocka_unit_test(test_each_user_has_a_share),
         cmocka_unit_test(test_no_number_is_given_twice),
     };
 

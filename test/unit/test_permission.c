@@ -190,10 +190,32 @@ static void test_times(void **state) {
     }
 }
 
+static void test_drop_set_ids_by(void **state) {
+    static const struct {
+        const struct credentials *who;
+        uint32_t mode;
+        uint32_t wanted;
+    } rows[] = {
+        {&other, 06755, 0755}, {&member, 06755, 0755},  {&root, 06755, 0755},
+        {&other, 02644, 0644}, {&member, 02644, 02644}, {&root, 02644, 02644},
+        {&other, 06644, 0644}, {&member, 06644, 02644}, {&extra, 02644, 0644},
+        {&other, 0644, 0644},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct ownership what = {REG | rows[i].mode, 1, 10};
+
+        assert_int_equal(permission_drop_set_ids_by(rows[i].who, what), REG | rows[i].wanted);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_check), cmocka_unit_test(test_remove), cmocka_unit_test(test_create),
-        cmocka_unit_test(test_chmod), cmocka_unit_test(test_chown),  cmocka_unit_test(test_times),
+        cmocka_unit_test(test_check),  cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_create), cmocka_unit_test(test_drop_set_ids_by),
+        cmocka_unit_test(test_chmod),  cmocka_unit_test(test_chown),
+        cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

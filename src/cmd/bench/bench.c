@@ -8,6 +8,7 @@
 
 struct engine {
     const struct bench_run *run;
+    void *place; /* of the files */
     struct bench_worker *workers;
     const struct bench_phase *phase;
     uint64_t made[BENCH_THREADS_MAX]; /* per thread; UINT64_MAX: all */
@@ -43,13 +44,13 @@ static void worker_run(void *context, unsigned index) {
     struct engine *engine = context;
     const struct bench_run *run = engine->run;
     struct bench_worker *worker = &engine->workers[index];
-    int r = run->files->thread_enter(run->context);
+    int r = run->files->thread_enter(engine->place);
 
     if (r == 0) {
         r = worker_operate(worker, engine->phase);
-        run->files->thread_leave(run->context);
+        run->files->thread_leave(engine->place);
     } else {
-        snprintf(worker->path, sizeof worker->path, "a thread");
+        worker->path[0] = '\0';
     }
     worker->error = r;
 }
@@ -68,6 +69,7 @@ static void workers_share(struct engine *engine, uint64_t deadline_ns) {
 
         memset(worker, 0, sizeof *worker);
         worker->run = engine->run;
+        worker->place = engine->place;
         worker->index = i;
         worker->buffer = buffer;
         worker->first = first;
@@ -79,18 +81,28 @@ static void workers_share(struct engine *engine, uint64_t deadline_ns) {
     }
 }
 
+static void worker_say(const struct bench_worker *worker, const char *phase, bool makes,
+                       char problem[256]) {
+    const char *directory = worker->run->options->path;
+
+    if (!worker->path[0]) {
+        snprintf(problem, 256, "%s: a thread: %s", phase, err_text(worker->error));
+    } else if (worker->error == -ERR_NOT_FOUND && !makes) {
+        snprintf(problem, 256,
+                 "%s: %.120s/" BENCH_FOLDER "/%.40s is not there: another phase makes it, first",
+                 phase, directory, worker->path);
+    } else {
+        snprintf(problem, 256, "%s: %.120s/" BENCH_FOLDER "/%.40s: %s", phase, directory,
+                 worker->path, err_text(worker->error));
+    }
+}
+
 static int phase_sum(struct engine *engine, struct bench_row *row, char problem[256]) {
     for (uint32_t i = 0; i < row->threads; i++) {
         const struct bench_worker *worker = &engine->workers[i];
 
-        if (worker->error == -ERR_NOT_FOUND && !engine->phase->makes) {
-            snprintf(problem, 256, "%s: %.160s is not there: another phase makes it, first",
-                     row->name, worker->path);
-            return worker->error;
-        }
         if (worker->error) {
-            snprintf(problem, 256, "%s: %.160s: %s", row->name, worker->path,
-                     err_text(worker->error));
+            worker_say(worker, row->name, engine->phase->makes, problem);
             return worker->error;
         }
         row->operations += worker->operations;
@@ -131,34 +143,33 @@ static int phase_run(struct engine *engine, const char *name, char problem[256])
     return r;
 }
 
-static void directory_path(const struct bench_options *options, uint32_t index, char *ret_path) {
-    snprintf(ret_path, BENCH_PATH_BYTES, "%s/shoal-bench/d%" PRIu32, options->path, index);
-}
+/* path: below the folder; "": the folder itself. */
+static int folder_say(const struct bench_run *run, const char *path, int error, char problem[256]) {
+    const char *directory = run->options->path;
 
-static void top_path(const struct bench_options *options, char *ret_path) {
-    snprintf(ret_path, BENCH_PATH_BYTES, "%s/shoal-bench", options->path);
-}
-
-static int directory_make(const struct bench_run *run, const char *path, char problem[256]) {
-    int r = run->files->mkdir(run->context, path);
-
-    if (r < 0 && r != -ERR_EXISTS) {
-        snprintf(problem, 256, "%.160s cannot be made: %s", path, err_text(r));
-        return r;
+    if (error == -ERR_NOT_PERMITTED) {
+        snprintf(problem, 256,
+                 "%.120s/" BENCH_FOLDER
+                 "%s%s is not a folder of yours alone (its owner, or who may "
+                 "write to it): remove it, or bench elsewhere",
+                 directory, path[0] ? "/" : "", path);
+    } else if (error < 0) {
+        snprintf(problem, 256, "%.120s/" BENCH_FOLDER "%s%s cannot be made: %s", directory,
+                 path[0] ? "/" : "", path, err_text(error));
     }
-    return 0;
+    return error;
 }
 
 /* The time of a phase holds for this too. *ret_count are there then, also on failure. */
-static int directories_make(const struct bench_run *run, uint32_t *ret_count, char problem[256]) {
+static int folders_make(const struct engine *engine, uint32_t *ret_count, char problem[256]) {
+    const struct bench_run *run = engine->run;
     const struct bench_options *options = run->options;
     uint64_t begun_ns = machine_clock_ns();
     uint64_t limit_ns = options->seconds ? options->seconds * NS_PER_S : UINT64_MAX;
-    char path[BENCH_PATH_BYTES];
+    char path[16];
+    int r = 0;
 
     *ret_count = 0;
-    top_path(options, path);
-    int r = directory_make(run, path, problem);
     while (r == 0 && *ret_count < options->dirs) {
         if (machine_clock_ns() - begun_ns >= limit_ns) {
             snprintf(problem, 256,
@@ -168,34 +179,35 @@ static int directories_make(const struct bench_run *run, uint32_t *ret_count, ch
                      options->seconds, *ret_count, options->dirs);
             return -ERR_TIMED_OUT;
         }
-        directory_path(options, *ret_count, path);
-        r = directory_make(run, path, problem);
+        snprintf(path, sizeof path, "d%" PRIu32, *ret_count);
+        r = folder_say(run, path, run->files->own(engine->place, path), problem);
         *ret_count += r == 0;
     }
     return r;
 }
 
 /* What is not empty stays: somebody wants to run more phases. */
-static void directories_remove(const struct bench_run *run, uint32_t count) {
-    char path[BENCH_PATH_BYTES];
+static void folders_remove(const struct engine *engine, uint32_t count) {
+    char path[16];
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < count; i++) {
-        directory_path(run->options, i, path);
-        r = run->files->rmdir(run->context, path);
+        snprintf(path, sizeof path, "d%" PRIu32, i);
+        r = engine->run->files->rmdir(engine->place, path);
     }
-    if (r == 0) {
-        top_path(run->options, path);
-        r = run->files->rmdir(run->context, path);
-    }
+    engine->run->files->end(engine->place);
 }
 
 static int phases_run(struct engine *engine, char problem[256]) {
     const struct bench_run *run = engine->run;
     enum bench_kind kind = run->options->kind;
-    uint32_t directory_count;
-    int r = directories_make(run, &directory_count, problem);
+    uint32_t folder_count;
+    int r = run->files->begin(run->context, run->options->path, &engine->place);
 
+    if (r < 0) {
+        return folder_say(run, "", r, problem);
+    }
+    r = folders_make(engine, &folder_count, problem);
     for (size_t i = 0; r == 0 && bench_phase_name(kind, i); i++) {
         if (run->options->phases >> i & 1) {
             engine->phase = &bench_phases[kind][i];
@@ -205,7 +217,7 @@ static int phases_run(struct engine *engine, char problem[256]) {
             r = phase_run(engine, bench_phase_name(kind, i), problem);
         }
     }
-    directories_remove(run, directory_count);
+    folders_remove(engine, folder_count);
     return r;
 }
 

@@ -15,6 +15,7 @@ enum {
 /* One thread of one phase. */
 struct bench_worker {
     const struct bench_run *run;
+    void *place; /* of the files */
     uint32_t index;
     uint64_t first; /* its share of the phase's indices: [first, first + count) */
     uint64_t count;

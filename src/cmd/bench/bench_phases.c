@@ -15,8 +15,8 @@ static const struct bench_options *options_of(const struct bench_worker *worker)
 static void path_set(struct bench_worker *worker, char *path, char letter, uint64_t index) {
     const struct bench_options *options = options_of(worker);
 
-    snprintf(path, BENCH_PATH_BYTES, "%s/shoal-bench/d%" PRIu64 "/%c%" PRIu64, options->path,
-             index % options->dirs, letter, index);
+    snprintf(path, BENCH_PATH_BYTES, "d%" PRIu64 "/%c%" PRIu64, index % options->dirs, letter,
+             index);
 }
 
 /* The index that comes at this place of an order that no read-ahead guesses. */
@@ -54,10 +54,10 @@ static uint64_t count_endless(const struct bench_options *options) {
 static int file_open_close(struct bench_worker *worker, unsigned flags) {
     uint64_t begun_ns = machine_clock_ns();
     union bench_file file;
-    int r = files_of(worker)->open(worker->run->context, worker->path, flags, &file);
+    int r = files_of(worker)->open(worker->place, worker->path, flags, &file);
 
     if (r == 0) {
-        r = files_of(worker)->close(worker->run->context, file);
+        r = files_of(worker)->close(worker->place, file);
     }
     if (r == 0) {
         bench_worker_add(worker, begun_ns, 0);
@@ -75,9 +75,9 @@ static int meta_open(struct bench_worker *worker, uint64_t index) {
     return file_open_close(worker, PLAIN_FILE_READ);
 }
 
-static int timed(struct bench_worker *worker, int (*call)(void *context, const char *path)) {
+static int timed(struct bench_worker *worker, int (*call)(void *place, const char *path)) {
     uint64_t begun_ns = machine_clock_ns();
-    int r = call(worker->run->context, worker->path);
+    int r = call(worker->place, worker->path);
 
     if (r == 0) {
         bench_worker_add(worker, begun_ns, 0);
@@ -113,7 +113,7 @@ static int meta_rename(struct bench_worker *worker, uint64_t index) {
     for (int back = 0; r == 0 && back < 2; back++) {
         uint64_t begun_ns = machine_clock_ns();
 
-        r = files_of(worker)->rename(worker->run->context, back ? worker->other : worker->path,
+        r = files_of(worker)->rename(worker->place, back ? worker->other : worker->path,
                                      back ? worker->path : worker->other);
         if (r == 0) {
             bench_worker_add(worker, begun_ns, 0);
@@ -126,9 +126,8 @@ static int meta_list(struct bench_worker *worker, uint64_t index) {
     uint64_t begun_ns = machine_clock_ns();
     uint64_t count = 0;
 
-    snprintf(worker->path, sizeof worker->path, "%s/shoal-bench/d%" PRIu64,
-             options_of(worker)->path, index);
-    int r = files_of(worker)->list(worker->run->context, worker->path, &count);
+    snprintf(worker->path, sizeof worker->path, "d%" PRIu64, index);
+    int r = files_of(worker)->list(worker->place, worker->path, &count);
     if (r == 0) {
         bench_worker_add(worker, begun_ns, 0);
         worker->operations += count - 1; /* adding counted one */
@@ -147,27 +146,27 @@ static int file_transfer(struct bench_worker *worker, union bench_file file, uin
                                     .size = (size_t)MIN(size - at, (uint64_t)BENCH_BLOCK_BYTES),
                                     .offset = at};
 
-        r = writes ? files_of(worker)->write(worker->run->context, file, &piece)
-                   : files_of(worker)->read(worker->run->context, file, &piece);
+        r = writes ? files_of(worker)->write(worker->place, file, &piece)
+                   : files_of(worker)->read(worker->place, file, &piece);
     }
     return r;
 }
 
 /* Opens, moves all bytes, makes them durable when asked to, closes. */
 static int file_whole(struct bench_worker *worker, uint64_t size, bool writes, bool syncs) {
-    void *context = worker->run->context;
+    void *place = worker->place;
     unsigned flags = writes ? PLAIN_FILE_WRITE | PLAIN_FILE_CREATE : PLAIN_FILE_READ;
     union bench_file file;
-    int r = files_of(worker)->open(context, worker->path, flags, &file);
+    int r = files_of(worker)->open(place, worker->path, flags, &file);
 
     if (r < 0) {
         return r;
     }
     r = file_transfer(worker, file, size, writes);
     if (r == 0 && syncs) {
-        r = files_of(worker)->fsync(context, file);
+        r = files_of(worker)->fsync(place, file);
     }
-    int closed = files_of(worker)->close(context, file);
+    int closed = files_of(worker)->close(place, file);
     return r == 0 ? closed : r;
 }
 
@@ -200,7 +199,7 @@ static int small_read(struct bench_worker *worker, uint64_t index) {
 static int big_open(struct bench_worker *worker, unsigned flags) {
     flags |= options_of(worker)->direct ? PLAIN_FILE_DIRECT : 0;
     path_set(worker, worker->path, 'f', worker->index);
-    int r = files_of(worker)->open(worker->run->context, worker->path, flags, &worker->file);
+    int r = files_of(worker)->open(worker->place, worker->path, flags, &worker->file);
 
     worker->has_file = r == 0;
     return r;
@@ -215,12 +214,12 @@ static int big_open_read(struct bench_worker *worker) {
 }
 
 static int big_close(struct bench_worker *worker) {
-    return worker->has_file ? files_of(worker)->close(worker->run->context, worker->file) : 0;
+    return worker->has_file ? files_of(worker)->close(worker->place, worker->file) : 0;
 }
 
 /* A stream that was written ends on the disk, and that belongs to its time. */
 static int big_sync_close(struct bench_worker *worker) {
-    int r = worker->has_file ? files_of(worker)->fsync(worker->run->context, worker->file) : 0;
+    int r = worker->has_file ? files_of(worker)->fsync(worker->place, worker->file) : 0;
     int closed = big_close(worker);
 
     return r == 0 ? closed : r;
@@ -229,8 +228,8 @@ static int big_sync_close(struct bench_worker *worker) {
 static int big_move(struct bench_worker *worker, uint64_t offset, size_t size, bool writes) {
     uint64_t begun_ns = machine_clock_ns();
     struct bench_piece piece = {.data = worker->buffer, .size = size, .offset = offset};
-    int r = writes ? files_of(worker)->write(worker->run->context, worker->file, &piece)
-                   : files_of(worker)->read(worker->run->context, worker->file, &piece);
+    int r = writes ? files_of(worker)->write(worker->place, worker->file, &piece)
+                   : files_of(worker)->read(worker->place, worker->file, &piece);
 
     if (r == 0) {
         bench_worker_add(worker, begun_ns, size);
@@ -274,7 +273,7 @@ static int saved(struct bench_worker *worker, uint64_t index, uint64_t size) {
     path_set(worker, worker->path, 't', index);
     int r = file_whole(worker, size, true, true);
     if (r == 0) {
-        r = files_of(worker)->rename(worker->run->context, worker->path, worker->other);
+        r = files_of(worker)->rename(worker->place, worker->path, worker->other);
     }
     if (r == 0) {
         bench_worker_add(worker, begun_ns, size);

@@ -6,6 +6,7 @@
 #include "front/fuse/problem.h"
 #include "front/fuse/request.h"
 #include "front/fuse/ops.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -291,6 +292,28 @@ enum fuse_channel fuse_mount_channel(const struct fuse_mount *mount) {
 
 int fuse_mount_failure(const struct fuse_mount *mount) {
     return atomic_load(&mount->dev.failure);
+}
+
+bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]) {
+    struct shares *shares = &mount->front.handles.shares;
+    uint32_t uid;
+
+    if (!shares_to_tell(shares, env_now_ns(mount->options.env), &uid))
+        return false;
+    (void)snprintf(ret_line, 160,
+                   "user %" PRIu32 " has as many files open as one may, %" PRIu32 " of %" PRIu32
+                   " (open_files_max): opens of his fail with ENFILE",
+                   uid, shares_of_user(shares), shares->handles_max);
+    return true;
+}
+
+bool fuse_mount_share_last(struct fuse_mount *mount, uint32_t *ret_uid) {
+    uint64_t last = atomic_load(&mount->front.handles.shares.last_refused);
+
+    if (last == 0)
+        return false;
+    *ret_uid = (uint32_t)(last - 1);
+    return true;
 }
 
 unsigned fuse_mount_statistics(struct fuse_mount *mount,

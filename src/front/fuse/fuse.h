@@ -94,6 +94,12 @@ void fuse_mount_wait(struct fuse_mount *mount);
  * left open, frees. Not on a thread of the mount. Takes NULL. */
 void fuse_mount_stop(struct fuse_mount *mount);
 
+/* Whether a user has met his share of the open files and is to be told of now: a line, at most one
+ * a minute of each. One thread at a time. */
+bool fuse_mount_share_met(struct fuse_mount *mount, char ret_line[160]);
+/* Who was refused last for that; false: nobody. Any thread. */
+bool fuse_mount_share_last(struct fuse_mount *mount, uint32_t *ret_uid);
+
 /* Since the start, of one kind of request. Latencies are from its reading to its reply. */
 struct fuse_operation_statistics {
     const char *name; /* as in the protocol: LOOKUP, ... */

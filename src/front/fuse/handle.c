@@ -5,7 +5,8 @@
 int handle_table_init(struct handle_table *table, uint32_t handles_max) {
     *table = (struct handle_table){0};
     table->handles = calloc(handles_max, sizeof(*table->handles));
-    if (!table->handles || !index_pool_init(&table->free, handles_max)) {
+    if (!table->handles || !index_pool_init(&table->free, handles_max) ||
+        shares_init(&table->shares, handles_max) < 0) {
         handle_table_deinit(table);
         return -ERR_NO_MEMORY;
     }
@@ -13,18 +14,25 @@ int handle_table_init(struct handle_table *table, uint32_t handles_max) {
 }
 
 void handle_table_deinit(struct handle_table *table) {
+    shares_deinit(&table->shares);
     index_pool_deinit(&table->free);
     free(table->handles);
     table->handles = NULL;
 }
 
-struct handle *handle_take(struct handle_table *table) {
-    uint32_t index = index_pool_take(&table->free);
+struct handle *handle_take(struct handle_table *table, uint32_t uid) {
+    uint32_t index;
     struct handle *handle;
 
-    if (index == INDEX_NONE)
+    if (!shares_take(&table->shares, uid))
         return NULL;
+    index = index_pool_take(&table->free);
+    if (index == INDEX_NONE) {
+        shares_put(&table->shares, uid);
+        return NULL;
+    }
     handle = &table->handles[index];
+    handle->uid = uid;
     handle->file = NULL;
     return handle;
 }
@@ -43,6 +51,7 @@ void handle_put(struct handle_table *table, struct handle *handle) {
 
     if (generation & 1)
         atomic_store(&handle->generation, generation + 1);
+    shares_put(&table->shares, handle->uid);
     index_pool_put(&table->free, (uint32_t)(handle - table->handles));
 }
 

@@ -6,11 +6,13 @@
 #pragma once
 #include "base/err.h"
 #include "base/index_pool.h"
+#include "front/fuse/shares.h"
 #include <shoal/shoal.h>
 
 struct handle {
     struct shoal_file *file;
     uint64_t ino;
+    uint32_t uid; /* who has opened it */
     bool writable;
     bool direct;                 /* the kernel keeps out of what is read and written */
     _Atomic uint32_t set_id;     /* see front.h, set_id_change */
@@ -20,6 +22,7 @@ struct handle {
 struct handle_table {
     struct handle *handles;
     struct index_pool free;
+    struct shares shares;
 };
 
 MUST_CHECK int handle_table_init(struct handle_table *table, uint32_t handles_max);
@@ -29,8 +32,8 @@ static inline bool handle_is_open(struct handle *handle) {
     return atomic_load_explicit(&handle->generation, memory_order_relaxed) & 1;
 }
 
-/* A handle that isn't open yet; NULL when all are in use. */
-struct handle *handle_take(struct handle_table *table);
+/* A handle that isn't open yet; NULL when all are in use, or as many as this user may have. */
+struct handle *handle_take(struct handle_table *table, uint32_t uid);
 /* Opens it and answers its number. */
 uint64_t handle_open(struct handle_table *table, struct handle *handle);
 /* Puts it back, open or not. */

@@ -33,9 +33,14 @@ fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
  * goes on. request->handle is the open file. */
 int set_id_start(struct fuse_request *request);
 int set_id_next(struct fuse_request *request);
-/* Sets up the call that clears them, on the inode of request->handle; stage becomes CLEAR. */
+/* Sets up the call that clears them, on the inode of request->handle, or of the request; stage
+ * becomes CLEAR. The last answer has the attributes. */
 int set_id_clear(struct fuse_request *request);
 bool set_id_in_mode(uint32_t mode);
+/* Learns the caller's groups where this mode, which he asks for, depends on them. */
+void set_id_learn(struct fuse_request *request, uint32_t mode);
+/* Whether the bits in the answer's attributes are to be cleared for this caller. */
+bool set_id_must_go(const struct fuse_request *request);
 
 /* encode.c: attributes as the kernel wants them. */
 void encode_attributes(struct abi_attributes *to, const struct shoal_attributes *from);

@@ -96,9 +96,8 @@ int fuse_op_setattr(struct fuse_request *request) {
         if (!handle)
             return -EBADF;
     }
-    /* The bit would be dropped without a word for someone who isn't in the file's group. */
-    if ((set & SHOAL_SET_MODE) && (in->mode & MODE_SET_GID))
-        (void)request_learn_groups(request);
+    if (set & SHOAL_SET_MODE)
+        set_id_learn(request, in->mode);
     /* The kernel also asks with nothing to set when it would have cleared set-id bits itself. */
     shoal = request_prepare(request, set ? SHOAL_SETATTR : SHOAL_GETATTR);
     shoal->file = handle ? handle->file : NULL;
@@ -112,9 +111,21 @@ int fuse_op_setattr(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
+/* A truncation by a stranger, which has left a bit that only marks. */
+static bool is_to_clear(const struct fuse_request *request) {
+    const struct abi_setattr_in *in = request_body(request);
+
+    return request->stage == STAGE_START && (in->valid & ABI_SET_SIZE) &&
+           (in->valid & ABI_SET_KILL_SET_ID) && set_id_must_go(request);
+}
+
 int fuse_op_setattr_finish(struct fuse_request *request) {
     struct shoal_request *shoal = &request->shoal;
 
+    if (shoal->result < 0)
+        return (int)shoal->result;
+    if (is_to_clear(request))
+        return set_id_clear(request);
     if ((shoal->set & SHOAL_SET_MODE) && set_id_in_mode(shoal->attributes.mode))
         atomic_fetch_add(&request->front->set_id_change, 1);
     return fuse_op_attributes_finish(request);

@@ -69,8 +69,10 @@ int fuse_op_symlink(struct fuse_request *request) {
 
 int fuse_op_mknod(struct fuse_request *request) {
     const struct abi_mknod_in *in = request_body(request);
-    struct shoal_request *shoal = request_prepare(request, SHOAL_MKNOD);
+    struct shoal_request *shoal;
 
+    set_id_learn(request, in->mode);
+    shoal = request_prepare(request, SHOAL_MKNOD);
     shoal->mode = in->mode;
     shoal->rdev = in->rdev;
     return VERDICT_SUBMIT;

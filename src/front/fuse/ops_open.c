@@ -38,7 +38,7 @@ static uint32_t flags_of(uint32_t linux_flags) {
 /* Once more with the caller's groups, the handle is there already. */
 static int take_handle(struct fuse_request *request) {
     if (!request->handle)
-        request->handle = handle_take(&request->front->handles);
+        request->handle = handle_take(&request->front->handles, request_header(request)->uid);
     if (!request->handle)
         return -ENFILE;
     request->set_id = atomic_load(&request->front->set_id_change);
@@ -54,8 +54,10 @@ int fuse_op_open(struct fuse_request *request) {
 
 int fuse_op_create(struct fuse_request *request) {
     const struct abi_create_in *in = request_body(request);
-    struct shoal_request *shoal = request_prepare(request, SHOAL_CREATE);
+    struct shoal_request *shoal;
 
+    set_id_learn(request, in->mode);
+    shoal = request_prepare(request, SHOAL_CREATE);
     shoal->mode = (in->mode & MODE_PERMISSIONS) | MODE_REGULAR;
     shoal->flags = flags_of(in->flags) | SHOAL_OPEN_CREATE;
     return take_handle(request);
@@ -151,7 +153,7 @@ static int opened(struct fuse_request *request) {
     handle->writable = !directory && (shoal->flags & SHOAL_OPEN_WRITE);
     atomic_store(&handle->set_id, set_id_in_mode(shoal->attributes.mode) ? 0 : request->set_id);
     if (is_truncated_by_others(request)) {
-        if (set_id_in_mode(shoal->attributes.mode))
+        if (set_id_must_go(request))
             return set_id_clear(request);
         /* The server may have cleared them with the truncation. A reply to OPEN can't tell. */
         if (!is_create(request))

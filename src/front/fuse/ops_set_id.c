@@ -9,15 +9,53 @@
  *     start --known--> REPLY        LOOK (getattr) --no bits--> REPLY
  *       '-- not known --> LOOK        '-- bits --> CLEAR (setattr as root) --> REPLY
  *
+ * Set-group-ID without group execution goes by the writer: it stays for members of the file's
+ * group, so such a file is asked for with each write.
+ *
  * Then the kernel is told to forget the mode it knows: an execve right after the write must not
  * honour the bits. */
+#include "env/env_groups.h"
 #include "front/fuse/ops.h"
 
-/* As Linux has it: set-group-ID without group execution marks something else and stays. */
+enum { GROUPS_MAX = 1024 };
+
 bool set_id_in_mode(uint32_t mode) {
-    return (mode & MODE_TYPE) == MODE_REGULAR &&
-           ((mode & MODE_SET_UID) ||
-            (mode & (MODE_SET_GID | MODE_GROUP_EXECUTE)) == (MODE_SET_GID | MODE_GROUP_EXECUTE));
+    return (mode & MODE_TYPE) == MODE_REGULAR && (mode & (MODE_SET_UID | MODE_SET_GID));
+}
+
+/* Set-group-ID without group execution makes nobody act for the group. */
+static bool marks_only(uint32_t mode) {
+    return (mode & (MODE_SET_GID | MODE_GROUP_EXECUTE)) == MODE_SET_GID;
+}
+
+/* The bit would be dropped without a word for someone who isn't in the file's group. */
+void set_id_learn(struct fuse_request *request, uint32_t mode) {
+    if (mode & MODE_SET_GID)
+        (void)request_learn_groups(request);
+}
+
+static bool is_member(const struct fuse_request *request, uint32_t gid) {
+    const struct abi_in_header *header = request_header(request);
+    uint32_t groups[GROUPS_MAX];
+    size_t count = 0;
+
+    if (header->uid == 0 || header->gid == gid)
+        return true;
+    if (env_groups_get((int)header->pid, GROUPS_MAX, groups, &count) < 0)
+        return false;
+    for (size_t i = 0; i < MIN(count, (size_t)GROUPS_MAX); i++)
+        if (groups[i] == gid)
+            return true;
+    return false;
+}
+
+/* As Linux has it since 6.2: where it only marks, members of the file's group leave it. */
+bool set_id_must_go(const struct fuse_request *request) {
+    const struct shoal_attributes *attributes = &request->shoal.attributes;
+
+    return set_id_in_mode(attributes->mode) &&
+           ((attributes->mode & MODE_SET_UID) || !marks_only(attributes->mode) ||
+            !is_member(request, attributes->gid));
 }
 
 /* A call on the inode that must not hang on the caller's rights. */
@@ -25,7 +63,8 @@ static struct shoal_request *prepare_as_root(struct fuse_request *request,
                                              enum shoal_operation operation) {
     struct shoal_request *shoal = request_prepare(request, operation);
 
-    shoal->ino = request->handle->ino;
+    if (request->handle)
+        shoal->ino = request->handle->ino;
     shoal->identity = (struct shoal_identity){0};
     return shoal;
 }
@@ -41,9 +80,17 @@ int set_id_start(struct fuse_request *request) {
     return VERDICT_SUBMIT;
 }
 
+/* The server leaves a bit that only marks to root and to members. */
 int set_id_clear(struct fuse_request *request) {
+    const struct abi_in_header *header = request_header(request);
+    const struct shoal_attributes *attributes = &request->shoal.attributes;
+    bool as_stranger = marks_only(attributes->mode) && !is_member(request, attributes->gid);
+    struct shoal_request *shoal = prepare_as_root(request, SHOAL_SETATTR);
+
     request->stage = STAGE_CLEAR;
-    prepare_as_root(request, SHOAL_SETATTR)->set = SHOAL_SET_KILL_SUID;
+    shoal->set = SHOAL_SET_KILL_SUID;
+    if (as_stranger)
+        shoal->identity = (struct shoal_identity){.uid = header->uid, .gid = header->gid};
     return VERDICT_SUBMIT;
 }
 
@@ -53,7 +100,7 @@ int set_id_next(struct fuse_request *request) {
     if (request->shoal.result < 0)
         return (int)request->shoal.result;
     if (request->stage == STAGE_LOOK && set_id_in_mode(request->shoal.attributes.mode))
-        return set_id_clear(request);
+        return set_id_must_go(request) ? set_id_clear(request) : VERDICT_REPLY;
     if (request->stage == STAGE_CLEAR)
         front->channel->forget_attributes(front->channel, request->handle->ino);
     atomic_store_explicit(&request->handle->set_id, request->set_id, memory_order_relaxed);
