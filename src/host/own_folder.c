@@ -72,7 +72,7 @@ void own_folder_close(struct own_folder *folder) {
 }
 
 int own_folder_make(const struct own_folder *folder, const char *path) {
-    int fd;
+    int fd = -1;
     int r = own_open(folder->folder, path, &fd);
 
     return r < 0 ? r : result_of(close(fd));
