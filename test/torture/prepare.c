@@ -1,6 +1,6 @@
 /* A log that has come far: its records, terms and offsets go on from a position that a test has
- * not the time to reach. The engine opens and stops; then base, superblocks and, behind one more
- * start, the ring are edited. */
+ * not the time to reach, or its ring is about to begin a lap. The engine opens and stops; then base
+ * and superblocks and, behind one more start, the ring are edited. */
 #include "base/crc32c.h"
 #include "kv/kv_internal.h"
 #include "machine_internal.h"
@@ -42,17 +42,22 @@ static void applied_edit(struct seed *seed, struct owner *owner, uint64_t first)
     machine_base_put(seed->machine, owner->base, &key, (struct bytes){value, sizeof value});
 }
 
-static void ring_edit(struct seed *seed, struct owner *owner, uint64_t first) {
+static const struct ring_header *ring_header(struct seed *seed, struct owner *owner) {
     size_t size;
-    const struct ring_header *header =
-        (const void *)machine_region(seed->machine, owner->ring_name, &size);
+
+    return (const void *)machine_region(seed->machine, owner->ring_name, &size);
+}
+
+/* It holds no record, and goes on from there. */
+static void ring_edit(struct seed *seed, struct owner *owner, uint64_t offset,
+                      uint64_t data_start) {
+    const struct ring_header *header = ring_header(seed, owner);
     struct ring_header copy;
 
     memcpy(&copy, header, sizeof copy);
-    uint64_t offset = offset_near(first, LOG_ALIGN);
     for (int i = 0; i < 2; i++) {
         copy.starts[i].offset = offset;
-        copy.starts[i].data_start = offset_near(first, BLOCK_BYTES);
+        copy.starts[i].data_start = data_start;
         copy.starts[i].crc = crc32c(0, &copy.starts[i], offsetof(struct ring_start, crc));
         copy.newest[i] = (struct ring_newest){0};
     }
@@ -72,5 +77,25 @@ void prepare_far(struct seed *seed, struct owner *owner, uint64_t first) {
     MUST(r == 0, "%s does not open far on: %s: %s", owner->name, err_name(r), problem);
     owner->ops->abandon(owner);
     machine_crash(seed->machine, CRASH_KILL);
-    ring_edit(seed, owner, first);
+    ring_edit(seed, owner, offset_near(first, LOG_ALIGN), offset_near(first, BLOCK_BYTES));
+}
+
+void prepare_late(struct seed *seed, struct owner *owner) {
+    char problem[256] = "";
+    struct prng prng;
+    int r = owner->ops->open(owner, problem);
+
+    MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+    owner_stop(owner);
+    r = owner->ops->open(owner, problem);
+    MUST(r == 0, "%s does not open once more: %s: %s", owner->name, err_name(r), problem);
+    owner->ops->abandon(owner);
+    machine_crash(seed->machine, CRASH_KILL);
+    const struct ring_header *header = ring_header(seed, owner);
+    uint64_t record_bytes = header->record_bytes;
+    uint64_t data_bytes = header->data_bytes;
+    /* Of its own, so that what else is drawn stays as it is. */
+    prng_init(&prng, seed->number);
+    ring_edit(seed, owner, record_bytes - LOG_ALIGN * prng_between(&prng, 1, record_bytes / 32),
+              data_bytes - BLOCK_BYTES * prng_below(&prng, 8));
 }

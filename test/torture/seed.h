@@ -86,3 +86,5 @@ void opening_fail(struct seed *seed, size_t point);
 void newest_forget(struct owner *owner);
 /* prepare.c: a log that has come far: records, terms, offsets go on from there. */
 void prepare_far(struct seed *seed, struct owner *owner, uint64_t first);
+/* Likewise, its ring about to come round. */
+void prepare_late(struct seed *seed, struct owner *owner);

@@ -20,7 +20,7 @@
     X(DROPS, "sessions dropped", 1)                                                                \
     X(RECORDS, "records", 3)                                                                       \
     X(STORES, "stores into the ring", 3)                                                           \
-    X(WRAPS, "laps of the ring", 1)                                                                \
+    X(WRAPS, "laps of the ring", 3)                                                                \
     X(SYNC_POINTS, "sync points", 3)                                                               \
     X(CHECKPOINTS, "checkpoints", 3)                                                               \
     X(CONTROL_WAITS, "waits of control", 1)                                                        \
