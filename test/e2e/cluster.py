@@ -49,7 +49,9 @@ SIZES = {
     "data_bytes_max": 256 * MIB,
 }
 START_LIMIT_S = 120
-# What mounts are served by: nothing for what is offered, or dev, or uring, for which the kernel's
+# A directory that others may write to is refused.
+os.umask(0o022)
+# What mounts are served by: nothing for the default, or dev, or uring, for which the kernel's
 # module is set while the test runs.
 CHANNEL = os.environ.get("SHOAL_CHANNEL", "")
 ENABLE_URING = "/sys/module/fuse/parameters/enable_uring"
