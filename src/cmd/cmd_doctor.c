@@ -453,15 +453,14 @@ static int run_doctor(const struct verb *verb, int argc, char **argv) {
 }
 
 static const struct verb_option doctor_options[] = {
-    {"--fix", NULL,
-     "set the polling of idle CPUs and the read-ahead of mounts as they should be; the values "
-     "before are kept",
-     NULL, offsetof(struct doctor_words, fixes), NULL},
-    {"--persist", NULL, "with --fix: at each start of the machine, too, by systemd-tmpfiles", NULL,
-     offsetof(struct doctor_words, persists), NULL},
-    {"--undo", NULL, "set them back", NULL, offsetof(struct doctor_words, undoes), NULL},
-    {"--json", NULL, "print JSON", NULL, offsetof(struct doctor_words, as_json), NULL},
-    {NULL, NULL, NULL, NULL, 0, NULL},
+    VERB_FLAG("--fix", struct doctor_words, fixes,
+              "set the polling of idle CPUs and the read-ahead of mounts as they should be; the "
+              "values before are kept"),
+    VERB_FLAG("--persist", struct doctor_words, persists,
+              "with --fix: at each start of the machine, too, by systemd-tmpfiles"),
+    VERB_FLAG("--undo", struct doctor_words, undoes, "set them back"),
+    VERB_FLAG("--json", struct doctor_words, as_json, "print JSON"),
+    {.name = NULL},
 };
 
 const struct verb verb_doctor = {

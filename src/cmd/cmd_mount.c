@@ -511,34 +511,30 @@ static int run_mount(const struct verb *verb, int argc, char **argv) {
     return status;
 }
 
-#define FLAG_ROW(text, field, told)                                                                \
-    {.name = (text), .help = told, .offset = offsetof(struct mount_words, field)}
-#define TAKE_ROW(text, shown, function, told)                                                      \
-    {.name = (text), .value = (shown), .help = told, .take = (function)}
-
 static const struct verb_option mount_options[] = {
-    TAKE_ROW("--key", "FILE", key_take, "that `shoal key mount` made; -o key=FILE is the same"),
-    TAKE_ROW("-o", "OPTION,...", options_take, "some of the following, with commas between"),
-    TAKE_ROW("-o patience", "S", patience_take,
-             "seconds that a call waits for a daemon that is away, then it fails (120)"),
-    TAKE_ROW("-o ttl", "S", ttl_take,
-             "seconds that names and attributes of other mounts may be old (1)"),
-    FLAG_ROW("-o ro", read_only, "for reading only, as a mount with such a key is"),
-    FLAG_ROW("-o nosuid", no_set_id, "as mount(8) has it"),
-    FLAG_ROW("-o nodev", no_devices, "as mount(8) has it"),
-    FLAG_ROW("-o noexec", no_programs, "as mount(8) has it"),
-    TAKE_ROW("-o log", "FILE", log_take,
-             "where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)"),
-    TAKE_ROW("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (dev)"),
-    TAKE_ROW("-o link_encryption", "on|off|always", encryption_take,
-             "as in the cluster's shoal.conf (on)"),
-    TAKE_ROW("-o key", "FILE", key_take, "as --key"),
-    FLAG_ROW("-o own", own,
-             "DIR's own mount, as `shoal up` starts it: `shoal down DIR` takes it away"),
-    TAKE_ROW("-o address", "ADDR:PORT", listen_take,
-             "where DIR's daemon is, if shoal.conf says otherwise"),
-    FLAG_ROW("--foreground", foreground,
-             "stay in the terminal; otherwise returns when the mount answers"),
+    VERB_TAKE("--key", "FILE", key_take, "that `shoal key mount` made; -o key=FILE is the same"),
+    VERB_TAKE("-o", "OPTION,...", options_take, "some of the following, with commas between"),
+    VERB_TAKE("-o patience", "S", patience_take,
+              "seconds that a call waits for a daemon that is away, then it fails (120)"),
+    VERB_TAKE("-o ttl", "S", ttl_take,
+              "seconds that names and attributes of other mounts may be old (1)"),
+    VERB_FLAG("-o ro", struct mount_words, read_only,
+              "for reading only, as a mount with such a key is"),
+    VERB_FLAG("-o nosuid", struct mount_words, no_set_id, "as mount(8) has it"),
+    VERB_FLAG("-o nodev", struct mount_words, no_devices, "as mount(8) has it"),
+    VERB_FLAG("-o noexec", struct mount_words, no_programs, "as mount(8) has it"),
+    VERB_TAKE("-o log", "FILE", log_take,
+              "where its lines go (DIR/mount.log, or /var/log/shoal-mount-MNT.log)"),
+    VERB_TAKE("-o channel", "any|dev|uring", channel_take, "as in the node's shoal.conf (dev)"),
+    VERB_TAKE("-o link_encryption", "on|off|always", encryption_take,
+              "as in the cluster's shoal.conf (on)"),
+    VERB_TAKE("-o key", "FILE", key_take, "as --key"),
+    VERB_FLAG("-o own", struct mount_words, own,
+              "DIR's own mount, as `shoal up` starts it: `shoal down DIR` takes it away"),
+    VERB_TAKE("-o address", "ADDR:PORT", listen_take,
+              "where DIR's daemon is, if shoal.conf says otherwise"),
+    VERB_FLAG("--foreground", struct mount_words, foreground,
+              "stay in the terminal; otherwise returns when the mount answers"),
     {.name = NULL},
 };
 

@@ -108,8 +108,7 @@ static int run_stripe(const struct verb *verb, int argc, char **argv) {
     return find_and_call(verb, words.path, words.json ? 6 : 5, arguments);
 }
 
-#define JSON_ROW                                                                                   \
-    {.name = "--json", .help = "print JSON", .offset = offsetof(struct layout_words, json)}
+#define JSON_ROW VERB_FLAG("--json", struct layout_words, json, "print JSON")
 
 static const struct verb_option stat_options[] = {JSON_ROW, {.name = NULL}};
 static const struct verb_option stripe_options[] = {

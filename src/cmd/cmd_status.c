@@ -26,14 +26,11 @@ static int ask(const struct verb *verb, int argc, char **argv) {
 }
 
 #define PLACE "[DIR|PATH|--join ADDR --key FILE]"
-#define JSON_ROW                                                                                   \
-    {.name = "--json", .help = "print JSON", .offset = offsetof(struct ask_words, json)}
+#define JSON_ROW VERB_FLAG("--json", struct ask_words, json, "print JSON")
 
 static const struct verb_option json_options[] = {JSON_ROW, {.name = NULL}};
 static const struct verb_option stats_options[] = {
-    {.name = "--clients",
-     .help = "of each client at each target instead",
-     .offset = offsetof(struct ask_words, clients)},
+    VERB_FLAG("--clients", struct ask_words, clients, "of each client at each target instead"),
     JSON_ROW,
     {.name = NULL},
 };

@@ -467,40 +467,34 @@ static int version_take(const struct verb *verb, const char *value, void *words)
     return verb_usage(verb, "--version takes no other words");
 }
 
-#define TEXT_ROW(text, shown, field, told)                                                         \
-    {.name = (text), .value = (shown), .help = told, .offset = offsetof(struct up_words, field)}
-#define TAKE_ROW(text, shown, function, told)                                                      \
-    {.name = (text), .value = (shown), .help = told, .take = (function)}
-#define FLAG_ROW(text, field, told)                                                                \
-    {.name = (text), .help = told, .offset = offsetof(struct up_words, field)}
-
 static const struct verb_option up_options[] = {
-    TEXT_ROW("--mount", "MNT", mount_point, "mount it at this directory (needs root)"),
-    TAKE_ROW("--mdts", "N", mdts_take, "metadata targets of a new node, 1 to 8 (1)"),
-    TAKE_ROW("--roles", "LIST", roles_take,
-             "of a new node that joins: meta,store or one of them (store, and meta while the "
-             "cluster has fewer than 8 metadata targets)"),
-    TAKE_ROW("--osts", "N", osts_take, "storage targets of a new cluster, 1 to 64 (4)"),
-    TAKE_ROW("--size", "BYTES", size_take,
-             "space of each storage target of a new one (half of what is free, shared)"),
-    TEXT_ROW("--listen", "ADDR:PORT", listen,
-             "serve other machines there; a new directory keeps it in shoal.conf, as it does "
-             "--key, --advertise and --join"),
-    TEXT_ROW("--key", "FILE", key_path,
-             "the members' key, which --listen needs: `shoal key new FILE`"),
-    TEXT_ROW("--advertise", "ADDR:PORT", advertise,
-             "where others reach it, if that is not where it listens"),
-    TEXT_ROW("--join", "ADDR:PORT[,...]", join,
-             "join the cluster that has nodes there: DIR is new, or has joined it before"),
-    FLAG_ROW("--accept-loss", accept_loss,
-             "go on where memory that a killed daemon left is damaged, or a log's end can't be "
-             "read: what was acknowledged in it is lost"),
-    FLAG_ROW("--foreground", foreground,
-             "stay in the terminal; otherwise returns when the mount answers"),
+    VERB_TEXT("--mount", "MNT", struct up_words, mount_point,
+              "mount it at this directory (needs root)"),
+    VERB_TAKE("--mdts", "N", mdts_take, "metadata targets of a new node, 1 to 8 (1)"),
+    VERB_TAKE("--roles", "LIST", roles_take,
+              "of a new node that joins: meta,store or one of them (store, and meta while the "
+              "cluster has fewer than 8 metadata targets)"),
+    VERB_TAKE("--osts", "N", osts_take, "storage targets of a new cluster, 1 to 64 (4)"),
+    VERB_TAKE("--size", "BYTES", size_take,
+              "space of each storage target of a new one (half of what is free, shared)"),
+    VERB_TEXT("--listen", "ADDR:PORT", struct up_words, listen,
+              "serve other machines there; a new directory keeps it in shoal.conf, as it does "
+              "--key, --advertise and --join"),
+    VERB_TEXT("--key", "FILE", struct up_words, key_path,
+              "the members' key, which --listen needs: `shoal key new FILE`"),
+    VERB_TEXT("--advertise", "ADDR:PORT", struct up_words, advertise,
+              "where others reach it, if that is not where it listens"),
+    VERB_TEXT("--join", "ADDR:PORT[,...]", struct up_words, join,
+              "join the cluster that has nodes there: DIR is new, or has joined it before"),
+    VERB_FLAG("--accept-loss", struct up_words, accept_loss,
+              "go on where memory that a killed daemon left is damaged, or a log's end can't be "
+              "read: what was acknowledged in it is lost"),
+    VERB_FLAG("--foreground", struct up_words, foreground,
+              "stay in the terminal; otherwise returns when the mount answers"),
     {.name = NULL},
 };
 static const struct verb_option shoald_options[] = {
-    TAKE_ROW("--version", NULL, version_take, "print the version and the on-disk format"),
+    VERB_TAKE("--version", NULL, version_take, "print the version and the on-disk format"),
     {.name = NULL},
 };
 

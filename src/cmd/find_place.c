@@ -10,14 +10,9 @@ enum { ANSWER_BYTES_MAX = 3 << 20, WORDS_BYTES_MAX = 1024 };
 #define PATIENCE_NS (120 * NS_PER_S)
 
 const struct verb_option find_options[] = {
-    {.name = "--join",
-     .value = "ADDR:PORT[,...]",
-     .help = "ask the cluster that has nodes there",
-     .offset = offsetof(struct find_words, join)},
-    {.name = "--key",
-     .value = "FILE",
-     .help = "with the members' key",
-     .offset = offsetof(struct find_words, key)},
+    VERB_TEXT("--join", "ADDR:PORT[,...]", struct find_words, join,
+              "ask the cluster that has nodes there"),
+    VERB_TEXT("--key", "FILE", struct find_words, key, "with the members' key"),
     {.name = NULL},
 };
 

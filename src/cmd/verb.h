@@ -21,6 +21,14 @@ struct verb_option {
     int (*take)(const struct verb *verb, const char *value, void *words);
 };
 
+/* Rows: a text, a flag of the words that a verb reads, and what a function takes. */
+#define VERB_TEXT(text, shown, words, field, told)                                                 \
+    {.name = (text), .value = (shown), .help = told, .offset = offsetof(words, field)}
+#define VERB_FLAG(text, words, field, told)                                                        \
+    {.name = (text), .help = told, .offset = offsetof(words, field)}
+#define VERB_TAKE(text, shown, function, told)                                                     \
+    {.name = (text), .value = (shown), .help = told, .take = (function)}
+
 /* What the first word behind a verb may be. */
 struct verb_kind {
     const char *name; /* NULL ends a table */

@@ -82,25 +82,25 @@ struct bench_words {
     bool direct, native, json;
 };
 
-#define TEXT_ROW(text, shown, field, told)                                                         \
-    {.name = (text), .value = (shown), .help = told, .offset = offsetof(struct bench_words, field)}
-#define FLAG_ROW(text, kinds, field, told)                                                         \
-    {.name = (text), .of = (kinds), .help = told, .offset = offsetof(struct bench_words, field)}
-
 const struct verb_option bench_options_rows[] = {
-    TEXT_ROW("--threads", "N", threads, "at the same time (1)"),
-    TEXT_ROW("--files", "N", files,
-             "of all threads together (meta 20000, small 10000, commit 500)"),
-    TEXT_ROW("--size", "BYTES", size,
-             "of a small file (50K); of all threads' big files together (2G; save 1G)"),
-    TEXT_ROW("--dirs", "N", dirs, "that the files lie in (meta 1, small 10)"),
-    TEXT_ROW("--seconds", "S", seconds, "at most so long a phase (randread and randwrite: 5)"),
-    TEXT_ROW("--phases", "LIST", phases,
-             "only these, with commas between; files stay for the next call"),
-    FLAG_ROW("--direct", "big", direct, "with O_DIRECT"),
-    FLAG_ROW("--native", NULL, native, "through libshoal inside the daemon, without the kernel"),
-    FLAG_ROW("--json", NULL, json,
-             "rows {name, threads, ops, ops_per_s, mb_per_s, p50_us, p99_us, p999_us}"),
+    VERB_TEXT("--threads", "N", struct bench_words, threads, "at the same time (1)"),
+    VERB_TEXT("--files", "N", struct bench_words, files,
+              "of all threads together (meta 20000, small 10000, commit 500)"),
+    VERB_TEXT("--size", "BYTES", struct bench_words, size,
+              "of a small file (50K); of all threads' big files together (2G; save 1G)"),
+    VERB_TEXT("--dirs", "N", struct bench_words, dirs, "that the files lie in (meta 1, small 10)"),
+    VERB_TEXT("--seconds", "S", struct bench_words, seconds,
+              "at most so long a phase (randread and randwrite: 5)"),
+    VERB_TEXT("--phases", "LIST", struct bench_words, phases,
+              "only these, with commas between; files stay for the next call"),
+    {.name = "--direct",
+     .help = "with O_DIRECT",
+     .of = "big",
+     .offset = offsetof(struct bench_words, direct)},
+    VERB_FLAG("--native", struct bench_words, native,
+              "through libshoal inside the daemon, without the kernel"),
+    VERB_FLAG("--json", struct bench_words, json,
+              "rows {name, threads, ops, ops_per_s, mb_per_s, p50_us, p99_us, p999_us}"),
     {.name = NULL},
 };
 

@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_ROW(text, shown, field, told)                                                         \
-    {.name = (text),                                                                               \
-     .value = (shown),                                                                             \
-     .help = told,                                                                                 \
-     .offset = offsetof(struct plan_words_given, field)}
-#define FLAG_ROW(text, field, told)                                                                \
-    {.name = (text), .help = told, .offset = offsetof(struct plan_words_given, field)}
 /* A setting: as inputs of models, it is kept with its name. */
 #define RUN_ROW(text, shown, told) {.name = (text), .value = (shown), .help = told, .of = "run"}
 
@@ -22,7 +15,8 @@ const struct verb_option plan_options[] = {
     RUN_ROW("--files", "N", "in how many files the data set lies"),
     RUN_ROW("--sample-size", "BYTES", "of a sample, on the average"),
     RUN_ROW("--samples-per-second", "N", "that all GPUs together take"),
-    FLAG_ROW("--all", all, "every input and figure, not only the first ones"),
+    VERB_FLAG("--all", struct plan_words_given, all,
+              "every input and figure, not only the first ones"),
     {.name = "--explain",
      .value = "[NAME]",
      .help = "formula, values and source of each figure, or of one",
@@ -31,21 +25,23 @@ const struct verb_option plan_options[] = {
      .of = "run",
      .help = "the commands of a Shoal cluster like that, on this machine",
      .offset = offsetof(struct plan_words_given, emit)},
-    FLAG_ROW("--json", json, "for programs: SI base units (bytes, seconds, bytes a second, $)"),
-    FLAG_ROW("--csv", csv, "likewise, as a table"),
-    TEXT_ROW("--sweep", "NAME=FROM..TO[:STEPS[log]]", sweep, "one option through a range"),
-    TEXT_ROW("--from", "FILE.ini", from,
-             "all models on one scenario, or MODEL alone, with options over the file"),
-    TEXT_ROW("--data", "FILE.ini", data_files,
-             "prices, presets, rules that go over the shipped ones; repeatable"),
-    TEXT_ROW("--calibration", "FILE", calibrations,
-             "what `shoal bench --json` printed on your machine; repeatable"),
-    TEXT_ROW("--serve", "ADDR:PORT", serve,
-             "the same as a web page, on 127.0.0.1 when only PORT is given"),
-    FLAG_ROW("--listen-anywhere", listen_anywhere,
-             "--serve takes any address, not only one of this machine itself"),
-    TEXT_ROW("--html", "FILE", html, "the page as one file; - prints it"),
-    FLAG_ROW("--force", force, "--html writes over a file"),
+    VERB_FLAG("--json", struct plan_words_given, json,
+              "for programs: SI base units (bytes, seconds, bytes a second, $)"),
+    VERB_FLAG("--csv", struct plan_words_given, csv, "likewise, as a table"),
+    VERB_TEXT("--sweep", "NAME=FROM..TO[:STEPS[log]]", struct plan_words_given, sweep,
+              "one option through a range"),
+    VERB_TEXT("--from", "FILE.ini", struct plan_words_given, from,
+              "all models on one scenario, or MODEL alone, with options over the file"),
+    VERB_TEXT("--data", "FILE.ini", struct plan_words_given, data_files,
+              "prices, presets, rules that go over the shipped ones; repeatable"),
+    VERB_TEXT("--calibration", "FILE", struct plan_words_given, calibrations,
+              "what `shoal bench --json` printed on your machine; repeatable"),
+    VERB_TEXT("--serve", "ADDR:PORT", struct plan_words_given, serve,
+              "the same as a web page, on 127.0.0.1 when only PORT is given"),
+    VERB_FLAG("--listen-anywhere", struct plan_words_given, listen_anywhere,
+              "--serve takes any address, not only one of this machine itself"),
+    VERB_TEXT("--html", "FILE", struct plan_words_given, html, "the page as one file; - prints it"),
+    VERB_FLAG("--force", struct plan_words_given, force, "--html writes over a file"),
     {.name = NULL},
 };
 
