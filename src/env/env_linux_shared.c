@@ -164,9 +164,9 @@ int linux_shared_open(struct env *env, const char *name, size_t size_bytes,
     return 0;
 }
 
-int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
+/* What lies where a region belongs. */
+static int region_status(struct env *env, const char *name, struct stat *ret_status) {
     char file_name[FILE_NAME_BYTES_MAX];
-    struct stat status;
     int r = region_name(name, file_name);
 
     if (r) {
@@ -176,8 +176,16 @@ int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_byte
     if (place_fd < 0) {
         return err_from_errno(errno);
     }
-    r = fstatat(place_fd, file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : err_from_errno(errno);
+    r = fstatat(place_fd, file_name, ret_status, AT_SYMLINK_NOFOLLOW) == 0 ? 0
+                                                                           : err_from_errno(errno);
     close(place_fd);
+    return r;
+}
+
+int linux_shared_size(struct env *env, const char *name, uint64_t *ret_size_bytes) {
+    struct stat status;
+    int r = region_status(env, name, &status);
+
     if (r == 0) {
         *ret_size_bytes = (uint64_t)status.st_size;
     }
@@ -259,19 +267,9 @@ int env_shared_space(struct env *env, uint64_t *ret_free_bytes, size_t size_byte
 }
 
 int env_shared_owner(struct env *env, const char *name, struct env_shared_owner *ret_owner) {
-    char file_name[FILE_NAME_BYTES_MAX];
     struct stat status;
-    int r = region_name(name, file_name);
+    int r = region_status(env, name, &status);
 
-    if (r) {
-        return r;
-    }
-    int place_fd = place_open(env_linux_of(env));
-    if (place_fd < 0) {
-        return err_from_errno(errno);
-    }
-    r = fstatat(place_fd, file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : err_from_errno(errno);
-    close(place_fd);
     if (r < 0) {
         return r;
     }

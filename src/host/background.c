@@ -1,6 +1,7 @@
 /* Going into the background: fork, and a pipe for the report. */
 #include "host/background.h"
 #include "env/errno_map.h"
+#include "host/plain_file.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOG_MODE = 0600, OTHERS_WRITE = 0022 };
+enum { LOG_MODE = 0600 };
 
 struct background_result {
     int status;
@@ -45,8 +46,7 @@ static int log_open(const char *log_path) {
     if (r == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode)) {
         r = -ERR_NOT_FILE;
     }
-    if (r == 0 && S_ISREG(status.st_mode) &&
-        (status.st_uid != geteuid() || (status.st_mode & OTHERS_WRITE))) {
+    if (r == 0 && S_ISREG(status.st_mode) && !plain_file_status_is_own(&status)) {
         r = -ERR_NOT_PERMITTED;
     }
     if (r == 0 && fcntl(fd, F_SETFL, O_APPEND) < 0) {

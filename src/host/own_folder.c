@@ -13,7 +13,6 @@
 enum {
     FILE_MODE = 0644,
     DIRECTORY_MODE = 0755,
-    OTHERS_WRITE = 0022,
     DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
 };
 
@@ -32,7 +31,7 @@ static int own_open(int at, const char *path, int *ret_fd) {
     int r = fd >= 0                                                 ? result_of(fstat(fd, &status))
             : errno == ENOTDIR || errno == ELOOP || errno == EACCES ? -ERR_NOT_PERMITTED
                                                                     : err_from_errno(errno);
-    if (r == 0 && (status.st_uid != geteuid() || (status.st_mode & OTHERS_WRITE))) {
+    if (r == 0 && !plain_file_status_is_own(&status)) {
         r = -ERR_NOT_PERMITTED;
     }
     if (r < 0) {

@@ -142,6 +142,9 @@ int plain_file_ino(const char *path, uint64_t *ret_ino) {
 bool plain_file_is_own(const char *path) {
     struct stat attributes;
 
-    return stat(path, &attributes) == 0 && attributes.st_uid == geteuid() &&
-           (attributes.st_mode & OTHERS_WRITE) == 0;
+    return stat(path, &attributes) == 0 && plain_file_status_is_own(&attributes);
+}
+
+bool plain_file_status_is_own(const struct stat *status) {
+    return status->st_uid == geteuid() && (status->st_mode & OTHERS_WRITE) == 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/err.h"
 #include "base/types.h"
+#include <sys/stat.h>
 
 enum plain_file_open {
     PLAIN_FILE_READ = 1,
@@ -32,3 +33,4 @@ MUST_CHECK int plain_file_resolve(const char *path, char **ret_path);
 MUST_CHECK int plain_file_ino(const char *path, uint64_t *ret_ino);
 /* It is the caller's, and nobody else may write to it. */
 bool plain_file_is_own(const char *path);
+bool plain_file_status_is_own(const struct stat *status);
