@@ -65,32 +65,38 @@ static void ring_edit(struct seed *seed, struct owner *owner, uint64_t offset,
                  sizeof copy.starts + sizeof copy.newest);
 }
 
-void prepare_far(struct seed *seed, struct owner *owner, uint64_t first) {
+static void open_must(struct owner *owner, const char *how) {
     char problem[256] = "";
     int r = owner->ops->open(owner, problem);
 
-    MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
+    MUST(r == 0, "%s does not open %s: %s: %s", owner->name, how, err_name(r), problem);
+}
+
+static void first_life(struct owner *owner) {
+    open_must(owner, "first");
     owner_stop(owner);
-    superblocks_edit(seed, owner, first);
-    applied_edit(seed, owner, first);
-    r = owner->ops->open(owner, problem);
-    MUST(r == 0, "%s does not open far on: %s: %s", owner->name, err_name(r), problem);
+}
+
+/* Its start is all of it, so that its ring holds no record. */
+static void second_life(struct seed *seed, struct owner *owner) {
+    open_must(owner, "once more");
     owner->ops->abandon(owner);
     machine_crash(seed->machine, CRASH_KILL);
+}
+
+void prepare_far(struct seed *seed, struct owner *owner, uint64_t first) {
+    first_life(owner);
+    superblocks_edit(seed, owner, first);
+    applied_edit(seed, owner, first);
+    second_life(seed, owner);
     ring_edit(seed, owner, offset_near(first, LOG_ALIGN), offset_near(first, BLOCK_BYTES));
 }
 
 void prepare_late(struct seed *seed, struct owner *owner) {
-    char problem[256] = "";
     struct prng prng;
-    int r = owner->ops->open(owner, problem);
 
-    MUST(r == 0, "%s does not open: %s: %s", owner->name, err_name(r), problem);
-    owner_stop(owner);
-    r = owner->ops->open(owner, problem);
-    MUST(r == 0, "%s does not open once more: %s: %s", owner->name, err_name(r), problem);
-    owner->ops->abandon(owner);
-    machine_crash(seed->machine, CRASH_KILL);
+    first_life(owner);
+    second_life(seed, owner);
     const struct ring_header *header = ring_header(seed, owner);
     uint64_t record_bytes = header->record_bytes;
     uint64_t data_bytes = header->data_bytes;

@@ -535,16 +535,14 @@ static void test_a_size_that_osts_know_outlives_power(void **state) {
     size_outlives(true);
 }
 
-/* An open waits for a size. Who asked has given it up, and asks under its number whether it has
- * taken effect: he gets the answer, by whom nobody waits for it any more is let go. */
-static void test_who_asks_again_is_answered(void **state) {
-    const struct bench_options options = {.seed = 31};
+/* An open by the third client, which waits for a size that a storage target is to tell. */
+static struct meta_bench *bench_of_waiting_open(uint64_t seed, struct ino *ret_ino,
+                                                struct call *first) {
+    const struct bench_options options = {.seed = seed};
     struct meta_bench *bench = bench_new(&options);
     struct ino ino = file_make(bench, "a");
-    struct call first;
     struct call call;
 
-    (void)state;
     (void)write_open(bench, 1, ino);
     bench_prepare(bench, 0, OP_SETATTR, &call);
     call.request.setattr =
@@ -552,9 +550,21 @@ static void test_who_asks_again_is_answered(void **state) {
     assert_int_equal(bench_run(bench, &call), 0);
     bench->osts[1].is_away = true;
     write_close(bench, 1, ino, 0);
-    bench_prepare(bench, 2, OP_OPEN, &first);
-    first.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
-    call = first;
+    bench_prepare(bench, 2, OP_OPEN, first);
+    first->request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
+    *ret_ino = ino;
+    return bench;
+}
+
+/* An open waits for a size. Who asked has given it up, and asks under its number whether it has
+ * taken effect: he gets the answer, by whom nobody waits for it any more is let go. */
+static void test_who_asks_again_is_answered(void **state) {
+    struct ino ino;
+    struct call first;
+    struct meta_bench *bench = bench_of_waiting_open(31, &ino, &first);
+    struct call call = first;
+
+    (void)state;
     call.request.open.open_flags = 0;
     bench_post(bench, &first);
     bench_advance(bench, NS_PER_S);
@@ -570,23 +580,12 @@ static void test_who_asks_again_is_answered(void **state) {
 
 /* Somebody else who sends the number of a mutation that waits is refused, and ends nothing. */
 static void test_a_stranger_takes_nobody_s_place(void **state) {
-    const struct bench_options options = {.seed = 33};
-    struct meta_bench *bench = bench_new(&options);
-    struct ino ino = file_make(bench, "a");
+    struct ino ino;
     struct call first;
-    struct call call;
+    struct meta_bench *bench = bench_of_waiting_open(33, &ino, &first);
+    struct call call = first;
 
     (void)state;
-    (void)write_open(bench, 1, ino);
-    bench_prepare(bench, 0, OP_SETATTR, &call);
-    call.request.setattr =
-        (struct setattr_request){.ino = ino, .valid = SETATTR_SIZE, .size = 4000};
-    assert_int_equal(bench_run(bench, &call), 0);
-    bench->osts[1].is_away = true;
-    write_close(bench, 1, ino, 0);
-    bench_prepare(bench, 2, OP_OPEN, &first);
-    first.request.open = (struct open_request){.ino = ino, .open_flags = OPEN_WRITE};
-    call = first;
     call.life[0] ^= 1;
     bench_post(bench, &first);
     bench_advance(bench, NS_PER_S);
