@@ -115,19 +115,19 @@ struct shoal_request {
     uint32_t set; /* shoal_set bits */
     uint32_t plus;
     uint64_t ino, new_ino;
-    const char *name;
-    size_t name_bytes;
-    const char *new_name;
-    size_t new_name_bytes;
+    const char *name, *new_name;
+    size_t name_bytes, new_name_bytes;
     struct shoal_file *file;
     uint64_t offset;
     void *data;
     size_t size;
     struct shoal_identity identity;
+    uint64_t age_max_ns; /* GETATTR of a directory: as the client knows it; 0: as a server */
     shoal_entry_fn *entry;
     void *entry_context;
 
     int64_t result;                     /* bytes or 0, or a negative errno */
+    uint64_t age_ns;                    /* that they have, at most; below age_max_ns */
     struct shoal_attributes attributes; /* also input of SETATTR */
     struct shoal_statfs statfs;
     struct shoal_layout layout;

@@ -53,6 +53,7 @@
     X(UNSETTLED_SIZE, "unsettled-size") /* an evicted session is closed without its sizes */       \
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \
     X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
+    X(LATE_PARENT, "late-parent")       /* attributes that come late hide newer ones */            \
     X(LOST_ALONE, "lost-alone")         /* a lost coordinator's promise is broken without asking */
 
 enum bug {

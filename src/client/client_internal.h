@@ -2,6 +2,7 @@
 #pragma once
 #include "base/index_pool.h"
 #include "client/client.h"
+#include "client/directories.h"
 #include "client/router.h"
 #include "client/session.h"
 #include "client/shard.h"
@@ -17,6 +18,7 @@ struct shoal_client {
     struct shard *shards;         /* CLIENT_SHARDS of them */
     struct shoal_file *handles;   /* one an open; of all shards, as one file may have them all */
     struct index_pool handle_pool;
+    struct directories directories;
 };
 
 /* From any shard's step. -ERR_TOO_MANY_OPEN. */

@@ -169,6 +169,7 @@ static void operation_start(struct shoal_client *client, struct shoal_request *r
         return;
     }
     memset(operation, 0, offsetof(struct operation, errand));
+    request->age_ns = 0;
     operation->ino = ino;
     operation->client = client;
     operation->home = shard;

@@ -4,6 +4,7 @@
  * when the operation starts in its shard, when its errand is done, and when what it waited for has
  * come; it ends with operation_finish, after which nothing of the request may be touched. */
 #pragma once
+#include "client/directories.h"
 #include "client/errand.h"
 #include <shoal/shoal.h>
 
@@ -54,8 +55,9 @@ struct operation {
     size_t position;
 
     struct errand errand;
-    /* What an operation needs of either when its errand is under way. */
+    /* What an operation needs of these when its errand is under way. */
     union {
+        struct directory_ticket tickets[2]; /* of directories that it changes */
         struct attributes attributes;
         uint32_t checksums[OPERATION_CHECKSUMS];
     };

@@ -318,6 +318,60 @@ static enum run_result run_refused(struct group *group, struct session *session,
     return RUN_FULL;
 }
 
+static void parent_tell(struct transaction *transaction, struct ino ino,
+                        struct attributes *ret_attributes) {
+    struct kv_key inode_key = key_inode(ino);
+    struct kv_key partition_key = key_partition(ino);
+    const struct partition_row *partition;
+    const struct inode_row *row;
+    struct bytes value;
+
+    if (crossing_is_elsewhere(transaction, ino)) {
+        return;
+    }
+    int r = transaction_get(transaction, &partition_key, &value);
+    r = r < 0 ? r : partition_row_check(value, &partition);
+    r = r < 0 ? r : transaction_get(transaction, &inode_key, &value);
+    r = r < 0 ? r : inode_row_check(value, &row);
+    if (r == 0) {
+        attributes_fill(ino, row, partition, ret_attributes);
+    }
+}
+
+/* Whoever has changed a directory is told what it is now, if that is in memory: a kernel asks next.
+ * Behind the outcome, which does not have it. */
+static void parents_tell(struct transaction *transaction, struct call *call) {
+    switch (call->header.opcode) {
+    case OP_CREATE:
+        parent_tell(transaction, call->request.create.parent, &call->reply.create.parent);
+        break;
+    case OP_MKNOD:
+        parent_tell(transaction, call->request.mknod.parent, &call->reply.mknod.parent);
+        break;
+    case OP_MKDIR:
+        parent_tell(transaction, call->request.mkdir.parent, &call->reply.mkdir.parent);
+        break;
+    case OP_SYMLINK:
+        parent_tell(transaction, call->request.symlink.parent, &call->reply.symlink.parent);
+        break;
+    case OP_LINK:
+        parent_tell(transaction, call->request.link.parent, &call->reply.link.parent);
+        break;
+    case OP_UNLINK:
+        parent_tell(transaction, call->request.unlink.parent, &call->reply.unlink.parent);
+        break;
+    case OP_RMDIR:
+        parent_tell(transaction, call->request.rmdir.parent, &call->reply.rmdir.parent);
+        break;
+    case OP_RENAME:
+        parent_tell(transaction, call->request.rename.parent, &call->reply.rename.parent);
+        parent_tell(transaction, call->request.rename.new_parent, &call->reply.rename.new_parent);
+        break;
+    default:
+        break;
+    }
+}
+
 static enum run_result run_operation(struct group *group, const struct operation *operation,
                                      struct session *session, struct call *call) {
     struct transaction transaction;
@@ -337,6 +391,7 @@ static enum run_result run_operation(struct group *group, const struct operation
         r = outcome_stage(&transaction, call, transaction.answer);
     }
     if (r == 0) {
+        parents_tell(&transaction, call);
         return commit(&transaction, call);
     }
     transaction_abort(&transaction);

@@ -1,6 +1,6 @@
 /* Tables generated from messages.def and the one walker that encodes and decodes by them.
  *
- * A message is a row of fields {type, place in the struct, limit}; the walkers switch over eleven
+ * A message is a row of fields {type, place in the struct, limit}; the walkers switch over twelve
  * types, so that a new message costs no code. */
 #include "wire/wire.h"
 #include "wire/wire_cursor.h"
@@ -20,6 +20,7 @@ enum field_type {
     FIELD_credentials,
     FIELD_layout,
     FIELD_capability,
+    FIELD_known,
 };
 
 /* In front of attributes, credentials, layouts and capabilities. */
@@ -180,6 +181,13 @@ static void give_struct(struct buffer *out, const void *from, const struct part 
     give_parts(out, from, parts, count);
 }
 
+/* Of no inode: a struct of no bytes, which reads as zeros. */
+static void give_known(struct buffer *out, const struct attributes *from) {
+    size_t count = from->ino.value != 0 ? ARRAY_SIZE(attribute_parts) : 0;
+
+    give_struct(out, from, attribute_parts, count);
+}
+
 /* The bytes of the struct that comes next; what is left of it when it has been read is not looked
  * at. Empty when it is cut off. */
 static struct wire_cursor take_struct(struct wire_cursor *in) {
@@ -225,6 +233,9 @@ static int give_field(struct buffer *out, const struct field *field, const void 
     }
     case FIELD_attributes:
         give_struct(out, from, attribute_parts, ARRAY_SIZE(attribute_parts));
+        return 0;
+    case FIELD_known:
+        give_known(out, from);
         return 0;
     case FIELD_layout:
         give_struct(out, from, layout_parts, ARRAY_SIZE(layout_parts));
@@ -283,6 +294,7 @@ static void take_field(struct wire_cursor *in, const struct field *field, uint32
         take_credentials(in, scratch, to);
         break;
     case FIELD_attributes:
+    case FIELD_known:
         inner = take_struct(in);
         take_parts(&inner, to, attribute_parts, ARRAY_SIZE(attribute_parts));
         break;
@@ -429,6 +441,7 @@ static size_t print_field(const struct field *field, const void *from, char *out
                                 capability->truncate_seq);
     }
     case FIELD_attributes:
+    case FIELD_known:
     case FIELD_layout:
         return (size_t)snprintf(out, size, " %s", field->name);
     default:

@@ -22,6 +22,7 @@ enum { WIRE_FENCE_BYTES = 16, WIRE_FENCES_MAX = 64, WIRE_FENCES_BYTES_MAX = 64 *
 #define WIRE_C_ino struct ino
 #define WIRE_C_bytes struct bytes
 #define WIRE_C_attributes struct attributes
+#define WIRE_C_known struct attributes
 #define WIRE_C_credentials struct credentials
 #define WIRE_C_layout struct layout
 #define WIRE_C_capability struct capability

@@ -195,11 +195,23 @@ static bool take_data(struct question *question, char *problem) {
     return true;
 }
 
-/* Of names that nobody else has, and of a tree: */
+static bool take_parent(struct question *question, uint64_t lost_ns, char *problem) {
+    if (question->request.result < 0) {
+        (void)snprintf(problem, PARENTS_PROBLEM_BYTES, "nothing explains this error");
+        return false;
+    }
+    return parents_answered(&question->asker->workload->parents, &question->parent,
+                            &question->request, lost_ns, problem);
+}
+
+/* Of names that nobody else has, of the directory they are in, and of a tree: */
 static bool take_own(struct question *question, bool refused, char *problem) {
     const struct workload *workload = question->asker->workload;
     uint64_t lost_ns = world_names_lost_ns(workload->world);
 
+    if (question->about == ABOUT_PARENT) {
+        return refused || take_parent(question, lost_ns, problem);
+    }
     if (question->about == ABOUT_VICTIM) {
         return victim_answered(&question->victim, &question->request, lost_ns, problem);
     }

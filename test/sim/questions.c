@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Of files that are to grow: the last questions, and how long before them none does. */
-enum { GROWS_LAST = 80, GROWS_STOCK = 200, LOST_EVERY = 16 };
+enum { GROWS_LAST = 80, GROWS_STOCK = 200, LOST_EVERY = 16, PARENT_EVERY = 16 };
 
 static struct handle *handle_free(struct asker *asker) {
     for (size_t i = 0; i < HANDLES_MAX; i++) {
@@ -355,12 +355,27 @@ static bool ask_lost(struct question *question) {
     return true;
 }
 
+/* In the middle between those for what is lost. */
+static bool ask_parent(struct question *question) {
+    uint64_t number = question->asker->workload->counters.submitted;
+
+    if (number % PARENT_EVERY != PARENT_EVERY / 2) {
+        return false;
+    }
+    parents_ask(&question->request, number / PARENT_EVERY);
+    question->about = ABOUT_PARENT;
+    return true;
+}
+
 bool question_draw(struct question *question) {
     struct asker *asker = question->asker;
     struct handle *handle = handle_draw(asker);
     struct handle *unused = handle_free(asker);
 
     if (ask_lost(question)) {
+        return true;
+    }
+    if (asker->workload->calm_ns == 0 && ask_parent(question)) {
         return true;
     }
     if (asker->workload->calm_ns > 0 ||

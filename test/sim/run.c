@@ -783,6 +783,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_REPLACED] = names->replaced;
     counts[TOTAL_EXCHANGED] = names->exchanged;
     counts[TOTAL_RENAMES_REFUSED] = names->refused;
+    counts[TOTAL_PARENTS_KNOWN] = workload_parents_known(run->load);
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);

@@ -11,6 +11,7 @@
     X(REPLACED, "renames over a name", true)                                                       \
     X(EXCHANGED, "renames that exchange", true)                                                    \
     X(RENAMES_REFUSED, "renames refused", true)                                                    \
+    X(PARENTS_KNOWN, "attributes of a directory kept, and told", true)                             \
     X(DROPPED, "messages dropped", true)                                                           \
     X(DELAYED, "messages delayed", true)                                                           \
     X(DOUBLED, "messages doubled", true)                                                           \

@@ -93,6 +93,8 @@ static void submit(struct question *question) {
     question->lost = losses_known(asker->workload->options.losses, asker->node, &question->request);
     question->tree_begin = trees_now(asker->workload->trees);
     question->asked_ns = sim_now_ns(asker->workload->world->sim);
+    question->parent = parents_floor(&asker->workload->parents, asker->node->index,
+                                     question->asked_ns, question->request.age_max_ns);
     question->request.done = answered;
     question->request.context = question;
     asker->busy++;
@@ -175,6 +177,8 @@ static void answered(struct shoal_request *request) {
     tell(question, "hears");
     sim_trace(workload->world->sim, "answer", request->operation, (uint64_t)request->result);
     question_take(question);
+    parents_note(&workload->parents, asker->node->index, request, question->asked_ns,
+                 sim_now_ns(workload->world->sim));
     move_check(question);
     if (question->handle) {
         question->handle->busy--;
@@ -260,6 +264,10 @@ const char *workload_failure(const struct workload *workload) {
 
 const struct workload_counters *workload_counters_get(const struct workload *workload) {
     return &workload->counters;
+}
+
+uint64_t workload_parents_known(const struct workload *workload) {
+    return workload->parents.known;
 }
 
 const struct trees_counters *workload_renames(const struct workload *workload) {

@@ -42,6 +42,8 @@ void workload_power(struct workload *workload, const struct node *node);
 /* NULL, or what an answer was that cannot be. */
 const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
+/* Questions for attributes of a directory that a client answered from its own memory. */
+uint64_t workload_parents_known(const struct workload *workload);
 const struct trees_counters *workload_renames(const struct workload *workload);
 bool workload_is_done(const struct workload *workload);
 /* Faults have ended: so many operations more, all of them about names in the trees. From now on no

@@ -7,6 +7,7 @@
 #pragma once
 #include "losses.h"
 #include "names.h"
+#include "parents.h"
 #include "pools.h"
 #include "trees.h"
 #include "victims.h"
@@ -37,7 +38,15 @@ struct handle {
 
 struct asker;
 
-enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE, ABOUT_LOST, ABOUT_ALL };
+enum about {
+    ABOUT_DATA,
+    ABOUT_NAMES,
+    ABOUT_VICTIM,
+    ABOUT_TREE,
+    ABOUT_LOST,
+    ABOUT_PARENT,
+    ABOUT_ALL
+};
 
 /* A file from its creation on; or none. */
 enum growth { GROWTH_NONE, GROWTH_SMALL, GROWTH_SYNC, GROWTH_LARGE, GROWTH_LOOK };
@@ -65,6 +74,7 @@ struct question {
     char name[NAME_BYTES];
     uint8_t *buffer;
     uint64_t begin;
+    struct parent_floor parent;
     struct lost_part lost; /* of what a read asks for, when it was asked */
     uint32_t pool_floor;   /* when it was asked; of a file that it makes */
 };
@@ -88,6 +98,7 @@ struct workload {
     struct workload_counters counters;
     struct contents *contents;
     struct trees *trees;
+    struct parents parents;
     struct question *reviewer; /* or NULL */
     uint32_t review_at;
     const struct asker *remover; /* or NULL */

@@ -27,6 +27,7 @@ struct play {
     int64_t started_ns; /* wall time at the start of the present operation */
     uint64_t answered;
     uint64_t succeeded;
+    uint64_t parents_told; /* in answers, with the change */
     int step;
     /* The present operation. */
     uint32_t session;

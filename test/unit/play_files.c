@@ -41,8 +41,9 @@ static struct model_inode *open_any(struct play *play, uint32_t session, bool *r
 
 /* By a name that is older now and then, which changes nothing. */
 static void close_by_name(struct play *play, struct model_inode *inode) {
-    bool older = play_below(play, 4) == 0;
-    uint64_t name = shadow_of(inode)->names[play->session] - older;
+    uint64_t newest = shadow_of(inode)->names[play->session];
+    bool older = play_below(play, 4) == 0 && newest > 1; /* 0 is no name */
+    uint64_t name = newest - older;
 
     bench_prepare(play->bench, play->session, OP_SETTLE, &play->call);
     play->call.request.settle =

@@ -145,6 +145,7 @@ static void play_seed(const struct bench_options *options) {
     rest_check(&play);
     all_check(&play);
     assert_true(play.succeeded > STEPS / 4);
+    assert_true(play.parents_told > STEPS / 20);
     play_free(&play);
 }
 

@@ -104,6 +104,25 @@ static void test_structs_of_other_versions(void **state) {
                      -ERR_MALFORMED);
 }
 
+/* Attributes of no inode take no room, and leave what is behind them where it is. */
+static void test_attributes_that_are_not_told(void **state) {
+    (void)state;
+    union reply_body sent = {.rename = {.ino = {5}, .new_parent = {.ino = {9}, .nlink = 3}}};
+    struct buffer out = {space, 0, sizeof space};
+    union reply_body got;
+
+    assert_int_equal(wire_encode_reply(OP_RENAME, &sent, &out), 0);
+    size_t size = out.size;
+    assert_int_equal(wire_decode_reply(OP_RENAME, (struct bytes){space, size}, &got), 0);
+    assert_int_equal(got.rename.parent.ino.value, 0);
+    assert_int_equal(got.rename.new_parent.ino.value, 9);
+    assert_int_equal(got.rename.new_parent.nlink, 3);
+    sent.rename.parent.ino.value = 7;
+    out.size = 0;
+    assert_int_equal(wire_encode_reply(OP_RENAME, &sent, &out), 0);
+    assert_int_equal(out.size, size + WIRE_ATTRIBUTES_BYTES);
+}
+
 /* Groups that go beyond their struct are no groups. */
 static void test_credentials_keep_to_their_struct(void **state) {
     (void)state;
@@ -211,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_attributes_have_their_stated_size),
         cmocka_unit_test(test_versions_mix),
         cmocka_unit_test(test_structs_of_other_versions),
+        cmocka_unit_test(test_attributes_that_are_not_told),
         cmocka_unit_test(test_credentials_keep_to_their_struct),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_any_bytes),

@@ -74,10 +74,15 @@ void encode_entry(const struct front *front, struct abi_entry_out *to,
     told_note(&front->told, from);
 }
 
+/* What is of some age already holds for so much less. */
+static uint64_t valid_ns(const struct front *front, uint64_t age_ns) {
+    return front->attributes_timeout_ns - MIN(age_ns, front->attributes_timeout_ns);
+}
+
 void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
-                           const struct shoal_attributes *from) {
-    to->valid = front->attributes_timeout_ns / NS_PER_S;
-    to->valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S);
+                           const struct shoal_attributes *from, uint64_t age_ns) {
+    to->valid = valid_ns(front, age_ns) / NS_PER_S;
+    to->valid_ns = (uint32_t)(valid_ns(front, age_ns) % NS_PER_S);
     to->reserved = 0;
     encode_attributes(&to->attributes, from);
     told_note(&front->told, from);
@@ -90,10 +95,10 @@ static struct abi_time time_of(int64_t time_ns) {
 }
 
 void encode_statx(const struct front *front, struct abi_statx_out *to,
-                  const struct shoal_attributes *from) {
+                  const struct shoal_attributes *from, uint64_t age_ns) {
     *to = (struct abi_statx_out){
-        .valid = front->attributes_timeout_ns / NS_PER_S,
-        .valid_ns = (uint32_t)(front->attributes_timeout_ns % NS_PER_S),
+        .valid = valid_ns(front, age_ns) / NS_PER_S,
+        .valid_ns = (uint32_t)(valid_ns(front, age_ns) % NS_PER_S),
         .mask = STATX_BASIC_AND_BTIME,
         .block_bytes = block_bytes_of(from),
         .nlink = from->nlink,

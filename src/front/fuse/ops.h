@@ -47,6 +47,6 @@ void encode_attributes(struct abi_attributes *to, const struct shoal_attributes 
 void encode_entry(const struct front *front, struct abi_entry_out *to,
                   const struct shoal_attributes *from);
 void encode_attributes_out(const struct front *front, struct abi_attributes_out *to,
-                           const struct shoal_attributes *from);
+                           const struct shoal_attributes *from, uint64_t age_ns);
 void encode_statx(const struct front *front, struct abi_statx_out *to,
-                  const struct shoal_attributes *from);
+                  const struct shoal_attributes *from, uint64_t age_ns);

@@ -6,7 +6,7 @@
 int fuse_op_attributes_finish(struct fuse_request *request) {
     struct abi_attributes_out *out = request_reply_body(request, sizeof(*out));
 
-    encode_attributes_out(request->front, out, &request->shoal.attributes);
+    encode_attributes_out(request->front, out, &request->shoal.attributes, request->shoal.age_ns);
     return VERDICT_REPLY;
 }
 
@@ -16,7 +16,10 @@ static void prepare_getattr(struct fuse_request *request, uint32_t flags, uint64
 
     if (flags & ABI_GETATTR_HANDLE)
         handle = handle_find(&request->front->handles, number);
-    request_prepare(request, SHOAL_GETATTR)->file = handle ? handle->file : NULL;
+    struct shoal_request *shoal = request_prepare(request, SHOAL_GETATTR);
+
+    shoal->file = handle ? handle->file : NULL;
+    shoal->age_max_ns = request->front->attributes_timeout_ns;
 }
 
 int fuse_op_getattr(struct fuse_request *request) {
@@ -36,7 +39,7 @@ int fuse_op_statx(struct fuse_request *request) {
 int fuse_op_statx_finish(struct fuse_request *request) {
     struct abi_statx_out *out = request_reply_body(request, sizeof(*out));
 
-    encode_statx(request->front, out, &request->shoal.attributes);
+    encode_statx(request->front, out, &request->shoal.attributes, request->shoal.age_ns);
     return VERDICT_REPLY;
 }
 

@@ -1,0 +1,83 @@
+/* Directories that this client has changed. */
+#include "client/directories.h"
+#include "base/bug.h"
+
+static struct directory_slot *slot_of(struct directories *directories, struct ino ino) {
+    return &directories->slots[(ino.value * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+}
+
+_Static_assert(DIRECTORY_SLOTS == 1 << (64 - 54), "the hash has a slot");
+
+static bool slot_take(struct directory_slot *slot) {
+    return !atomic_exchange_explicit(&slot->taken, true, memory_order_acquire);
+}
+
+static void slot_give(struct directory_slot *slot) {
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+}
+
+static bool slot_is_of(const struct directory_slot *slot, struct ino ino, uint64_t changes) {
+    return slot->attributes.ino.value == ino.value && slot->changes_seen == changes;
+}
+
+struct directory_ticket directories_ticket(struct directories *directories, struct ino ino,
+                                           uint64_t now_ns) {
+    return (struct directory_ticket){ino, now_ns, atomic_load(&slot_of(directories, ino)->changes)};
+}
+
+void directories_changed(struct directories *directories, struct ino ino) {
+    atomic_fetch_add(&slot_of(directories, ino)->changes, 1);
+}
+
+/* What was valid of another directory goes; answers about that one that are under way must not come
+ * back in its place. */
+static uint64_t slot_make_way(struct directory_slot *slot, uint64_t changes) {
+    bool holds = slot->attributes.ino.value != 0 && slot->changes_seen == changes;
+
+    if (holds) {
+        atomic_fetch_add(&slot->changes, 1);
+    }
+    return changes + holds;
+}
+
+void directories_see(struct directories *directories, const struct directory_ticket *ticket,
+                     const struct attributes *attributes) {
+    struct directory_slot *slot = slot_of(directories, ticket->ino);
+
+    if (attributes->ino.value != ticket->ino.value || !slot_take(slot)) {
+        directories_changed(directories, ticket->ino);
+        return;
+    }
+    uint64_t changes = atomic_load(&slot->changes);
+    bool newer = true;
+
+    if (slot_is_of(slot, ticket->ino, changes)) {
+        newer = attributes->epoch > slot->attributes.epoch;
+    } else if (ticket->changes == changes) {
+        slot->changes_seen = slot_make_way(slot, changes);
+    } else {
+        newer = false;
+    }
+    if (newer || BUG(LATE_PARENT)) {
+        slot->attributes = *attributes;
+        slot->asked_ns = ticket->asked_ns;
+    }
+    slot_give(slot);
+}
+
+int64_t directories_find(struct directories *directories, struct ino ino, uint64_t now_ns,
+                         uint64_t age_max_ns, struct attributes *ret_attributes) {
+    struct directory_slot *slot = slot_of(directories, ino);
+
+    if (age_max_ns == 0 || !slot_take(slot)) {
+        return -1;
+    }
+    uint64_t age_ns = now_ns > slot->asked_ns ? now_ns - slot->asked_ns : 0;
+    bool found = age_ns < age_max_ns && slot_is_of(slot, ino, atomic_load(&slot->changes));
+
+    if (found) {
+        *ret_attributes = slot->attributes;
+    }
+    slot_give(slot);
+    return found ? (int64_t)age_ns : -1;
+}

@@ -1,0 +1,54 @@
+/* Attributes of directories, as answers to this client's own changes in them have told.
+ *
+ * A kernel asks for a directory's attributes again behind each name that is made or taken there.
+ * The answer to that change has them (`parent` in messages.def), so the question ends here: a round
+ * trip less. It is answered only where its caller takes attributes of some age (age_max_ns of
+ * shoal.h): what others have changed since is not seen.
+ *
+ *     slot by inode number: attributes, when they were asked for, changes_seen
+ *                           changes: rises with each change that was not told
+ *
+ * What a slot has is valid while changes_seen = changes. Who changes a directory reads `changes`
+ * before the request leaves (a ticket); the answer is taken where nothing has risen since, or where
+ * it has a later epoch than what is valid there. So no answer that comes late hides a change that
+ * this client was acknowledged. A slot that another directory takes counts as changed.
+ *
+ * Thread: any. Nobody waits: who finds a slot taken asks the server, or counts a change.
+ * Memory: the client's, fixed. */
+#pragma once
+#include "base/types.h"
+#include "wire/wire_types.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { DIRECTORY_SLOTS = 1024 };
+
+struct directory_slot {
+    atomic_bool taken; /* by who reads or writes what is below `changes` */
+    _Atomic uint64_t changes;
+    uint64_t changes_seen;
+    uint64_t asked_ns;
+    struct attributes attributes; /* ino 0: none */
+};
+
+struct directories {
+    struct directory_slot slots[DIRECTORY_SLOTS];
+};
+
+/* What is asked of a directory's names, from before the request leaves. */
+struct directory_ticket {
+    struct ino ino;
+    uint64_t asked_ns;
+    uint64_t changes;
+};
+
+struct directory_ticket directories_ticket(struct directories *directories, struct ino ino,
+                                           uint64_t now_ns);
+/* It has changed, or may have, and nobody told how; before the program hears of it. */
+void directories_changed(struct directories *directories, struct ino ino);
+/* The answer to the request of that ticket, likewise. Attributes without a number were not told. */
+void directories_see(struct directories *directories, const struct directory_ticket *ticket,
+                     const struct attributes *attributes);
+/* Answers their age in ns; -1: not known, or not younger than age_max_ns. */
+int64_t directories_find(struct directories *directories, struct ino ino, uint64_t now_ns,
+                         uint64_t age_max_ns, struct attributes *ret_attributes);
