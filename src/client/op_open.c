@@ -412,6 +412,8 @@ static void release_send(struct operation *operation) {
     operation->stage = RELEASE_ANSWERED;
     call->keeps_number = true;
     operation->write_count = settle_fill_close(operation->file, call, handle);
+    /* Nobody waits for a close that tells nothing. */
+    call->may_wait = call->request.settle.size == 0 && !call->request.settle.wrote;
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
 

@@ -11,8 +11,7 @@
  * or until their deadline, so that each takes effect at most once (kv outcomes). Sequences are
  * drawn per log; the floor is the lowest that is still awaited. -ERR_BUSY, by which a server
  * says that it has not looked at the request, is retried here, until the deadline.
- * Bulk points to the caller's memory: valid until done. In process, a call's memory is in use by
- * the server that holds it: see call_given_up.
+ * Bulk points to the caller's memory: valid until done (in process, see call_given_up).
  *
  * Thread: any with a worker; done within the origin's step; call_reply within the server's step. */
 #pragma once
@@ -65,20 +64,21 @@ struct call {
     void (*done)(struct call *call);
     void *context;                     /* the caller's */
     uint64_t deadline_ns, patience_ns; /* on its clock, 0 = never give up; transport.h, 0: none */
-    bool keeps_number;                 /* also when it ends with -ERR_AWAY or -ERR_TIMED_OUT */
-    bool (*unwanted)(void *context);   /* transport.h; NULL: never */
+    bool may_wait;                   /* it leaves with the next one to that process, or at a tick */
+    bool keeps_number;               /* also when it ends with -ERR_AWAY or -ERR_TIMED_OUT */
+    bool (*unwanted)(void *context); /* transport.h; NULL: never */
     void *unwanted_context;
     /* Server side: where the reply goes, and what a waiting operation needs. */
     void (*reply_to)(struct call *call);
-    const struct identity *identity; /* that its connection has proven; NULL: a member's, as within
-                                      * one process; stays until call_reply */
-    uint64_t life[2];                /* of the process that sent it; 0: this one */
-    struct list_node server_node;    /* the server's, from its step until call_reply */
-    uint64_t server_position;        /* log position that the reply depends on; in done: as told */
-    uint64_t server_term;            /* of the log that answers, likewise */
-    uint64_t server_epoch;           /* newest of the log that answers, likewise */
-    void *server_context;            /* the server's, likewise; NULL when it comes */
-    uint8_t walk_key[24], walk_kept; /* where a walk goes on that waits; see transaction.h */
+    const struct identity
+        *identity;                /* its connection's; NULL: a member's; stays until call_reply */
+    uint64_t life[2];             /* of the process that sent it; 0: this one */
+    struct list_node server_node; /* the server's, from its step until call_reply */
+    uint64_t server_position;     /* log position that the reply depends on; in done: as told */
+    uint64_t server_term;         /* of the log that answers, likewise */
+    uint64_t server_epoch;        /* newest of the log that answers, likewise */
+    void *server_context;         /* the server's, likewise; NULL when it comes */
+    uint8_t walk_key[24], walk_kept;      /* where a walk goes on that waits; see transaction.h */
     uint64_t started_ns, ran_ns, disk_ns; /* when it was first seen; slow_log.h tells the others */
     struct session_counters *session_counters; /* where it is counted; may be NULL */
 

@@ -77,6 +77,7 @@ static void lane_drop(struct lane *lane, bool reset) {
         connection_free(TAKE_PTR(lane->connection), reset);
     }
     lane->receiving = NULL;
+    lane->holds = false;
     lane_unsend(lane);
 }
 
@@ -350,8 +351,11 @@ static int request_send(struct lane *lane, struct call *call) {
     return 0;
 }
 
+/* Where all that leaves may wait nothing leaves yet: to send it alone would cost both sides a
+ * wake-up. */
 static void requests_send(struct lane *lane) {
     struct list_node *node;
+    bool urgent = false;
 
     if (list_is_empty(&lane->sent)) {
         lane->heard_ns = lane_now(lane); /* Nothing was to be heard before. */
@@ -361,16 +365,21 @@ static void requests_send(struct lane *lane) {
         int r = request_send(lane, call);
 
         if (r == -ERR_BUSY) {
+            urgent = true;
             break;
         }
         if (r < 0) {
             lane_answer(lane, call, r);
             continue;
         }
+        urgent = urgent || !call->may_wait;
         list_remove(node);
         list_push_back(&lane->sent, node);
     }
-    lane_mark(lane);
+    lane->holds = !urgent;
+    if (urgent) {
+        lane_mark(lane);
+    }
 }
 
 /* Whether it asks to go on without TLS. */
@@ -465,6 +474,7 @@ void lane_send(struct lane *lane, struct call *call) {
 
 void lane_flush(struct lane *lane) {
     lane->in_dirty = false;
+    lane->holds = false;
     if (lane->connection) {
         connection_flush(lane->connection);
     }
@@ -615,6 +625,9 @@ void lane_tick(struct lane *lane, uint64_t now_ns) {
         }
         break;
     case LANE_OPEN:
+        if (lane->holds) {
+            lane_mark(lane);
+        }
         if (!list_is_empty(&lane->sent)) {
             lane_ask(lane, now_ns);
         } else if (!lane_is_used(lane) && now_ns - lane->since_ns >= options->idle_ns) {

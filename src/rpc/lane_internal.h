@@ -39,6 +39,7 @@ struct lane {
     struct lane_peer *peer;
     enum lane_state state;
     bool in_dirty, pinged;
+    bool holds;                    /* committed requests that may wait: the next flush has them */
     const char *refusal;           /* while it is told that a proof has failed */
     struct connection *connection; /* JOINING, OPEN */
     const struct address *address; /* that it goes to, or went to last */

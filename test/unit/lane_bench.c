@@ -226,19 +226,29 @@ int tear_down(void **state) {
     return rmdir(it.folder);
 }
 
-void turn(void) {
+static void turn_of(bool ticks) {
     (void)env_loop_wait(it.env, -1, NS_PER_MS);
     while (worker_run_one(&it.worker)) {
     }
-    if (it.thread) {
+    if (it.thread && ticks) {
         lanes_tick(it.lanes);
-        lane_thread_turn(it.thread);
         rpc_tick(it.rpc);
+    }
+    if (it.thread) {
+        lane_thread_turn(it.thread);
     }
     if (it.gate) {
         gate_tick(it.gate);
         gate_turn(it.gate);
     }
+}
+
+void turn(void) {
+    turn_of(true);
+}
+
+void turn_between_ticks(void) {
+    turn_of(false);
 }
 
 static bool all_done(void *count) {

@@ -74,6 +74,7 @@ int set_up(void **state);
 void answer_held(void);
 int tear_down(void **state);
 void turn(void);
+void turn_between_ticks(void); /* of the lanes */
 bool is_held(void *count);
 void run_until(bool (*is_so)(void *context), void *context);
 void wait_done(uint32_t count);

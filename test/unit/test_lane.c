@@ -52,6 +52,32 @@ static void many_at_once_all_end(void **state) {
     assert_int_equal(it.ran_count, CALLS);
 }
 
+/* Alone it stays until a tick; beside another one it leaves, and before that. */
+static void what_may_wait_goes_with_the_next(void **state) {
+    (void)state;
+    gate_begin(9);
+    lanes_begin(9);
+    ask(0, OP_GETATTR, 0);
+    wait_done(1);
+    it.calls[1].may_wait = true;
+    ask(1, OP_MKDIR, 0);
+    for (int i = 0; i < 20; i++) {
+        turn_between_ticks();
+    }
+    assert_int_equal(it.ran_count, 1);
+    ask(2, OP_GETATTR, 0);
+    for (int i = 0; i < 10000 && it.done_count < 3; i++) {
+        turn_between_ticks();
+    }
+    assert_int_equal(it.done_count, 3);
+    it.calls[3].may_wait = true;
+    ask(3, OP_MKDIR, 0);
+    wait_done(4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(it.calls[i].result, 0);
+    }
+}
+
 static void nobody_there_is_waited_for(void **state) {
     (void)state;
     lanes_begin(9);
@@ -563,6 +589,7 @@ int main(void) {
         LANE_WAYS(what_is_asked_is_answered),
         LANE_WAYS(bulk_goes_and_comes),
         LANE_WAYS(many_at_once_all_end),
+        LANE_WAYS(what_may_wait_goes_with_the_next),
         LANE_WAYS(nobody_there_is_waited_for),
         LANE_WAYS(a_server_that_comes_back_is_asked_again),
         LANE_WAYS(what_a_request_says_stays),
