@@ -117,7 +117,8 @@ ENDS_S = 0.1  # what an interrupted call may take
 AT_ONCE = 80  # more than a mount has buffers for requests
 # Named by what the call is; `file` is open, and has 1 MiB.
 WAITS = {
-    "stat": lambda file, path: os.stat(path("nothing")),
+    # Each its own name: the kernel lets one lookup of a name stand for all.
+    "stat": lambda file, path: os.stat(path(f"nothing{os.getpid()}")),
     "open": lambda file, path: os.open(path("file"), os.O_RDONLY),
     "write": lambda file, path: os.pwrite(file, b"x" * 65536, 0),
     "read": lambda file, path: os.pread(file, 65536, 0),
