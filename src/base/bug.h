@@ -53,7 +53,8 @@
     X(UNSETTLED_SIZE, "unsettled-size") /* an evicted session is closed without its sizes */       \
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \
     X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
-    X(LOST_ALONE, "lost-alone")         /* a lost coordinator's promise is broken without asking */
+    X(LOST_ALONE, "lost-alone")   /* a lost coordinator's promise is broken without asking */      \
+    X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,
