@@ -54,7 +54,8 @@
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \
     X(EARLY_OVER, "early-over")         /* a loss is over while sessions may write on */           \
     X(LATE_PARENT, "late-parent")       /* attributes that come late hide newer ones */            \
-    X(LOST_ALONE, "lost-alone")         /* a lost coordinator's promise is broken without asking */
+    X(LOST_ALONE, "lost-alone")   /* a lost coordinator's promise is broken without asking */      \
+    X(BLIND_COUNT, "blind-count") /* an evicted writer's blocks are not asked for */
 
 enum bug {
 #define BUG_ENUMERATOR(name, text) BUG_##name,

@@ -1,5 +1,6 @@
 /* The order of a check, and how its findings are told. */
 #include "check/fsck_lost.h"
+#include "check/fsck_usage.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -136,6 +137,10 @@ static int stages_run(struct fsck *fsck, bool with_data) {
     for (uint32_t i = 0; r == 0 && i < fsck_ost_count(fsck); i++) {
         r = fsck_ost_is_lost(fsck, i) ? 0 : run_ost(fsck, i, with_data);
     }
+    if (r == 0) {
+        stage_begin(fsck, "counts of blocks", UINT32_MAX);
+        r = fsck_usages(fsck);
+    }
     return r < 0 ? r : fsck_strays(fsck);
 }
 
@@ -149,7 +154,8 @@ struct fsck *fsck_new(const struct fsck_cluster *cluster, const struct fsck_repo
     fsck->report = report;
     fsck->list_memory = malloc(FSCK_LIST_BYTES);
     fsck->strays = calloc(FSCK_SUSPECTS_MAX, sizeof *fsck->strays);
-    if (!fsck->list_memory || !fsck->strays) {
+    fsck->usage = fsck_usage_new(FSCK_USAGE_BYTES);
+    if (!fsck->list_memory || !fsck->strays || !fsck->usage) {
         fsck_free(fsck);
         return NULL;
     }
@@ -158,6 +164,7 @@ struct fsck *fsck_new(const struct fsck_cluster *cluster, const struct fsck_repo
 
 void fsck_free(struct fsck *fsck) {
     if (fsck) {
+        fsck_usage_free(fsck->usage);
         free(fsck->strays);
         free(fsck->list_memory);
         free(fsck);

@@ -40,6 +40,8 @@ struct fsck_counts {
     uint64_t problems;
     uint64_t unsettled; /* changed at each look */
     uint64_t beyond;    /* files (for each OST) with data behind their ends */
+    uint64_t
+        miscounted; /* files that count other blocks, as a power loss, or a problem, explains */
 };
 
 /* with_data: reads every stored block. 0 when all has been looked at, whatever was found;

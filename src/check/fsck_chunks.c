@@ -5,6 +5,7 @@
  * long as they may become the file's) and go after it (the queue of orders). So what seems stray is
  * kept, and judged when all else is done. */
 #include "check/fsck_lost.h"
+#include "check/fsck_usage.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,7 +179,7 @@ static bool is_beyond(const struct chunk_walk *walk, const struct inode_row *ino
            inode->chunk_generation == walk->id.generation && end > inode->size;
 }
 
-static int is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
+int fsck_is_written(struct fsck *fsck, uint64_t ino, bool *ret_written) {
     struct kv_key from = key_owner(ROW_WRITER, ino, 0, 0);
     struct fsck_list list;
     struct fsck_row row;
@@ -197,7 +198,7 @@ static int size_recheck(struct chunk_walk *walk) {
     struct inode_row inode;
     bool written;
 
-    int r = is_written(walk->fsck, walk->id.ino.value, &written);
+    int r = fsck_is_written(walk->fsck, walk->id.ino.value, &written);
     if (r < 0 || written) {
         return r;
     }
@@ -240,6 +241,9 @@ static int chunk_end(struct chunk_walk *walk, struct fsck_list *list) {
     walk->fsck->counts.chunks++;
     walk->fsck->counts.blocks += walk->blocks;
     int r = owner_check(walk);
+    if (r == 0 && walk->ino_result == 0 && walk->inode.chunk_generation == walk->id.generation) {
+        fsck_usage_add(walk->fsck->usage, walk->id.ino.value, walk->head_blocks);
+    }
     bool is_long = walk->ino_result == 0 && !walk->is_long && is_beyond(walk, &walk->inode);
     if (r < 0 || (is_whole(walk) && !is_long)) {
         return r;

@@ -46,6 +46,7 @@ struct fsck {
     uint8_t point_memory[FSCK_POINT_BYTES];
     struct fsck_stray *strays;
     uint32_t stray_count;
+    struct fsck_usage *usage;
     uint64_t kept; /* files (of each OST) with chunks, of a metadata target that is lost */
 };
 

@@ -125,6 +125,9 @@ static bool data_take(struct operation *operation, struct errand *errand, bool *
 
     assert(operation->in_flight > 0);
     operation->in_flight--;
+    if (call->header.opcode == OP_CHUNK_WRITE) {
+        file_blocks_wrote(operation->file, call);
+    }
     if (call->result == 0 && call->header.opcode == OP_CHUNK_READ) {
         if (!data_is_sound(call, read->offset)) {
             if (!*retried) {

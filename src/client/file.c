@@ -88,9 +88,7 @@ void file_see_truncated(struct open_file *file, const struct attributes *attribu
 
 void file_overlay(const struct open_file *file, struct attributes *attributes) {
     attributes->size = file->size;
-    if (file->size_owed) {
-        attributes->bytes_used = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-    }
+    attributes->bytes_used = file_blocks_used(file, attributes);
     if (file->times_owed) {
         attributes->mtime_ns = MAX(attributes->mtime_ns, file->write_ns);
         attributes->ctime_ns = MAX(attributes->ctime_ns, file->write_ns);
@@ -115,6 +113,7 @@ void file_handle_added(struct open_file *file, const struct shoal_file *handle) 
     file->name = MAX(file->name, handle->name);
     if (file->writer_count > 0 && !file->overlaid) {
         file->overlaid = true;
+        file_blocks_begin(file);
         shard_overlay_begin(file->shard);
     }
     assert(file->overlaid == (file->writer_count > 0));
@@ -135,6 +134,7 @@ void file_handle_removed(struct open_file *file, const struct shoal_file *handle
         file->overlaid = false;
         file->size_owed = false;
         file->times_owed = false;
+        file_blocks_forget(file);
         shard_overlay_end(file->shard, &attributes);
     }
 }

@@ -9,6 +9,7 @@
  * Thread: its shard's step. Memory: the shard's pools. */
 #pragma once
 #include "client/errand.h"
+#include "client/file_blocks.h"
 #include "client/operation.h"
 #include "rpc/call_number.h"
 #include <shoal/shoal.h>
@@ -38,6 +39,7 @@ struct open_file {
     int64_t write_ns; /* wall time of the last write */
     bool size_owed;
     bool times_owed;
+    struct file_blocks blocks;
     uint64_t write_count; /* rises with each write that ended */
 
     uint32_t reads_in_flight;

@@ -179,6 +179,9 @@ static void late_answered(struct errand *errand) {
     int r = errand->call.result;
 
     router_leave(&shard->readers, late->parity);
+    if (handle->late == LATE_CLOSE && (r || errand_is_over(errand) || late->is_repeated)) {
+        settle_failed(handle->file, &errand->call);
+    }
     if (handle->late == LATE_CLOSE && errand_is_over(errand)) {
         late_send(shard);
         return;

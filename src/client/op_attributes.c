@@ -80,6 +80,7 @@ static void setattr_enter(struct operation *operation) {
 
 static void setattr_settled(struct operation *operation) {
     if (operation->result) {
+        settle_failed(operation->file, &operation->errand.call);
         operation_finish(operation, operation->result);
         return;
     }

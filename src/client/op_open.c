@@ -10,7 +10,7 @@ _Static_assert((uint32_t)SHOAL_OPEN_READ == (uint32_t)OPEN_READ &&
                    (uint32_t)SHOAL_OPEN_EXECUTE == (uint32_t)OPEN_EXECUTE,
                "the flags that servers know are passed on as they are");
 
-uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags) {
+uint64_t settle_fill(struct open_file *file, struct call *call, uint32_t handle_flags) {
     uint32_t open_flags = handle_flags & OPEN_FLAGS_THAT_STAY;
     bool tells = open_flags == 0 || (open_flags & OPEN_WRITE) != 0;
 
@@ -25,10 +25,13 @@ uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t h
         .open_flags = open_flags ? open_flags : OPEN_WRITE,
         .wrote = tells && file->times_owed,
     };
+    if (tells) {
+        file_blocks_tell(file, &call->request.settle);
+    }
     return file->write_count;
 }
 
-uint64_t settle_fill_close(const struct open_file *file, struct call *call,
+uint64_t settle_fill_close(struct open_file *file, struct call *call,
                            const struct shoal_file *handle) {
     if (!handle->named) {
         return settle_fill(file, call, handle->flags);
@@ -45,7 +48,12 @@ void settle_done(struct open_file *file, const struct call *call, uint64_t write
         file->size_owed = file->size_owed && told->size != file->size;
         file->times_owed = file->times_owed && !told->wrote;
     }
+    file_blocks_told(file, told);
     file_see(file, &call->reply.settle.attributes);
+}
+
+void settle_failed(struct open_file *file, const struct call *call) {
+    file_blocks_untold(file, &call->request.settle, call->result);
 }
 
 void operation_settle(struct operation *operation) {
@@ -57,6 +65,7 @@ void operation_settle(struct operation *operation) {
 
 bool operation_settled(struct operation *operation) {
     if (errand_is_over(&operation->errand)) {
+        settle_failed(operation->file, &operation->errand.call);
         operation_settle(operation);
         return false;
     }
@@ -413,7 +422,8 @@ static void release_send(struct operation *operation) {
     call->keeps_number = true;
     operation->write_count = settle_fill_close(operation->file, call, handle);
     /* Nobody waits for a close that tells nothing. */
-    call->may_wait = call->request.settle.size == 0 && !call->request.settle.wrote;
+    const struct settle_request *told = &call->request.settle;
+    call->may_wait = told->size == 0 && !told->wrote && told->blocks == 0;
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
 
@@ -457,6 +467,9 @@ void op_release_step(struct operation *operation) {
         }
         return;
     }
+    if (operation->result || errand_is_over(&operation->errand) || operation->file->gone) {
+        settle_failed(operation->file, &operation->errand.call);
+    }
     if (errand_is_over(&operation->errand)) {
         release_send(operation);
         return;
@@ -496,6 +509,8 @@ void op_flush_step(struct operation *operation) {
             return;
         }
         operation->result = loss_check(handle, false);
+    } else {
+        settle_failed(operation->file, &operation->errand.call);
     }
     operation_finish(operation, operation->file->gone ? -ERR_STALE : operation->result);
 }

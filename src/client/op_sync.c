@@ -119,6 +119,7 @@ void op_fsync_step(struct operation *operation) {
         break;
     case FSYNC_SETTLED:
         if (operation->result) {
+            settle_failed(operation->file, &operation->errand.call);
             fsync_finish(operation, operation->result);
         } else if (operation_settled(operation)) {
             fsync_fan(operation);

@@ -10,12 +10,14 @@ enum {
 
 /* Fills a settle of the file; handle_flags are those of a handle that goes, 0: none. Answers the
  * file's count of writes, for settle_done. */
-uint64_t settle_fill(const struct open_file *file, struct call *call, uint32_t handle_flags);
+uint64_t settle_fill(struct open_file *file, struct call *call, uint32_t handle_flags);
 /* Likewise, of a handle that goes; of one that was opened by name the close alone. */
-uint64_t settle_fill_close(const struct open_file *file, struct call *call,
+uint64_t settle_fill_close(struct open_file *file, struct call *call,
                            const struct shoal_file *handle);
-/* Takes the answer of the call. */
+/* Takes the answer of the call. Each that was filled ends with this or with settle_failed. */
 void settle_done(struct open_file *file, const struct call *call, uint64_t write_count);
+/* It has ended with an error; or with an answer of a term that is over, or of an earlier copy. */
+void settle_failed(struct open_file *file, const struct call *call);
 /* The same of an operation's own file and call. */
 void operation_settle(struct operation *operation);
 /* False: the answer was of a term that is over, so it is told anew; comes back likewise. */

@@ -134,6 +134,7 @@ static void add_group(struct answer *answer, struct local_cluster *cluster, uint
     GROUP_COUNTER("orders_put_aside", totals.orders_put_aside);
     GROUP_COUNTER("settled", totals.settled);
     GROUP_COUNTER("settles_put_off", totals.settles_put_off);
+    GROUP_COUNTER("counted", totals.counted);
     GROUP_COUNTER("orphans_freed", totals.orphans_freed);
     GROUP_COUNTER("writers_left", totals.writers_left);
     GROUP_COUNTER("evictions", totals.evictions);

@@ -85,6 +85,12 @@ static void tell_summary(const struct telling *telling, const struct fsck_counts
         tell(telling, "; %" PRIu64 " file%s data behind the end, as a power loss may leave",
              counts->beyond, counts->beyond == 1 ? " has" : "s have");
     }
+    if (counts->miscounted > 0) {
+        tell(telling,
+             "; %" PRIu64
+             " file%s other blocks than there are, as a power loss or damage may leave",
+             counts->miscounted, counts->miscounted == 1 ? " counts" : "s count");
+    }
     if (counts->unsettled > 0) {
         tell(telling, "; %" PRIu64 " changed at each look and %s not judged: check again",
              counts->unsettled, counts->unsettled == 1 ? "was" : "were");
@@ -98,10 +104,12 @@ static void tell_json_summary(const struct telling *telling, const struct fsck_c
          "  ],\n  \"files\": %" PRIu64 ",\n  \"directories\": %" PRIu64 ",\n  \"chunks\": %" PRIu64
          ",\n  \"blocks\": %" PRIu64 ",\n  \"problem_count\": %" PRIu64
          ",\n  \"unsettled\": %" PRIu64 ",\n  \"data_behind_end\": %" PRIu64
+         ",\n  \"blocks_miscounted\": %" PRIu64
          ",\n  \"with_data\": %s,\n  \"finished\": %s,\n  \"clean\": %s\n}\n",
          counts->files, counts->directories, counts->chunks, counts->blocks, counts->problems,
-         counts->unsettled, counts->beyond, telling->output->with_data ? "true" : "false",
-         result < 0 ? "false" : "true", result == 0 && counts->problems == 0 ? "true" : "false");
+         counts->unsettled, counts->beyond, counts->miscounted,
+         telling->output->with_data ? "true" : "false", result < 0 ? "false" : "true",
+         result == 0 && counts->problems == 0 ? "true" : "false");
 }
 
 /* One that tells of a loss of this client's own has done its work; the next one tells of none. */

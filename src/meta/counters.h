@@ -13,6 +13,7 @@ struct group_totals {
     uint64_t orders_put_aside; /* until a storage target that was away has returned */
     uint64_t settled;
     uint64_t settles_put_off; /* likewise */
+    uint64_t counted;         /* files whose blocks were asked for alone (usage.h) */
     uint64_t orphans_freed;
     uint64_t writers_left; /* rows of writers that no open stood behind, closed (leftovers.h) */
     uint64_t evictions;

@@ -43,6 +43,7 @@ static void apply_close(struct group *group, struct session *session, const stru
         entry->write_count -= entry->write_count > 0;
         entry->has_row = entry->write_count > 0;
         entry->move_count = entry->has_row ? entry->move_count : 0;
+        entry->presented = entry->presented && entry->has_row;
     } else {
         entry->read_count -= entry->read_count > 0;
     }
@@ -56,6 +57,7 @@ static void apply_reopen(struct group *group, struct session *session,
 
     entry->read_count = effect->counts[0];
     entry->write_count = effect->counts[1];
+    entry->presented = entry->write_count > 0;
     entry->named = effect->name != 0;
     entry->name = MAX(entry->name, effect->name);
     entry->has_row = entry->has_row || entry->write_count > 0;
@@ -127,6 +129,9 @@ void effect_apply(struct transaction *transaction, const struct effect *effect, 
         break;
     case EFFECT_SETTLE:
         settle_begin(group, effect->ino, NULL);
+        break;
+    case EFFECT_COUNT:
+        settle_count(group, effect->ino);
         break;
     case EFFECT_ENDED:
         apply_ended(transaction);

@@ -4,6 +4,7 @@
 #include "meta/directory.h"
 #include "meta/group_internal.h"
 #include "meta/inline.h"
+#include "meta/usage.h"
 #include "wire/capability.h"
 
 int inode_get(struct transaction *transaction, struct ino ino, const struct inode_row **ret_row) {
@@ -38,17 +39,6 @@ void inode_touch(const struct transaction *transaction, struct inode_row *row) {
     row->ctime_ns = MAX(row->ctime_ns, transaction->now_ns);
 }
 
-static uint64_t bytes_used(const struct inode_row *row) {
-    switch (row->data_state) {
-    case DATA_CHUNKED:
-        return (row->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-    case DATA_INLINE:
-        return (MIN(row->size, (uint64_t)INLINE_BYTES_MAX) + 511) / 512 * 512;
-    default:
-        return 0;
-    }
-}
-
 void attributes_fill(struct ino ino, const struct inode_row *row,
                      const struct partition_row *partition, struct attributes *ret_attributes) {
     *ret_attributes = (struct attributes){
@@ -58,10 +48,10 @@ void attributes_fill(struct ino ino, const struct inode_row *row,
         .uid = row->uid,
         .gid = row->gid,
         .nlink = row->nlink,
-        .rdev = row->rdev,
+        .rdev = mode_is_regular(row->mode) ? 0 : row->rdev,
         .truncate_seq = row->truncate_seq,
         .size = row->size,
-        .bytes_used = bytes_used(row),
+        .bytes_used = usage_bytes(row),
         .atime_ns = row->atime_ns,
         .mtime_ns = row->mtime_ns,
         .ctime_ns = row->ctime_ns,

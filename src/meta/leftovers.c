@@ -4,6 +4,7 @@
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/open.h"
+#include "meta/usage.h"
 
 enum { LEFTOVERS_A_STEP = 32 };
 
@@ -51,6 +52,18 @@ static bool end_is_known(struct group *group, struct open_entry *entry,
     return false;
 }
 
+/* What its close said of blocks is lost. */
+static int blocks_lose(struct transaction *transaction, const struct open_entry *entry,
+                       const struct inode_row *row) {
+    struct inode_row changed = *row;
+
+    usage_unsure(&changed);
+    if (usage_is_due(transaction, entry->ino, &changed, entry->session)) {
+        transaction_effect(transaction, (struct effect){.kind = EFFECT_COUNT, .ino = entry->ino});
+    }
+    return usage_patch(transaction, entry->ino, row, &changed);
+}
+
 static int leftover_stage(struct transaction *transaction, struct open_entry *entry) {
     struct group *group = transaction->group;
     bool any_other = open_entry_reads(entry) || opens_any_other(&group->opens, entry->ino, entry);
@@ -68,7 +81,10 @@ static int leftover_stage(struct transaction *transaction, struct open_entry *en
     }
     bool goes = row && row->nlink == 0 && !any_other && group->sessions.unattached_count == 0;
     r = open_writer_lose(transaction, entry);
-    return r == 0 && goes ? inode_free(transaction, entry->ino, row) : r;
+    if (r == 0 && goes) {
+        return inode_free(transaction, entry->ino, row);
+    }
+    return r == 0 && row ? blocks_lose(transaction, entry, row) : r;
 }
 
 static void leftover_apply(struct group *group, struct open_entry *entry) {

@@ -26,7 +26,13 @@ static int look_inode(struct transaction *transaction, struct ino ino, bool any_
     }
     ret_answer->has_inode = 1;
     ret_answer->inode = *row;
-    ret_answer->inode.flags &= (uint16_t)~INODE_UNTOLD; /* asked for here, where a size is told */
+    /* The size is asked for here, where one is told; and an older group knows no counts that are
+     * sure, nor any above 16 TiB. */
+    ret_answer->inode.flags &= (uint16_t)~(INODE_UNTOLD | INODE_COUNTED);
+    if (row->blocks_high > 0) {
+        ret_answer->inode.blocks_high = 0;
+        ret_answer->inode.blocks_low = UINT32_MAX;
+    }
     if (!mode_is_directory(row->mode)) {
         return any_size ? 0 : inode_size_known(transaction, ino, row);
     }

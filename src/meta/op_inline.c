@@ -11,6 +11,7 @@
 #include "meta/move.h"
 #include "meta/operations.h"
 #include "meta/truncate.h"
+#include "meta/usage.h"
 
 /* A small part of the interval of sync points, which take what is older. */
 #define CONVERT_YOUNG_NS ((int64_t)NS_PER_S / 10)
@@ -89,6 +90,7 @@ static int convert_begin(struct transaction *transaction, struct inode_row *row,
     row->chunk_generation = generation;
     if (row->data_state == DATA_EMPTY) {
         row->data_state = DATA_CHUNKED;
+        usage_set(row, 0);
         row->truncate_position = kv_position(transaction->group->kv) + 1;
         row->losses = kv_losses(transaction->group->kv); /* Nobody has written these chunks yet. */
         row->epoch = transaction->epoch;
@@ -153,6 +155,8 @@ static int convert_commit(struct transaction *transaction, struct inode_row *row
     r = move_commit(transaction, request->ino, request->generation);
     r = r < 0 ? r : inline_drop(transaction, request->ino, row);
     row->data_state = DATA_CHUNKED;
+    usage_set(row,
+              row->size > 0); /* The inline bytes are one block, which its client has written. */
     row->chunk_generation = request->generation;
     row->truncate_position = kv_position(transaction->group->kv) + 1;
     row->size = MAX(row->size, MIN(request->size, FILE_BYTES_MAX));

@@ -8,6 +8,7 @@
 #include "meta/inode.h"
 #include "meta/open.h"
 #include "meta/operations.h"
+#include "meta/usage.h"
 
 /* The time of the last write as the client saw it: it is what getattr has shown there. */
 static int64_t mtime_of(const struct inode_row *row, int64_t wanted_ns, int64_t now_ns) {
@@ -34,6 +35,40 @@ static int size_settle(struct transaction *transaction, const struct settle_requ
                            (struct effect){.kind = EFFECT_SETTLE, .ino = request->ino});
     }
     return 0;
+}
+
+/* Where a start came between, what was told before it may be lost. */
+static void blocks_settle(const struct settle_request *request, const struct open_entry *entry,
+                          struct inode_row *row) {
+    usage_settle(row, request);
+    if (entry->presented) {
+        usage_unsure(row);
+    }
+}
+
+/* touched: size or times differ, too. One patch has all that most settles change. */
+static int row_patch(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+                     struct inode_row *changed, bool touched) {
+    struct inode_row before = *row;
+    int r = 0;
+
+    if (touched) {
+        changed->epoch = transaction->epoch;
+    }
+    if (touched && changed->blocks_low != before.blocks_low) {
+        r = INODE_PATCH(transaction, ino, changed, epoch, atime_ns);
+        before.blocks_low = changed->blocks_low;
+    } else if (touched) {
+        r = INODE_PATCH(transaction, ino, changed, epoch, mode);
+    }
+    return r < 0 ? r : usage_patch(transaction, ino, &before, changed);
+}
+
+/* With a close of that entry's. Answers that come in meanwhile may be older than what it wrote. */
+static bool count_is_due(const struct transaction *transaction, struct ino ino,
+                         const struct inode_row *row, const struct open_entry *entry) {
+    return settle_has_job(transaction->group, ino) ||
+           (entry->write_count == 1 && usage_is_due(transaction, ino, row, entry->session));
 }
 
 /* Of an inode that nobody names it may be the end. */
@@ -74,6 +109,7 @@ int op_settle(struct transaction *transaction, struct call *call) {
     struct inode_row changed = *row;
     if (writes && mode_is_regular(row->mode)) {
         r = size_settle(transaction, request, &changed);
+        blocks_settle(request, entry, &changed);
     }
     if (writes && request->wrote) {
         changed.mtime_ns = mtime_of(row, request->mtime_ns, transaction->now_ns);
@@ -83,13 +119,13 @@ int op_settle(struct transaction *transaction, struct call *call) {
     if (r == 0 && request->close) {
         r = close_stage(transaction, row, &close, &freed);
     }
-    bool changed_row = changed.size != row->size || (writes && request->wrote);
-    if (r == 0 && !freed && changed_row) {
-        changed.epoch = transaction->epoch;
-        r = INODE_PATCH(transaction, request->ino, &changed, epoch, mode);
+    bool touched = changed.size != row->size || (writes && request->wrote);
+    if (r == 0 && !freed) {
+        r = row_patch(transaction, request->ino, row, &changed, touched);
     }
-    if (r == 0 && !freed && changed.flags != row->flags) {
-        r = INODE_PATCH(transaction, request->ino, &changed, flags, nlink);
+    if (r == 0 && closes_writer && !freed &&
+        count_is_due(transaction, request->ino, &changed, entry)) {
+        transaction_effect(transaction, (struct effect){.kind = EFFECT_COUNT, .ino = request->ino});
     }
     if (r < 0 || mode_is_directory(row->mode)) {
         return r;

@@ -36,6 +36,7 @@ struct open_entry {
     uint32_t write_count;
     uint32_t move_count; /* M rows (move.h): none without the W row */
     bool has_row;
+    bool presented; /* for writing, since a start: what was told before may be lost */
     bool end_asked; /* as one of opens.left */
 };
 

@@ -3,6 +3,7 @@
 #include "base/bug.h"
 #include "meta/inode.h"
 #include "meta/queue_internal.h"
+#include "meta/usage.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -182,6 +183,9 @@ static int cut_done(struct transaction *transaction, const struct order_job *job
     }
     struct inode_row changed = *row;
     changed.flags &= (uint16_t)~INODE_CUT_PENDING;
+    if (usage_is_due(transaction, job->ino, &changed, NULL)) {
+        transaction_effect(transaction, (struct effect){.kind = EFFECT_COUNT, .ino = job->ino});
+    }
     return INODE_PATCH(transaction, job->ino, &changed, flags, nlink);
 }
 

@@ -71,11 +71,12 @@ int inode_row_check(struct bytes value, const struct inode_row **ret_row) {
     }
     const struct inode_row *row = (const void *)value.data;
     struct layout layout = inode_layout(row);
-    bool chunked_ok =
-        row->data_state != DATA_CHUNKED || (mode_is_regular(row->mode) && layout_is_valid(&layout));
+    bool chunked = row->data_state == DATA_CHUNKED;
+    bool chunked_ok = chunked ? mode_is_regular(row->mode) && layout_is_valid(&layout)
+                              : row->blocks_high == 0 && !(row->flags & INODE_COUNTED);
     if (row->data_state > DATA_CHUNKED || !chunked_ok || !type_is_valid(row->mode >> 12) ||
-        (row->flags & ~(INODE_CUT_PENDING | INODE_DYING | INODE_TAIL | INODE_UNTOLD)) ||
-        row->size > FILE_BYTES_MAX || row->partition_depth > 2 || row->reserved) {
+        (row->flags & ~INODE_FLAGS_KNOWN) || row->size > FILE_BYTES_MAX ||
+        row->partition_depth > 2) {
         return -ERR_CORRUPT;
     }
     *ret_row = row;
@@ -292,6 +293,10 @@ int outcome_check(struct bytes value, const struct outcome_head **ret_head,
     *ret_head = head;
     *ret_reply = (struct bytes){value.data + head_bytes, value.size - head_bytes};
     return 0;
+}
+
+uint64_t inode_blocks(const struct inode_row *row) {
+    return row->data_state == DATA_CHUNKED ? (uint64_t)row->blocks_high << 32 | row->blocks_low : 0;
 }
 
 struct layout inode_layout(const struct inode_row *row) {

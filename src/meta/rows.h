@@ -62,6 +62,8 @@ bool lost_row_has(const struct lost_row *row, struct ino ino, uint32_t generatio
 struct layout inode_layout(const struct inode_row *row);
 void inode_layout_set(struct inode_row *row, const struct layout *layout);
 struct layout order_layout(const struct order_row *row);
+/* Of 4 KiB, that OSTs have of it, as far as the row knows; 0 but of a file in chunks. */
+uint64_t inode_blocks(const struct inode_row *row);
 
 static inline bool mode_is_directory(uint32_t mode) {
     return mode >> 12 == 4;

@@ -1,15 +1,17 @@
 /* The settle jobs. */
 #include "meta/settle.h"
+#include "base/bug.h"
 #include "base/endian.h"
 #include "meta/eviction.h"
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include "meta/move.h"
+#include "meta/usage.h"
 #include <assert.h>
 #include <stdlib.h>
 
 /* With a close: the writer's row, its moves as orders, and the file if that was its last. */
-enum { LATER_TRIED_AT_A_TIME = 16 };
+enum { LATER_TRIED_AT_A_TIME = 16, COUNT_JOBS = SETTLE_JOBS / 2 };
 static const struct kv_need settle_need = {.rows = 16 + 2 * MOVES_MAX, .record_bytes = 3000};
 
 int settle_init(struct settle *settle, struct group *group) {
@@ -62,11 +64,18 @@ static struct settle_later *later_find(const struct group *group, struct ino ino
 }
 
 bool settle_has_room(const struct group *group, struct ino ino) {
-    return group->settle.busy_count < SETTLE_JOBS || settle_is_running(group, ino);
+    return group->settle.busy_count < SETTLE_JOBS || job_find(group, ino) || later_find(group, ino);
 }
 
 bool settle_is_running(const struct group *group, struct ino ino) {
-    return job_find(group, ino) || later_find(group, ino);
+    const struct settle_job *job = job_find(group, ino);
+    const struct settle_later *later = job ? NULL : later_find(group, ino);
+
+    return (job && !job->counts) || (later && !later->counts);
+}
+
+bool settle_has_job(const struct group *group, struct ino ino) {
+    return job_find(group, ino);
 }
 
 bool settle_is_awaited(const struct group *group, struct ino ino) {
@@ -89,6 +98,49 @@ int settle_ask(struct transaction *transaction, struct ino ino) {
     return transaction_stall(transaction);
 }
 
+static void job_counts_set(struct settle_job *job, bool counts) {
+    job->settle->count_count += counts;
+    job->settle->count_count -= job->counts;
+    job->counts = counts;
+}
+
+static struct settle_job *job_start(struct settle *settle, struct ino ino) {
+    struct settle_job *job = settle->jobs;
+
+    assert(settle->busy_count < SETTLE_JOBS);
+    while (job->stage != SETTLE_IDLE) {
+        job++;
+    }
+    job->stage = SETTLE_READ;
+    job->settle = settle;
+    job->ino = ino;
+    job->session = NULL;
+    job->counts = false;
+    job->again = false;
+    job->is_read = false;
+    job->is_written = false;
+    job->is_unsure = false;
+    job->fence_place = 0;
+    job->fences_one = false;
+    settle->busy_count++;
+    return job;
+}
+
+/* False: there is no memory for it, or there are too many; of those that count, half as many. */
+static bool later_add(struct settle *settle, const struct settle_later *what) {
+    uint32_t most = what->counts ? SETTLES_LATER_MAX / 2 : SETTLES_LATER_MAX;
+    struct settle_later *later = settle->later_count < most ? calloc(1, sizeof *later) : NULL;
+
+    if (!later) {
+        return false;
+    }
+    *later = *what;
+    list_push_back(&settle->later, &later->node);
+    list_push_back(&settle->buckets[bucket_of(what->ino)], &later->bucket_node);
+    settle->later_count++;
+    return true;
+}
+
 void settle_begin(struct group *group, struct ino ino, struct session *session) {
     struct settle *settle = &group->settle;
     struct settle_job *job = job_find(group, ino);
@@ -96,32 +148,43 @@ void settle_begin(struct group *group, struct ino ino, struct session *session) 
     /* Who closes it by the same record has written, too. */
     bool is_written = session || opens_any_writer(&group->opens, ino, NULL);
 
+    assert(!session || session->state == SESSION_EVICTING);
+    if (job && job->counts) {
+        job_counts_set(job, false);
+        job->session = session;
+        job->is_written = is_written;
+        job->is_read = false;
+    }
     if (job) {
         job->again = true;
         job->is_written = job->is_written || is_written;
         return;
     }
     if (later) {
+        later->session = later->counts ? session : later->session;
+        later->counts = false;
         later->is_written = later->is_written || is_written;
         return;
     }
-    assert(settle->busy_count < SETTLE_JOBS);
-    assert(!session || session->state == SESSION_EVICTING);
-    job = settle->jobs;
-    while (job->stage != SETTLE_IDLE) {
-        job++;
+    job_start(settle, ino)->session = session;
+    job_find(group, ino)->is_written = is_written;
+}
+
+void settle_count(struct group *group, struct ino ino) {
+    struct settle *settle = &group->settle;
+    const struct settle_later of_ino = {.ino = ino, .counts = true};
+    struct settle_job *job = job_find(group, ino);
+
+    if (job) {
+        job->again = true;
+    } else if (later_find(group, ino)) {
+        return; /* It asks when it is tried. */
+    } else if (settle->busy_count < SETTLE_JOBS && settle->count_count < COUNT_JOBS) {
+        job_counts_set(job_start(settle, ino), true);
+        group_again(group);
+    } else {
+        (void)later_add(settle, &of_ino);
     }
-    job->stage = SETTLE_READ;
-    job->settle = settle;
-    job->ino = ino;
-    job->session = session;
-    job->again = false;
-    job->is_read = false;
-    job->is_written = is_written;
-    job->is_unsure = false;
-    job->fence_place = 0;
-    job->fences_one = false;
-    settle->busy_count++;
 }
 
 static void fences_draw(const struct group *group, struct settle_job *job) {
@@ -163,8 +226,9 @@ static int job_read(struct group *group, struct settle_job *job) {
     job->chain_next = 0;
     job->answer_count = 0;
     job->length = 0;
-    job->is_unsure =
-        row->data_state == DATA_CHUNKED && row->losses != kv_losses(transaction.group->kv);
+    job->blocks = 0;
+    job->is_unsure = !job->counts && row->data_state == DATA_CHUNKED &&
+                     row->losses != kv_losses(transaction.group->kv);
     /* Nobody was told the size since the job began, so it may still count what is found. */
     job->is_over = job->is_read ? job->is_over : fences_are_over(&group->fences, row);
     job->is_written = job->is_written || row->flags & INODE_UNTOLD;
@@ -192,6 +256,7 @@ static void ask_answered(struct call *call) {
         return; /* What it had of the file is lost. */
     }
     job->length = MAX(job->length, MIN(call->reply.chunk_length.length, FILE_BYTES_MAX));
+    job->blocks += call->reply.chunk_length.bytes_used / BLOCK_BYTES;
     job->fence_short =
         job->fence_short ||
         (!job->fences_one && call->reply.chunk_length.fenced_count < job->fence_count);
@@ -287,25 +352,9 @@ static void job_ask(struct group *group, struct settle_job *job) {
 
 static void job_idle(struct settle *settle, struct settle_job *job) {
     assert(job->stage != SETTLE_IDLE && settle->busy_count > 0);
+    job_counts_set(job, false);
     job->stage = SETTLE_IDLE;
     settle->busy_count--;
-}
-
-/* False: there is no memory for it, or there are too many. */
-static bool later_add(struct settle *settle, const struct settle_job *job) {
-    struct settle_later *later =
-        settle->later_count < SETTLES_LATER_MAX ? calloc(1, sizeof *later) : NULL;
-
-    if (!later) {
-        return false;
-    }
-    later->ino = job->ino;
-    later->session = job->session;
-    later->is_written = job->is_written;
-    list_push_back(&settle->later, &later->node);
-    list_push_back(&settle->buckets[bucket_of(job->ino)], &later->bucket_node);
-    settle->later_count++;
-    return true;
 }
 
 /* Its questions end soon; then it is begun anew from the row, later or, where there is no room for
@@ -327,9 +376,15 @@ static void job_put_off(struct group *group, struct settle_job *job) {
         job->asks[i].failed = false;
     }
     job->again = false;
-    if (later_add(&group->settle, job)) {
+    const struct settle_later what = {.ino = job->ino,
+                                      .session = job->session,
+                                      .is_written = job->is_written,
+                                      .counts = job->counts};
+    if (later_add(&group->settle, &what)) {
         job_idle(&group->settle, job);
         group->counters.totals.settles_put_off++;
+    } else if (job->counts) {
+        job_idle(&group->settle, job);
     } else {
         job->stage = SETTLE_READ;
     }
@@ -346,13 +401,54 @@ static void later_try(struct group *group) {
             return;
         }
         struct settle_later *later = CONTAINER_OF(node, struct settle_later, node);
+        if (later->counts && settle->count_count == COUNT_JOBS) {
+            list_push_back(&settle->later, node);
+            continue;
+        }
         list_remove(&later->bucket_node);
         settle->later_count--;
-        settle_begin(group, later->ino, later->session);
-        struct settle_job *job = job_find(group, later->ino);
-        job->is_written = job->is_written || later->is_written;
+        if (later->counts) {
+            settle_count(group, later->ino);
+        } else {
+            settle_begin(group, later->ino, later->session);
+            struct settle_job *job = job_find(group, later->ino);
+            job->is_written = job->is_written || later->is_written;
+        }
         free(later);
     }
+}
+
+/* Its answers are of the chunks that the file has now. */
+static bool is_of_row(const struct settle_job *job, const struct inode_row *row) {
+    return row->data_state == DATA_CHUNKED && row->chunk_generation == job->generation &&
+           row->truncate_seq == job->truncate_seq;
+}
+
+/* What an evicted session has not told is missing in the count; the answers have it, unless
+ * somebody writes on. */
+static void blocks_take(const struct transaction *transaction, const struct settle_job *job,
+                        struct inode_row *row) {
+    if (row->data_state != DATA_CHUNKED) {
+        return;
+    }
+    if ((job->session && !BUG(BLIND_COUNT)) || job->is_unsure) {
+        usage_unsure(row);
+    }
+    if (is_of_row(job, row) && usage_is_due(transaction, job->ino, row, job->session)) {
+        usage_set(row, job->blocks);
+    }
+}
+
+static int job_count(struct transaction *transaction, const struct settle_job *job) {
+    const struct inode_row *row;
+    int r = inode_get(transaction, job->ino, &row);
+
+    if (r < 0) {
+        return r == -ERR_STALE || r == -ERR_CORRUPT ? 0 : r;
+    }
+    struct inode_row changed = *row;
+    blocks_take(transaction, job, &changed);
+    return usage_patch(transaction, job->ino, row, &changed);
 }
 
 /* One record: the size, and the end of what the evicted session had open. */
@@ -369,22 +465,22 @@ static int job_record(struct transaction *transaction, struct settle_job *job, b
         return r;
     }
     struct inode_row changed = *row;
-    bool same = row->data_state == DATA_CHUNKED && row->chunk_generation == job->generation &&
-                row->truncate_seq == job->truncate_seq && (job->is_written || !job->is_over);
+    bool same = is_of_row(job, row) && (job->is_written || !job->is_over);
     if (same && job->length > row->size) {
         changed.size = job->length;
         inode_touch(transaction, &changed);
         changed.mtime_ns = changed.ctime_ns;
         r = INODE_PATCH(transaction, job->ino, &changed, epoch, mode);
     }
-    if (r == 0 && same && row->flags & INODE_UNTOLD) {
+    if (same) {
         changed.flags &= (uint16_t)~INODE_UNTOLD;
-        r = INODE_PATCH(transaction, job->ino, &changed, flags, nlink);
     }
+    blocks_take(transaction, job, &changed);
+    r = r < 0 ? r : usage_patch(transaction, job->ino, row, &changed);
     *ret_asked = same && job->is_unsure;
     if (r == 0 && same && row->losses != losses && all_are_back) {
         changed.losses = losses;
-        r = INODE_PATCH(transaction, job->ino, &changed, losses, reserved);
+        r = INODE_PATCH(transaction, job->ino, &changed, losses, blocks_high);
     }
     if (r == 0 && job->session) {
         r = eviction_close_stage(transaction, job->session, job->ino, &changed);
@@ -397,9 +493,10 @@ static void job_over(struct group *group, struct settle_job *job) {
     if (job->session) {
         eviction_close_apply(group, job->session, job->ino);
     }
+    group->counters.totals.counted += job->counts;
+    group->counters.totals.settled += !job->counts;
     job_idle(&group->settle, job);
     group->settle.progress = true;
-    group->counters.totals.settled++;
     group->moved = true;
 }
 
@@ -417,7 +514,7 @@ static void job_end(struct group *group, struct settle_job *job) {
     if (transaction_begin(&transaction, group, KV_CLASS_CONTROL, &settle_need) < 0) {
         return;
     }
-    int r = job_record(&transaction, job, &asked);
+    int r = job->counts ? job_count(&transaction, job) : job_record(&transaction, job, &asked);
     if (r < 0) {
         transaction_abort(&transaction);
         return;

@@ -15,6 +15,9 @@
  * A job whose OST is away gives up its place, so that it holds no other file's. Its answers are
  * asked for again then.
  *
+ * The same answers tell how many blocks the file has (usage.h). A job that *counts* asks for these
+ * alone: nobody waits for it, it changes no size, and it takes one of half of the places.
+ *
  * Thread: the group's step.  Memory: SETTLE_JOBS jobs, taken at start; a few bytes for each that is
  * put off, of which there are SETTLES_LATER_MAX at most; beyond, they keep their places. */
 #pragma once
@@ -53,6 +56,8 @@ struct settle_job {
     uint32_t chain_next; /* the first that nobody has been asked of */
     uint32_t answer_count;
     uint64_t length;
+    uint64_t blocks;
+    bool counts;     /* asks for blocks alone */
     bool again;      /* asked for once more while under way */
     bool is_read;    /* the row, since it began */
     bool is_over;    /* since a loss that was over then, so what is longer is nobody's, */
@@ -76,13 +81,15 @@ struct settle_later {
     struct ino ino;
     struct session *session;
     bool is_written;
+    bool counts;
 };
 
 struct settle {
     struct group *group;
     struct settle_job *jobs;
     uint32_t busy_count;
-    struct list later; /* the next one to be tried again first */
+    uint32_t count_count; /* of these, those that count */
+    struct list later;    /* the next one to be tried again first */
     struct list buckets[SETTLE_BUCKETS];
     uint32_t later_count;
     bool ticked;
@@ -97,6 +104,12 @@ bool settle_has_room(const struct group *group, struct ino ino);
 /* For an operation, which waits for the size and is run again. -ERR_PENDING; 0 without OSTs. */
 MUST_CHECK int settle_ask(struct transaction *transaction, struct ino ino);
 void settle_begin(struct group *group, struct ino ino, struct session *session);
+/* Counts the blocks of a file, now or later; where too many wait it stays unsure until somebody has
+ * written to it again. */
+void settle_count(struct group *group, struct ino ino);
+/* The OSTs are asked about it, for whatever. */
+bool settle_has_job(const struct group *group, struct ino ino);
+/* Somebody asks for its size. */
 bool settle_is_running(const struct group *group, struct ino ino);
 /* Whether the size of the ino is not known now. */
 bool settle_is_awaited(const struct group *group, struct ino ino);

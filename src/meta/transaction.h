@@ -26,6 +26,7 @@ enum effect_kind {
     EFFECT_REOPEN,   /* the session has ino open as often as counts says */
     EFFECT_ORDER,    /* an order row was made */
     EFFECT_SETTLE,   /* the size of ino must be asked of the OSTs */
+    EFFECT_COUNT,    /* they must be asked how many blocks they have of ino */
     EFFECT_ATTACH,   /* the session of ino's value (not an ino) is attached */
     EFFECT_ENDED,    /* the call tells of sessions that have ended */
     EFFECT_MOVES,    /* the session has counts[0] moves of ino to chunks under way */

@@ -9,6 +9,7 @@
  * or to open it for writing, cuts it at the size that it has: once per inode and loss. */
 #include "meta/truncate.h"
 #include "meta/group_internal.h"
+#include "meta/usage.h"
 #include <string.h>
 
 /* Removes inline bytes at and behind size. */
@@ -89,6 +90,7 @@ static int cut_stage(struct transaction *transaction, struct ino ino, uint64_t s
         row->losses = kv_losses(transaction->group->kv);
     }
     row->flags = (uint16_t)((row->flags & ~INODE_TAIL) | INODE_CUT_PENDING);
+    usage_cut(row, size, opens_any_writer(&transaction->group->opens, ino, NULL));
     transaction->after_sync = true;
     struct order_row order = order_make(transaction, row, ORDER_CUT);
     return order_put(transaction, ino, &order);
@@ -119,7 +121,7 @@ int truncate_unsure_end(struct transaction *transaction, struct ino ino, struct 
     int r = 0;
 
     if (row->losses != losses) {
-        r = INODE_PATCH(transaction, ino, row, losses, reserved);
+        r = INODE_PATCH(transaction, ino, row, losses, blocks_high);
     }
     if (r < 0 || (!unsure && !(row->flags & INODE_TAIL))) {
         return r;

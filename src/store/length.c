@@ -115,6 +115,7 @@ void length_run(struct ost *ost, struct request *request) {
     call->reply.chunk_length = (struct chunk_length_reply){
         .length = request->sum,
         .bytes_used = request->more * BLOCK_BYTES,
-        .fenced_count = (uint32_t)(call->request.chunk_length.fences.size / WIRE_FENCE_BYTES)};
+        .fenced_count = (uint32_t)(call->request.chunk_length.fences.size / WIRE_FENCE_BYTES),
+        .losses = kv_losses(ost->kv)};
     request_finish(ost, request, 0);
 }

@@ -10,9 +10,8 @@
  *         G                     struct store_state
  *         M  ino, generation    struct store_mark: of a truncated file, see cut_mark.c
  *
- * Little-endian and packed; reserved bytes are zero. A row may be shorter than its struct (patches
- * grow rows as needed): what is missing is zero. Block 0 of the data file is its label, so that
- * block 0 in a segment means a hole. */
+ * Little-endian and packed; reserved bytes are zero. A row may be shorter than its struct: what is
+ * missing is zero. Block 0 of the data file is its label, so in a segment it means a hole. */
 #pragma once
 #include "base/err.h"
 #include "kv/kv_key.h"
@@ -121,11 +120,12 @@ struct __attribute__((packed)) store_label {
 };
 _Static_assert(sizeof(struct store_label) == 32, "stored");
 
-/* The reply in the outcome of a write; position is its record's. */
+/* The reply in the outcome of a write; position is its record's. Older ones end before blocks. */
 struct __attribute__((packed)) store_write_outcome {
     uint64_t version, position;
+    uint32_t blocks, blocks_before; /* of the chunk */
 };
-_Static_assert(sizeof(struct store_write_outcome) == 16, "stored");
+_Static_assert(sizeof(struct store_write_outcome) == 24, "stored");
 
 #define STORE_LABEL_MAGIC "SHOALDAT"
 static inline uint64_t store_entry_block(const struct store_entry *entry) {

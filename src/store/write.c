@@ -166,6 +166,11 @@ static int write_queue(struct ost *ost, struct request *request) {
     return 0;
 }
 
+static void write_answer(struct request *request, const struct store_write_outcome *answer) {
+    request->call->reply.chunk_write = (struct chunk_write_reply){
+        answer->version, answer->position, answer->blocks, answer->blocks_before};
+}
+
 /* Answers what the write answered before, when it did. */
 static int write_outcome(struct ost *ost, struct request *request) {
     const struct call_header *header = &request->call->header;
@@ -179,12 +184,13 @@ static int write_outcome(struct ost *ost, struct request *request) {
     if (r != 0) {
         return r == -ERR_NOT_FOUND ? 0 : r;
     }
-    struct store_write_outcome answer;
-    if (outcome.reply.size != sizeof answer) {
+    struct store_write_outcome answer = {0};
+    if (outcome.reply.size != sizeof answer &&
+        outcome.reply.size != offsetof(struct store_write_outcome, blocks)) {
         return -ERR_CORRUPT;
     }
-    memcpy(&answer, outcome.reply.data, sizeof answer);
-    request->call->reply.chunk_write = (struct chunk_write_reply){answer.version, answer.position};
+    memcpy(&answer, outcome.reply.data, outcome.reply.size);
+    write_answer(request, &answer);
     request_finish(ost, request, outcome.result);
     return REQUEST_WAITS;
 }
@@ -415,14 +421,14 @@ static void ring_part(struct ost *ost, const struct request *request, struct rin
 }
 
 /* No record is begun between here and the commit: this is the one that holds it. */
-static int outcome_stage(struct ost *ost, const struct request *request, uint64_t version) {
+static int outcome_stage(struct ost *ost, const struct request *request,
+                         const struct store_write_outcome *answer) {
     const struct call_header *call = &request->call->header;
-    struct store_write_outcome answer = {.version = version, .position = kv_position(ost->kv) + 1};
     struct kv_outcome outcome = {.slot = {store_bucket(request->id.ino)},
                                  .session = call->session,
                                  .sequence = call->sequence,
                                  .floor = call->floor,
-                                 .reply = {(const uint8_t *)&answer, sizeof answer}};
+                                 .reply = {(const uint8_t *)answer, sizeof *answer}};
 
     return kv_outcome_put(ost->kv, &outcome);
 }
@@ -431,13 +437,16 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
                        struct store_head *head, bool exists) {
     struct small_spans spans = {.count = 0};
     uint32_t behind = request->direct_first + request->direct_count;
-    uint64_t expected = kv_position(ost->kv) + 1;
+    struct store_write_outcome answer = {.version = head->version,
+                                         .position = kv_position(ost->kv) + 1,
+                                         .blocks_before = head->block_count};
 
     head->block_count = (uint32_t)((int64_t)head->block_count + ost->change.block_delta);
+    answer.blocks = head->block_count;
     int r = change_head(&ost->change, &request->id, head, exists);
 
     if (r == 0) {
-        r = outcome_stage(ost, request, head->version);
+        r = outcome_stage(ost, request, &answer);
     }
     ring_part(ost, request, fill, (struct extent){0, request->direct_first}, &spans);
     ring_part(ost, request, fill, (struct extent){behind, request->range.count - behind}, &spans);
@@ -451,10 +460,9 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
         return r;
     }
     uint64_t position = change_commit(&ost->change, ost->read_number);
-    assert(position == expected); /* The stored outcome says so. */
-    (void)expected;
+    assert(position == answer.position); /* The stored outcome says so. */
     small_spans_commit(ost, &spans, position);
-    request->call->reply.chunk_write = (struct chunk_write_reply){head->version, position};
+    write_answer(request, &answer);
     return 0;
 }
 

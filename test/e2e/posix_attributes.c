@@ -1,6 +1,7 @@
 /* stat, chmod, chown, utimensat, access, statvfs. */
 #include "posix.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,17 +62,102 @@ void posix_stat_kinds(void) {
     HOLDS(status.st_dev == status_of("directory").st_dev);
 }
 
-/* Blocks are counted where bytes are, not where there are holes. */
+enum { SECTORS = 4096 / 512, BLOCKS_SOON_S = 20 };
+
+static blkcnt_t blocks_of(const char *name) {
+    return status_of(name).st_blocks;
+}
+
+/* Asks the daemon each time, until it says so: it counts anew behind the last close. */
+static bool blocks_soon(const char *name, uint64_t sectors) {
+    struct timespec start, now;
+    struct statx status;
+
+    WORKS(clock_gettime(CLOCK_MONOTONIC, &start));
+    do {
+        WORKS(poll(NULL, 0, 10));
+        WORKS(statx(AT_FDCWD, name, AT_STATX_FORCE_SYNC, STATX_BLOCKS, &status));
+        WORKS(clock_gettime(CLOCK_MONOTONIC, &now));
+    } while (status.stx_blocks != sectors && now.tv_sec < start.tv_sec + BLOCKS_SOON_S);
+    return status.stx_blocks == sectors;
+}
+
+/* Blocks are counted where bytes are, once. */
 void posix_stat_blocks(void) {
     static char data[1 << 20];
 
     memset(data, 'x', sizeof data);
     int fd = WORKS(open("file", O_RDWR | O_CREAT, 0644));
     HOLDS(WORKS(write(fd, data, sizeof data)) == (ssize_t)sizeof data);
+    HOLDS(blocks_of("file") * 512 == (blkcnt_t)sizeof data);
     WORKS(fsync(fd));
-    HOLDS(status_of("file").st_blocks * 512 >= (blkcnt_t)sizeof data);
+    HOLDS(blocks_of("file") * 512 == (blkcnt_t)sizeof data);
+    HOLDS(WORKS(pwrite(fd, data, sizeof data, 0)) == (ssize_t)sizeof data);
     WORKS(close(fd));
-    HOLDS(status_of("file").st_blocks * 512 >= (blkcnt_t)sizeof data);
+    HOLDS(blocks_of("file") * 512 == (blkcnt_t)sizeof data);
+    fd = WORKS(open("file", O_WRONLY | O_TRUNC));
+    HOLDS(blocks_of("file") == 0);
+    HOLDS(WORKS(pwrite(fd, data, 8192, 0)) == 8192);
+    WORKS(close(fd));
+    HOLDS(blocks_of("file") == 2 * SECTORS);
+}
+
+/* Not where there are holes. */
+void posix_stat_blocks_of_holes(void) {
+    const off_t far = (off_t)1 << 40;
+
+    int fd = WORKS(open("file", O_RDWR | O_CREAT, 0644));
+    WORKS(ftruncate(fd, far));
+    HOLDS(blocks_of("file") == 0);
+    HOLDS(WORKS(pwrite(fd, "x", 1, far - 1)) == 1);
+    HOLDS(blocks_of("file") == SECTORS);
+    WORKS(close(fd));
+    HOLDS(blocks_of("file") == SECTORS && size_of("file") == far);
+    fd = WORKS(open("file", O_RDWR));
+    HOLDS(WORKS(pwrite(fd, "xx", 2, 4095)) == 2);
+    HOLDS(WORKS(pwrite(fd, "x", 1, far / 2)) == 1);
+    WORKS(fsync(fd));
+    HOLDS(blocks_of("file") == 4 * SECTORS);
+    WORKS(close(fd));
+    HOLDS(blocks_of("file") == 4 * SECTORS);
+}
+
+void posix_stat_blocks_of_small(void) {
+    static char data[4097];
+
+    make_file("file", 0644, "");
+    HOLDS(blocks_of("file") == 0);
+    WORKS(truncate("file", 4096));
+    HOLDS(blocks_of("file") == 0);
+    make_file("small", 0644, "text");
+    HOLDS(blocks_of("small") == 1);
+    int fd = WORKS(open("small", O_WRONLY));
+    HOLDS(WORKS(pwrite(fd, data, 1000, 0)) == 1000);
+    HOLDS(blocks_of("small") == 2);
+    HOLDS(WORKS(pwrite(fd, data, sizeof data, 0)) == (ssize_t)sizeof data);
+    WORKS(close(fd));
+    HOLDS(blocks_of("small") == 2 * SECTORS);
+}
+
+/* What a truncation leaves is counted when nobody writes any more; before, at most the size. */
+void posix_stat_blocks_of_cut(void) {
+    static char data[1 << 16];
+
+    memset(data, 'x', sizeof data);
+    int fd = WORKS(open("file", O_RDWR | O_CREAT, 0644));
+    HOLDS(WORKS(write(fd, data, sizeof data)) == (ssize_t)sizeof data);
+    HOLDS(WORKS(pwrite(fd, data, sizeof data, 1 << 20)) == (ssize_t)sizeof data);
+    WORKS(ftruncate(fd, (1 << 20) + 4096));
+    HOLDS(blocks_of("file") * 512 <= (1 << 20) + 4096);
+    WORKS(close(fd));
+    HOLDS(blocks_soon("file", sizeof data / 512 + SECTORS));
+    WORKS(truncate("file", 5000));
+    HOLDS(blocks_of("file") <= 2 * SECTORS);
+    HOLDS(blocks_soon("file", 2 * SECTORS));
+    WORKS(truncate("file", (off_t)1 << 40));
+    HOLDS(blocks_of("file") == 2 * SECTORS);
+    WORKS(truncate("file", 0));
+    HOLDS(blocks_of("file") == 0);
 }
 
 void posix_chmod_not_owner(void) {

@@ -25,6 +25,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 SMALL_TREE = "/usr/share/perl"
 KERNEL = "/usr/src/linux-source-*.tar.xz"
 LIMIT_S = 1800
+COUNT_LIMIT_S = 20
 SIZES = {"mdt_ring_bytes": 8 * MIB, "ost_ring_bytes": 4 * MIB, "ost_ring_data_bytes": 16 * MIB,
          "disk_log_bytes": 128 * MIB, "mdt_changes_bytes": 256 * MIB, "ost_changes_bytes": 64 * MIB,
          "base_memory_bytes": GIB, "data_bytes_max": 4 * GIB}
@@ -84,6 +85,14 @@ class Place:
         """What is read from now on comes from the daemon, which has started anew."""
         self.cluster.stop()
         self.cluster.start()
+
+    def takes(self, name, used):
+        """What stat says: the daemon counts behind the last close where a size was set, and the
+        kernel keeps attributes for a second."""
+        end_s = time.monotonic() + COUNT_LIMIT_S
+        while (said := os.stat(self.path(name)).st_blocks * 512) != used:
+            self.must(time.monotonic() < end_s, f"{name} takes {said} bytes, not {used}")
+            time.sleep(0.02)
 
     def must(self, holds, what):
         if not holds:
@@ -280,6 +289,53 @@ def tools(place):
     place.run("diff", "-r", "--no-dereference", tree, "moved")
     place.timed("rm -rf", "rm", "-rf", "moved")
     place.must(os.listdir(place.here) == [], "something stayed")
+
+
+# cp looks for zeros a buffer at a time, which is as large as stat says (st_blksize).
+PIECE = MIB
+PIECES = 100
+WRITTEN_OF = 10
+
+
+def holes_make(path, pieces):
+    """Every tenth of these is written; the size is set at last."""
+    with open(path, "wb") as file:
+        for number in range(0, PIECES, WRITTEN_OF):
+            file.seek(number * PIECE)
+            file.write(pieces[number])
+        file.truncate(PIECES * PIECE)
+
+
+@row
+def sparse(place):
+    """du, cp, tar and rsync on files with holes: what they take, and what is in them."""
+    local = os.path.join(place.local, "holes")
+    pieces = {number: os.urandom(PIECE) for number in range(0, PIECES, WRITTEN_OF)}
+    used = len(pieces) * PIECE
+    holes_make(local, pieces)
+    holes_make(place.path("ours"), pieces)
+    copies = {"ours": None,
+              "cp": ["cp", "--sparse=always", local, "cp"],
+              "again": ["cp", "--sparse=always", "ours", "again"],
+              "dense": ["cp", "--sparse=never", "ours", "dense"]}
+    if shutil.which("rsync"):
+        copies["rsync"] = ["rsync", "-S", "ours", "rsync"]
+    for name, words in copies.items():
+        if words:
+            place.timed(name, *words)
+        place.run("cmp", local, name)
+        want = PIECES * PIECE if name == "dense" else used
+        place.takes(name, want)
+    said = int(place.run("du", "-B1", "ours").split()[0])
+    place.must(said == used, f"du counts {said} bytes, not {used}")
+    place.timed("tar -S", "tar", "cSf", "archive", "ours")
+    place.must(os.stat(place.path("archive")).st_size < 2 * used, "the archive has the holes")
+    os.rename(place.path("ours"), place.path("before"))
+    place.timed("tar x", "tar", "xSf", "archive")
+    place.run("cmp", local, "ours")
+    place.cold()
+    for name in (*copies, "before"):
+        place.takes(name, PIECES * PIECE if name == "dense" else used)
 
 
 @row

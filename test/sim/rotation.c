@@ -1,5 +1,7 @@
 /* The picture is in rotation.h. */
 #include "rotation.h"
+#include "base/endian.h"
+#include "client/client_internal.h"
 #include "world.h"
 #include "env/sim.h"
 #include <stdlib.h>
@@ -60,10 +62,24 @@ static bool all_sign_by_newer(const struct world *world) {
     return all;
 }
 
+/* A client that the manager has not answered for long has one by the older key. */
+static bool all_have_newer_tickets(const struct world *world) {
+    uint64_t newer = name_of(world, 2).value;
+    bool all = true;
+
+    for (uint32_t i = 0; i < world->options.client_count; i++) {
+        struct shoal_client *client = node_client(&world->clients[i]);
+        struct bytes ticket = client ? session_ticket(&client->session) : (struct bytes){0};
+
+        all = all && (ticket.size == 0 || load_le64(ticket.data) == newer);
+    }
+    return all;
+}
+
 static bool older_is_over(struct world *world) {
     uint64_t now_ns = sim_now_ns(world->sim);
 
-    if (!all_sign_by_newer(world)) {
+    if (!all_sign_by_newer(world) || !all_have_newer_tickets(world)) {
         return false;
     }
     if (world->rotated_ns == 0) {

@@ -20,6 +20,7 @@
 #include "pushes.h"
 #include "renewals.h"
 #include "strays.h"
+#include "usages.h"
 #include "sums.h"
 #include "whole.h"
 #include "workload.h"
@@ -73,6 +74,7 @@ struct run {
     bool moves;     /* directories, also in a calm time at the end */
     bool removes;   /* all files at the end, right after a power failure */
     uint64_t strays;
+    struct usages usages;
     uint64_t pushes; /* nodes that a last version came to at once */
     struct newcomers *newcomers;
     struct silence silence;
@@ -761,8 +763,9 @@ static void clear(struct run *run) {
                      2 * RULE_ANSWERS_S, left);
         }
     }
-    if (!failure_of(run) && strays_check(run->world, &run->strays, run->failure)) {
-        (void)whole_check(run->world, run->failure);
+    if (!failure_of(run) && strays_check(run->world, &run->strays, run->failure) &&
+        whole_check(run->world, run->failure)) {
+        (void)usages_check(run->world, &run->usages, run->failure);
     }
     shares_wait(run, end);
 }
@@ -798,6 +801,7 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_LOGS_REFUSED] = run->rot.refused;
     counts[TOTAL_LOGS_TORN] = run->rot.torn;
     counts[TOTAL_STRAYS] = run->strays;
+    usages_sum(&run->usages, world, counts);
     counts[TOTAL_JOINS] = newcomers_joins(run->newcomers);
     counts[TOTAL_JOINS_GATHERED] = run->world->joins_gathered;
     counts[TOTAL_MAPS] = run->world->maps;

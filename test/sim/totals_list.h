@@ -70,6 +70,10 @@
     X(REPLAYS_CUT, "replays cut", true)                                                            \
     X(RECORDS_REPLAYED, "records replayed", true)                                                  \
     X(STRAYS, "sets of chunks left to a scrub", true)                                              \
+    X(USAGES, "files whose blocks were compared", true)                                            \
+    X(USAGES_EXCUSED, "that power at a target excuses", true)                                      \
+    X(USAGES_UNSURE, "that nobody has counted yet", false)                                         \
+    X(COUNTED, "files whose blocks were asked for", true)                                          \
     X(JOINS, "answers to nodes that join", true)                                                   \
     X(JOINS_GATHERED, "joins gathered in a version", true)                                         \
     X(MAPS, "newer maps that an MDT took", true)                                                   \

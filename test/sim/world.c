@@ -187,6 +187,7 @@ static void group_add(struct world *world, const struct group *group, bool cut) 
     sum->orders_put_aside += totals->orders_put_aside;
     sum->writers_left += totals->writers_left;
     sum->settles_put_off += totals->settles_put_off;
+    sum->counted += totals->counted;
     sum->crossings += totals->crossings;
     sum->crossings_again += totals->crossings_again;
     sum->crossings_busy += totals->crossings_busy;

@@ -40,6 +40,8 @@ static void ost_length(struct bench_ost *ost, struct call *call) {
     call->reply.chunk_length.length = chunks->truncate_seq < request->truncate_seq
                                           ? MIN(chunks->length, request->truncate_size)
                                           : chunks->length;
+    call->reply.chunk_length.bytes_used =
+        ost == ost->bench->osts ? chunks->blocks * BLOCK_BYTES : 0;
 }
 
 static void ost_cut(struct bench_ost *ost, struct call *call) {

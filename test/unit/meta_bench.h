@@ -28,6 +28,7 @@ struct bench_chunks {
     uint32_t generation;
     uint32_t truncate_seq; /* of the last cut */
     uint64_t length;
+    uint64_t blocks; /* on the first OST, as the test says; others have none */
     bool deleted;
 };
 

@@ -1,6 +1,7 @@
 /* The client core against toy servers: routing, cutting, what is overlaid, order within a file,
  * conversion, limits. */
 #include "client_bench.h"
+#include "wire/wire_blocks.h"
 
 /* To a storage target when something is first asked there. */
 static void test_session_begins_and_attaches_where_it_asks(void **state) {
@@ -195,6 +196,67 @@ static uint64_t size_by_readdir(struct bench *bench) {
     assert_true(run(bench, &list) > 0);
     assert_int_equal(on_file(bench, SHOAL_RELEASE, open.file), 0);
     return size;
+}
+
+static uint64_t blocks_by_stat(struct bench *bench, uint64_t ino) {
+    struct shoal_request stat = {.operation = SHOAL_GETATTR, .ino = ino};
+
+    assert_int_equal(run(bench, &stat), 0);
+    return stat.attributes.bytes_used / BLOCK_BYTES;
+}
+
+/* One sum of what chunks have gained, told once, and shown until then. */
+static void test_blocks_are_told(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "blocks", RW);
+    uint64_t ino = ino_of(bench, file);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino);
+    uint8_t *data = pattern(200000, 4);
+
+    assert_int_equal(put(bench, file, 0, data, 200000), 200000);
+    assert_int_equal(toy->blocks, 0);
+    assert_int_equal(blocks_by_stat(bench, ino), 49);
+    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    assert_int_equal(toy->blocks, 49);
+    assert_int_equal(toy->blocks_told, BLOCKS_SUM);
+    assert_int_equal(put(bench, file, 200000, data, 5000), 5000);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->blocks, 51);
+    free(data);
+}
+
+/* What is not known to be all is told as that: a write that ended with an error, an older target;
+ * and a truncation leaves nothing of the sums before it. */
+static void test_blocks_are_unsure(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "unsure", RW);
+    struct toy_file *toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    uint8_t *data = pattern(200000, 4);
+
+    assert_int_equal(put(bench, file, 0, data, 100000), 100000);
+    assert_int_equal(cut(bench, file, 0), 0);
+    assert_int_equal(put(bench, file, 0, data, 8192), 8192);
+    assert_int_equal(on_file(bench, SHOAL_FLUSH, file), 0);
+    assert_int_equal(toy->blocks, 2);
+    assert_int_equal(toy->blocks_told, BLOCKS_SUM);
+    bench->cluster.no_blocks = true;
+    assert_int_equal(put(bench, file, 0, data, 8192), 8192);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->blocks_told, BLOCKS_UNSURE);
+    bench->cluster.no_blocks = false;
+    file = make(bench, "failed", RW);
+    toy = toy_file_find(&bench->cluster, ino_of(bench, file));
+    assert_int_equal(put(bench, file, 0, data, 8192), 8192);
+    for (uint32_t i = 0; i < TOY_OSTS; i++) {
+        bench->cluster.osts[i].fail_opcode = OP_CHUNK_WRITE;
+        bench->cluster.osts[i].fail_count = 1;
+        bench->cluster.osts[i].fail_result = -ERR_IO;
+    }
+    assert_int_equal(put(bench, file, 0, data, 8192), -EIO);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    assert_int_equal(toy->blocks_told, BLOCKS_UNSURE);
+    free(data);
 }
 
 static void test_answers_are_overlaid_until_settled(void **state) {
@@ -535,6 +597,8 @@ int main(void) {
         TEST(big_write_is_cut_at_chunks),
         TEST(calls_carry_the_trace_of_their_request),
         TEST(holes_read_as_zeros),
+        TEST(blocks_are_told),
+        TEST(blocks_are_unsure),
         TEST(answers_are_overlaid_until_settled),
         TEST(late_answer_is_no_older_than_the_close),
         TEST(explicit_time_survives_the_close),

@@ -27,6 +27,10 @@ CHECKER(counters)
 CHECKER(slots)
 CHECKER(lost)
 
+static int check_small(struct bytes value) {
+    return check_inode(value);
+}
+
 static int check_inline(struct bytes value) {
     struct bytes data;
 
@@ -48,6 +52,8 @@ static const struct inode_row inode = {.format = META_FORMAT,
                                        .nlink = 1,
                                        .chunk_bytes = CHUNK_BYTES_DEFAULT,
                                        .stripe_count = 1};
+static const struct inode_row small = {
+    .format = META_FORMAT, .data_state = DATA_INLINE, .mode = MODE_REGULAR | 0644, .nlink = 1};
 static const struct group_row group = {.format = META_FORMAT, .hash_bits = 51};
 static const struct counters_row counters = {.format = META_FORMAT,
                                              .ino_reserved = 9,
@@ -178,7 +184,8 @@ static void test_wrong_fields(void **state) {
     ASSERT_BAD(inode_row, inode, size, FILE_BYTES_MAX + 1);
     ASSERT_BAD(inode_row, inode, stripe_count, 0);
     ASSERT_BAD(inode_row, inode, chunk_bytes, 1000);
-    ASSERT_BAD(inode_row, inode, reserved, 1);
+    ASSERT_BAD(inode_row, small, blocks_high, 1);
+    ASSERT_BAD(inode_row, small, flags, INODE_COUNTED);
     ASSERT_BAD(group_row, group, hash_bits, 52);
     ASSERT_BAD(group_row, group, reserved[5], 1);
     ASSERT_BAD(counters_row, counters, ino_reserved, UINT64_C(1) << INO_COUNTER_BITS);

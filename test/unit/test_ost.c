@@ -341,6 +341,39 @@ static struct ost_call *length_of(struct ost_world *world, uint32_t seq, uint64_
     return call;
 }
 
+/* Each answer says what the chunk has and had, also one that is given again. */
+static void test_blocks_of_writes(void **state) {
+    struct ost_world *world = world_start(5);
+    static const struct {
+        struct ost_place place;
+        uint32_t before, blocks;
+    } rows[] = {
+        {{.offset = 5000, .size = 3000}, 0, 1},
+        {{.offset = 4000, .size = 9000}, 1, 4},
+        {{.offset = 0, .size = CHUNK}, 4, CHUNK / BLOCK_BYTES},
+        {{.offset = 7, .size = 1}, CHUNK / BLOCK_BYTES, CHUNK / BLOCK_BYTES},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct ost_place place = place_of(rows[i].place.offset, rows[i].place.size);
+        uint64_t sequence = world->next_sequence++;
+
+        fill((uint32_t)i, place.size);
+        for (int again = 0; again < 2; again++) {
+            struct ost_call *call = ost_call_get(world, OP_CHUNK_WRITE);
+            const struct chunk_write_reply *reply = &call->call.reply.chunk_write;
+
+            ost_call_write(call, &place, data);
+            call->call.header.sequence = sequence;
+            assert_int_equal(ost_call_run(call), 0);
+            assert_int_equal(reply->blocks_before, rows[i].before);
+            assert_int_equal(reply->blocks, rows[i].blocks);
+        }
+    }
+    ost_world_free(world);
+}
+
 static void test_length_and_fence(void **state) {
     struct ost_world *world = world_start(5);
     struct ost_place place = place_of(5000, 3000);
@@ -878,6 +911,7 @@ int main(void) {
         cmocka_unit_test(test_floor_of_an_idle_session),
         cmocka_unit_test(test_fenced_in_flight),
         cmocka_unit_test(test_stopped_log),
+        cmocka_unit_test(test_blocks_of_writes),
         cmocka_unit_test(test_length_and_fence),
         cmocka_unit_test(test_list_of_fences),
         cmocka_unit_test(test_sessions),

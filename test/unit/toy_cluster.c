@@ -284,6 +284,8 @@ static int mdt_settle(struct toy_cluster *cluster, struct toy_file *file, struct
         assert(*opens > 0);
         *opens -= 1;
     }
+    file->blocks += told->blocks;
+    file->blocks_told = told->blocks_told;
     if (told->wrote || told->size > 0) {
         file->settled++;
         toy_change(cluster, file);
@@ -537,6 +539,11 @@ static uint32_t block_sum(const uint8_t *data, uint32_t offset, uint32_t size, u
     return sum;
 }
 
+/* As if it had no holes. */
+static uint32_t blocks_of(const struct toy_chunk *chunk) {
+    return (chunk->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
+
 static int ost_write(struct toy_server *server, struct call *call) {
     const struct chunk_write_request *asked = &call->request.chunk_write;
     struct ino ino = asked->capability.ino;
@@ -552,9 +559,11 @@ static int ost_write(struct toy_server *server, struct call *call) {
                block_sum(call->bulk_out[0].data, asked->offset, asked->size, &at));
     }
     chunk_cut(chunk, &asked->capability);
+    call->reply.chunk_write.blocks_before = blocks_of(chunk);
     chunk->target = server->id;
     memcpy(chunk->data + asked->offset, call->bulk_out[0].data, asked->size);
     chunk->length = MAX(chunk->length, asked->offset + asked->size);
+    call->reply.chunk_write.blocks = server->cluster->no_blocks ? 0 : blocks_of(chunk);
     call->reply.chunk_write.position = server->position;
     return 0;
 }

@@ -75,7 +75,9 @@ struct toy_file {
     uint64_t truncate_size;
     uint32_t read_opens;
     uint32_t write_opens;
-    uint32_t settled; /* settles that told something */
+    uint32_t settled;    /* settles that told something */
+    int64_t blocks;      /* sum of what they told */
+    uint8_t blocks_told; /* by the last one */
 };
 
 struct toy_chunk {
@@ -104,6 +106,7 @@ struct toy_cluster {
     uint64_t next_counter;
     uint64_t epoch;
     uint32_t damage; /* so many reads of chunks are damaged */
+    bool no_blocks;  /* targets of an older version, which tell no counts */
     uint32_t key_number;
     uint32_t key_turns; /* so many requests for data meet a key that has turned since */
     bool inline_synced; /* conversions must sync first */
