@@ -68,7 +68,7 @@ static int leftover_stage(struct transaction *transaction, struct open_entry *en
     }
     bool goes = row && row->nlink == 0 && !any_other && group->sessions.unattached_count == 0;
     r = open_writer_lose(transaction, entry);
-    return r == 0 && goes ? inode_free(transaction, entry->ino, row) : r;
+    return r == 0 && goes ? inode_end(transaction, entry->ino, row, &goes) : r;
 }
 
 static void leftover_apply(struct group *group, struct open_entry *entry) {

@@ -779,6 +779,8 @@ static void sum_up(struct run *run, struct seed_report *report) {
     counts[TOTAL_SUCCEEDED] = counted->succeeded;
     counts[TOTAL_REFUSED] = counted->failed;
     counts[TOTAL_LOST] = counted->lost;
+    counts[TOTAL_NAMELESS] = counted->nameless;
+    counts[TOTAL_NAMED] = counted->named;
     counts[TOTAL_RENAMES] = names->renames;
     counts[TOTAL_REPLACED] = names->replaced;
     counts[TOTAL_EXCHANGED] = names->exchanged;

@@ -11,6 +11,8 @@
     X(REPLACED, "renames over a name", true)                                                       \
     X(EXCHANGED, "renames that exchange", true)                                                    \
     X(RENAMES_REFUSED, "renames refused", true)                                                    \
+    X(NAMELESS, "files made without a name", true)                                                 \
+    X(NAMED, "of them given one", true)                                                            \
     X(DROPPED, "messages dropped", true)                                                           \
     X(DELAYED, "messages delayed", true)                                                           \
     X(DOUBLED, "messages doubled", true)                                                           \

@@ -29,6 +29,7 @@ struct workload_options {
 
 struct workload_counters {
     uint64_t submitted, succeeded, failed, lost;
+    uint64_t nameless, named; /* made without a name; given one */
 };
 
 struct workload *workload_new(struct world *world, const struct workload_options *options);

@@ -6,6 +6,7 @@
  * Thread: the world's. */
 #pragma once
 #include "losses.h"
+#include "nameless.h"
 #include "names.h"
 #include "pools.h"
 #include "trees.h"
@@ -37,7 +38,15 @@ struct handle {
 
 struct asker;
 
-enum about { ABOUT_DATA, ABOUT_NAMES, ABOUT_VICTIM, ABOUT_TREE, ABOUT_LOST, ABOUT_ALL };
+enum about {
+    ABOUT_DATA,
+    ABOUT_NAMES,
+    ABOUT_VICTIM,
+    ABOUT_NAMELESS,
+    ABOUT_TREE,
+    ABOUT_LOST,
+    ABOUT_ALL
+};
 
 /* A file from its creation on; or none. */
 enum growth { GROWTH_NONE, GROWTH_SMALL, GROWTH_SYNC, GROWTH_LARGE, GROWTH_LOOK };
@@ -55,6 +64,7 @@ struct question {
     enum about about;
     struct name_slot names;
     struct victim victim;
+    struct nameless nameless;
     struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
     enum shoal_operation visit_next;
     struct handle *grown; /* just made, to be written small, perhaps synced, and made large */

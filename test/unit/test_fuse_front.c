@@ -99,6 +99,36 @@ static void test_open_policy(void **state) {
     assert_int_equal(open.flags, ABI_OPEN_DIRECT);
 }
 
+/* It has no name, is kept by no cache, and goes with its handle; or a link makes it a file. */
+static void test_file_without_a_name(void **state) {
+    struct desk *desk = *state;
+    const struct abi_create_in in = {.flags = READ_WRITE, .mode = 0600};
+    const struct desk_request request = {
+        .opcode = 51, .body = &in, .body_bytes = sizeof(in), .name = "/"};
+    const struct abi_create_out *out = (const void *)desk->reply.body;
+    uint64_t inodes = memory_shoal_inode_count(desk->client);
+
+    for (int named = 0; named < 2; named++) {
+        assert_int_equal(desk_run(desk, &request), 0);
+        assert_int_equal(out->entry.attributes.nlink, 0);
+        assert_int_equal(out->entry.attributes_valid, 0);
+        assert_int_equal(out->open.flags & ABI_OPEN_DIRECT, ABI_OPEN_DIRECT);
+        uint64_t handle = out->open.handle;
+        const struct abi_link_in link = {.nodeid = out->entry.nodeid};
+        assert_int_equal(memory_shoal_inode_count(desk->client), inodes + 1);
+        if (named)
+            assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 13,
+                                                                   .body = &link,
+                                                                   .body_bytes = sizeof(link),
+                                                                   .name = "name"}),
+                             0);
+        assert_int_equal(desk_release(desk, handle), 0);
+        assert_int_equal(memory_shoal_inode_count(desk->client), inodes + (unsigned)named);
+    }
+    assert_int_not_equal(desk_ino(desk, "name"), 0);
+    assert_int_equal(desk_ino(desk, "/"), 0);
+}
+
 /* What another mount has changed: the kernel must not go on with the size that it was told. */
 static void test_open_meets_what_others_changed(void **state) {
     struct desk *desk = *state;
@@ -634,6 +664,7 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
+        DESK_TEST(test_file_without_a_name),
         DESK_TEST(test_open_meets_what_others_changed),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),

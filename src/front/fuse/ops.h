@@ -22,7 +22,8 @@ fuse_op_fn fuse_op_lookup, fuse_op_readlink, fuse_op_symlink, fuse_op_mknod, fus
     fuse_op_entry_finish, fuse_op_data_finish;
 fuse_op_fn fuse_op_getattr, fuse_op_setattr, fuse_op_statx, fuse_op_access, fuse_op_statfs,
     fuse_op_attributes_finish, fuse_op_setattr_finish, fuse_op_statx_finish, fuse_op_statfs_finish;
-fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_opendir, fuse_op_open_finish, fuse_op_release;
+fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_tmpfile, fuse_op_opendir, fuse_op_open_finish,
+    fuse_op_release;
 fuse_op_fn fuse_op_read, fuse_op_read_finish, fuse_op_write, fuse_op_write_finish, fuse_op_flush,
     fuse_op_fsync, fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish;
 fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;

@@ -63,13 +63,23 @@ int fuse_op_create(struct fuse_request *request) {
     return take_handle(request);
 }
 
+/* The kernel's word for the name is "/"; with O_EXCL there will never be one. */
+int fuse_op_tmpfile(struct fuse_request *request) {
+    int r = fuse_op_create(request);
+
+    request->shoal.name = NULL;
+    request->shoal.name_bytes = 0;
+    request->shoal.flags |= SHOAL_OPEN_UNNAMED;
+    return r;
+}
+
 int fuse_op_opendir(struct fuse_request *request) {
     request_prepare(request, SHOAL_OPEN)->flags = SHOAL_OPEN_READ | SHOAL_OPEN_DIRECTORY;
     return take_handle(request);
 }
 
 static bool is_create(const struct fuse_request *request) {
-    return request->op->start == fuse_op_create;
+    return request->op->start == fuse_op_create || request->op->start == fuse_op_tmpfile;
 }
 
 /* Flags of the request: those of open(2), and the protocol's own. */
