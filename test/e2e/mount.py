@@ -25,6 +25,7 @@ from driver import drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
+LIBC = ctypes.CDLL(None, use_errno=True)
 LARGE = 32 << 20
 
 
@@ -478,6 +479,57 @@ def is_dead(mount):
     return False
 
 
+def handle_of(path):
+    """As name_to_handle_at gives it."""
+    handle = ctypes.create_string_buffer(8 + 128)
+    struct.pack_into("Ii", handle, 0, 128, 0)
+    mount_id = ctypes.c_int()
+    if LIBC.name_to_handle_at(-100, path.encode(), handle, ctypes.byref(mount_id), 0) != 0:
+        raise Failed(f"name_to_handle_at: {os.strerror(ctypes.get_errno())}")
+    return handle
+
+
+def content_by_handle(mount, handle):
+    """What the file of that handle holds, or the errno."""
+    place = os.open(mount, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = LIBC.open_by_handle_at(place, handle, os.O_RDONLY)
+    number = ctypes.get_errno()
+    os.close(place)
+    if descriptor < 0:
+        return number
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def handles_are_good_at_other_mounts(cluster):
+    cluster.start()
+    folder = os.path.join(cluster.mount, "folder")
+    os.mkdir(folder)
+    paths = [os.path.join(folder, name) for name in ("file", "removed")]
+    for path in paths:
+        with open(path, "wb") as file:
+            file.write(b"content")
+    handles = [handle_of(path) for path in paths]
+    os.unlink(paths[1])
+    second = other(cluster, "mount2")
+    cluster.mount_apart(second)
+
+    def look(mount, when):
+        got = [content_by_handle(mount, handle) for handle in handles]
+        if got != [b"content", errno.ESTALE]:
+            raise Failed(f"{when}: by their handles files are {got}")
+
+    look(second, "at another mount")
+    os.rename(paths[0], os.path.join(cluster.mount, "moved"))
+    cluster.kill()
+    cluster.start()
+    result = cluster.run("umount", cluster.mount)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    cluster.mount_apart(cluster.mount)
+    look(cluster.mount, "at a mount that is made anew")
+
+
 def umount_ends_the_process(cluster):
     cluster.start()
     process = cluster.mount_process(cluster.mount)
@@ -715,7 +767,7 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         who_is_interrupted_leaves_a_daemon_that_stands_still,
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again,
         an_idle_mount_keeps_no_space, files_without_a_name_outlive_a_daemon,
-        mounts_see_each_other,
+        handles_are_good_at_other_mounts, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,

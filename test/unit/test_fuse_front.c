@@ -129,6 +129,31 @@ static void test_file_without_a_name(void **state) {
     assert_int_equal(desk_ino(desk, "/"), 0);
 }
 
+/* The kernel has an inode's number, by a handle, and nothing else: any type is found by it. */
+static void test_lookup_by_number(void **state) {
+    struct desk *desk = *state;
+    const struct abi_mkdir_in mkdir = {.mode = 0700};
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "file", 0600, &handle), 0);
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 9,
+                                                           .body = &mkdir,
+                                                           .body_bytes = sizeof(mkdir),
+                                                           .name = "directory"}),
+                     0);
+    desk->uid = 1000;
+    for (uint64_t ino = 1; ino < 4; ino++) {
+        const struct abi_entry_out *entry = (const void *)desk->reply.body;
+
+        assert_int_equal(
+            desk_run(desk, &(struct desk_request){.opcode = 1, .nodeid = ino, .name = "."}), 0);
+        assert_int_equal(entry->nodeid, ino);
+        assert_int_equal(entry->generation, 0);
+        assert_int_equal(entry->attributes.mode & 0170000, ino == 2 ? 0100000 : 0040000);
+    }
+    assert_true(desk_run(desk, &(struct desk_request){.opcode = 1, .nodeid = 99, .name = "."}) < 0);
+}
+
 /* What another mount has changed: the kernel must not go on with the size that it was told. */
 static void test_open_meets_what_others_changed(void **state) {
     struct desk *desk = *state;
@@ -665,6 +690,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
         DESK_TEST(test_file_without_a_name),
+        DESK_TEST(test_lookup_by_number),
         DESK_TEST(test_open_meets_what_others_changed),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),
