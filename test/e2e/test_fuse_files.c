@@ -651,7 +651,7 @@ static void test_unsupported(void **state) {
     must_fail(EOPNOTSUPP, fsetxattr(first, "user.x", "y", 1, 0));
     must_fail(EOPNOTSUPP, (int)fgetxattr(first, "user.x", value, sizeof(value)));
     must_fail(ENOTTY, ioctl(first, _IOR(200, 1, int), value));
-    /* The kernel copies by reading and writing. */
+    /* The kernel copies by reading and writing where it is told so. */
     assert_int_equal(copy_file_range(first, &from, second, NULL, 5, 0), 5);
     file_expect("copy", O_RDONLY, (const uint8_t *)"12345", 5);
     must(close(first));

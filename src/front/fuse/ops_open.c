@@ -136,6 +136,7 @@ static int reply_open(struct fuse_request *request) {
         out = request_reply_body(request, sizeof(*out));
     }
     request->handle->direct = flags & ABI_OPEN_DIRECT;
+    request->handle->synchronous = linux_flags & LINUX_DATA_SYNC;
     out->handle = handle_open(&request->front->handles, request->handle);
     out->flags = flags;
     return VERDICT_REPLY;
