@@ -99,6 +99,28 @@ static void test_open_policy(void **state) {
     assert_int_equal(open.flags, ABI_OPEN_DIRECT);
 }
 
+/* A program is read, and needs no right to be. */
+static void test_execute_only(void **state) {
+    struct desk *desk = *state;
+    struct abi_read_in in = {.size = 10};
+    struct abi_open_out open;
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "program", 0711, &handle), 0);
+    assert_int_equal(desk_write(desk, &(struct abi_write_in){.handle = handle, .size = 5}, "12345"),
+                     0);
+    desk->uid = 1000;
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &open), -EACCES);
+    assert_int_equal(desk_open(desk, 2, READ_ONLY | LINUX_EXECUTE, &open), 0);
+    in.handle = open.handle;
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 15,
+                                                           .nodeid = 2,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    assert_int_equal(desk->reply.bytes, 5);
+}
+
 /* It has no name, is kept by no cache, and goes with its handle; or a link makes it a file. */
 static void test_file_without_a_name(void **state) {
     struct desk *desk = *state;
@@ -689,6 +711,7 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
+        DESK_TEST(test_execute_only),
         DESK_TEST(test_file_without_a_name),
         DESK_TEST(test_lookup_by_number),
         DESK_TEST(test_open_meets_what_others_changed),

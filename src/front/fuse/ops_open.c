@@ -29,8 +29,9 @@ static uint32_t flags_of(uint32_t linux_flags) {
         flags |= SHOAL_OPEN_TRUNCATE;
     if (linux_flags & LINUX_EXCLUSIVE)
         flags |= SHOAL_OPEN_EXCLUSIVE;
+    /* To execute is no right to read, and takes none. */
     if (linux_flags & LINUX_EXECUTE)
-        flags |= SHOAL_OPEN_EXECUTE;
+        flags = SHOAL_OPEN_EXECUTE;
     /* O_APPEND is the kernel's business: it sends the offset with each write. */
     return flags;
 }
