@@ -268,8 +268,8 @@ static void entry_remove(struct model_inode *directory, struct bytes name) {
     entries_changed(directory);
 }
 
-static struct model_inode *make(struct model_fs *fs, const struct model_place *place,
-                                uint32_t mode) {
+static struct model_inode *make_unnamed(struct model_fs *fs, const struct model_place *place,
+                                        uint32_t mode) {
     struct model_inode *inode = inode_new(fs, mode);
     const struct model_inode *parent = place->parent;
 
@@ -285,6 +285,13 @@ static struct model_inode *make(struct model_fs *fs, const struct model_place *p
             inode->mode &= ~(uint32_t)SET_GID;
         }
     }
+    return inode;
+}
+
+static struct model_inode *make(struct model_fs *fs, const struct model_place *place,
+                                uint32_t mode) {
+    struct model_inode *inode = make_unnamed(fs, place, mode);
+
     entry_add(place->parent, place->name, inode);
     return inode;
 }
@@ -398,6 +405,28 @@ int model_create(struct model_fs *fs, const struct model_place *place,
     return 0;
 }
 
+int model_create_unnamed(struct model_fs *fs, const struct model_place *place,
+                         const struct model_open *open, struct model_inode **ret_inode) {
+    if (!place->parent) {
+        return -ERR_NOT_FOUND;
+    }
+    if (!is_directory(place->parent)) {
+        return -ERR_NOT_DIRECTORY;
+    }
+    if (place->parent->nlink == 0) {
+        return -ERR_NOT_FOUND;
+    }
+    int r = permit(place->who, place->parent, MAY_WRITE | MAY_EXEC);
+    if (r < 0) {
+        return r;
+    }
+    *ret_inode = make_unnamed(fs, place, T_REG << 12 | (open->mode & FILE_BITS));
+    (*ret_inode)->nlink = 0;
+    (*ret_inode)->may_be_named = !open->exclusive;
+    open_count(*ret_inode, open);
+    return 0;
+}
+
 void model_close_by_name(struct model_fs *fs, struct model_inode *inode, uint32_t session) {
     inode->named[session] = false;
     inode_look(fs, inode);
@@ -443,9 +472,10 @@ int model_link(struct model_fs *fs, struct model_inode *inode, const struct mode
     if (is_directory(inode)) {
         return -ERR_NOT_PERMITTED;
     }
-    if (inode->nlink == 0) {
+    if (inode->nlink == 0 && !inode->may_be_named) {
         return -ERR_NOT_FOUND;
     }
+    inode->may_be_named = false;
     inode->nlink++;
     inode->ctime_changes++;
     entry_add(place->parent, place->name, inode);

@@ -48,8 +48,9 @@ struct model_inode {
     uint32_t uid;
     uint32_t gid;
     uint32_t rdev;
-    uint32_t nlink; /* of a directory as stat shows it; 0: removed but open */
-    uint64_t size;  /* of regular files and links */
+    uint32_t nlink;    /* of a directory as stat shows it; 0: removed but open, or made unnamed */
+    bool may_be_named; /* made without a name, and none so far */
+    uint64_t size;     /* of regular files and links */
     uint64_t mtime_changes;
     uint64_t ctime_changes;
     uint32_t read_opens[MODEL_SESSIONS]; /* opens that may not write */
@@ -115,6 +116,8 @@ struct model_open {
 };
 int model_create(struct model_fs *fs, const struct model_place *place,
                  const struct model_open *open, struct model_inode **ret_inode, bool *ret_created);
+int model_create_unnamed(struct model_fs *fs, const struct model_place *place,
+                         const struct model_open *open, struct model_inode **ret_inode);
 int model_open(struct model_fs *fs, const struct model_who *who, struct model_inode *inode,
                const struct model_open *open);
 bool model_is_open_by(const struct model_inode *inode, uint32_t session);

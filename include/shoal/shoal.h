@@ -55,7 +55,8 @@ enum shoal_open_flag {
     SHOAL_OPEN_CREATE = 32,
     SHOAL_OPEN_EXCLUSIVE = 64,
     SHOAL_OPEN_APPEND = 128,
-    SHOAL_OPEN_MADE = 256, /* set by CREATE: the file was not there before */
+    SHOAL_OPEN_MADE = 256,    /* set by CREATE: the file was not there before */
+    SHOAL_OPEN_UNNAMED = 512, /* CREATE, to write: no name until LINK; with EXCLUSIVE never one */
 };
 
 enum shoal_set {
@@ -98,8 +99,8 @@ enum shoal_operation {
     SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
 };
 
-/* One entry of a directory; attributes can be NULL, and is without plus. Non-zero stops
- * before the entry. Called inside the library: no calls back into it. */
+/* One entry of a directory; attributes is NULL without plus, or can be. Non-zero stops before the
+ * entry. Called inside the library: no calls back into it. */
 struct shoal_entry {
     const char *name; /* not ended by NUL */
     size_t name_bytes;
@@ -125,7 +126,6 @@ struct shoal_request {
     uint64_t age_max_ns; /* GETATTR of a directory: as the client knows it; 0: as a server */
     shoal_entry_fn *entry;
     void *entry_context;
-
     int64_t result;                     /* bytes or 0, or a negative errno */
     uint64_t age_ns;                    /* that they have, at most; below age_max_ns */
     struct shoal_attributes attributes; /* also input of SETATTR */

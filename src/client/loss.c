@@ -18,7 +18,10 @@ static bool note_names(struct ledger *ledger, const struct call *call) {
 
     switch (call->header.opcode) {
     case OP_CREATE:
-        if (reply->create.created || (asked->create.open_flags & OPEN_TRUNCATE)) {
+        if (asked->create.unnamed) {
+            ledger_note(ledger, reply->create.attributes.ino, call->header.term,
+                        call->server_position);
+        } else if (reply->create.created || (asked->create.open_flags & OPEN_TRUNCATE)) {
             note_pair(ledger, call, asked->create.parent, reply->create.attributes.ino);
         }
         return true;

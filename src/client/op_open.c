@@ -151,6 +151,7 @@ static void create_send(struct operation *operation) {
     call->request.create = (struct create_request){
         .parent = {asked->ino},
         .name = {(const uint8_t *)asked->name, asked->name_bytes},
+        .unnamed = (asked->flags & SHOAL_OPEN_UNNAMED) != 0,
         .who = operation_who(operation),
         .mode = asked->mode,
         .open_flags = asked->flags & OPEN_FLAGS_OF_SERVERS,

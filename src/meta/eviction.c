@@ -39,10 +39,8 @@ int eviction_close_stage(struct transaction *transaction, struct session *sessio
     }
     bool last =
         !opens_any_other(&group->opens, ino, entry) && group->sessions.unattached_count == 0;
-    if (r == 0 && row && row->nlink == 0 && last) {
-        r = inode_free(transaction, ino, row);
-    }
-    return r;
+    bool ends = row && row->nlink == 0 && last;
+    return r == 0 && ends ? inode_end(transaction, ino, row, &ends) : r;
 }
 
 void eviction_close_apply(struct group *group, struct session *session, struct ino ino) {

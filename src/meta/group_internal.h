@@ -147,3 +147,4 @@ MUST_CHECK int start_read(struct group *group, char ret_problem[256]);
 MUST_CHECK int load_step(struct group *group);
 /* After a start: frees what nobody has open, some at a time. */
 void sweep_step(struct group *group);
+void sweep_again(struct group *group);

@@ -74,7 +74,8 @@ static int inode_check(struct transaction *transaction, const struct half *half,
         return r;
     }
     *ret_row = row;
-    return row->nlink > 0 && relies_on(half, inode_ownership(row), row->domain) ? 0 : -ERR_CHANGED;
+    bool there = half->kind == HALF_LINK ? inode_may_be_named(row) : row->nlink > 0;
+    return there && relies_on(half, inode_ownership(row), row->domain) ? 0 : -ERR_CHANGED;
 }
 
 static int link_check(struct transaction *transaction, const struct half *half) {
@@ -274,7 +275,9 @@ int half_apply(struct transaction *transaction, const struct half *half) {
         break;
     case HALF_LINK:
         r = inode_get(transaction, ino, &row);
-        r = r < 0 ? r : inode_link(transaction, ino, row);
+        r = r < 0 ? r
+                  : inode_link(transaction, ino, row,
+                               &(struct link_move){.to = {half->to}, .to_index = half->to_index});
         break;
     case HALF_UNLINK:
         r = inode_get(transaction, ino, &row);

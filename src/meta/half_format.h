@@ -30,9 +30,9 @@ struct __attribute__((packed)) half {
     uint64_t ino;          /* of the inode; NAME: the directory; MAKE: 0 until it is drawn */
     uint64_t from;       /* NAME: the inode that it has, 0: free; MOVED: the parent; COUNT: so far;
                             * LINK, UNLINK: links so far */
-    uint64_t to;         /* NAME: the inode that it gets; MAKE, MOVED: the parent */
+    uint64_t to;         /* NAME: the inode that it gets; MAKE, MOVED, LINK: the parent */
     uint64_t from_index; /* NAME: where it is, or would be; MOVED: of the name */
-    uint64_t to_index;   /* MAKE, MOVED: of the name */
+    uint64_t to_index;   /* MAKE, MOVED, LINK: of the name */
     uint8_t name[];
 };
 static_assert(sizeof(struct half) == 72, "half is on disk");

@@ -250,11 +250,22 @@ int inode_free(struct transaction *transaction, struct ino ino, const struct ino
     return r;
 }
 
+int inode_end(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+              bool *ret_freed) {
+    *ret_freed = !promises_hold_orphan(transaction->group, ino);
+    return *ret_freed ? inode_free(transaction, ino, row) : 0;
+}
+
+int inode_orphan(struct transaction *transaction, struct ino ino) {
+    struct kv_key key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
+    struct mark_row mark = {.format = META_FORMAT, .epoch = transaction->epoch};
+
+    return transaction_put(transaction, &key, &mark, sizeof mark);
+}
+
 /* The inode has no name any more, but somebody may have it open. */
 static int orphan_make(struct transaction *transaction, struct ino ino,
                        const struct inode_row *row) {
-    struct kv_key key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
-    struct mark_row mark = {.format = META_FORMAT, .epoch = transaction->epoch};
     struct inode_row changed = *row;
 
     changed.nlink = 0;
@@ -262,10 +273,11 @@ static int orphan_make(struct transaction *transaction, struct ino ino,
     if (mode_is_directory(row->mode)) {
         changed.flags |= INODE_DYING;
     }
-    int r = transaction_put(transaction, &key, &mark, sizeof mark);
+    int r = inode_orphan(transaction, ino);
     if (r == 0 && mode_is_directory(row->mode)) {
+        struct kv_key key = key_partition(ino);
         uint8_t state = PARTITION_DYING;
-        key = key_partition(ino);
+
         r = transaction_patch(transaction, &key, offsetof(struct partition_row, state),
                               (struct bytes){&state, sizeof state});
     }
@@ -283,9 +295,11 @@ static int half_send(struct transaction *transaction, enum half_kind kind, struc
                         .ino = ino.value};
 
     half.from = row->nlink;
-    if (move) {
+    if (kind == HALF_MOVED) {
         half.from = move->from.value;
         half.from_index = move->from_index;
+    }
+    if (move) {
         half.to = move->to.value;
         half.to_index = move->to_index;
     }
@@ -293,15 +307,23 @@ static int half_send(struct transaction *transaction, enum half_kind kind, struc
                          (struct bytes){NULL, 0});
 }
 
-int inode_link(struct transaction *transaction, struct ino ino, const struct inode_row *row) {
+int inode_link(struct transaction *transaction, struct ino ino, const struct inode_row *row,
+               const struct link_move *move) {
     struct inode_row changed = *row;
 
     if (crossing_is_elsewhere(transaction, ino)) {
-        return half_send(transaction, HALF_LINK, ino, row, NULL);
+        return half_send(transaction, HALF_LINK, ino, row, move);
     }
     changed.nlink++;
     inode_touch(transaction, &changed);
-    return INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
+    if (row->nlink > 0) {
+        return INODE_PATCH(transaction, ino, &changed, format, mtime_ns);
+    }
+    struct kv_key key = key_owner(ROW_ORPHAN, ino.value, 0, 0);
+    changed.parent = move->to.value;
+    changed.parent_name = move->to_index;
+    int r = transaction_delete(transaction, &key);
+    return r < 0 ? r : inode_put(transaction, ino, &changed);
 }
 
 int inode_moved(struct transaction *transaction, struct ino ino, const struct inode_row *row,

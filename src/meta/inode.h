@@ -9,6 +9,12 @@ static inline struct ownership inode_ownership(const struct inode_row *row) {
     return (struct ownership){row->mode, row->uid, row->gid};
 }
 
+/* Whether link may give it a name: it has one, or it was made without, to be given one some time.
+ * No directory is the parent of such a file. */
+static inline bool inode_may_be_named(const struct inode_row *row) {
+    return row->nlink > 0 || (mode_is_regular(row->mode) && row->parent == 0);
+}
+
 /* -ERR_STALE when there is none. For operations whose coordinator this group is it may be
  * elsewhere: they get what it was when they looked. */
 MUST_CHECK int inode_get(struct transaction *transaction, struct ino ino,
@@ -56,9 +62,12 @@ MUST_CHECK int inode_unlink(struct transaction *transaction, struct ino ino,
 /* Deletes all rows of the inode, and stages the order to delete its chunks. */
 MUST_CHECK int inode_free(struct transaction *transaction, struct ino ino,
                           const struct inode_row *row);
-/* One link more, here or elsewhere. */
-MUST_CHECK int inode_link(struct transaction *transaction, struct ino ino,
-                          const struct inode_row *row);
+/* Nobody names it, and nobody has it open any more: freed, but where a transaction across logs may
+ * give it a name: then the sweep looks at it when that has ended. */
+MUST_CHECK int inode_end(struct transaction *transaction, struct ino ino,
+                         const struct inode_row *row, bool *ret_freed);
+/* It has no name, and is freed when nobody has it open: its O row. */
+MUST_CHECK int inode_orphan(struct transaction *transaction, struct ino ino);
 /* A name of it is another now; index: hash and rank. */
 struct link_move {
     struct ino from;
@@ -66,6 +75,9 @@ struct link_move {
     struct ino to;
     uint64_t to_index;
 };
+/* One link more, here or elsewhere: that of `to`. */
+MUST_CHECK int inode_link(struct transaction *transaction, struct ino ino,
+                          const struct inode_row *row, const struct link_move *move);
 /* Likewise: its parent follows, if that was its first name, or it is a directory. */
 MUST_CHECK int inode_moved(struct transaction *transaction, struct ino ino,
                            const struct inode_row *row, const struct link_move *move);

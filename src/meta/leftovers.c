@@ -82,9 +82,9 @@ static int leftover_stage(struct transaction *transaction, struct open_entry *en
     bool goes = row && row->nlink == 0 && !any_other && group->sessions.unattached_count == 0;
     r = open_writer_lose(transaction, entry);
     if (r == 0 && goes) {
-        return inode_free(transaction, entry->ino, row);
+        r = inode_end(transaction, entry->ino, row, &goes);
     }
-    return r == 0 && row ? blocks_lose(transaction, entry, row) : r;
+    return r == 0 && row && !goes ? blocks_lose(transaction, entry, row) : r;
 }
 
 static void leftover_apply(struct group *group, struct open_entry *entry) {

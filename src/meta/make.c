@@ -52,6 +52,22 @@ int make_name(struct transaction *transaction, const struct place *place, uint32
                                      change_of(dentry.type, 1));
 }
 
+int make_unnamed(struct transaction *transaction, const struct place *place, uint32_t mode,
+                 bool for_good, struct made *ret_made) {
+    struct ownership owner =
+        permission_create(place->who, partition_ownership(place->directory), mode);
+    int r = transaction_ino(transaction, ino_slot(place->parent), &ret_made->ino);
+
+    if (r < 0) {
+        return r;
+    }
+    ret_made->row = inode_make(transaction, owner, ret_made->ino, place->directory);
+    ret_made->row.nlink = 0;
+    ret_made->row.parent = for_good ? place->parent.value : 0;
+    transaction->inode_delta++;
+    return inode_orphan(transaction, ret_made->ino);
+}
+
 int make_inode(struct transaction *transaction, const struct place *place, uint32_t mode,
                struct slot slot, struct made *ret_made) {
     int r = transaction_ino(transaction, slot, &ret_made->ino);

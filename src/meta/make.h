@@ -15,6 +15,10 @@ struct partition_row make_partition(const struct transaction *transaction,
 /* Names the inode, whose number is in ret_made, or will be in the run that decides. */
 MUST_CHECK int make_name(struct transaction *transaction, const struct place *place, uint32_t mode,
                          struct made *ret_made);
+/* A new file in the directory's slot, by its rules, which has no name and never gets one
+ * (for_good), or may be given one. */
+MUST_CHECK int make_unnamed(struct transaction *transaction, const struct place *place,
+                            uint32_t mode, bool for_good, struct made *ret_made);
 /* Names a new inode of that mode (with type) in the slot: stages the entry and the parent's counts.
  * The place is free. */
 MUST_CHECK int make_inode(struct transaction *transaction, const struct place *place, uint32_t mode,

@@ -1,5 +1,6 @@
 /* create: open with O_CREAT, in one step: makes a regular file and opens it, or opens what is
- * there. The mode is not asked of whoever made the file. */
+ * there; or with O_TMPFILE, which makes one without a name. The mode is not asked of whoever made
+ * the file. */
 #include "meta/crossing.h"
 #include "meta/make.h"
 #include "meta/open.h"
@@ -52,24 +53,47 @@ static int open_existing(struct transaction *transaction, struct ino ino, struct
     return r < 0 ? r : reply_fill(transaction, ino, &changed, call);
 }
 
+/* Finds the place, and makes what is to be there: 0, -ERR_EXISTS. */
+static int make_named(struct transaction *transaction, struct place *place, uint32_t mode,
+                      struct made *ret_made) {
+    int r = place_find_free(transaction, place);
+
+    return r < 0 ? r : make_inode(transaction, place, mode, ino_slot(place->parent), ret_made);
+}
+
+/* The directory gives it slot, layout and group, and lets those make it who may make a name. */
+static int make_nameless(struct transaction *transaction, struct place *place, uint32_t mode,
+                         struct made *ret_made) {
+    const struct create_request *request = &transaction->call->request.create;
+
+    /* The row of who writes it is what keeps it while he has no answer: leftovers.h. */
+    if (place->name.size > 0 || !(request->open_flags & OPEN_WRITE)) {
+        return -ERR_INVALID;
+    }
+    int r = directory_get(transaction, place->parent, &place->directory);
+    if (r == 0 && place->directory->state != PARTITION_LIVE) {
+        r = -ERR_NOT_FOUND;
+    }
+    r = r < 0 ? r
+              : permission_check(place->who, partition_ownership(place->directory),
+                                 ACCESS_WRITE | ACCESS_EXECUTE);
+    return r < 0 ? r : make_unnamed(transaction, place, mode, request->exclusive, ret_made);
+}
+
 int op_create(struct transaction *transaction, struct call *call) {
     const struct create_request *request = &call->request.create;
     struct place place = {.parent = request->parent, .name = request->name, .who = &request->who};
+    uint32_t mode = MODE_REGULAR | (request->mode & MODE_BITS);
     struct made made;
 
     if (!(request->open_flags & (OPEN_READ | OPEN_WRITE)) ||
         (request->open_flags & ~(uint32_t)OPEN_FLAGS_KNOWN)) {
         return -ERR_INVALID;
     }
-    int r = place_find_free(transaction, &place);
+    int r = (request->unnamed ? make_nameless : make_named)(transaction, &place, mode, &made);
     if (r == -ERR_EXISTS) {
         return open_existing(transaction, place.dentry.ino, call);
     }
-    if (r < 0) {
-        return r;
-    }
-    uint32_t mode = MODE_REGULAR | (request->mode & MODE_BITS);
-    r = make_inode(transaction, &place, mode, ino_slot(request->parent), &made);
     r = r < 0 ? r : inode_put(transaction, made.ino, &made.row);
     r = r < 0 ? r : open_stage(transaction, made.ino, request->open_flags);
     if (r < 0) {

@@ -1,4 +1,4 @@
-/* link: one more name for what is no directory. */
+/* link: one more name for what is no directory, or the first one of a file made without. */
 #include "meta/directory.h"
 #include "meta/inode.h"
 #include "meta/operations.h"
@@ -16,7 +16,7 @@ int op_link(struct transaction *transaction, struct call *call) {
     if (mode_is_directory(row->mode)) {
         return -ERR_NOT_PERMITTED;
     }
-    if (row->nlink == 0) {
+    if (!inode_may_be_named(row)) {
         return -ERR_NOT_FOUND;
     }
     if (row->nlink >= LINKS_MAX) {
@@ -31,7 +31,10 @@ int op_link(struct transaction *transaction, struct call *call) {
     r = r < 0 ? r
               : directory_changed(transaction, request->parent, place.directory,
                                   (struct directory_change){.files = 1});
-    r = r < 0 ? r : inode_link(transaction, request->ino, row);
+    r = r < 0 ? r
+              : inode_link(
+                    transaction, request->ino, row,
+                    &(struct link_move){.to = request->parent, .to_index = place.dentry.index});
     return r < 0
                ? r
                : attributes_read(transaction, request->ino, &changed, &call->reply.link.attributes);

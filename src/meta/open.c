@@ -103,9 +103,5 @@ int close_stage(struct transaction *transaction, const struct inode_row *row,
     bool last = entry->named + entry->read_count + entry->write_count == 1 &&
                 !opens_any_other(&group->opens, ino, entry) &&
                 group->sessions.unattached_count == 0;
-    if (r == 0 && row->nlink == 0 && last) {
-        *ret_freed = true;
-        r = inode_free(transaction, ino, row);
-    }
-    return r;
+    return r == 0 && row->nlink == 0 && last ? inode_end(transaction, ino, row, ret_freed) : r;
 }

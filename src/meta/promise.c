@@ -185,6 +185,7 @@ void promise_kept(struct group *group, struct promise *promise) {
     turns_end(group, (struct turn_id){promise->id.log, promise->id.term, promise->turn});
     stakes_give(group, promise);
     promise->committed = true;
+    promise->holds_orphan = false;
     promise->to_be_kept = false;
     promise->halves_bytes = 0;
     promise->asked_ns = group->now_ns;
@@ -197,6 +198,9 @@ void promise_gone(struct group *group, struct promise *promise) {
     end_tell(group, promise, promise->committed ? PROMISE_FORGOTTEN : PROMISE_GIVEN_UP);
     group->counters.totals.promises_gone += !promise->committed;
     stakes_give(group, promise);
+    if (promise->holds_orphan) {
+        sweep_again(group);
+    }
     list_remove(&promise->node);
     list_remove(&promise->bucket_node);
     group->promises.count--;
@@ -226,6 +230,15 @@ int promises_load(struct promises *promises, const struct kv_key *key,
     promises->group->counters.totals.promises_found += !promise->committed;
     promise_link(promises, promise);
     return 0;
+}
+
+bool promises_hold_orphan(struct group *group, struct ino ino) {
+    struct promise *promise = stakes_promise_of(&group->stakes, ino);
+
+    if (promise) {
+        promise->holds_orphan = true;
+    }
+    return promise;
 }
 
 void promise_is_waited_for(struct group *group, const void *owner) {

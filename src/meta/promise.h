@@ -50,6 +50,7 @@ struct promise {
     bool is_mark_ask;     /* counted by its coordinator's mark_asks */
     bool wanted;          /* somebody waits for its end */
     bool to_be_kept;      /* it is in to_keep */
+    bool holds_orphan;    /* it may give a name to a file that has none, and is open no more */
     uint8_t others_asked; /* its coordinator is lost: so many participants are done with, */
     uint32_t losses;      /* by a map with so many lost targets */
     struct promises *promises;
@@ -102,6 +103,10 @@ void promises_cancel(struct promises *promises);
 void promises_map_read(struct group *group);
 /* Somebody waits for what it holds; takes a stake's owner. */
 void promise_is_waited_for(struct group *group, const void *owner);
+
+/* Whether the inode, which has no name and is open no more, may get one by what is promised: then
+ * it stays until that has ended. */
+bool promises_hold_orphan(struct group *group, struct ino ino);
 
 /* Effects of cross_prepare, cross_commit and cross_abort. */
 void promise_made(struct group *group, uint64_t position);

@@ -82,6 +82,20 @@ int stakes_meet(struct transaction *transaction, struct stake_what what, enum st
     return 0;
 }
 
+struct promise *stakes_promise_of(struct stakes *stakes, struct ino ino) {
+    const struct stake_what what = stake_of(STAKE_INODE, ino);
+    const struct list *bucket = bucket_of(stakes, what);
+
+    for (struct list_node *node = list_first(bucket); node; node = list_next(bucket, node)) {
+        const struct stake *stake = CONTAINER_OF(node, struct stake, node);
+
+        if (!stake->claim && stake->what.kind == what.kind && stake->what.ino == what.ino) {
+            return (struct promise *)(uintptr_t)stake->owner;
+        }
+    }
+    return NULL;
+}
+
 static void touched_add(struct transaction *transaction, struct stake_what what) {
     for (uint32_t i = 0; i < transaction->touched_count; i++) {
         const struct stake_what *known = &transaction->touched[i];

@@ -13,6 +13,7 @@
 #include "kv/kv_key.h"
 #include "meta/names.h"
 
+struct promise;
 struct transaction;
 
 enum stake_kind {
@@ -60,6 +61,8 @@ static inline struct stake_what stake_of(enum stake_kind kind, struct ino ino) {
  * (reopen, settle, eviction) passes. */
 MUST_CHECK int stakes_meet(struct transaction *transaction, struct stake_what what,
                            enum stake_use use);
+/* Who has promised to change the inode; NULL: nobody. */
+struct promise *stakes_promise_of(struct stakes *stakes, struct ino ino);
 /* Before a row is staged: what it is a row of is noted with the transaction, so that a coordinator
  * can claim it. */
 MUST_CHECK int stakes_touch(struct transaction *transaction, const struct kv_key *key);

@@ -1,5 +1,7 @@
 /* Orphans after a start: inodes without a name that nobody has open any more. They are freed once
- * every session that was known has attached anew, and so presented its opens, or has ended. */
+ * every session that was known has attached anew, and so presented its opens, or has ended. Once
+ * more behind a promise that was given up and would have given one a name, as its last close came
+ * meanwhile. */
 #include "meta/group_internal.h"
 #include "meta/inode.h"
 #include <assert.h>
@@ -11,7 +13,7 @@ static int orphan_free(struct group *group, struct ino ino) {
     struct transaction transaction;
     const struct inode_row *row;
 
-    if (opens_any(&group->opens, ino)) {
+    if (opens_any(&group->opens, ino) || promises_hold_orphan(group, ino)) {
         return 0;
     }
     if (transaction_begin(&transaction, group, KV_CLASS_BACKGROUND, &orphan_need) < 0) {
@@ -28,6 +30,11 @@ static int orphan_free(struct group *group, struct ino ino) {
     (void)transaction_commit(&transaction);
     group->counters.totals.orphans_freed++;
     return 0;
+}
+
+void sweep_again(struct group *group) {
+    group->sweep_stage = SWEEP_WAITING;
+    group->moved = true;
 }
 
 static void sweep_begin(struct group *group) {

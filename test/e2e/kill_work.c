@@ -29,7 +29,8 @@ static const struct {
     [WORK_CLOSE] = {"close", 10},   [WORK_MAKE] = {"make", 6},     [WORK_LINK] = {"link", 3},
     [WORK_UNLINK] = {"unlink", 8},  [WORK_RMDIR] = {"rmdir", 2},   [WORK_RENAME] = {"rename", 10},
     [WORK_TRUNCATE] = {"cut", 5},   [WORK_CHMOD] = {"chmod", 2},   [WORK_CHOWN] = {"chown", 2},
-    [WORK_UTIMES] = {"utimes", 2},  [WORK_SYNC] = {"sync", 1},
+    [WORK_UTIMES] = {"utimes", 2},  [WORK_SYNC] = {"sync", 1},     [WORK_UNNAMED] = {"unnamed", 5},
+    [WORK_NAME] = {"name", 5},
 };
 
 const char *work_name(const struct work *work) {
@@ -182,7 +183,7 @@ static bool choose_open(struct tree *tree, struct work *work) {
     }
     work->mode = REGULAR | (uint32_t)prng_below(&tree->prng, 010000);
     work->flags = MODEL_READ | MODEL_WRITE;
-    if (work->kind == WORK_CREATE) {
+    if (work->kind == WORK_CREATE || work->kind == WORK_UNNAMED) {
         return tree_choose_new(tree, &work->from);
     }
     if (prng_chance(&tree->prng, 1, 4)) {
@@ -198,7 +199,10 @@ static bool choose_details(struct tree *tree, struct work *work) {
 
     switch (work->kind) {
     case WORK_CREATE:
+    case WORK_UNNAMED:
         return !full && choose_open(tree, work);
+    case WORK_NAME:
+        return !full && choose_handle(tree, work) && tree_choose_new(tree, &work->to);
     case WORK_OPEN:
         return choose_open(tree, work);
     case WORK_WRITE:
@@ -264,6 +268,17 @@ static int open_as_said(const struct work *work, const char *path) {
     flags |= work->kind == WORK_CREATE ? O_CREAT | O_EXCL : O_NOFOLLOW;
     flags |= work->flags & MODEL_TRUNCATE ? O_TRUNC : 0;
     return open(path, flags | O_CLOEXEC, work->mode & 07777);
+}
+
+static int open_unnamed(struct tree *tree, const struct work *work) {
+    char path[KILL_PATH_BYTES];
+
+    tree_path(tree, work->from.parent, (struct bytes){NULL, 0}, path);
+    return open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, work->mode & 07777);
+}
+
+static int run_name(const struct work *work, const char *path) {
+    return linkat(work->handle->fd, "", AT_FDCWD, path, AT_EMPTY_PATH);
 }
 
 static void run_write(struct work *work) {
@@ -344,6 +359,12 @@ void work_run(struct tree *tree, struct work *work) {
     case WORK_OPEN:
         r = work->fd = open_as_said(work, path);
         break;
+    case WORK_UNNAMED:
+        r = work->fd = open_unnamed(tree, work);
+        break;
+    case WORK_NAME:
+        r = run_name(work, other);
+        break;
     case WORK_WRITE:
         run_write(work);
         return;
@@ -393,6 +414,10 @@ static int apply_open(struct tree *tree, struct work *work) {
 
     if (work->kind == WORK_CREATE) {
         r = model_create(tree->fs, &place, &open, &inode, &created);
+    } else if (work->kind == WORK_UNNAMED) {
+        const struct model_open unnamed = {.flags = work->flags, .mode = work->mode};
+
+        r = model_create_unnamed(tree->fs, &place, &unnamed, &inode);
     } else {
         inode = tree_look(tree, &work->from);
         r = model_open(tree->fs, &tree_root, inode, &open);
@@ -464,8 +489,12 @@ int work_apply(struct tree *tree, struct work *work) {
 
     switch (work->kind) {
     case WORK_CREATE:
+    case WORK_UNNAMED:
     case WORK_OPEN:
         r = apply_open(tree, work);
+        break;
+    case WORK_NAME:
+        r = model_link(tree->fs, work->inode, &to);
         break;
     case WORK_WRITE:
         r = apply_write(work);

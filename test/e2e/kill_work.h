@@ -24,6 +24,8 @@ enum work_kind {
     WORK_CHOWN,
     WORK_UTIMES,
     WORK_SYNC,
+    WORK_UNNAMED, /* open with O_TMPFILE */
+    WORK_NAME,    /* linkat of an open file */
 };
 
 struct work {

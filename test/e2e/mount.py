@@ -25,6 +25,7 @@ from driver import drive
 from files_load import LIMIT_S, Load, wait_until
 
 KILLS = 4
+LIBC = ctypes.CDLL(None, use_errno=True)
 LARGE = 32 << 20
 
 
@@ -368,6 +369,168 @@ def an_idle_mount_keeps_no_space(cluster):
             raise Failed("the idle mount has other bytes")
 
 
+class Steps:
+    """A process of its own that goes through the steps of a generator, one each time: who forks
+    while files of the mount are open waits for their daemon, so a test must not have them open."""
+
+    def __init__(self, steps):
+        self.end, other_end = socket.socketpair()
+        self.process = os.fork()
+        if self.process == 0:
+            self.end.close()
+            self.run(steps, other_end)
+        other_end.close()
+
+    @staticmethod
+    def run(steps, end):
+        try:
+            for _ in steps:
+                end.sendall(b"+")
+                end.recv(1)
+            end.sendall(b"+")
+        except (Failed, OSError) as error:
+            end.sendall(str(error).encode())
+        finally:
+            os._exit(0)  # pylint: disable=protected-access
+
+    def wait(self):
+        """For the end of the present step."""
+        said = self.end.recv(1000)
+        if said != b"+":
+            raise Failed(f"a program says: {said.decode() or 'nothing, it died'}")
+
+    def next(self):
+        """Lets the next one begin, and waits for its end."""
+        self.end.sendall(b"+")
+        self.wait()
+
+    def close(self):
+        self.end.close()
+        os.waitpid(self.process, 0)
+
+
+def lives_without_a_name(mount, content):
+    """Makes three files without a name, names one; looks at all; makes a large one, and is left
+    with it."""
+    unnamed = [os.open(mount, os.O_TMPFILE | os.O_RDWR, 0o600) for _ in range(3)]
+    for descriptor in unnamed:
+        os.write(descriptor, content[:300000])
+    yield
+    # With a descriptor Python calls linkat, and says that the link is to be followed.
+    os.link(f"/proc/self/fd/{unnamed[0]}", os.path.join(mount, "named"), src_dir_fd=unnamed[0],
+            follow_symlinks=True)
+    yield
+    for descriptor, links in zip(unnamed, (1, 0, 0)):
+        if os.pread(descriptor, LARGE, 0) != content[:300000] or \
+                os.fstat(descriptor).st_nlink != links:
+            raise Failed(f"a file of {links} links is not what it was before the daemon died")
+        os.close(descriptor)
+    yield
+    unnamed = os.open(mount, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(unnamed, content)
+    os.fsync(unnamed)
+    yield
+
+
+def files_without_a_name_outlive_a_daemon(cluster):
+    """They live as long as their mount has them open, and no longer."""
+    with open(cluster.path("shoal.conf"), "a", encoding="ascii") as file:
+        file.write("[limits]\nsession_timeout_ms = 5000\n")
+    cluster.start()
+    content = os.urandom(LARGE)
+
+    def used():
+        space = os.statvfs(cluster.mount)
+        return (space.f_blocks - space.f_bfree) * space.f_frsize
+
+    def again(*ends):
+        for end in ends:
+            end()
+            cluster.start()
+
+    before = used()
+    steps = Steps(lives_without_a_name(cluster.mount, content))
+    try:
+        steps.wait()
+        again(cluster.kill, cluster.stop)
+        steps.next()
+        again(cluster.kill)
+        steps.next()
+        with open(os.path.join(cluster.mount, "named"), "rb") as file:
+            if file.read() != content[:300000]:
+                raise Failed("a file that was given a name has other bytes")
+        wait_until(lambda: used() < before + 500000, "the end of what files without a name took")
+        steps.next()
+        if used() < before + LARGE:
+            raise Failed("a file without a name takes no space")
+        clusters.end_process(cluster.mount_process(cluster.mount))
+    finally:
+        steps.close()
+    wait_until(lambda: is_dead(cluster.mount), "the end of the mount")
+    cluster.mount_apart(cluster.mount)
+    wait_until(lambda: used() < before + LARGE / 2, "the end of what a dead mount's file took")
+
+
+def is_dead(mount):
+    """The kernel has forgotten what it knew of it, too."""
+    try:
+        os.stat(mount)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
+
+
+def handle_of(path):
+    """As name_to_handle_at gives it."""
+    handle = ctypes.create_string_buffer(8 + 128)
+    struct.pack_into("Ii", handle, 0, 128, 0)
+    mount_id = ctypes.c_int()
+    if LIBC.name_to_handle_at(-100, path.encode(), handle, ctypes.byref(mount_id), 0) != 0:
+        raise Failed(f"name_to_handle_at: {os.strerror(ctypes.get_errno())}")
+    return handle
+
+
+def content_by_handle(mount, handle):
+    """What the file of that handle holds, or the errno."""
+    place = os.open(mount, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = LIBC.open_by_handle_at(place, handle, os.O_RDONLY)
+    number = ctypes.get_errno()
+    os.close(place)
+    if descriptor < 0:
+        return number
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def handles_are_good_at_other_mounts(cluster):
+    cluster.start()
+    folder = os.path.join(cluster.mount, "folder")
+    os.mkdir(folder)
+    paths = [os.path.join(folder, name) for name in ("file", "removed")]
+    for path in paths:
+        with open(path, "wb") as file:
+            file.write(b"content")
+    handles = [handle_of(path) for path in paths]
+    os.unlink(paths[1])
+    second = other(cluster, "mount2")
+    cluster.mount_apart(second)
+
+    def look(mount, when):
+        got = [content_by_handle(mount, handle) for handle in handles]
+        if got != [b"content", errno.ESTALE]:
+            raise Failed(f"{when}: by their handles files are {got}")
+
+    look(second, "at another mount")
+    os.rename(paths[0], os.path.join(cluster.mount, "moved"))
+    cluster.kill()
+    cluster.start()
+    result = cluster.run("umount", cluster.mount)
+    if result.returncode != 0:
+        raise Failed(f"umount: {result.stderr.strip()}")
+    cluster.mount_apart(cluster.mount)
+    look(cluster.mount, "at a mount that is made anew")
+
+
 def umount_ends_the_process(cluster):
     cluster.start()
     process = cluster.mount_process(cluster.mount)
@@ -604,7 +767,8 @@ BOTH = [a_daemon_that_dies_is_a_pause, a_daemon_that_stops_is_a_pause, patience_
         names_are_as_old_as_ttl_says, who_is_interrupted_does_not_wait,
         who_is_interrupted_leaves_a_daemon_that_stands_still,
         a_mount_that_dies_is_made_anew, an_evicted_mount_begins_again,
-        an_idle_mount_keeps_no_space, mounts_see_each_other,
+        an_idle_mount_keeps_no_space, files_without_a_name_outlive_a_daemon,
+        handles_are_good_at_other_mounts, mounts_see_each_other,
         umount_ends_the_process]
 TESTS = [(test, {way: True}) for way in ("apart", "afar") for test in BOTH] + \
     [(test, {"apart": True}) for test in (verbs_find_the_cluster, what_cannot_be_is_refused,

@@ -70,6 +70,11 @@ void make_program(const char *name);
 /* Starts the program and answers when it runs; the process is ended by program_end. */
 pid_t program_start(const char *name);
 void program_end(pid_t process);
+/* Blocks that nobody has. */
+uint64_t blocks_free(void);
+/* A removed file's space is there once its removal is on disk, and that of whatever was removed
+ * before, too: within some seconds. */
+void wait_for_space(uint64_t blocks);
 /* As many bytes as said, in one string. */
 const char *long_text(size_t size);
 

@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPACE_WAIT_S = 20 };
-
 static const off_t offset_max = INT64_MAX;
 
 static void *map(size_t size, int protection, int flags, int fd) {
@@ -816,31 +814,6 @@ void posix_write_full(void) {
     WORKS(fsync(fd));
     WORKS(close(fd));
     WORKS(unlink("file"));
-}
-
-/* Blocks that nobody has. */
-static fsblkcnt_t blocks_free(void) {
-    struct statvfs space;
-
-    WORKS(statvfs(".", &space));
-    return space.f_bavail;
-}
-
-/* A removed file's space is there once its removal is on disk, and that of whatever was removed
- * before, too: within some seconds. */
-static void wait_for_space(fsblkcnt_t blocks) {
-    int fd = WORKS(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    struct timespec now;
-    struct timespec end;
-
-    WORKS(clock_gettime(CLOCK_MONOTONIC, &end));
-    end.tv_sec += SPACE_WAIT_S;
-    do {
-        WORKS(fsync(fd));
-        WORKS(clock_gettime(CLOCK_MONOTONIC, &now));
-    } while (blocks_free() < blocks && now.tv_sec < end.tv_sec);
-    HOLDS(blocks_free() >= blocks);
-    WORKS(close(fd));
 }
 
 /* What a removed file took is there for the next one. */

@@ -9,9 +9,13 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { SPACE_WAIT_S = 20 };
 
 void make_file(const char *name, mode_t mode, const char *text) {
     int fd = WORKS(open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -132,4 +136,26 @@ const char *long_text(size_t size) {
     memset(text, 'n', size);
     text[size] = '\0';
     return text;
+}
+
+uint64_t blocks_free(void) {
+    struct statvfs space;
+
+    WORKS(statvfs(".", &space));
+    return space.f_bavail;
+}
+
+void wait_for_space(uint64_t blocks) {
+    int fd = WORKS(open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct timespec now;
+    struct timespec end;
+
+    WORKS(clock_gettime(CLOCK_MONOTONIC, &end));
+    end.tv_sec += SPACE_WAIT_S;
+    do {
+        WORKS(fsync(fd));
+        WORKS(clock_gettime(CLOCK_MONOTONIC, &now));
+    } while (blocks_free() < blocks && now.tv_sec < end.tv_sec);
+    HOLDS(blocks_free() >= blocks);
+    WORKS(close(fd));
 }

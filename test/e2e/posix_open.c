@@ -157,11 +157,6 @@ void posix_open_busy(void) {
     WORKS(close(fd));
 }
 
-/* There is nothing that an unnamed file would be made with. */
-void posix_open_unnamed(void) {
-    FAILS(EOPNOTSUPP, open(".", O_TMPFILE | O_RDWR, 0600));
-}
-
 void posix_open_exclusive_once(void) {
     enum { PROCESSES = 8, NAMES = 50 };
     int ends[2];

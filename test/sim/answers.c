@@ -212,6 +212,13 @@ static bool take_own(struct question *question, bool refused, char *problem) {
     if (question->about == ABOUT_PARENT) {
         return refused || take_parent(question, lost_ns, problem);
     }
+    if (question->about == ABOUT_NAMELESS && refused) {
+        nameless_left(&question->nameless);
+        return true;
+    }
+    if (question->about == ABOUT_NAMELESS) {
+        return nameless_answered(&question->nameless, &question->request, lost_ns, problem);
+    }
     if (question->about == ABOUT_VICTIM) {
         return victim_answered(&question->victim, &question->request, lost_ns, problem);
     }
@@ -222,12 +229,21 @@ static bool take_own(struct question *question, bool refused, char *problem) {
     return names_answered(&question->names, &question->request, lost_ns, problem);
 }
 
+static void nameless_count(const struct question *question) {
+    struct workload_counters *counters = &question->asker->workload->counters;
+    const struct shoal_request *request = &question->request;
+    bool succeeded = question->about == ABOUT_NAMELESS && request->result == 0;
+
+    counters->nameless += succeeded && request->operation == SHOAL_CREATE;
+    counters->named += succeeded && request->operation == SHOAL_LINK;
+}
+
 static void take_name(struct question *question) {
     struct workload *workload = question->asker->workload;
     const struct shoal_request *request = &question->request;
     bool lost = is_lost(question);
-    bool gone =
-        question->about == ABOUT_NAMES && losses_explain_name(workload->options.losses, request);
+    bool gone = (question->about == ABOUT_NAMES || question->about == ABOUT_NAMELESS) &&
+                losses_explain_name(workload->options.losses, request);
     bool refused = !lost && request->result < 0 &&
                    (gone || losses_explain(workload->options.losses, request) ||
                     excuses_explain(workload->options.excuses, request, request->ino));
@@ -241,8 +257,11 @@ static void take_name(struct question *question) {
     workload->counters.succeeded += request->result >= 0;
     workload->counters.failed += request->result < 0;
     workload->counters.lost += lost;
+    nameless_count(question);
     if (lost && question->about == ABOUT_TREE) {
         trees_lost(workload->trees, &question->tree);
+    } else if (lost && question->about == ABOUT_NAMELESS) {
+        nameless_left(&question->nameless);
     } else if (lost) {
         names_forget(&question->names);
         victim_forget(&question->victim);
@@ -390,6 +409,7 @@ void question_take(struct question *question) {
 void question_lose(struct question *question) {
     names_forget(&question->names);
     victim_forget(&question->victim);
+    nameless_forget(&question->nameless);
     if (!question->open) {
         return;
     }

@@ -34,8 +34,8 @@ struct parent_floor parents_floor(const struct parents *parents, uint32_t client
 
 void parents_note(struct parents *parents, uint32_t client, const struct shoal_request *request,
                   uint64_t asked_ns, uint64_t now_ns) {
-    bool makes = request->operation == SHOAL_MKDIR ||
-                 (request->operation == SHOAL_CREATE && request->flags & SHOAL_OPEN_MADE);
+    bool named = (request->flags & (SHOAL_OPEN_MADE | SHOAL_OPEN_UNNAMED)) == SHOAL_OPEN_MADE;
+    bool makes = request->operation == SHOAL_MKDIR || (request->operation == SHOAL_CREATE && named);
     struct parent_made made = {asked_ns, request->attributes.btime_ns};
 
     if (!makes || request->result < 0 || request->ino != SHOAL_INO_ROOT) {

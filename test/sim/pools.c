@@ -103,13 +103,18 @@ bool pools_are_settled(const struct world *world) {
     return pools_floor(world) == map->pool_count;
 }
 
+/* NULL: it is not there, or its target is lost. */
 static const struct inode_row *inode_get(struct world *world, uint64_t ino, struct walk *walk) {
+    struct node *mdt = world_mdt_of(world, ino);
     struct kv_key key = key_inode((struct ino){ino});
     struct kv_key to = key;
     const struct inode_row *row;
 
+    if (node_is_lost(mdt)) {
+        return NULL;
+    }
     to.bytes[KV_KEY_BYTES - 1]++;
-    walk_begin(walk, world_mdt_of(world, ino), key, to);
+    walk_begin(walk, mdt, key, to);
     return walk_next(walk) == 0 && kv_key_compare(&walk->cursor.key, &key) == 0 &&
                    inode_row_check((struct bytes){walk->value, walk->size}, &row) == 0
                ? row

@@ -178,6 +178,15 @@ static bool ask_victim(struct question *question) {
     return true;
 }
 
+static bool ask_nameless(struct question *question) {
+    struct workload *workload = question->asker->workload;
+
+    nameless_ask(&question->nameless, workload->name_count++, sim_now_ns(workload->world->sim),
+                 question->buffer, &question->request);
+    question->about = ABOUT_NAMELESS;
+    return true;
+}
+
 static bool ask_tree(struct question *question) {
     struct asker *asker = question->asker;
     struct workload *workload = asker->workload;
@@ -421,8 +430,9 @@ bool question_draw(struct question *question) {
         return ask_name(question);
     case 11:
     case 12:
-    case 13:
         return ask_victim(question);
+    case 13:
+        return ask_nameless(question);
     case 14:
     case 15:
     case 16:

@@ -771,22 +771,12 @@ static void clear(struct run *run) {
 }
 
 static void sum_up(struct run *run, struct seed_report *report) {
-    const struct workload_counters *counted = workload_counters_get(run->load);
     struct world *world = run->world;
-    const struct trees_counters *names = workload_renames(run->load);
     uint64_t *counts = report->counts;
 
     world_sum(world);
     sums_of_world(world, counts);
-    counts[TOTAL_OPERATIONS] = counted->submitted;
-    counts[TOTAL_SUCCEEDED] = counted->succeeded;
-    counts[TOTAL_REFUSED] = counted->failed;
-    counts[TOTAL_LOST] = counted->lost;
-    counts[TOTAL_RENAMES] = names->renames;
-    counts[TOTAL_REPLACED] = names->replaced;
-    counts[TOTAL_EXCHANGED] = names->exchanged;
-    counts[TOTAL_RENAMES_REFUSED] = names->refused;
-    counts[TOTAL_PARENTS_KNOWN] = workload_parents_known(run->load);
+    workload_sum(run->load, counts);
     counts[TOTAL_NO_SPACE] = excuses_no_space_count(run->excuses);
     counts[TOTAL_NAMES_NO_SPACE] = excuses_names_full_count(run->excuses);
     counts[TOTAL_BITS_FOUND] = excuses_damaged_count(run->excuses);

@@ -104,9 +104,14 @@ static bool is_lost(struct world *world, struct ino ino, uint32_t generation) {
 
 enum owner { OWNER_FILE, OWNER_SCRUB, OWNER_NOBODY };
 
+/* Of what a lost metadata target had nobody can say that it is nobody's. */
 static enum owner owner_of(struct world *world, struct ino ino, uint32_t generation) {
     const struct inode_row *row;
     struct walk walk;
+
+    if (node_is_lost(world_mdt_of(world, ino.value))) {
+        return OWNER_FILE;
+    }
     int r = row_get(world, key_inode(ino), &walk);
 
     if (r == 0 && inode_row_check((struct bytes){walk.value, walk.size}, &row) == 0) {

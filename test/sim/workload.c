@@ -266,12 +266,20 @@ const struct workload_counters *workload_counters_get(const struct workload *wor
     return &workload->counters;
 }
 
-uint64_t workload_parents_known(const struct workload *workload) {
-    return workload->parents.known;
-}
+void workload_sum(const struct workload *workload, uint64_t *counts) {
+    const struct trees_counters *names = trees_counters_get(workload->trees);
 
-const struct trees_counters *workload_renames(const struct workload *workload) {
-    return trees_counters_get(workload->trees);
+    counts[TOTAL_OPERATIONS] = workload->counters.submitted;
+    counts[TOTAL_SUCCEEDED] = workload->counters.succeeded;
+    counts[TOTAL_REFUSED] = workload->counters.failed;
+    counts[TOTAL_LOST] = workload->counters.lost;
+    counts[TOTAL_NAMELESS] = workload->counters.nameless;
+    counts[TOTAL_NAMED] = workload->counters.named;
+    counts[TOTAL_RENAMES] = names->renames;
+    counts[TOTAL_REPLACED] = names->replaced;
+    counts[TOTAL_EXCHANGED] = names->exchanged;
+    counts[TOTAL_RENAMES_REFUSED] = names->refused;
+    counts[TOTAL_PARENTS_KNOWN] = workload->parents.known;
 }
 
 /* What was given up because a server was away tells little: as many more are asked, up to twice as

@@ -29,6 +29,7 @@ struct workload_options {
 
 struct workload_counters {
     uint64_t submitted, succeeded, failed, lost;
+    uint64_t nameless, named; /* made without a name; given one */
 };
 
 struct workload *workload_new(struct world *world, const struct workload_options *options);
@@ -42,9 +43,8 @@ void workload_power(struct workload *workload, const struct node *node);
 /* NULL, or what an answer was that cannot be. */
 const char *workload_failure(const struct workload *workload);
 const struct workload_counters *workload_counters_get(const struct workload *workload);
-/* Questions for attributes of a directory that a client answered from its own memory. */
-uint64_t workload_parents_known(const struct workload *workload);
-const struct trees_counters *workload_renames(const struct workload *workload);
+/* What was asked and answered, by enum total (totals.h). */
+void workload_sum(const struct workload *workload, uint64_t *counts);
 bool workload_is_done(const struct workload *workload);
 /* Faults have ended: so many operations more, all of them about names in the trees. From now on no
  * rename may take longer than RULE_MOVE_S. */

@@ -6,6 +6,7 @@
  * Thread: the world's. */
 #pragma once
 #include "losses.h"
+#include "nameless.h"
 #include "names.h"
 #include "parents.h"
 #include "pools.h"
@@ -42,6 +43,7 @@ enum about {
     ABOUT_DATA,
     ABOUT_NAMES,
     ABOUT_VICTIM,
+    ABOUT_NAMELESS,
     ABOUT_TREE,
     ABOUT_LOST,
     ABOUT_PARENT,
@@ -64,6 +66,7 @@ struct question {
     enum about about;
     struct name_slot names;
     struct victim victim;
+    struct nameless nameless;
     struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
     enum shoal_operation visit_next;
     struct handle *grown; /* just made, to be written small, perhaps synced, and made large */

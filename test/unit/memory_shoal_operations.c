@@ -272,6 +272,20 @@ static int64_t op_open(struct tree *tree, struct shoal_request *request) {
     return inode ? open_inode(tree, request, inode, true) : -ENOENT;
 }
 
+static int64_t create_unnamed(struct tree *tree, struct shoal_request *request) {
+    int64_t error = 0;
+    struct tree_inode *inode;
+
+    if (!directory_get(tree, request, request->ino, &error))
+        return error;
+    inode = tree_inode_add(tree, S_IFREG | (request->mode & 07777));
+    inode->attributes.uid = request->identity.uid;
+    inode->attributes.gid = request->identity.gid;
+    inode->attributes.nlink = 0;
+    request->flags |= SHOAL_OPEN_MADE;
+    return open_inode(tree, request, inode, false);
+}
+
 static int64_t op_create(struct tree *tree, struct shoal_request *request) {
     struct tree_inode *directory = tree_find(tree, request->ino);
     struct tree_name *name =
@@ -279,6 +293,8 @@ static int64_t op_create(struct tree *tree, struct shoal_request *request) {
     struct tree_inode *inode;
     int64_t error;
 
+    if (request->flags & SHOAL_OPEN_UNNAMED)
+        return create_unnamed(tree, request);
     if (name && !(request->flags & SHOAL_OPEN_EXCLUSIVE))
         return open_inode(tree, request, name->child, true);
     inode = create(tree, request, S_IFREG | (request->mode & 07777), &error);

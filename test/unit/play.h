@@ -77,6 +77,7 @@ void play_present(struct play *play, uint32_t session, const struct model_inode 
 void do_lookup(struct play *play);
 void do_getattr(struct play *play);
 void do_create(struct play *play);
+void do_create_unnamed(struct play *play);
 void do_mkdir(struct play *play);
 void do_mknod(struct play *play);
 void do_symlink(struct play *play);

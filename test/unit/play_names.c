@@ -48,8 +48,13 @@ void do_create(struct play *play) {
     struct model_inode *inode = NULL;
     bool created = false;
 
-    play->call.request.create = (struct create_request){
-        play_ino_of(place.parent), place.name, *play->who, open.mode, open.flags, open.exclusive};
+    play->call.request.create = (struct create_request){play_ino_of(place.parent),
+                                                        place.name,
+                                                        *play->who,
+                                                        open.mode,
+                                                        open.flags,
+                                                        open.exclusive,
+                                                        0};
     int r = play_run(play);
     play_expect(play, r, model_create(play->fs, &place, &open, &inode, &created));
     if (r == 0) {
@@ -61,6 +66,32 @@ void do_create(struct play *play) {
         }
         play_attributes_check(play, &play->call.reply.create.attributes, inode);
         assert_true(play->call.reply.create.capability.rights & RIGHT_READ);
+    }
+    play_again(play, r);
+}
+
+void do_create_unnamed(struct play *play) {
+    play_begin(play, OP_CREATE);
+    struct model_place place = play_place_any(play);
+    struct model_open open = {
+        .session = play->session,
+        .flags = MODEL_WRITE | (play_below(play, 2) ? MODEL_READ : 0),
+        .mode = play_mode_any(play),
+        .exclusive = play_below(play, 4) == 0,
+    };
+    struct model_inode *inode = NULL;
+
+    play->call.request.create = (struct create_request){.parent = play_ino_of(place.parent),
+                                                        .who = *play->who,
+                                                        .mode = open.mode,
+                                                        .open_flags = open.flags,
+                                                        .exclusive = open.exclusive,
+                                                        .unnamed = 1};
+    int r = play_run(play);
+    play_expect(play, r, model_create_unnamed(play->fs, &place, &open, &inode));
+    if (r == 0) {
+        assert_true(play->call.reply.create.created);
+        made(play, inode, &play->call.reply.create.attributes);
     }
     play_again(play, r);
 }

@@ -46,6 +46,9 @@ static const struct sample samples[] = {
     {25, 24, NULL, NULL, HANDLE_FILE, 0, 0},             /* FLUSH */
     {20, 16, NULL, NULL, HANDLE_FILE, 0, 0},             /* FSYNC */
     {43, 32, NULL, NULL, HANDLE_FILE, 0, 0},             /* FALLOCATE */
+    {47, 56, NULL, NULL, HANDLE_FILE, 0, 8},             /* COPY_FILE_RANGE of nothing */
+    {53, 56, NULL, NULL, HANDLE_FILE, 0, 8},             /* COPY_FILE_RANGE_64 */
+    {47, 56, NULL, NULL, HANDLE_NONE, -EBADF, 0},        /* COPY_FILE_RANGE of no file */
     {27, 8, NULL, NULL, HANDLE_NONE, 0, 16},             /* OPENDIR */
     {28, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIR */
     {44, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIRPLUS */
@@ -72,8 +75,8 @@ static const struct sample samples[] = {
     {37, 16, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* BMAP */
     {40, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* POLL */
     {46, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* LSEEK */
-    {47, 56, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* COPY_FILE_RANGE */
-    {51, 16, "tmp", NULL, HANDLE_NONE, -ENOSYS, 0},      /* TMPFILE */
+    {51, 16, "/", NULL, HANDLE_NONE, 0, 144},            /* TMPFILE */
+    {18, 24, NULL, NULL, HANDLE_FILE, 0, 0},             /* RELEASE of that */
     {7, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},         /* a number that isn't used */
     {4096, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},      /* one beyond the table */
     {UINT32_MAX, 0, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},
@@ -91,12 +94,14 @@ static size_t sample_lay(struct desk *desk, const struct sample *sample,
 
     if (sample->handle != HANDLE_NONE)
         body[0] = sample->handle == HANDLE_FILE ? handles->file : handles->directory;
-    if (sample->opcode == 35)
+    if (sample->opcode == 35 || sample->opcode == 51)
         memcpy(body, &open_flags, sizeof(open_flags));
     if (sample->opcode == 28 || sample->opcode == 44)
         body[2] = 4096; /* size */
     if (sample->opcode == 43)
         body[2] = 100; /* length */
+    if (sample->opcode == 47 || sample->opcode == 53)
+        body[3] = body[0]; /* to the same file */
     if (sample->opcode == 8)
         body[0] = 0100644; /* mode */
     return desk_lay(desk, &(struct desk_request){.opcode = sample->opcode,
@@ -109,7 +114,7 @@ static size_t sample_lay(struct desk *desk, const struct sample *sample,
 static void handles_learn(struct desk *desk, const struct sample *sample, struct handles *handles) {
     if (desk->reply.error != 0)
         return;
-    if (sample->opcode == 35)
+    if (sample->opcode == 35 || sample->opcode == 51)
         handles->file = ((struct abi_create_out *)(void *)desk->reply.body)->open.handle;
     if (sample->opcode == 27)
         handles->directory = ((struct abi_open_out *)(void *)desk->reply.body)->handle;

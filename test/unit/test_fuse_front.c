@@ -99,6 +99,83 @@ static void test_open_policy(void **state) {
     assert_int_equal(open.flags, ABI_OPEN_DIRECT);
 }
 
+/* A program is read, and needs no right to be. */
+static void test_execute_only(void **state) {
+    struct desk *desk = *state;
+    struct abi_read_in in = {.size = 10};
+    struct abi_open_out open;
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "program", 0711, &handle), 0);
+    assert_int_equal(desk_write(desk, &(struct abi_write_in){.handle = handle, .size = 5}, "12345"),
+                     0);
+    desk->uid = 1000;
+    assert_int_equal(desk_open(desk, 2, READ_ONLY, &open), -EACCES);
+    assert_int_equal(desk_open(desk, 2, READ_ONLY | LINUX_EXECUTE, &open), 0);
+    in.handle = open.handle;
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 15,
+                                                           .nodeid = 2,
+                                                           .body = &in,
+                                                           .body_bytes = sizeof(in)}),
+                     0);
+    assert_int_equal(desk->reply.bytes, 5);
+}
+
+/* It has no name, is kept by no cache, and goes with its handle; or a link makes it a file. */
+static void test_file_without_a_name(void **state) {
+    struct desk *desk = *state;
+    const struct abi_create_in in = {.flags = READ_WRITE, .mode = 0600};
+    const struct desk_request request = {
+        .opcode = 51, .body = &in, .body_bytes = sizeof(in), .name = "/"};
+    const struct abi_create_out *out = (const void *)desk->reply.body;
+    uint64_t inodes = memory_shoal_inode_count(desk->client);
+
+    for (int named = 0; named < 2; named++) {
+        assert_int_equal(desk_run(desk, &request), 0);
+        assert_int_equal(out->entry.attributes.nlink, 0);
+        assert_int_equal(out->entry.attributes_valid, 0);
+        assert_int_equal(out->open.flags & ABI_OPEN_DIRECT, ABI_OPEN_DIRECT);
+        uint64_t handle = out->open.handle;
+        const struct abi_link_in link = {.nodeid = out->entry.nodeid};
+        assert_int_equal(memory_shoal_inode_count(desk->client), inodes + 1);
+        if (named)
+            assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 13,
+                                                                   .body = &link,
+                                                                   .body_bytes = sizeof(link),
+                                                                   .name = "name"}),
+                             0);
+        assert_int_equal(desk_release(desk, handle), 0);
+        assert_int_equal(memory_shoal_inode_count(desk->client), inodes + (unsigned)named);
+    }
+    assert_int_not_equal(desk_ino(desk, "name"), 0);
+    assert_int_equal(desk_ino(desk, "/"), 0);
+}
+
+/* The kernel has an inode's number, by a handle, and nothing else: any type is found by it. */
+static void test_lookup_by_number(void **state) {
+    struct desk *desk = *state;
+    const struct abi_mkdir_in mkdir = {.mode = 0700};
+    uint64_t handle;
+
+    assert_int_equal(desk_create(desk, "file", 0600, &handle), 0);
+    assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 9,
+                                                           .body = &mkdir,
+                                                           .body_bytes = sizeof(mkdir),
+                                                           .name = "directory"}),
+                     0);
+    desk->uid = 1000;
+    for (uint64_t ino = 1; ino < 4; ino++) {
+        const struct abi_entry_out *entry = (const void *)desk->reply.body;
+
+        assert_int_equal(
+            desk_run(desk, &(struct desk_request){.opcode = 1, .nodeid = ino, .name = "."}), 0);
+        assert_int_equal(entry->nodeid, ino);
+        assert_int_equal(entry->generation, 0);
+        assert_int_equal(entry->attributes.mode & 0170000, ino == 2 ? 0100000 : 0040000);
+    }
+    assert_true(desk_run(desk, &(struct desk_request){.opcode = 1, .nodeid = 99, .name = "."}) < 0);
+}
+
 /* What another mount has changed: the kernel must not go on with the size that it was told. */
 static void test_open_meets_what_others_changed(void **state) {
     struct desk *desk = *state;
@@ -634,6 +711,9 @@ static void test_process_is_looked_at_without_a_reader(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         DESK_TEST(test_open_policy),
+        DESK_TEST(test_execute_only),
+        DESK_TEST(test_file_without_a_name),
+        DESK_TEST(test_lookup_by_number),
         DESK_TEST(test_open_meets_what_others_changed),
         DESK_TEST(test_write_clears_set_id),
         DESK_TEST(test_failing_to_clear_refuses_the_write),

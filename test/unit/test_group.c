@@ -43,11 +43,11 @@ static const struct {
     void (*run)(struct play *play);
     uint32_t weight;
 } operations[] = {
-    {do_lookup, 8},      {do_getattr, 6},  {do_create, 14}, {do_mkdir, 9},   {do_mknod, 4},
-    {do_symlink, 3},     {do_readlink, 2}, {do_link, 5},    {do_unlink, 9},  {do_rmdir, 5},
-    {do_rename, 14},     {do_access, 3},   {do_open, 8},    {do_close, 10},  {do_setattr, 12},
-    {do_write, 16},      {do_readdir, 5},  {do_layout, 2},  {do_restart, 1}, {do_evict, 1},
-    {do_inline_read, 4},
+    {do_lookup, 8},      {do_getattr, 6},        {do_create, 14}, {do_mkdir, 9},   {do_mknod, 4},
+    {do_symlink, 3},     {do_readlink, 2},       {do_link, 5},    {do_unlink, 9},  {do_rmdir, 5},
+    {do_rename, 14},     {do_access, 3},         {do_open, 8},    {do_close, 10},  {do_setattr, 12},
+    {do_write, 16},      {do_readdir, 5},        {do_layout, 2},  {do_restart, 1}, {do_evict, 1},
+    {do_inline_read, 4}, {do_create_unnamed, 6},
 };
 
 static void one(struct play *play) {

@@ -33,9 +33,9 @@ static void test_a_kernel_that_offers_all(void **state) {
     assert_int_equal(out.congestion_threshold, 48);
     assert_int_equal(flags_of(&out) & ABI_INIT_WRITEBACK_CACHE, 0);
     assert_int_equal(flags_of(&out) & (1 << 1 | 1 << 10), 0); /* locks */
-    assert_int_equal(flags_of(&out) & 1 << 4, 0);             /* export */
     assert_int_equal(flags_of(&out) & 1 << 23, 0);            /* cached links */
     assert_true(flags_of(&out) & ABI_INIT_DIRECT_MMAP);
+    assert_true(flags_of(&out) & ABI_INIT_EXPORT);
     assert_true(features.direct);
     assert_true(features.parallel_writes);
 

@@ -65,7 +65,7 @@ void encode_entry(const struct front *front, struct abi_entry_out *to,
     uint64_t attributes_ns = from->nlink > 0 ? front->attributes_timeout_ns : 0;
 
     to->nodeid = from->ino;
-    to->generation = from->generation;
+    to->generation = 0; /* No number is used again, and the kernel's root has this one. */
     to->entry_valid = entry_ns / NS_PER_S;
     to->entry_valid_ns = (uint32_t)(entry_ns % NS_PER_S);
     to->attributes_valid = attributes_ns / NS_PER_S;

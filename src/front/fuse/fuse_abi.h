@@ -78,6 +78,7 @@ static_assert(sizeof(struct abi_init_out) == 64, "the kernel's");
 /* INIT flags; those from bit 32 on travel in flags_high. */
 #define ABI_INIT_ASYNC_READ (UINT64_C(1) << 0)
 #define ABI_INIT_ATOMIC_TRUNCATE (UINT64_C(1) << 3)
+#define ABI_INIT_EXPORT (UINT64_C(1) << 4)
 #define ABI_INIT_BIG_WRITES (UINT64_C(1) << 5)
 #define ABI_INIT_AUTO_INVALIDATE (UINT64_C(1) << 12)
 #define ABI_INIT_READDIRPLUS (UINT64_C(1) << 13)

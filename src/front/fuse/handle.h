@@ -14,6 +14,7 @@ struct handle {
     uint64_t ino;
     uint32_t uid; /* who has opened it */
     bool writable;
+    bool synchronous;            /* opened with O_SYNC or O_DSYNC */
     bool direct;                 /* the kernel keeps out of what is read and written */
     _Atomic uint32_t set_id;     /* see front.h, set_id_change */
     _Atomic uint32_t generation; /* odd while open */

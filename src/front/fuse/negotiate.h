@@ -2,8 +2,9 @@
  *
  * Taken where offered: parallel look-ups and direct writes, adaptive readdirplus, truncation with
  * the open, set-id bits cleared by us, io_uring where we are ready for it, shared mappings of files
- * opened for direct I/O. Never taken: the write-back cache (an acknowledged write must have reached
- * the servers) and locks (the kernel's own serve within a mount). */
+ * opened for direct I/O, handles that outlive what the kernel remembers. Never taken: the
+ * write-back cache (an acknowledged write must have reached the servers) and locks (the kernel's
+ * own serve within a mount). */
 #pragma once
 #include "base/err.h"
 #include "front/fuse/fuse_abi.h"

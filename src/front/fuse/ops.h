@@ -1,6 +1,7 @@
 /* The functions that ops.def names, and what they share. Each is straight: it reads the request,
  * sets up a call of libshoal, and on its return fills in the reply. */
 #pragma once
+#include "front/fuse/fuse_abi_copy.h"
 #include "front/fuse/request.h"
 
 /* Indexed by number; name is NULL where there is none. */
@@ -11,6 +12,7 @@ enum fuse_op_stage {
     STAGE_START,
     STAGE_LOOK,    /* are there set-id bits? */
     STAGE_CLEAR,   /* clear them */
+    STAGE_FETCH,   /* read what is to be copied */
     STAGE_ACT,     /* what was asked for */
     STAGE_SYNC,    /* make it durable */
     STAGE_RELEASE, /* close again what was opened */
@@ -22,9 +24,11 @@ fuse_op_fn fuse_op_lookup, fuse_op_readlink, fuse_op_symlink, fuse_op_mknod, fus
     fuse_op_entry_finish, fuse_op_data_finish;
 fuse_op_fn fuse_op_getattr, fuse_op_setattr, fuse_op_statx, fuse_op_access, fuse_op_statfs,
     fuse_op_attributes_finish, fuse_op_setattr_finish, fuse_op_statx_finish, fuse_op_statfs_finish;
-fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_opendir, fuse_op_open_finish, fuse_op_release;
+fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_tmpfile, fuse_op_opendir, fuse_op_open_finish,
+    fuse_op_release;
 fuse_op_fn fuse_op_read, fuse_op_read_finish, fuse_op_write, fuse_op_write_finish, fuse_op_flush,
     fuse_op_fsync, fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish;
+fuse_op_fn fuse_op_copy, fuse_op_copy_64, fuse_op_copy_finish;
 fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
 
 /* Writing to, truncating or allocating a file by someone without privilege clears its set-id bits

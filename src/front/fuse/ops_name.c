@@ -1,6 +1,7 @@
 /* Operations on names, and those that we refuse. */
 #include "front/fuse/ops.h"
 #include <errno.h>
+#include <string.h>
 
 int fuse_op_silent(struct fuse_request *request) {
     (void)request;
@@ -46,8 +47,22 @@ int fuse_op_data_finish(struct fuse_request *request) {
     return VERDICT_REPLY;
 }
 
+static bool name_is(const struct fuse_request *request, const char *text) {
+    return strcmp(request->names[0].text, text) == 0;
+}
+
+/* The kernel asks for "." and ".." only where it has a handle of what it has forgotten: for an
+ * inode of any type by its number alone, and for a directory's parent, as which nobody's rights
+ * count. */
 int fuse_op_lookup(struct fuse_request *request) {
-    request_prepare(request, SHOAL_LOOKUP);
+    if (name_is(request, ".")) {
+        request_prepare(request, SHOAL_GETATTR);
+    } else {
+        struct shoal_request *shoal = request_prepare(request, SHOAL_LOOKUP);
+
+        if (name_is(request, ".."))
+            shoal->identity = (struct shoal_identity){0};
+    }
     return VERDICT_SUBMIT;
 }
 

@@ -29,8 +29,9 @@ static uint32_t flags_of(uint32_t linux_flags) {
         flags |= SHOAL_OPEN_TRUNCATE;
     if (linux_flags & LINUX_EXCLUSIVE)
         flags |= SHOAL_OPEN_EXCLUSIVE;
+    /* To execute is no right to read, and takes none. */
     if (linux_flags & LINUX_EXECUTE)
-        flags |= SHOAL_OPEN_EXECUTE;
+        flags = SHOAL_OPEN_EXECUTE;
     /* O_APPEND is the kernel's business: it sends the offset with each write. */
     return flags;
 }
@@ -63,13 +64,23 @@ int fuse_op_create(struct fuse_request *request) {
     return take_handle(request);
 }
 
+/* The kernel's word for the name is "/"; with O_EXCL there will never be one. */
+int fuse_op_tmpfile(struct fuse_request *request) {
+    int r = fuse_op_create(request);
+
+    request->shoal.name = NULL;
+    request->shoal.name_bytes = 0;
+    request->shoal.flags |= SHOAL_OPEN_UNNAMED;
+    return r;
+}
+
 int fuse_op_opendir(struct fuse_request *request) {
     request_prepare(request, SHOAL_OPEN)->flags = SHOAL_OPEN_READ | SHOAL_OPEN_DIRECTORY;
     return take_handle(request);
 }
 
 static bool is_create(const struct fuse_request *request) {
-    return request->op->start == fuse_op_create;
+    return request->op->start == fuse_op_create || request->op->start == fuse_op_tmpfile;
 }
 
 /* Flags of the request: those of open(2), and the protocol's own. */
@@ -126,6 +137,7 @@ static int reply_open(struct fuse_request *request) {
         out = request_reply_body(request, sizeof(*out));
     }
     request->handle->direct = flags & ABI_OPEN_DIRECT;
+    request->handle->synchronous = linux_flags & LINUX_DATA_SYNC;
     out->handle = handle_open(&request->front->handles, request->handle);
     out->flags = flags;
     return VERDICT_REPLY;

@@ -38,6 +38,14 @@ struct request_name {
     size_t bytes;
 };
 
+/* What COPY_FILE_RANGE is about; the target is the request's handle. */
+struct copy {
+    struct handle *source;
+    uint64_t from, to; /* offsets */
+    uint64_t size;     /* of all, in bytes */
+    uint64_t done;     /* of these */
+};
+
 enum request_state { REQUEST_RUNNING, REQUEST_DONE, REQUEST_DETACHED };
 
 struct fuse_request {
@@ -63,6 +71,7 @@ struct fuse_request {
     uint8_t stage;       /* of an op that needs several calls; 0 at start */
     uint32_t set_id;     /* ops_set_id.c */
     int error;           /* of an earlier stage */
+    struct copy copy;    /* ops_copy.c */
     uint32_t body_bytes; /* of the reply */
     const void *data;    /* of the reply, behind the body */
     size_t data_bytes;
