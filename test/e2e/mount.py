@@ -524,9 +524,11 @@ def handles_are_good_at_other_mounts(cluster):
     os.rename(paths[0], os.path.join(cluster.mount, "moved"))
     cluster.kill()
     cluster.start()
+    process = cluster.mount_process(cluster.mount)
     result = cluster.run("umount", cluster.mount)
     if result.returncode != 0:
         raise Failed(f"umount: {result.stderr.strip()}")
+    wait_until(lambda: not os.path.exists(f"/proc/{process}"), "the end of the mount's process")
     cluster.mount_apart(cluster.mount)
     look(cluster.mount, "at a mount that is made anew")
 
