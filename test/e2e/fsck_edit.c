@@ -93,7 +93,7 @@ static bool is_head(const struct edit *edit, const struct row *row) {
     return is_chunk(edit, row) && row->fields.index % (1 << STORE_INDEX_BITS) == 0;
 }
 static bool is_segment(const struct edit *edit, const struct row *row) {
-    return is_chunk(edit, row) && row->fields.index % (1 << STORE_INDEX_BITS) != 0;
+    return is_chunk(edit, row) && store_row_is_segment(row->fields.index % (1 << STORE_INDEX_BITS));
 }
 static bool is_any_head(const struct edit *edit, const struct row *row) {
     (void)edit;
@@ -148,9 +148,9 @@ static void add_orphan(struct edit *edit) {
     struct row row = row_find(edit, is_any_head);
     struct store_head head;
 
-    memcpy(&head, row.value, sizeof head);
+    memcpy(&head, row.value, STORE_HEAD_BYTES);
     head.block_count = 0;
-    memcpy(row.value, &head, sizeof head);
+    memcpy(row.value, &head, STORE_HEAD_BYTES);
     row.fields.id = edit->ino;
     row.fields.generation = edit->number != 0 ? (uint32_t)edit->number : row.fields.generation;
     row.fields.slot = store_bucket((struct ino){edit->ino});

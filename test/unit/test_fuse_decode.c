@@ -46,6 +46,7 @@ static const struct sample samples[] = {
     {25, 24, NULL, NULL, HANDLE_FILE, 0, 0},             /* FLUSH */
     {20, 16, NULL, NULL, HANDLE_FILE, 0, 0},             /* FSYNC */
     {43, 32, NULL, NULL, HANDLE_FILE, 0, 0},             /* FALLOCATE */
+    {46, 24, NULL, NULL, HANDLE_FILE, -EINVAL, 0},       /* LSEEK as the kernel does it itself */
     {27, 8, NULL, NULL, HANDLE_NONE, 0, 16},             /* OPENDIR */
     {28, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIR */
     {44, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIRPLUS */
@@ -71,7 +72,6 @@ static const struct sample samples[] = {
     {31, 48, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* GETLK */
     {37, 16, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* BMAP */
     {40, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* POLL */
-    {46, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* LSEEK */
     {47, 56, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* COPY_FILE_RANGE */
     {51, 16, "tmp", NULL, HANDLE_NONE, -ENOSYS, 0},      /* TMPFILE */
     {7, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},         /* a number that isn't used */
