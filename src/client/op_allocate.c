@@ -276,9 +276,12 @@ static void allocate_undone(struct operation *operation) {
     }
 }
 
+/* As long as it goes on it may take: a range can have any number of chunks. */
 static void allocate_pass(struct operation *operation) {
     const struct shoal_request *asked = operation_request(operation);
+    const struct client_options *options = &operation->client->options;
 
+    operation->deadline_ns = env_now_ns(options->env) + options->request_timeout_ns;
     if (!data_advance(operation)) {
         return;
     }

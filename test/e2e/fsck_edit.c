@@ -249,6 +249,16 @@ static void add_inline(struct edit *edit) {
     row_put(edit, &row);
 }
 
+/* So many blocks are kept for files that have reserved none. */
+static void set_promised(struct edit *edit) {
+    struct row row = {.key = store_owner_key(STORE_ROW_PROMISED, 0, 0)};
+    const struct store_promised promised = {.format = STORE_FORMAT, .block_count = edit->number};
+
+    memcpy(row.value, &promised, sizeof promised);
+    row.size = sizeof promised;
+    row_put(edit, &row);
+}
+
 static const struct {
     const char *name;
     void (*run)(struct edit *edit);
@@ -262,6 +272,7 @@ static const struct {
     {"links", set_links},           {"size", set_size},
     {"generation", set_generation}, {"count", set_count},
     {"parent", set_parent},         {"inline", add_inline},
+    {"promised", set_promised},
 };
 
 int main(int argc, char **argv) {
