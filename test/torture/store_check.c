@@ -126,15 +126,17 @@ void store_check_space(struct store *store) {
     uint64_t wanted = ost->block_size_max - blocks->block_count;
     uint64_t now = blocks->free_count + blocks->quarantine_blocks;
     uint64_t growth = growth_blocks(store);
-    uint64_t kept = ost->reserve_blocks + blocks->promised_count;
-    uint64_t may = now + growth > kept ? now + growth - kept : 0;
+    /* What a write holds that fills promised holes is neither free nor spent. */
+    uint64_t kept = MIN(blocks->promised_count, now + wanted);
+    uint64_t taken = ost->reserve_blocks + kept;
+    uint64_t may = now + growth > taken ? now + growth - taken : 0;
     struct call *call = store_call_begin(store, &store->aside, OP_STATFS);
     int r = store_run(store, &store->aside);
     const struct statfs_reply *reply = &call->reply.statfs;
 
     MUST(r == 0 || kv_failure(store->owner.kv) < 0, "a look at the space answers %s", err_name(r));
     MUST(r < 0 || (reply->bytes_total == ost->block_size_max * BLOCK_BYTES &&
-                   reply->bytes_free == (now + wanted - blocks->promised_count) * BLOCK_BYTES &&
+                   reply->bytes_free == (now + wanted - kept) * BLOCK_BYTES &&
                    reply->bytes_available == may * BLOCK_BYTES),
          "%llu bytes are said to be free, %llu to be available; it is %llu blocks, and %llu",
          (unsigned long long)reply->bytes_free, (unsigned long long)reply->bytes_available,
@@ -185,30 +187,43 @@ static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size
          difference(found, expected, STORE_USED_BYTES), difference(found, other, STORE_USED_BYTES));
 }
 
-/* What heads promise is what the target keeps. */
-static void check_promised(struct store *store) {
-    struct call *call = store_call_begin(store, &store->aside, OP_FSCK_LIST);
+/* What the heads among rows that were listed promise; the key of the last one is kept. */
+static uint64_t promised_in(struct bytes rows, struct kv_key *last) {
     uint64_t promised = 0;
 
-    call->request.fsck_list =
-        (struct fsck_list_request){.what = FSCK_CHUNKS, .bytes_max = STORE_USED_BYTES};
-    call->bulk_in = (struct buffer){store->aside.memory, 0, STORE_USED_BYTES};
-    int r = store_run(store, &store->aside);
-    MUST(r == 0 && call->reply.fsck_list.end, "a list of rows answers %s", err_name(r));
-    for (size_t at = 0; at < call->bulk_in.size;) {
+    for (size_t at = 0; at < rows.size;) {
         struct store_head head = {0};
         struct store_fsck_row row;
-        struct kv_key key;
 
-        memcpy(&row, store->aside.memory + at, sizeof row);
-        memcpy(key.bytes, row.key, sizeof row.key);
-        if (kv_key_split(&key).index % (1 << STORE_INDEX_BITS) == 0) {
-            memcpy(&head, store->aside.memory + at + sizeof row,
-                   MIN((size_t)row.value_bytes, sizeof head));
+        memcpy(&row, rows.data + at, sizeof row);
+        memcpy(last->bytes, row.key, sizeof row.key);
+        if (kv_key_split(last).index % (1 << STORE_INDEX_BITS) == 0) {
+            memcpy(&head, rows.data + at + sizeof row, MIN((size_t)row.value_bytes, sizeof head));
         }
         promised += head.promised;
         at += row.row_bytes;
     }
+    return promised;
+}
+
+/* What heads promise is what the target keeps. */
+static void check_promised(struct store *store) {
+    struct kv_key last = {{0}};
+    uint64_t promised = 0;
+    size_t cursor_bytes = 0;
+    struct call *call;
+
+    do {
+        call = store_call_begin(store, &store->aside, OP_FSCK_LIST);
+        call->request.fsck_list = (struct fsck_list_request){.what = FSCK_CHUNKS,
+                                                             .cursor = {last.bytes, cursor_bytes},
+                                                             .bytes_max = STORE_USED_BYTES};
+        call->bulk_in = (struct buffer){store->aside.memory, 0, STORE_USED_BYTES};
+        int r = store_run(store, &store->aside);
+        MUST(r == 0, "a list of rows answers %s", err_name(r));
+        promised += promised_in((struct bytes){store->aside.memory, call->bulk_in.size}, &last);
+        cursor_bytes = call->bulk_in.size > 0 ? sizeof last.bytes : cursor_bytes;
+    } while (!call->reply.fsck_list.end);
     MUST(promised == store->ost->blocks.promised_count,
          "chunks promise %llu blocks, and %llu are kept", (unsigned long long)promised,
          (unsigned long long)store->ost->blocks.promised_count);
