@@ -14,7 +14,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 #define SHOAL_EXPORT __attribute__((visibility("default")))
 enum { SHOAL_VERSION_MAJOR = 0, SHOAL_VERSION_MINOR = 1, SHOAL_NAME_BYTES_MAX = 255 };
 #define SHOAL_INO_ROOT UINT64_C(1)
@@ -28,9 +27,7 @@ struct shoal_identity {
 };
 
 struct shoal_attributes {
-    uint64_t ino;
-    uint64_t size;
-    uint64_t bytes_used;
+    uint64_t ino, size, bytes_used;
     int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
     uint32_t mode, uid, gid, nlink, rdev, generation;
 };
@@ -71,6 +68,8 @@ enum shoal_set {
     SHOAL_SET_KILL_SUID = 256, /* of a regular file: set-user-ID, and set-group-ID beside x */
 };
 enum { SHOAL_RENAME_NO_REPLACE = 1, SHOAL_RENAME_EXCHANGE = 2 };
+enum { SHOAL_KEEP_SIZE = 1, SHOAL_PUNCH_HOLE = 2, SHOAL_ZERO_RANGE = 16 }; /* Linux's numbers */
+enum { SHOAL_SEEK_DATA = 3, SHOAL_SEEK_HOLE = 4 };
 enum shoal_operation {
     SHOAL_LOOKUP = 1, /* ino, name -> attributes; nlink 0: lost, but for its name and type */
     SHOAL_GETATTR,    /* ino or file -> attributes */
@@ -96,7 +95,8 @@ enum shoal_operation {
     SHOAL_LAYOUT_GET, /* ino -> layout */
     SHOAL_LAYOUT_SET, /* ino (directory or empty file), layout */
     SHOAL_SYNC,       /* a sync point on every target; -EIO once: any change of ours was undone */
-    SHOAL_ALLOCATE,   /* file, offset, size: raises the size as fallocate mode 0 does */
+    SHOAL_ALLOCATE,   /* file, offset, size, flags (SHOAL_KEEP_SIZE ...): as fallocate */
+    SHOAL_SEEK,       /* file, offset, flags (SHOAL_SEEK_*) -> result = offset; -ENXIO: none */
 };
 
 /* One entry of a directory; attributes is NULL without plus, or can be. Non-zero stops before the
@@ -131,7 +131,6 @@ struct shoal_request {
     struct shoal_attributes attributes; /* also input of SETATTR */
     struct shoal_statfs statfs;
     struct shoal_layout layout;
-
     void (*done)(struct shoal_request *request);
     void *context; /* the caller's */
     /* Asked by any thread while a server is away, or NULL. Not 0: it ends with -EINTR, may have

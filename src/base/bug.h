@@ -49,6 +49,7 @@
     X(IDLE_STAYS, "idle-stays")                 /* who is idle does not come back to a target */   \
     X(LEFT_JOINS, "left-joins")                 /* joins that were gathered wait for others */     \
     X(EARLY_NUMBER, "early-number")             /* keys are renewed though a node lags behind */   \
+    X(KEPT_PROMISE, "kept-promise")             /* what is spent of promised space stays kept */   \
     X(UNFENCED_LOSS, "unfenced-loss")   /* a file is told though who is evicted may write it */    \
     X(UNSETTLED_SIZE, "unsettled-size") /* an evicted session is closed without its sizes */       \
     X(KEPT_WRITERS, "kept-writers")     /* whose close power took counts as a writer on */         \

@@ -122,7 +122,7 @@ static int read_index(struct window *window) {
     while ((r = fsck_list_next(&list, &row)) == 0) {
         struct kv_key_fields fields = kv_key_split(&row.key);
 
-        if (chunk_row_of(&fields) == 0) {
+        if (!store_row_is_segment(chunk_row_of(&fields))) {
             continue;
         }
         struct store_segment segment = fsck_segment(row.value);

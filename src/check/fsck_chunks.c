@@ -22,6 +22,7 @@ struct chunk_walk {
     uint32_t chunk_bytes;
     uint32_t length;
     uint32_t truncate_seq;
+    uint64_t promised;         /* of all chunks of the target so far */
     uint32_t stray_generation; /* told last, once a generation and OST; 0: none of this file's */
     bool is_long;              /* told once a file and OST */
     uint64_t ino;              /* whose row is known */
@@ -60,13 +61,19 @@ static struct kv_key head_key(const struct fsck_chunk *id) {
 }
 
 static bool head_get(struct bytes value, struct store_head *ret_head) {
-    if (value.size != sizeof *ret_head) {
+    struct store_head head = {0};
+
+    if (value.size != sizeof head && value.size != STORE_HEAD_BYTES) {
         return false;
     }
-    memcpy(ret_head, value.data, sizeof *ret_head);
-    return ret_head->format == STORE_FORMAT &&
-           ret_head->chunk_bytes <= (uint32_t)STORE_CHUNK_BLOCKS_MAX * BLOCK_BYTES &&
-           ret_head->length <= ret_head->chunk_bytes && ret_head->reserved_too == 0;
+    memcpy(&head, value.data, value.size);
+    bool promises = head.promise != STORE_PROMISE_NONE;
+    *ret_head = head;
+    return head.format == (promises ? STORE_FORMAT_PROMISING : STORE_FORMAT) &&
+           promises == (value.size == sizeof head) && head.promise <= STORE_PROMISE_SOME &&
+           head.chunk_bytes <= (uint32_t)STORE_CHUNK_BLOCKS_MAX * BLOCK_BYTES &&
+           head.length <= head.chunk_bytes && head.promised <= head.chunk_bytes / BLOCK_BYTES &&
+           (promises || head.promised == 0);
 }
 
 static void row_add(struct chunk_walk *walk, const struct fsck_row *row) {
@@ -80,6 +87,10 @@ static void row_add(struct chunk_walk *walk, const struct fsck_row *row) {
         walk->chunk_bytes = walk->has_head ? head.chunk_bytes : 0;
         walk->length = walk->has_head ? head.length : 0;
         walk->truncate_seq = walk->has_head ? head.truncate_seq : 0;
+        walk->promised += walk->has_head ? head.promised : 0;
+        return;
+    }
+    if (!store_row_is_segment(chunk_row_of(&fields))) {
         return;
     }
     struct store_segment segment = fsck_segment(row->value);
@@ -288,7 +299,7 @@ int fsck_chunks(struct fsck *fsck, uint32_t ost) {
     if (r == -ERR_NOT_FOUND) {
         r = inside ? chunk_end(&walk, &list) : 0;
     }
-    return r < 0 ? r : 0;
+    return r < 0 ? r : fsck_promised(fsck, ost, walk.promised);
 }
 
 /* Whether somebody moves the inode's bytes to chunks of this generation. */

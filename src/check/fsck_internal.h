@@ -38,9 +38,8 @@ struct fsck {
     const struct fsck_cluster *cluster;
     const struct fsck_report *report;
     struct fsck_counts counts;
-    char stage[64];      /* what is being checked */
-    uint64_t stage_rows; /* looked at */
-    uint64_t told_at_ns;
+    char stage[64];                  /* what is being checked */
+    uint64_t stage_rows, told_at_ns; /* looked at; when that was told */
     struct call call;
     uint8_t *list_memory;
     uint8_t point_memory[FSCK_POINT_BYTES];
@@ -121,6 +120,7 @@ MUST_CHECK int fsck_inline(struct fsck *fsck);
 /* What is lost with targets that are (fsck_lost.h). */
 MUST_CHECK int fsck_lost(struct fsck *fsck);
 MUST_CHECK int fsck_chunks(struct fsck *fsck, uint32_t ost);
+MUST_CHECK int fsck_promised(struct fsck *fsck, uint32_t ost, uint64_t promised);
 /* Chunks that seemed stray: those that still are. */
 MUST_CHECK int fsck_strays(struct fsck *fsck);
 /* *ret_reason: what is wrong with it as it is now, and will be: nobody can make it an inode's any

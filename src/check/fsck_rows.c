@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool is_meta(uint32_t what) {
-    return what != FSCK_CHUNKS && what != FSCK_BLOCKS && what != FSCK_DATA;
+    return what != FSCK_CHUNKS && what != FSCK_BLOCKS && what != FSCK_DATA && what != FSCK_PROMISED;
 }
 
 int fsck_ask(struct fsck *fsck) {

@@ -70,6 +70,11 @@ struct part {
     uint32_t size;
 };
 
+/* A promise of a whole chunk is a word in its head. */
+static bool data_is_promise(const struct operation *operation) {
+    return operation->what == SPACE_PROMISE || operation->what == SPACE_UNDO;
+}
+
 static void data_part(const struct operation *operation, struct part *ret_part) {
     uint32_t chunk_bytes = operation->file->layout.chunk_bytes;
     struct part part = {
@@ -81,6 +86,10 @@ static void data_part(const struct operation *operation, struct part *ret_part) 
     uint32_t call_bytes = operation->client->options.call_bytes_max;
     uint32_t room = MIN(chunk_bytes - part.offset, call_bytes - part.offset % call_bytes);
 
+    if (data_is_promise(operation) && part.offset == 0 &&
+        operation->end - operation->next >= chunk_bytes) {
+        room = chunk_bytes;
+    }
     part.size = (uint32_t)MIN(operation->end - operation->next, room);
     *ret_part = part;
 }
@@ -90,7 +99,12 @@ static void data_fill(struct operation *operation, struct call *call, const stru
     uint8_t *data = (uint8_t *)asked->data + (part->at - operation->start);
     struct open_file *file = operation->file;
 
-    if (asked->operation == SHOAL_WRITE) {
+    if (operation->what != 0) {
+        call->request.chunk_space = (struct chunk_space_request){
+            file->capability, part->chunk,     file->layout.chunk_bytes, part->offset,
+            part->size,       operation->what, operation->trace_id};
+        call->checksum_count = 0;
+    } else if (asked->operation == SHOAL_WRITE) {
         call->request.chunk_write = (struct chunk_write_request){
             file->capability, part->chunk, file->layout.chunk_bytes, part->offset, part->size};
         call->bulk_out[0] = (struct bytes){data, part->size};
@@ -109,13 +123,16 @@ static void data_fill(struct operation *operation, struct call *call, const stru
 
 static void data_send(struct operation *operation, struct errand *errand, const struct part *part) {
     bool writes = operation_request(operation)->operation == SHOAL_WRITE;
+    uint16_t opcode = operation->what != 0 ? OP_CHUNK_SPACE
+                      : writes             ? OP_CHUNK_WRITE
+                                           : OP_CHUNK_READ;
 
     operation->in_flight++;
     operation->next += part->size;
     assert(operation->start < operation->next && operation->next <= operation->end);
     data_fill(operation, &errand->call, part);
-    errand_start_chunk(errand, writes ? OP_CHUNK_WRITE : OP_CHUNK_READ, ino_slot(operation->ino),
-                       &operation->file->layout, part->chunk);
+    errand_start_chunk(errand, opcode, ino_slot(operation->ino), &operation->file->layout,
+                       part->chunk);
 }
 
 /* Takes an answer. True when the same is to be asked once more: what came was damaged. */
@@ -138,7 +155,7 @@ static bool data_take(struct operation *operation, struct errand *errand, bool *
         } else {
             memset(call->bulk_in.data + call->bulk_in.size, 0, read->size - call->bulk_in.size);
         }
-    } else if (call->result == 0) {
+    } else if (call->result == 0 && call->header.opcode == OP_CHUNK_WRITE) {
         const struct chunk_write_request *write = &call->request.chunk_write;
         uint64_t end = write->chunk * write->chunk_bytes + write->offset + write->size;
 

@@ -5,7 +5,8 @@
 #pragma once
 #include "client/file.h"
 
-/* Sets out for [start, end) with the file's capability. */
+/* Sets out for [start, end) with the file's capability. Where operation->what is not 0, that is
+ * done with the range (chunk_space). */
 void data_start(struct operation *operation, uint64_t start, uint64_t end);
 /* Sends what is still to be sent, as far as pieces go. True when all has been answered, or nothing
  * is under way after an error: operation->result tells. Until then the step runs again. */

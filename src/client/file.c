@@ -66,11 +66,13 @@ void file_see_capability(struct open_file *file, const struct capability *capabi
 void file_restarted(struct open_file *file, const struct reopen_reply *reply) {
     file->attributes.epoch = reply->epoch;
     file->seen_ns = 0;
-    /* What it was told of the size may be among what it has lost. */
+    bool known = reply->capability.ino.value == file->ino.value;
+    /* What it was told of the size may be among what it has lost; where it has lost that there are
+     * chunks, so is what was written to them, and nothing of that is told. */
     if (file->writer_count > 0 && file->attributes.data_state == DATA_CHUNKED) {
-        file->size_owed = true;
+        file->size_owed = !known || reply->capability.generation != 0;
     }
-    if (reply->capability.ino.value == file->ino.value) {
+    if (known) {
         capability_take(file, &reply->capability);
     }
 }

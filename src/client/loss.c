@@ -61,6 +61,10 @@ static void note_one(struct ledger *ledger, const struct call *call) {
         ledger_note(ledger, asked->chunk_write.capability.ino, call->header.term,
                     call->reply.chunk_write.position);
         break;
+    case OP_CHUNK_SPACE:
+        ledger_note(ledger, asked->chunk_space.capability.ino, call->header.term,
+                    call->reply.chunk_space.position);
+        break;
     case OP_SYNC:
         ledger_note_synced(ledger, call->header.term, call->reply.sync.synced_position);
         break;

@@ -1,6 +1,5 @@
-/* Attributes, sizes and layouts: getattr, setattr, allocate, layout. */
+/* Attributes, sizes and layouts: getattr, setattr, layout. */
 #include "client/client_internal.h"
-#include "client/convert.h"
 #include "client/settle.h"
 
 _Static_assert((uint32_t)SHOAL_SET_MODE == (uint32_t)SETATTR_MODE &&
@@ -150,75 +149,6 @@ void op_setattr_step(struct operation *operation) {
         break;
     case SETATTR_ANSWERED:
         setattr_answered(operation);
-        break;
-    }
-}
-
-enum { ALLOCATE_ENTER, ALLOCATE_START = CONVERT_RETURNS_TO, ALLOCATE_ANSWERED };
-
-static void allocate_finish(struct operation *operation, int result) {
-    file_leave(operation->file, operation);
-    operation_finish(operation, result);
-}
-
-static void allocate_enter(struct operation *operation) {
-    const struct shoal_request *asked = operation_request(operation);
-
-    if (!handle_writes(asked)) {
-        operation_finish(operation, -ERR_BAD_HANDLE);
-    } else if (asked->size == 0) {
-        operation_finish(operation, -ERR_INVALID);
-    } else if (asked->offset > FILE_BYTES_MAX || asked->size > FILE_BYTES_MAX - asked->offset) {
-        operation_finish(operation, -ERR_FILE_TOO_BIG);
-    } else {
-        operation->end = asked->offset + asked->size;
-        operation->stage = ALLOCATE_START;
-        operation->file = asked->file->file;
-        file_pin(operation->file);
-        file_enter(operation->file, operation, FILE_NEEDS_ALL);
-    }
-}
-
-static void allocate_start(struct operation *operation) {
-    struct open_file *file = operation->file;
-
-    if (operation->result || operation->end <= file->size) {
-        allocate_finish(operation, operation->result);
-    } else if (file->attributes.data_state != DATA_CHUNKED &&
-               operation->end > operation->client->options.inline_bytes_max) {
-        convert_start(operation);
-    } else {
-        struct call *call = operation_prepare(operation);
-
-        operation->stage = ALLOCATE_ANSWERED;
-        call->request.setattr = (struct setattr_request){.ino = operation->ino,
-                                                         .who = operation_who(operation),
-                                                         .valid = SETATTR_SIZE,
-                                                         .size = operation->end,
-                                                         .opened = 1};
-        operation_call(operation, OP_SETATTR, operation->ino);
-    }
-}
-
-void op_allocate_step(struct operation *operation) {
-    const struct setattr_reply *reply = &operation->errand.call.reply.setattr;
-
-    if (convert_owns(operation)) {
-        convert_step(operation);
-        return;
-    }
-    switch (operation->stage) {
-    case ALLOCATE_ENTER:
-        allocate_enter(operation);
-        break;
-    case ALLOCATE_START:
-        allocate_start(operation);
-        break;
-    case ALLOCATE_ANSWERED:
-        if (operation->result == 0 && !errand_is_over(&operation->errand)) {
-            file_see_truncated(operation->file, &reply->attributes, &reply->capability);
-        }
-        allocate_finish(operation, operation->result);
         break;
     }
 }

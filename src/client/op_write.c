@@ -47,8 +47,7 @@ static void write_enter(struct operation *operation) {
                flags & SHOAL_OPEN_APPEND ? FILE_NEEDS_APPEND : FILE_NEEDS_WRITE);
 }
 
-/* A write by somebody who may not keep them clears the set-id bits. */
-static bool write_kills(const struct operation *operation) {
+bool write_kills(const struct operation *operation) {
     const struct shoal_request *asked = operation_request((struct operation *)(uintptr_t)operation);
     uint32_t mode = operation->file->attributes.mode;
     bool has = (mode & MODE_SETUID) ||

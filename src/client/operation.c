@@ -39,6 +39,7 @@ static const struct operation_row rows[] = {
     [SHOAL_LAYOUT_SET] = {op_layout_step, true, FILE_NONE},
     [SHOAL_SYNC] = {op_everywhere_step, true, FILE_NONE},
     [SHOAL_ALLOCATE] = {op_allocate_step, true, FILE_MUST},
+    [SHOAL_SEEK] = {op_seek_step, true, FILE_MUST},
 };
 
 static void operation_errand_done(struct errand *errand) {

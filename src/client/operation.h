@@ -29,6 +29,7 @@ struct operation {
     uint32_t parity;      /* of the router's readers */
     uint32_t stage;
     uint32_t need;         /* enum file_need */
+    uint32_t what;         /* of chunk_space or chunk_seek calls */
     uint32_t renewals;     /* of the same capability */
     uint64_t capabilities; /* the file's, when its data was asked for last */
     bool own_retried;      /* the own call's data was damaged once */
@@ -90,6 +91,9 @@ struct credentials operation_who(struct operation *operation);
 /* When it was submitted. */
 uint64_t operation_began_ns(const struct operation *operation);
 
+/* op_write.c: who asks may not keep the set-id bits of the file that he changes. */
+bool write_kills(const struct operation *operation);
+
 void attributes_out(const struct attributes *from, struct shoal_attributes *to);
 /* Ends the operation with attributes that a server answered, overlaid with what is only known
  * here; moves to the shard of their ino when that may know more. */
@@ -100,12 +104,13 @@ void op_name_step(struct operation *operation);    /* op_name.c */
 void op_getattr_step(struct operation *operation); /* op_attributes.c */
 void op_setattr_step(struct operation *operation);
 void op_layout_step(struct operation *operation);
-void op_allocate_step(struct operation *operation);
 void op_create_step(struct operation *operation); /* op_open.c */
 void op_open_step(struct operation *operation);
 void op_release_step(struct operation *operation);
 void op_flush_step(struct operation *operation);
 void op_read_step(struct operation *operation);       /* op_read.c */
+void op_allocate_step(struct operation *operation);   /* op_allocate.c */
+void op_seek_step(struct operation *operation);       /* op_seek.c */
 void op_write_step(struct operation *operation);      /* op_write.c */
 void op_readdir_step(struct operation *operation);    /* op_readdir.c */
 void op_fsync_step(struct operation *operation);      /* op_sync.c */

@@ -197,6 +197,9 @@ static void add_ost(struct answer *answer, struct local_cluster *cluster, uint32
     OST_COUNTER(block_count);
     OST_COUNTER(free_blocks);
     OST_COUNTER(quarantine_blocks);
+    OST_COUNTER(promised_blocks);
+    OST_COUNTER(punches);
+    OST_COUNTER(promises);
     OST_COUNTER(sync_writes);
     OST_COUNTER(sync_blocks);
 #undef OST_COUNTER

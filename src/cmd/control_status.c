@@ -39,7 +39,8 @@ struct target_row {
     uint64_t bytes_limit;   /* it may grow so far, or has already */
     uint64_t bytes_total;   /* of its file, as it is now */
     uint64_t bytes_free;
-    uint32_t out_since; /* pool version from which on it gets no new files; 0: it gets some */
+    uint64_t bytes_promised; /* of these, by fallocate, to holes of files */
+    uint32_t out_since;      /* pool version from which on it gets no new files; 0: it gets some */
 };
 
 static json_t *target_json(const struct target_row *row, uint32_t node) {
@@ -48,13 +49,14 @@ static json_t *target_json(const struct target_row *row, uint32_t node) {
                              levels->data / 10.0, "memory", levels->memory / 10.0, "log",
                              levels->log / 10.0, "outcomes", levels->outcomes / 10.0);
 
-    return json_pack(
-        "{s:s, s:I, s:s, s:s, s:i, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id", row->name, "number",
-        (json_int_t)row->number, "kind", row->kind, "state", row->state, "node", (int)node,
-        "bytes_total", (json_int_t)row->bytes_total, "bytes_free", (json_int_t)row->bytes_free,
-        "bytes_limit", (json_int_t)row->bytes_limit, "fill_percent", fill, "waiting",
-        (json_int_t)row->waiting_count, "full_seconds", (json_int_t)(levels->full_ns / NS_PER_S),
-        "no_new_files_since", (json_int_t)row->out_since);
+    return json_pack("{s:s, s:I, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "id",
+                     row->name, "number", (json_int_t)row->number, "kind", row->kind, "state",
+                     row->state, "node", (int)node, "bytes_total", (json_int_t)row->bytes_total,
+                     "bytes_free", (json_int_t)row->bytes_free, "bytes_promised",
+                     (json_int_t)row->bytes_promised, "bytes_limit", (json_int_t)row->bytes_limit,
+                     "fill_percent", fill, "waiting", (json_int_t)row->waiting_count,
+                     "full_seconds", (json_int_t)(levels->full_ns / NS_PER_S), "no_new_files_since",
+                     (json_int_t)row->out_since);
 }
 
 /* By the newest map that this node has. */
@@ -114,6 +116,7 @@ static struct target_row ost_row(struct control *control, uint32_t index) {
     row.bytes_total = stats.ost.block_count * BLOCK_BYTES;
     row.bytes_limit = MAX(local_cluster_config(control->cluster)->data_bytes_max, row.bytes_total);
     row.bytes_free = stats.ost.free_blocks * BLOCK_BYTES;
+    row.bytes_promised = stats.ost.promised_blocks * BLOCK_BYTES;
     row.levels = stats.kv.levels;
     row.waiting_count = stats.ost.waiting_count;
     return row;

@@ -37,6 +37,8 @@ struct blocks {
     uint64_t block_count; /* of the data file as it is now; those behind are not free */
     uint64_t free_count;  /* bits that are 0, and the piece */
     uint64_t quarantine_blocks;
+    uint64_t promised_count; /* of those that are not in use, for holes of chunks (promise.h) */
+    uint64_t promised_changes;
     uint64_t *words;
     uint16_t *bounds; /* the tree: root at 1, children of i at 2 i and 2 i + 1 */
     uint32_t region_count;

@@ -1,5 +1,6 @@
 /* See chunk.h. */
 #include "store/chunk.h"
+#include "base/bug.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -29,17 +30,24 @@ struct kv_key chunk_key(const struct chunk_id *id, uint64_t row) {
 }
 
 int chunk_head_check(struct bytes value, struct store_head *ret_head) {
-    struct store_head head;
+    struct store_head head = {0};
 
-    if (value.size != sizeof head) {
+    if (value.size != sizeof head && value.size != STORE_HEAD_BYTES) {
         return -ERR_CORRUPT;
     }
-    memcpy(&head, value.data, sizeof head);
-    if (head.format != STORE_FORMAT) {
-        return head.format > STORE_FORMAT ? -ERR_NEWER_FORMAT : -ERR_CORRUPT;
+    memcpy(&head, value.data, value.size);
+    bool promises = head.promise != STORE_PROMISE_NONE;
+    uint8_t format = promises ? STORE_FORMAT_PROMISING : STORE_FORMAT;
+    if (head.format > STORE_FORMAT_PROMISING) {
+        return -ERR_NEWER_FORMAT;
     }
-    if (head.chunk_bytes > (uint32_t)STORE_CHUNK_BLOCKS_MAX * BLOCK_BYTES ||
-        head.length > head.chunk_bytes || head.reserved_too) {
+    if (head.format != format || promises != (value.size == sizeof head) ||
+        head.promise > STORE_PROMISE_SOME || (!promises && head.promised > 0)) {
+        return -ERR_CORRUPT;
+    }
+    uint32_t blocks = head.chunk_bytes / BLOCK_BYTES;
+    if (blocks > (uint32_t)STORE_CHUNK_BLOCKS_MAX || head.length > head.chunk_bytes ||
+        head.promised > blocks || (promises && head.chunk_bytes % SEGMENT_BYTES)) {
         return -ERR_CORRUPT;
     }
     *ret_head = head;
@@ -120,6 +128,10 @@ void change_begin(struct change *change, struct kv *kv) {
     change->extent_count = 0;
     change->bitmap_count = 0;
     change->block_delta = 0;
+    change->has_promise = false;
+    change->promise_changed = false;
+    change->promised_holes = 0;
+    change->promised_delta = 0;
 }
 
 static int extent_add(struct change *change, uint64_t block, bool used) {
@@ -144,6 +156,16 @@ static int extent_add(struct change *change, uint64_t block, bool used) {
     return 0;
 }
 
+/* Nothing is left of a segment whose part becomes a hole. */
+static bool is_all_of(struct bytes row, uint32_t first, uint32_t count) {
+    for (uint32_t i = 0; i < BLOCKS_PER_SEGMENT; i++) {
+        if ((i < first || i >= first + count) && entry_at(row, i).block != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The part of a range that lies in one segment becomes a row of the change. */
 static int row_add(struct change *change, const struct chunk_id *id, struct extent part,
                    const struct block_entry *entries) {
@@ -156,15 +178,19 @@ static int row_add(struct change *change, const struct chunk_id *id, struct exte
         return -ERR_BUSY;
     }
     *row = (struct change_row){.key = chunk_key(id, 1 + part.first / BLOCKS_PER_SEGMENT),
-                               .deleted = !entries && part.count == BLOCKS_PER_SEGMENT,
                                .first = first,
                                .count = (uint8_t)part.count,
                                .entries = entries};
     int r = segment_get(change->kv, &row->key, &old);
 
     row->size = old.size;
+    row->deleted = r == 0 && !entries && is_all_of(old, first, row->count);
     for (uint32_t i = 0; r == 0 && i < part.count; i++) {
-        r = extent_add(change, entry_at(old, first + i).block, false);
+        uint64_t block = entry_at(old, first + i).block;
+
+        change->promised_holes +=
+            change->has_promise && block == 0 && promise_has(&change->promise, part.first + i);
+        r = extent_add(change, block, false);
     }
     for (uint32_t i = 0; r == 0 && entries && i < part.count; i++) {
         r = extent_add(change, entries[i].block, true);
@@ -222,16 +248,44 @@ int change_checksum(struct change *change, const struct chunk_id *id, uint64_t b
     return r;
 }
 
+int change_promise(struct change *change, const struct chunk_id *id,
+                   const struct store_head *head) {
+    int r = promise_load(change->kv, id, head, &change->promise);
+
+    change->has_promise = r == 0;
+    return r;
+}
+
+int change_promised(struct change *change, struct store_head *head, uint64_t promised,
+                    bool changed) {
+    assert(change->has_promise);
+    if (promised > change->promise.block_count) {
+        return -ERR_CORRUPT; /* Its count does not fit its bits and holes. */
+    }
+    change->promised_delta +=
+        BUG(KEPT_PROMISE) && !changed ? 0 : (int64_t)promised - head->promised;
+    head->promised = (uint32_t)promised;
+    change->promise_changed = changed;
+    if (changed) {
+        head->promise = (uint8_t)promise_kind(&change->promise);
+    }
+    return 0;
+}
+
 int change_row_delete(struct change *change, const struct kv_key *key, struct bytes value) {
     struct change_row *row = &change->rows[change->row_count];
-    bool is_head = kv_key_split(key).index % (1 << STORE_INDEX_BITS) == 0;
+    uint64_t index = kv_key_split(key).index % (1 << STORE_INDEX_BITS);
+    struct store_head head;
     int r = 0;
 
     if (change->row_count == CHANGE_ROWS_MAX) {
         return -ERR_BUSY;
     }
     *row = (struct change_row){.key = *key, .deleted = true, .size = value.size};
-    if (!is_head) {
+    if (index == 0 && chunk_head_check(value, &head) == 0) {
+        change->promised_delta -= head.promised;
+    }
+    if (store_row_is_segment(index)) {
         r = segment_check(value);
         for (uint32_t i = 0; r == 0 && i < BLOCKS_PER_SEGMENT; i++) {
             r = extent_add(change, entry_at(value, i).block, false);
@@ -430,6 +484,38 @@ static int row_stage(struct change *change, const struct change_row *row) {
                     (struct bytes){(const uint8_t *)&segment + from, row_end(row) - from});
 }
 
+/* The target's total, and the promise's rows. */
+static int promised_need(const struct change *change, struct kv_need *need) {
+    int64_t total = (int64_t)change->blocks->promised_count + change->promised_delta;
+
+    if (change->promise_changed) {
+        struct promise_cost cost = promise_cost(&change->promise);
+
+        need->rows += cost.rows;
+        need->value_bytes += cost.value_bytes;
+        need->record_bytes += cost.record_bytes;
+    }
+    if (change->promised_delta != 0) {
+        need->rows++;
+        need->value_bytes += (uint32_t)sizeof(struct store_promised);
+        need->record_bytes += (uint32_t)(KV_ROW_RECORD_BYTES + sizeof(struct store_promised));
+    }
+    return total < 0 ? -ERR_CORRUPT : 0;
+}
+
+static int promised_stage(const struct change *change) {
+    struct kv_key key = store_owner_key(STORE_ROW_PROMISED, 0, 0);
+    int64_t total = (int64_t)change->blocks->promised_count + change->promised_delta;
+    struct store_promised row = {.format = STORE_FORMAT,
+                                 .block_count = (uint64_t)total,
+                                 .changes = change->blocks->promised_changes + 1};
+
+    if (change->promised_delta == 0) {
+        return 0;
+    }
+    return kv_put(change->kv, &key, (struct bytes){(const uint8_t *)&row, sizeof row});
+}
+
 int change_need(struct change *change, struct kv_need *ret_need) {
     struct kv_need need = {.rows = change->row_count + 1,
                            .value_bytes = sizeof(struct store_head),
@@ -438,6 +524,7 @@ int change_need(struct change *change, struct kv_need *ret_need) {
     extents_sort(change->extents, change->extent_count);
     int r = bitmaps_read(change);
     r = r < 0 ? r : bitmaps_stage(change, &need);
+    r = r < 0 ? r : promised_need(change, &need);
     for (uint32_t i = 0; i < change->row_count; i++) {
         const struct change_row *row = &change->rows[i];
 
@@ -454,6 +541,9 @@ int change_need(struct change *change, struct kv_need *ret_need) {
 int change_stage(struct change *change) {
     int r = bitmaps_stage(change, NULL);
 
+    if (r == 0) {
+        r = promised_stage(change);
+    }
     for (uint32_t i = 0; r == 0 && i < change->row_count; i++) {
         r = row_stage(change, &change->rows[i]);
     }
@@ -462,18 +552,39 @@ int change_stage(struct change *change) {
 
 int change_head(struct change *change, const struct chunk_id *id, const struct store_head *head,
                 bool existed) {
-    size_t from = existed ? offsetof(struct store_head, version) : 0;
+    size_t from = existed && !change->has_promise ? offsetof(struct store_head, version) : 0;
+    bool promises = head->promise != STORE_PROMISE_NONE;
+    struct store_head row = *head;
     struct kv_key key = chunk_head_key(id);
+    int r = 0;
 
-    assert(head->length <= head->chunk_bytes);
-    return kv_patch(change->kv, &key, from,
-                    (struct bytes){(const uint8_t *)head + from, sizeof *head - from});
+    assert(head->length <= head->chunk_bytes && (change->has_promise || !promises));
+    row.format = promises ? STORE_FORMAT_PROMISING : STORE_FORMAT;
+    struct bytes value = {(const uint8_t *)&row + from,
+                          (promises ? sizeof row : (size_t)STORE_HEAD_BYTES) - from};
+    if (change->promise_changed) {
+        r = promise_stage(change->kv, id, &change->promise);
+    }
+    if (r < 0) {
+        return r;
+    }
+    return from > 0 ? kv_patch(change->kv, &key, from, value) : kv_put(change->kv, &key, value);
+}
+
+int change_head_delete(struct change *change, const struct chunk_id *id) {
+    struct kv_key key = chunk_head_key(id);
+    int r = change->has_promise ? promise_stage(change->kv, id, &change->promise) : 0;
+
+    return r < 0 ? r : kv_delete(change->kv, &key);
 }
 
 uint64_t change_commit(struct change *change, uint64_t read_number) {
     uint64_t position = kv_commit(change->kv);
 
     assert(blocks_can_free(change->blocks, change->extent_count));
+    change->blocks->promised_count =
+        (uint64_t)((int64_t)change->blocks->promised_count + change->promised_delta);
+    change->blocks->promised_changes += change->promised_delta != 0;
     for (uint32_t i = 0; i < change->extent_count; i++) {
         if (!change->extents[i].used) {
             blocks_free(change->blocks, change->extents[i].extent, position, read_number);

@@ -5,6 +5,9 @@
  *                  -> change_need (reads the bitmaps, says what all of it takes)
  *     kv_begin     -> change_head, change_stage -> change_commit, or kv_abort
  *
+ * Of a chunk with promised holes, or that gets some, change_promise comes first, and
+ * change_promised before change_need.
+ *
  * All rows are read before the transaction begins: up to change_need anything may answer
  * -ERR_PENDING, and the request runs again from its beginning; behind it nothing does. What a
  * change frees goes to the quarantine of blocks at its commit.
@@ -13,6 +16,7 @@
 #pragma once
 #include "kv/kv.h"
 #include "store/blocks.h"
+#include "store/promise.h"
 #include "store/store_format.h"
 
 struct chunk_id {
@@ -56,6 +60,12 @@ struct change {
     struct bytes *bitmaps; /* as read, in order of the sorted extents' rows */
     uint32_t row_count, extent_count, extents_max, bitmap_count;
     int32_t block_delta; /* blocks that the chunk gains */
+
+    bool has_promise; /* promise is that of the chunk at hand */
+    bool promise_changed;
+    struct promise promise;
+    uint32_t promised_holes; /* of the ranges at hand, before the change */
+    int64_t promised_delta;  /* holes that are promised more than before */
 };
 
 MUST_CHECK int change_init(struct change *change, struct blocks *blocks, uint32_t extents_max);
@@ -83,6 +93,12 @@ MUST_CHECK int change_holes(struct change *change, const struct chunk_id *id, st
 /* A head or segment, as kv_next gave it, goes with its blocks. */
 MUST_CHECK int change_row_delete(struct change *change, const struct kv_key *key,
                                  struct bytes value);
+/* The chunk's promise as it is, by which ranges that follow count promised_holes; to be changed. */
+MUST_CHECK int change_promise(struct change *change, const struct chunk_id *id,
+                              const struct store_head *head);
+/* So many of its holes are promised from now on; changed: and other ones than before. */
+MUST_CHECK int change_promised(struct change *change, struct store_head *head, uint64_t promised,
+                               bool changed);
 /* Another checksum for a block that stays where it is; entry names it, and is valid until
  * change_stage. */
 MUST_CHECK int change_checksum(struct change *change, const struct chunk_id *id, uint64_t block,
@@ -92,8 +108,10 @@ MUST_CHECK int change_checksum(struct change *change, const struct chunk_id *id,
 MUST_CHECK int change_need(struct change *change, struct kv_need *ret_need);
 /* All rows but the head; here the checksums of new entries count. */
 MUST_CHECK int change_stage(struct change *change);
-/* existed: the row has been read, and is there. */
+/* existed: the row has been read, and is there. With the promise's rows, if they have changed. */
 MUST_CHECK int change_head(struct change *change, const struct chunk_id *id,
                            const struct store_head *head, bool existed);
+/* A chunk goes of which nothing is left, with its promise. */
+MUST_CHECK int change_head_delete(struct change *change, const struct chunk_id *id);
 /* Answers the position. Reads that begin now are numbered from read_number on. */
 uint64_t change_commit(struct change *change, uint64_t read_number);

@@ -43,6 +43,17 @@ struct cut_step {
     struct cut_fill fill;
 };
 
+/* What was promised behind the cut is given back. Behind the step all are holes. */
+static int cut_promise(struct change *change, struct cut_step *step) {
+    struct promise *promise = &change->promise;
+    struct extent behind = {step->end, (uint32_t)(promise->block_count - step->end)};
+    uint64_t given = change->promised_holes + promise_count(promise, behind);
+
+    promise_drop(promise,
+                 (struct extent){step->first, (uint32_t)(promise->block_count - step->first)});
+    return change_promised(change, &step->head, step->head.promised - given, true);
+}
+
 /* Reads what it changes, and begins. */
 static int cut_begin(struct ost *ost, struct request *request, const struct cut_order *order,
                      struct cut_step *step) {
@@ -51,8 +62,15 @@ static int cut_begin(struct ost *ost, struct request *request, const struct cut_
     struct kv_need need;
 
     change_begin(change, ost->kv);
-    int r =
-        change_holes(change, id, (struct extent){step->first, (uint32_t)(step->end - step->first)});
+    int r = step->head.promise != STORE_PROMISE_NONE ? change_promise(change, id, &step->head) : 0;
+
+    if (r == 0) {
+        r = change_holes(change, id,
+                         (struct extent){step->first, (uint32_t)(step->end - step->first)});
+    }
+    if (r == 0 && change->has_promise) {
+        r = cut_promise(change, step);
+    }
 
     if (r == 0 && step->straddle.count > 0) {
         r = change_entries(change, id, step->straddle, &step->fresh);
@@ -76,8 +94,7 @@ static int cut_stage(struct ost *ost, const struct cut_order *order, struct cut_
     struct change *change = &ost->change;
     const struct chunk_id *id = &order->id;
     struct small_part part = {&step->fresh, 1, cut_fill, &step->fill};
-    struct kv_key key = chunk_head_key(id);
-    int r = step->last && order->length == 0 ? kv_delete(ost->kv, &key)
+    int r = step->last && order->length == 0 ? change_head_delete(change, id)
                                              : change_head(change, id, &step->head, true);
 
     if (r == 0 && step->straddle.count > 0) {
@@ -121,7 +138,7 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
     struct small_spans spans = {.count = 0};
     int r = 0;
 
-    if (step->last && order->length % BLOCK_BYTES) {
+    if (step->last && order->length % BLOCK_BYTES && order->head.length > order->length) {
         r = cut_straddle(ost, request, order, step);
         if (r != 0) {
             return r;
@@ -156,10 +173,24 @@ static int cut_commit(struct ost *ost, struct request *request, const struct cut
     return 0;
 }
 
+/* The chunk is no longer than that; what is promised may lie behind it. */
+static int cut_behind(struct ost *ost, struct request *request, const struct cut_order *order) {
+    uint64_t keep = (order->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
+    struct cut_step step = {.first = keep, .end = keep, .last = true, .head = order->head};
+
+    step.head.version++;
+    step.head.truncate_seq = order->truncate_seq;
+    step.head.epoch = ost_epoch(ost);
+    return cut_commit(ost, request, order, &step);
+}
+
 int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order) {
     struct store_head head = order->head;
 
     assert(head.truncate_seq < order->truncate_seq);
+    if (head.length <= order->length && head.promise != STORE_PROMISE_NONE) {
+        return cut_behind(ost, request, order);
+    }
     while (head.length > order->length) {
         uint64_t end = (head.length + BLOCK_BYTES - 1) / BLOCK_BYTES;
         uint64_t keep = (order->length + BLOCK_BYTES - 1) / BLOCK_BYTES;
@@ -192,6 +223,25 @@ int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *
         head = step.head;
     }
     return 0;
+}
+
+int chunk_cut_for(struct ost *ost, struct request *request, const struct capability *capability,
+                  const struct store_head *head, bool *ret_done) {
+    struct cut_order cut = {
+        .id = request->id,
+        .head = *head,
+        .length =
+            chunk_bytes_before(request->id.chunk, head->chunk_bytes, capability->truncate_size),
+        .truncate_seq = capability->truncate_seq,
+    };
+
+    if (head->truncate_seq >= capability->truncate_seq ||
+        (head->length <= cut.length && head->promise == STORE_PROMISE_NONE)) {
+        return 0;
+    }
+    int r = chunk_cut(ost, request, &cut);
+    *ret_done = r == 0;
+    return r;
 }
 
 static int cut_check(const struct chunk_cut_request *order) {

@@ -1,10 +1,10 @@
 /* fsck_list: the rows of chunks and bitmaps as they are, and a check of stored blocks.
  *
  * The answer is a list of rows (struct store_fsck_row, key, value, padded to 8); the key of the
- * last one is the cursor of the next call. FSCK_CHUNKS and FSCK_BLOCKS give rows of types C and B.
- * FSCK_DATA reads the blocks of segments from the disk, past all caches, and gives for each segment
- * that it looked at a mask of blocks that don't match their checksums. A row whose own
- * checksum is wrong comes without a value, and FSCK_DATA passes over it. */
+ * last one is the cursor of the next call. FSCK_CHUNKS, FSCK_BLOCKS and FSCK_PROMISED give rows of
+ * types C, B and P. FSCK_DATA reads the blocks of segments from the disk, past all caches, and
+ * gives for each segment that it looked at a mask of blocks that don't match their checksums. A row
+ * whose own checksum is wrong comes without a value, and FSCK_DATA passes over it. */
 #include "base/crc32c.h"
 #include "store/fsck_format.h"
 #include "store/operations.h"
@@ -21,6 +21,9 @@ static int fsck_range(const struct fsck_list_request *body, struct kv_cursor *re
     } else if (body->what == FSCK_BLOCKS) {
         low.type = STORE_ROW_BITMAP;
         high.type = STORE_ROW_BITMAP + 1;
+    } else if (body->what == FSCK_PROMISED) {
+        low.type = STORE_ROW_PROMISED;
+        high.type = STORE_ROW_PROMISED + 1;
     } else {
         return -ERR_NOT_SUPPORTED;
     }
@@ -153,7 +156,7 @@ static int check_next(struct ost *ost, struct request *request) {
         before = request->walk;
         r = row_next(ost, &request->walk, &value);
         index = kv_key_split(&request->walk.key).index % (1 << STORE_INDEX_BITS);
-    } while (r == 0 && (index == 0 || value.size == FSCK_ROW_IS_BAD));
+    } while (r == 0 && (!store_row_is_segment(index) || value.size == FSCK_ROW_IS_BAD));
     if (r == 0) {
         struct kv_key_fields fields = kv_key_split(&request->walk.key);
 

@@ -6,6 +6,7 @@
  *
  * Rows may be PENDING: then ost_load_step goes on in the step, and calls wait. */
 #include "base/crc32c.h"
+#include "store/label_format.h"
 #include "store/operations.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -226,6 +227,26 @@ static int load_state(struct ost *ost) {
     return 0;
 }
 
+static int load_promised(struct ost *ost) {
+    struct kv_key key = store_owner_key(STORE_ROW_PROMISED, 0, 0);
+    struct store_promised row;
+    struct bytes value;
+    int r = kv_get(ost->kv, &key, &value);
+
+    if (r == -ERR_NOT_FOUND) {
+        return 0; /* Nothing was ever promised. */
+    }
+    if (r == 0 && (value.size != sizeof row || value.data[0] != STORE_FORMAT)) {
+        r = -ERR_CORRUPT;
+    }
+    if (r == 0) {
+        memcpy(&row, value.data, sizeof row);
+        ost->blocks.promised_count = row.block_count;
+        ost->blocks.promised_changes = row.changes;
+    }
+    return r;
+}
+
 static void walk_rows(struct ost *ost, enum store_row type) {
     struct kv_key from = store_owner_key(type, 0, 0);
     struct kv_key to = store_owner_key((enum store_row)(type + 1), 0, 0);
@@ -292,6 +313,9 @@ int ost_load_step(struct ost *ost) {
         case LOAD_STATE:
             r = load_state(ost);
             walk_rows(ost, STORE_ROW_BITMAP);
+            break;
+        case LOAD_PROMISED:
+            r = load_promised(ost);
             break;
         case LOAD_BITMAP:
             r = load_rows(ost, load_bitmap);

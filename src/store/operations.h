@@ -1,10 +1,14 @@
 /* What the files of store/ offer each other: one run function a message, and the helpers below. */
 #pragma once
+#include "store/cut.h"
 #include "store/ost_internal.h"
+#include "store/outcome.h"
 
 /* One a message; see request.h for how they are run. */
 void write_run(struct ost *ost, struct request *request);
 void read_run(struct ost *ost, struct request *request);
+void allocate_run(struct ost *ost, struct request *request);
+void seek_run(struct ost *ost, struct request *request);
 void cut_run(struct ost *ost, struct request *request);
 void remove_run(struct ost *ost, struct request *request);
 void length_run(struct ost *ost, struct request *request);
@@ -57,15 +61,19 @@ int block_corrupt(struct ost *ost, const struct chunk_id *id, uint64_t block);
 /* ost_open.c: blocks that one request touches at the most. */
 uint32_t request_blocks(const struct ost_options *options);
 
-/* space.c: entries[0, count) of the request get blocks. count_new of them fill holes: these may
- * not use the reserve. REQUEST_WAITS, -ERR_NO_SPACE, or the log's error. */
+/* space.c: entries[0, count) of the request get blocks. count_new of them fill holes that are not
+ * promised: these may use neither the reserve nor what is promised, but for count_spent holes that
+ * the others fill. REQUEST_WAITS, -ERR_NO_SPACE, or the log's error. */
 struct space_wish {
     enum blocks_lane lane;
     uint32_t count;
     uint32_t count_new;
+    uint32_t count_spent;
 };
 MUST_CHECK int space_take(struct ost *ost, struct request *request, const struct space_wish *wish,
                           struct block_entry *entries);
+/* So many more holes may be promised. Likewise. */
+MUST_CHECK int space_promise(struct ost *ost, struct request *request, uint32_t count);
 /* They are named by a record now, or were never used. */
 void space_recorded(struct ost *ost, uint32_t count);
 void space_give_back(struct ost *ost, const struct block_entry *entries, uint32_t count);
@@ -112,23 +120,6 @@ void small_part_fill(struct ost *ost, const struct small_part *part, struct smal
 uint32_t small_spans_bytes(uint32_t block_count);
 MUST_CHECK int small_spans_note(struct ost *ost, const struct small_spans *spans);
 void small_spans_commit(struct ost *ost, const struct small_spans *spans, uint64_t position);
-
-/* cut.c: bytes at or beyond length go, and the head bears seq. Several transactions when there are
- * many segments. The chunk's head was read and is older than seq. */
-struct cut_order {
-    struct chunk_id id;
-    struct store_head head;
-    uint32_t length;
-    uint32_t truncate_seq;
-};
-MUST_CHECK int chunk_cut(struct ost *ost, struct request *request, const struct cut_order *order);
-/* cut_mark.c: the newest truncation of a file whose chunks were cut here; 0: none. */
-MUST_CHECK int cut_mark_get(struct ost *ost, const struct chunk_id *id, uint32_t *ret_truncate_seq);
-/* Notes one; REQUEST_WAITS. */
-MUST_CHECK int cut_mark_raise(struct ost *ost, struct request *request, const struct chunk_id *id,
-                              uint32_t truncate_seq);
-/* The file is gone; REQUEST_WAITS. */
-MUST_CHECK int cut_mark_drop(struct ost *ost, struct request *request, const struct chunk_id *id);
 
 /* ended.c */
 MUST_CHECK int ost_ended_load(struct ost *ost);

@@ -86,6 +86,10 @@ static void (*run_of(uint16_t opcode))(struct ost *ost, struct request *request)
         return write_run;
     case OP_CHUNK_READ:
         return read_run;
+    case OP_CHUNK_SPACE:
+        return allocate_run;
+    case OP_CHUNK_SEEK:
+        return seek_run;
     case OP_CHUNK_CUT:
         return cut_run;
     case OP_CHUNK_DELETE:
@@ -367,6 +371,7 @@ void ost_counters_get(const struct ost *ost, struct ost_counters *ret_counters) 
     ret_counters->block_count = ost->blocks.block_count;
     ret_counters->free_blocks = ost->blocks.free_count;
     ret_counters->quarantine_blocks = ost->blocks.quarantine_blocks;
+    ret_counters->promised_blocks = ost->blocks.promised_count;
     ret_counters->waiting_count = list_count(&ost->kv_waiting) + list_count(&ost->io_waiting) +
                                   list_count(&ost->space_waiting);
 }

@@ -76,6 +76,8 @@ struct ost_counters {
     uint64_t cache_hits, cache_misses, disk_reads, disk_writes, merge_reads, bounces, waits;
     uint64_t copies; /* of writes that were at work */
     uint64_t block_count, free_blocks, quarantine_blocks, sync_writes, sync_blocks;
+    uint64_t promised_blocks;   /* of those that are free or will be: for holes, by fallocate */
+    uint64_t punches, promises; /* requests that made holes; that promised or took back */
     uint64_t
         waiting_count; /* requests that wait for a row, room, an I/O slot or blocks; as of now */
 };

@@ -40,7 +40,7 @@ struct ost_io {
 
 enum stop_stage { STOP_NONE, STOP_REQUESTS, STOP_KV, STOP_KV_DONE, STOP_DONE };
 
-enum load_stage { LOAD_STATE, LOAD_BITMAP, LOAD_SESSIONS, LOAD_DONE };
+enum load_stage { LOAD_STATE, LOAD_PROMISED, LOAD_BITMAP, LOAD_SESSIONS, LOAD_DONE };
 
 struct data_sync {
     bool running;

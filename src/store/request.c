@@ -228,7 +228,7 @@ int request_shape(struct ost *ost, struct request *request, const struct request
 
     if (chunk_bytes < CHUNK_BYTES_MIN || chunk_bytes > CHUNK_BYTES_MAX ||
         chunk_bytes % SEGMENT_BYTES || shape->size == 0 || end > chunk_bytes ||
-        shape->size > ost->options.request_bytes_max ||
+        (shape->size > ost->options.request_bytes_max && !shape->is_whole) ||
         shape->chunk > FILE_BYTES_MAX / chunk_bytes) {
         return -ERR_INVALID;
     }
@@ -242,7 +242,7 @@ int request_shape(struct ost *ost, struct request *request, const struct request
     request->size = shape->size;
     request->range.first = shape->offset / BLOCK_BYTES;
     request->range.count = (request->skip + shape->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-    assert(request->range.count <= request_blocks(&ost->options));
+    assert(shape->is_whole || request->range.count <= request_blocks(&ost->options));
     return 0;
 }
 

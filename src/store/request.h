@@ -103,6 +103,7 @@ struct request_shape {
     uint32_t chunk_bytes;
     uint32_t offset;
     uint32_t size;
+    bool is_whole; /* all of the chunk, whose blocks are not looked at one by one */
 };
 MUST_CHECK int request_shape(struct ost *ost, struct request *request,
                              const struct request_shape *shape);

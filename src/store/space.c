@@ -19,11 +19,13 @@ static bool is_balanced(const struct ost *ost) {
 }
 
 /* What may still become free or be added, were every sync point taken and the file at its full
- * size. */
+ * size, and is not promised. */
 uint64_t space_free_blocks(const struct ost *ost) {
+    uint64_t unused = ost->blocks.free_count + ost->blocks.quarantine_blocks +
+                      (ost->block_size_max - ost->blocks.block_count);
+
     assert(is_balanced(ost));
-    return ost->blocks.free_count + ost->blocks.quarantine_blocks +
-           (ost->block_size_max - ost->blocks.block_count);
+    return unused - MIN(unused, ost->blocks.promised_count);
 }
 
 /* By how much the file grows when little is left below. */
@@ -133,7 +135,9 @@ void space_tick(struct ost *ost) {
 }
 
 void space_grow_ahead(struct ost *ost) {
-    if (ost->blocks.free_count < ost->options.grow_bytes / BLOCK_BYTES / 2) {
+    uint64_t ahead = ost->options.grow_bytes / BLOCK_BYTES / 2;
+
+    if (ost->blocks.free_count < ost->blocks.promised_count + ahead) {
         (void)grow_start(ost);
     }
 }
@@ -154,15 +158,24 @@ static bool is_quarantine_on_disk(const struct ost *ost) {
     return blocks->freed[newest].position <= kv_synced_position(ost->kv);
 }
 
+/* What a wish leaves for others. */
+static uint64_t space_kept(const struct ost *ost, const struct space_wish *wish) {
+    uint64_t promised = ost->blocks.promised_count;
+
+    return wish->count_new > 0
+               ? ost->reserve_blocks + promised - MIN(promised, (uint64_t)wish->count_spent)
+               : 0;
+}
+
 /* Waits for whatever can still bring blocks; says no when all of it together would not do. Blocks
  * that others hold without a record count, as an overwrite frees as many as it takes; but who holds
  * some does not wait for who may wait for them. */
 static int space_short(struct ost *ost, struct request *request, const struct space_wish *wish) {
     uint64_t held = request->has_blocks ? 0 : ost->held_blocks;
     uint64_t most = ost->blocks.free_count + ost->blocks.quarantine_blocks + held;
-    uint64_t need = wish->count + (wish->count_new > 0 ? ost->reserve_blocks : 0);
+    uint64_t need = wish->count + space_kept(ost, wish);
 
-    assert(wish->count_new <= wish->count);
+    assert(wish->count_new + wish->count_spent <= wish->count);
     if (grow_start(ost)) {
         return space_wait(ost, request);
     }
@@ -179,12 +192,25 @@ static int space_short(struct ost *ost, struct request *request, const struct sp
     return REQUEST_WAITS;
 }
 
+/* What is promised is there already: growth may fail. */
 static bool space_fits(const struct ost *ost, const struct space_wish *wish) {
     uint64_t free_after = ost->blocks.free_count - wish->count;
-    uint64_t growth = ost->grow_failed ? 0 : ost->block_size_max - ost->blocks.block_count;
+    bool may_grow = !ost->grow_failed && ost->blocks.promised_count == 0;
+    uint64_t growth = may_grow ? ost->block_size_max - ost->blocks.block_count : 0;
 
     return ost->blocks.free_count >= wish->count &&
-           (wish->count_new == 0 || free_after + growth >= ost->reserve_blocks);
+           (wish->count_new == 0 || free_after + growth >= space_kept(ost, wish));
+}
+
+/* As if they were taken, and given back at once. */
+int space_promise(struct ost *ost, struct request *request, uint32_t count) {
+    const struct space_wish wish = {.count = count, .count_new = count};
+
+    if (ost->blocks.free_count < count + space_kept(ost, &wish)) {
+        return space_short(ost, request, &wish);
+    }
+    space_grow_ahead(ost);
+    return 0;
 }
 
 int space_take(struct ost *ost, struct request *request, const struct space_wish *wish,

@@ -138,8 +138,7 @@ static void copy_queue(struct ost *ost, struct request *first, struct request *r
     request_wait(request, &first->followers);
 }
 
-/* Waits behind the first earlier write of the same blocks, a copy behind the first of them. */
-static int write_queue(struct ost *ost, struct request *request) {
+int write_queue(struct ost *ost, struct request *request) {
     struct list *active = active_of(ost, &request->id);
     struct list_node *node;
 
@@ -173,25 +172,15 @@ static void write_answer(struct request *request, const struct store_write_outco
 
 /* Answers what the write answered before, when it did. */
 static int write_outcome(struct ost *ost, struct request *request) {
-    const struct call_header *header = &request->call->header;
-    struct slot slot = {store_bucket(request->id.ino)};
-    struct kv_outcome outcome;
+    struct store_write_outcome answer;
+    int result;
+    int r = outcome_find(ost, request, &answer, &result);
 
-    if (header->sequence == 0 || header->session.value == 0) {
-        return -ERR_MALFORMED;
-    }
-    int r = kv_outcome_get(ost->kv, slot, header->session, header->sequence, &outcome);
     if (r != 0) {
         return r == -ERR_NOT_FOUND ? 0 : r;
     }
-    struct store_write_outcome answer = {0};
-    if (outcome.reply.size != sizeof answer &&
-        outcome.reply.size != offsetof(struct store_write_outcome, blocks)) {
-        return -ERR_CORRUPT;
-    }
-    memcpy(&answer, outcome.reply.data, outcome.reply.size);
     write_answer(request, &answer);
-    request_finish(ost, request, outcome.result);
+    request_finish(ost, request, result);
     return REQUEST_WAITS;
 }
 
@@ -255,22 +244,30 @@ static int write_start(struct ost *ost, struct request *request) {
     return r;
 }
 
-/* How many of the blocks are holes now; asked only when space is short. */
-static int count_holes(struct ost *ost, struct request *request, uint32_t *ret_count) {
+/* How many of the blocks are holes now, and not promised, or promised; asked only when space is
+ * short. */
+static int count_holes(struct ost *ost, struct request *request, struct space_wish *wish) {
+    struct promise *promise = &ost->change.promise; /* No change is at hand. */
+    struct store_head head = {0};
     struct block_entry entry;
-    uint32_t count = 0;
+    int r = chunk_head_get(ost->kv, &request->id, &head);
 
-    for (uint32_t i = 0; i < request->range.count; i++) {
-        struct extent one = {request->range.first + i, 1};
-        int r = chunk_entries_get(ost->kv, &request->id, one, &entry);
-
-        if (r < 0) {
-            return r;
-        }
-        count += entry.block == 0;
+    r = r == -ERR_NOT_FOUND ? 0 : r;
+    if (r == 0 && head.promised > 0) {
+        r = promise_load(ost->kv, &request->id, &head, promise);
     }
-    *ret_count = count;
-    return 0;
+    for (uint32_t i = 0; r == 0 && i < request->range.count; i++) {
+        struct extent one = {request->range.first + i, 1};
+
+        r = chunk_entries_get(ost->kv, &request->id, one, &entry);
+        if (r == 0 && entry.block == 0) {
+            bool promised = head.promised > 0 && promise_has(promise, one.first);
+
+            wish->count_new += !promised;
+            wish->count_spent += promised;
+        }
+    }
+    return r;
 }
 
 static int take_blocks(struct ost *ost, struct request *request) {
@@ -284,8 +281,8 @@ static int take_blocks(struct ost *ost, struct request *request) {
     if (request->has_blocks) {
         return 0;
     }
-    if (ost->blocks.free_count < ost->reserve_blocks + wish.count) {
-        r = count_holes(ost, request, &wish.count_new);
+    if (ost->blocks.free_count < ost->reserve_blocks + ost->blocks.promised_count + wish.count) {
+        r = count_holes(ost, request, &wish);
     }
     if (r == 0) {
         r = space_take(ost, request, &wish, request->entries);
@@ -420,19 +417,6 @@ static void ring_part(struct ost *ost, const struct request *request, struct rin
     }
 }
 
-/* No record is begun between here and the commit: this is the one that holds it. */
-static int outcome_stage(struct ost *ost, const struct request *request,
-                         const struct store_write_outcome *answer) {
-    const struct call_header *call = &request->call->header;
-    struct kv_outcome outcome = {.slot = {store_bucket(request->id.ino)},
-                                 .session = call->session,
-                                 .sequence = call->sequence,
-                                 .floor = call->floor,
-                                 .reply = {(const uint8_t *)answer, sizeof *answer}};
-
-    return kv_outcome_put(ost->kv, &outcome);
-}
-
 static int write_stage(struct ost *ost, struct request *request, struct ring_fill *fill,
                        struct store_head *head, bool exists) {
     struct small_spans spans = {.count = 0};
@@ -467,22 +451,24 @@ static int write_stage(struct ost *ost, struct request *request, struct ring_fil
 }
 
 /* Reads what it changes, and begins. */
-static int write_begin(struct ost *ost, struct request *request) {
-    const struct call_header *header = &request->call->header;
+static int write_begin(struct ost *ost, struct request *request, struct store_head *head) {
+    struct change *change = &ost->change;
     uint32_t ring_blocks = request->range.count - request->direct_count;
     struct kv_need need;
 
-    change_begin(&ost->change, ost->kv);
-    int r = change_entries(&ost->change, &request->id, request->range, request->entries);
-    r = r < 0 ? r : change_need(&ost->change, &need);
+    change_begin(change, ost->kv);
+    int r = head->promise != STORE_PROMISE_NONE ? change_promise(change, &request->id, head) : 0;
+    r = r < 0 ? r : change_entries(change, &request->id, request->range, request->entries);
+    if (r == 0 && change->promised_holes > 0) {
+        r = change_promised(change, head, (uint64_t)head->promised - change->promised_holes, false);
+    }
+    r = r < 0 ? r : change_need(change, &need);
     if (r < 0) {
         return r;
     }
     need.record_bytes += small_spans_bytes(ring_blocks);
     need.data_bytes = ring_blocks * BLOCK_BYTES;
-    need.session = header->session;
-    need.floor = header->floor;
-    need.window = ost_session_window(&ost->sessions, header->session);
+    outcome_need(ost, request, &need);
     return request_begin(ost, request, &need);
 }
 
@@ -497,7 +483,7 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
     head->version = exists ? head->version + 1 : head->epoch;
     head->length = MAX(head->length, body->offset + body->size);
     head->truncate_seq = body->capability.truncate_seq;
-    int r = write_begin(ost, request);
+    int r = write_begin(ost, request, head);
     if (r == 0) {
         r = write_stage(ost, request, fill, head, exists);
         if (r < 0) {
@@ -523,20 +509,13 @@ static int write_commit(struct ost *ost, struct request *request, struct ring_fi
  * does not overwrite must not come back. */
 static int write_cut(struct ost *ost, struct request *request, struct store_head *head,
                      bool *exists) {
-    const struct capability *capability = &body_of(request)->capability;
-    struct cut_order cut = {
-        .id = request->id,
-        .head = *head,
-        .length =
-            chunk_bytes_before(request->id.chunk, head->chunk_bytes, capability->truncate_size),
-        .truncate_seq = capability->truncate_seq,
-    };
+    bool done = false;
+    int r = 0;
 
-    if (!*exists || head->truncate_seq >= capability->truncate_seq || head->length <= cut.length) {
-        return 0;
+    if (*exists) {
+        r = chunk_cut_for(ost, request, &body_of(request)->capability, head, &done);
     }
-    int r = chunk_cut(ost, request, &cut);
-    return r == 0 ? write_check(ost, request, head, exists) : r;
+    return r == 0 && done ? write_check(ost, request, head, exists) : r;
 }
 
 static int write_record(struct ost *ost, struct request *request) {

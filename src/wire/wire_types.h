@@ -2,6 +2,7 @@
 #pragma once
 #include "base/types.h"
 #include "layout/layout.h"
+#include "wire/wire_fsck.h"
 
 enum { WIRE_GROUPS_MAX = 1024, WIRE_TICKET_BYTES_MAX = 302, WIRE_ENDED_BYTES_MAX = 1024 };
 enum { WIRE_SPACES_BYTES_MAX = 64 * 24 }; /* struct wire_space of each OST of a node */
@@ -114,24 +115,11 @@ enum rename_flag { RENAME_FLAG_NO_REPLACE = 1, RENAME_FLAG_EXCHANGE = 2 };
 
 enum inline_convert_stage { INLINE_CONVERT_BEGIN = 1, INLINE_CONVERT_COMMIT = 2 };
 
-enum fsck_what {
-    FSCK_INODES = 1,
-    FSCK_DENTRIES = 2,
-    FSCK_PARTITIONS = 3,
-    FSCK_ORPHANS = 4,
-    FSCK_CHUNKS = 5,
-    FSCK_BLOCKS = 6,
-    FSCK_QUEUE = 7,
-    FSCK_DATA = 8, /* blocks of chunks, read from the disk and checked */
-    FSCK_INLINE = 9,
-    FSCK_WRITERS = 10,
-    FSCK_LOST = 11,         /* numbers that power losses may have taken back */
-    FSCK_MOVES = 12,        /* moves of small files to chunks that are under way */
-    FSCK_TRANSACTIONS = 13, /* what is promised to transactions across logs, or done */
-};
-
-/* In the place of a row's size in answers of fsck_list: no value, its checksum is wrong. */
-enum { FSCK_ROW_IS_BAD = UINT16_MAX };
+/* What becomes of a range of a chunk: a hole; a hole that stays promised; its holes are promised;
+ * no more so by the same call. */
+enum chunk_space { SPACE_PUNCH = 1, SPACE_ZERO, SPACE_PROMISE, SPACE_UNDO };
+/* Where begins: what is stored, a hole, a chunk with blocks or a promise. */
+enum chunk_seek { WIRE_SEEK_DATA = 1, WIRE_SEEK_HOLE, WIRE_SEEK_ANY };
 
 /* What a coordinator knows of a transaction across logs. */
 enum { CROSS_UNDECIDED = 1, CROSS_COMMITTED = 2, CROSS_ABORTED = 3 };

@@ -385,6 +385,7 @@ SPOILT = [
     row("ost1", "orphan", 123456789, 0, "orphan-chunk", "inode 123456789", "ost1"),
     row("ost0", "share", "big", 0, "shared-block", "/big)"),
     row("ost1", "spoil-chunk", "big", 0, "index", "/big)", "ost1"),
+    row("ost1", "promised", "big", 9, "promised", "ost1", "9 blocks"),
     row("mdt0", "spoil-inode", "dir/medium", 0, "bad-row", "mdt0"),
     row("mdt0", "drop-inode", "dir/small", 0, "missing-inode", "small", "(/dir)"),
     row("mdt0", "drop-inode", "dir/medium", 0, "orphan-chunk", "ost"),

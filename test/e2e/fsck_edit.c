@@ -93,7 +93,7 @@ static bool is_head(const struct edit *edit, const struct row *row) {
     return is_chunk(edit, row) && row->fields.index % (1 << STORE_INDEX_BITS) == 0;
 }
 static bool is_segment(const struct edit *edit, const struct row *row) {
-    return is_chunk(edit, row) && row->fields.index % (1 << STORE_INDEX_BITS) != 0;
+    return is_chunk(edit, row) && store_row_is_segment(row->fields.index % (1 << STORE_INDEX_BITS));
 }
 static bool is_any_head(const struct edit *edit, const struct row *row) {
     (void)edit;
@@ -148,9 +148,9 @@ static void add_orphan(struct edit *edit) {
     struct row row = row_find(edit, is_any_head);
     struct store_head head;
 
-    memcpy(&head, row.value, sizeof head);
+    memcpy(&head, row.value, STORE_HEAD_BYTES);
     head.block_count = 0;
-    memcpy(row.value, &head, sizeof head);
+    memcpy(row.value, &head, STORE_HEAD_BYTES);
     row.fields.id = edit->ino;
     row.fields.generation = edit->number != 0 ? (uint32_t)edit->number : row.fields.generation;
     row.fields.slot = store_bucket((struct ino){edit->ino});
@@ -249,6 +249,16 @@ static void add_inline(struct edit *edit) {
     row_put(edit, &row);
 }
 
+/* So many blocks are kept for files that have reserved none. */
+static void set_promised(struct edit *edit) {
+    struct row row = {.key = store_owner_key(STORE_ROW_PROMISED, 0, 0)};
+    const struct store_promised promised = {.format = STORE_FORMAT, .block_count = edit->number};
+
+    memcpy(row.value, &promised, sizeof promised);
+    row.size = sizeof promised;
+    row_put(edit, &row);
+}
+
 static const struct {
     const char *name;
     void (*run)(struct edit *edit);
@@ -262,6 +272,7 @@ static const struct {
     {"links", set_links},           {"size", set_size},
     {"generation", set_generation}, {"count", set_count},
     {"parent", set_parent},         {"inline", add_inline},
+    {"promised", set_promised},
 };
 
 int main(int argc, char **argv) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 enum { NOBODY = 65534, SOMEBODY = 1234, SOMEGROUP = 4321 };
@@ -77,6 +78,14 @@ uint64_t blocks_free(void);
 void wait_for_space(uint64_t blocks);
 /* As many bytes as said, in one string. */
 const char *long_text(size_t size);
+
+/* An empty file, open for reading and writing. */
+int new_file(const char *name);
+/* Blocks that nobody has. */
+fsblkcnt_t blocks_free(void);
+/* A removed file's space is there once its removal is on disk, and that of whatever was removed
+ * before, too: within some seconds. */
+void wait_for_space(fsblkcnt_t blocks);
 
 /* The tests, as the table names them. */
 #define ROW(operation, error, test) void posix_##test(void);

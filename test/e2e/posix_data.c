@@ -1,4 +1,4 @@
-/* read, write, lseek, truncate, fsync, fallocate, mmap: bytes. */
+/* read, write, lseek, truncate, fsync, mmap: bytes. */
 #include "posix.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ static void *map(size_t size, int protection, int flags, int fd) {
     return mmap(NULL, size, protection, flags, fd, 0);
 }
 
-static int new_file(const char *name) {
+int new_file(const char *name) {
     return WORKS(open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
 }
 
@@ -539,69 +539,6 @@ void posix_fsync_all_kinds(void) {
     int data_synced = WORKS(open("synced", O_RDWR | O_DSYNC));
     HOLDS(WORKS(write(data_synced, "TEXT", 4)) == 4);
     HOLDS(holds_text("synced", "TEXT"));
-}
-
-static void allocation_fails(int error, int fd, off_t offset, off_t size) {
-    int r = posix_fallocate(fd, offset, size);
-
-    errno = r;
-    HOLDS(r == error);
-}
-
-void posix_fallocate_bad(void) {
-    make_file("file", 0644, "text");
-    allocation_fails(EBADF, 999, 0, 1);
-    allocation_fails(EBADF, WORKS(open("file", O_RDONLY)), 0, 1);
-}
-
-void posix_fallocate_invalid(void) {
-    int fd = new_file("file");
-
-    allocation_fails(EINVAL, fd, 0, 0);
-    allocation_fails(EINVAL, fd, -1, 1);
-    allocation_fails(EINVAL, fd, 0, -1);
-}
-
-void posix_fallocate_too_far(void) {
-    int fd = new_file("file");
-
-    allocation_fails(EFBIG, fd, offset_max, 1);
-    HOLDS(size_of("file") == 0);
-}
-
-void posix_fallocate_device(void) {
-    int fd = WORKS(open(".", O_RDONLY));
-    int r = posix_fallocate(fd, 0, 1);
-
-    HOLDS(r == ENODEV || r == EBADF || r == EISDIR);
-}
-
-void posix_fallocate_fifo(void) {
-    WORKS(mkfifo("fifo", 0644));
-    allocation_fails(ESPIPE, WORKS(open("fifo", O_RDWR)), 0, 1);
-}
-
-void posix_fallocate_grows(void) {
-    char text[8];
-    int fd = new_file("file");
-
-    HOLDS(WORKS(write(fd, "text", 4)) == 4);
-    allocation_fails(0, fd, 0, 2);
-    HOLDS(size_of("file") == 4);
-    allocation_fails(0, fd, 100, 1000000);
-    HOLDS(size_of("file") == 1000100);
-    HOLDS(WORKS(pread(fd, text, 8, 0)) == 8 && memcmp(text, "text\0\0\0\0", 8) == 0);
-    HOLDS(WORKS(pread(fd, text, 8, 1000096)) == 4 && memcmp(text, "\0\0\0\0", 4) == 0);
-}
-
-void posix_fallocate_modes(void) {
-    int fd = new_file("file");
-
-    HOLDS(WORKS(write(fd, "text", 4)) == 4);
-    FAILS(EOPNOTSUPP, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096));
-    FAILS(EOPNOTSUPP, fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4096));
-    FAILS(EOPNOTSUPP, fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096));
-    HOLDS(holds_text("file", "text"));
 }
 
 void posix_mmap_access(void) {

@@ -301,8 +301,12 @@ static void test_holes_and_allocation(void **state) {
         assert_int_equal(got[i], 0);
     must(fallocate(fd, 0, 0, 6 * MIB_BYTES));
     assert_int_equal(stat_of("file").st_size, 6 * MIB_BYTES);
-    must_fail(EOPNOTSUPP, fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 8 * MIB_BYTES));
-    must_fail(EOPNOTSUPP, fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096));
+    must(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 8 * MIB_BYTES));
+    assert_int_equal(stat_of("file").st_size, 6 * MIB_BYTES);
+    must(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 5 * MIB_BYTES, 2));
+    assert_int_equal(pread(fd, got, 3, 5 * MIB_BYTES), 3);
+    assert_memory_equal(got, "\0\0d", 3);
+    must_fail(EOPNOTSUPP, fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, 4096));
     must(posix_fallocate(fd, 0, 4096));
     assert_int_equal(lseek(fd, 0, SEEK_DATA), 0);
     assert_int_equal(lseek(fd, 0, SEEK_HOLE), 6 * MIB_BYTES);

@@ -118,6 +118,10 @@ static void take_failure(struct question *question) {
     char text[64];
 
     unlook(question);
+    if (result == -ENOSPC && question->request.operation == SHOAL_WRITE &&
+        contents_is_promised(question->write)) {
+        workload_fail(workload, question, "its space was promised");
+    }
     if (question->write && question->write->zeros) {
         contents_cut_end(question->write, how);
     } else if (question->write) {
@@ -177,6 +181,17 @@ static bool take_data(struct question *question, char *problem) {
                                  request->attributes.size, problem);
     case SHOAL_WRITE:
         contents_write_end(question->write, rests_on_lost(question) ? CONTENT_UNSURE : CONTENT_OK);
+        break;
+    case SHOAL_ALLOCATE:
+        if (question->write) {
+            contents_write_end(question->write,
+                               rests_on_lost(question) ? CONTENT_UNSURE : CONTENT_OK);
+            break;
+        }
+        contents_promised(question->content, question->begin, request->offset, request->size);
+        question->promised = question->handle;
+        question->promised_offset = request->offset;
+        question->promised_size = request->size;
         break;
     case SHOAL_SETATTR:
         file_seen(question);

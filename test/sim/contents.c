@@ -56,6 +56,9 @@ struct content_file {
     uint32_t writers[CONTENTS_CLIENTS];
     bool wrote[CONTENTS_CLIENTS]; /* was one in this session: power may undo the close */
     uint64_t writer_changes;
+    uint64_t promise_offset, promise_end; /* what is promised last for sure; both 0: nothing */
+    uint64_t promised_at;
+    uint64_t takes; /* when something was that may take a promise, last */
     struct late_closes late[CONTENTS_CLIENTS];
 };
 
@@ -316,6 +319,36 @@ static struct content_write *write_begin(struct content_file *file,
     return write;
 }
 
+struct content_write *contents_hole_begin(struct content_file *file, uint32_t client,
+                                          uint64_t offset, uint64_t size) {
+    file->takes = file->contents->now + 1;
+    return write_begin(
+        file, &(struct content_write){
+                  .offset = offset, .end_offset = offset + size, .client = client, .hole = true});
+}
+
+void contents_promised(struct content_file *file, uint64_t begin, uint64_t offset, uint64_t size) {
+    bool taken = begin <= file->takes;
+
+    for (const struct content_write *write = file->writes; write; write = write->next) {
+        taken = taken || ((write->zeros || write->hole) && write->end == UINT64_MAX);
+    }
+    file->contents->now++;
+    if (!taken) {
+        file->promise_offset = offset;
+        file->promise_end = offset + size;
+        file->promised_at = file->contents->now;
+    }
+}
+
+bool contents_is_promised(const struct content_write *write) {
+    const struct content_file *file = write->file;
+
+    return write->offset >= file->promise_offset && write->end_offset <= file->promise_end &&
+           write->end_offset <= file->settled && write->begin > file->promised_at &&
+           file->takes < file->promised_at;
+}
+
 struct content_write *contents_write_begin(struct content_file *file, uint32_t client,
                                            uint64_t offset, uint64_t size) {
     file->high = MAX(file->high, offset + size);
@@ -333,7 +366,7 @@ static uint64_t word_of(uint64_t number, uint64_t index) {
 
 static void bytes_make(const struct content_write *write, uint64_t offset, uint8_t *data,
                        size_t size) {
-    if (write->zeros) {
+    if (write->zeros || write->hole) {
         memset(data, 0, size);
         return;
     }
@@ -357,6 +390,9 @@ static void write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
     file->contents->now++;
+    if (how == CONTENT_LOST || how == CONTENT_FAILED || write->zeros || write->hole) {
+        file->takes = file->contents->now;
+    }
     if (how == CONTENT_LOST) {
         return;
     }
@@ -382,7 +418,7 @@ void contents_write_end(struct content_write *write, enum content_end how) {
     struct content_file *file = write->file;
 
     write_end(write, how);
-    if (write->ok && write->cut_before == file->cuts && file->cuts_in_flight == 0) {
+    if (write->ok && !write->hole && write->cut_before == file->cuts && file->cuts_in_flight == 0) {
         file->known[write->client] = MAX(file->known[write->client], write->end_offset);
     }
 }
@@ -390,6 +426,7 @@ void contents_write_end(struct content_write *write, enum content_end how) {
 /* From its beginning on nothing above its size must be seen any more. */
 struct content_write *contents_cut_begin(struct content_file *file, uint32_t client,
                                          uint64_t size) {
+    file->takes = file->contents->now + 1;
     file->cuts++;
     file->cuts_in_flight++;
     file->high_before = MAX(file->high, file->high_before);
@@ -416,7 +453,7 @@ static uint64_t high_after(const struct content_file *file, const struct content
     uint64_t high = cut->offset;
 
     for (const struct content_write *write = file->writes; write; write = write->next) {
-        if (!write->zeros && write->end > cut->begin) {
+        if (!write->zeros && !write->hole && write->end > cut->begin) {
             high = MAX(high, write->end_offset);
         }
     }
@@ -827,6 +864,7 @@ void contents_synced_all(struct contents *contents, uint64_t begin) {
 }
 
 static void file_session_over(struct content_file *file, uint32_t client) {
+    file->takes = file->contents->now;
     for (struct content_write *write = file->writes; write; write = write->next) {
         if (write->client == client && write->end == UINT64_MAX) {
             write->end = file->contents->now;
@@ -858,6 +896,7 @@ void contents_session_over(struct contents *contents, uint32_t client) {
 }
 
 static void file_power(struct content_file *file) {
+    file->takes = file->contents->now;
     for (struct content_write *write = file->writes; write; write = write->next) {
         write->power = write->power ? write->power : file->contents->now;
     }

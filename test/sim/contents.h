@@ -30,6 +30,7 @@ struct content_write {
     uint64_t end; /* UINT64_MAX: it may still take effect */
     uint32_t client;
     bool zeros;     /* a truncation: zeros from offset on */
+    bool hole;      /* zeros in the range, which make the file no longer */
     bool ok;        /* acknowledged, and not overtaken by a power failure */
     bool overtaken; /* may count as before a truncation that had ended when it began */
     bool durable;   /* no power failure takes it back */
@@ -58,6 +59,15 @@ void contents_fill(const struct content_write *write, void *data);
  * last power failure may have taken, as a file's way to chunks, and fsync will tell of it. */
 enum content_end { CONTENT_OK, CONTENT_FAILED, CONTENT_LOST, CONTENT_UNSURE };
 void contents_write_end(struct content_write *write, enum content_end how);
+/* A range of zeros; ended as a write is. */
+struct content_write *contents_hole_begin(struct content_file *file, uint32_t client,
+                                          uint64_t offset, uint64_t size);
+/* Space for the range is promised from now on, until a truncation, a hole, a failed write or a
+ * power failure may have taken it. */
+void contents_promised(struct content_file *file, uint64_t begin, uint64_t offset, uint64_t size);
+/* Whether that of the whole write was so before it began, and is; behind the end it may be taken
+ * at any time, where somebody's write fails. */
+bool contents_is_promised(const struct content_write *write);
 /* A truncation is a write of zeros from its size on, and sets the size. */
 struct content_write *contents_cut_begin(struct content_file *file, uint32_t client, uint64_t size);
 void contents_cut_end(struct content_write *cut, enum content_end how);

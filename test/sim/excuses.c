@@ -104,6 +104,7 @@ static bool needs_room(enum shoal_operation operation) {
     case SHOAL_FSYNC: /* tells size and times, as does flush */
     case SHOAL_FLUSH:
     case SHOAL_WRITE: /* the first one past what an inode holds makes chunks */
+    case SHOAL_ALLOCATE:
         return true;
     default:
         return false;
@@ -115,7 +116,8 @@ static bool explain_no_space(struct excuses *excuses, enum shoal_operation opera
 
     excuses->no_space_count++;
     excuses->names_full_count += names && operation != SHOAL_WRITE;
-    return names || (operation == SHOAL_WRITE && excuses->no_space);
+    return names ||
+           ((operation == SHOAL_WRITE || operation == SHOAL_ALLOCATE) && excuses->no_space);
 }
 
 /* Which blocks can have made it fail. A read fails at each, a write only at those at its ends that
@@ -126,7 +128,7 @@ static bool damage_of(const struct shoal_request *request, uint64_t ino,
     struct damage damage = {
         .ino = ino, .first = request->offset / BLOCK_BYTES, .last = (end - 1) / BLOCK_BYTES};
 
-    if (request->operation == SHOAL_WRITE) {
+    if (request->operation != SHOAL_READ) {
         bool covers_first = request->offset % BLOCK_BYTES == 0;
         bool covers_last = end % BLOCK_BYTES == 0;
 
@@ -146,7 +148,7 @@ bool excuses_explain_late(const struct excuses *excuses) {
 
 bool excuses_explain(struct excuses *excuses, const struct shoal_request *request, uint64_t ino) {
     bool reads = request->operation == SHOAL_READ;
-    bool writes = request->operation == SHOAL_WRITE;
+    bool writes = request->operation == SHOAL_WRITE || request->operation == SHOAL_ALLOCATE;
     struct damage damage;
 
     if (request->result == -ENOSPC) {

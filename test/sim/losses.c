@@ -213,7 +213,7 @@ static bool is_lost(const struct losses *losses, const struct open_file *file, u
 
 /* Before a write the bytes of a small file may have to move to its first chunk. */
 bool losses_explain(struct losses *losses, const struct shoal_request *request) {
-    bool writes = request->operation == SHOAL_WRITE;
+    bool writes = request->operation == SHOAL_WRITE || request->operation == SHOAL_ALLOCATE;
     bool explained =
         losses && losses->gone && !losses->is_mdt && request->result == -EIO && request->file &&
         (writes || request->operation == SHOAL_READ) &&

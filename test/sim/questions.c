@@ -160,6 +160,63 @@ static bool ask_cut(struct question *question, struct handle *handle) {
     return true;
 }
 
+/* A hole, or zeros that stay promised; within what writes reach, so that bytes go. */
+static bool ask_hole(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+    uint64_t size = MIN(size_draw(workload), workload->options.size_max - offset);
+    bool punch = workload_draw(workload, 2);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->write =
+        contents_hole_begin(handle->content, question->asker->node->index, offset, size);
+    question->request =
+        (struct shoal_request){.operation = SHOAL_ALLOCATE,
+                               .file = handle->file,
+                               .flags = (uint32_t)SHOAL_KEEP_SIZE |
+                                        (uint32_t)(punch ? SHOAL_PUNCH_HOLE : SHOAL_ZERO_RANGE),
+                               .offset = offset,
+                               .size = size};
+    return true;
+}
+
+/* Space for a range, which is then written, some of it or all. */
+static bool ask_promise(struct question *question, struct handle *handle) {
+    struct workload *workload = question->asker->workload;
+    uint64_t offset = offset_draw(workload, workload->options.size_max / 2);
+
+    if (!(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    question->handle = handle;
+    question->content = handle->content;
+    question->request = (struct shoal_request){
+        .operation = SHOAL_ALLOCATE,
+        .file = handle->file,
+        .flags = SHOAL_KEEP_SIZE,
+        .offset = offset,
+        .size = MIN(4 * size_draw(workload), workload->options.size_max - offset)};
+    return true;
+}
+
+static bool ask_promised(struct question *question) {
+    struct handle *handle = question->promised;
+    uint64_t size = question->promised_size;
+    uint64_t skip;
+
+    question->promised = NULL;
+    if (!handle || !handle->file || handle->closing || !(handle->flags & SHOAL_OPEN_WRITE)) {
+        return false;
+    }
+    skip = workload_draw(question->asker->workload, MIN(size, (uint64_t)BLOCK_BYTES));
+    return ask_write_at(question, handle, question->promised_offset + skip,
+                        1 + workload_draw(question->asker->workload, size - skip));
+}
+
 static bool ask_name(struct question *question) {
     struct workload *workload = question->asker->workload;
 
@@ -200,12 +257,16 @@ static bool ask_tree(struct question *question) {
 static bool overwrite_draw(struct question *question, struct handle *handle) {
     struct workload *workload = question->asker->workload;
 
-    switch (workload_draw(workload, 8)) {
+    switch (workload_draw(workload, 10)) {
     case 0:
         return handle && ask_handle(question, handle, SHOAL_FSYNC);
     case 1:
     case 2:
         return handle && ask_read(question, handle);
+    case 8:
+        return handle && ask_hole(question, handle);
+    case 9:
+        return handle && ask_promise(question, handle);
     default:
         return handle && ask_write(question, handle);
     }
@@ -391,7 +452,7 @@ bool question_draw(struct question *question) {
         (asker->workload->options.moves && workload_draw(asker->workload, 4) > 0)) {
         return ask_tree(question);
     }
-    if (ask_visit(question) || ask_growth(question)) {
+    if (ask_promised(question) || ask_visit(question) || ask_growth(question)) {
         return true;
     }
     if (asker->workload->options.grows && workload_draw(asker->workload, 8) > 0) {
@@ -403,7 +464,11 @@ bool question_draw(struct question *question) {
     if (asker->workload->options.overwrites && handle && workload_draw(asker->workload, 8) > 0) {
         return overwrite_draw(question, handle);
     }
-    switch (workload_draw(asker->workload, 20)) {
+    switch (workload_draw(asker->workload, 22)) {
+    case 20:
+        return handle && ask_hole(question, handle);
+    case 21:
+        return handle && ask_promise(question, handle);
     case 0:
         return unused && asker->workload->file_count < asker->workload->options.files_max &&
                ask_create(question, unused);

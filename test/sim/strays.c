@@ -122,8 +122,40 @@ static enum owner owner_of(struct world *world, struct ino ino, uint32_t generat
     return is_lost(world, ino, generation) ? OWNER_SCRUB : OWNER_NOBODY;
 }
 
+/* What heads promise is what the target keeps: in its row, and in memory. */
+static bool promised_check(struct node *ost, uint64_t promised, char failure[600]) {
+    struct store_promised total = {0};
+    struct ost_counters counters;
+    struct walk walk;
+
+    walk_begin(&walk, ost, store_owner_key(STORE_ROW_PROMISED, 0, 0),
+               store_owner_key(STORE_ROW_PROMISED, 0, 1));
+    if (walk_next(&walk) == 0) {
+        memcpy(&total, walk.value, MIN(walk.size, sizeof total));
+    }
+    ost_counters_get(node_ost(ost), &counters);
+    if (total.block_count == promised && counters.promised_blocks == promised) {
+        return true;
+    }
+    snprintf(failure, 600,
+             "%s has promised %" PRIu64 " blocks by its row, %" PRIu64
+             " by its memory, and %" PRIu64 " by its chunks",
+             sim_process_name(ost->process), total.block_count, counters.promised_blocks, promised);
+    return false;
+}
+
+static uint64_t promised_of(const struct walk *walk) {
+    struct store_head head = {0};
+
+    if (kv_key_split(&walk->cursor.key).index % (1 << STORE_INDEX_BITS) == 0) {
+        memcpy(&head, walk->value, MIN(walk->size, sizeof head));
+    }
+    return head.promised;
+}
+
 static bool ost_check(struct world *world, struct node *ost, uint64_t *count, char failure[600]) {
     struct kv_key_fields last = {0};
+    uint64_t promised = 0;
     struct walk walk;
     int r;
 
@@ -132,6 +164,7 @@ static bool ost_check(struct world *world, struct node *ost, uint64_t *count, ch
     while ((r = walk_next(&walk)) == 0) {
         struct kv_key_fields at = kv_key_split(&walk.cursor.key);
 
+        promised += at.type == STORE_ROW_CHUNK ? promised_of(&walk) : 0;
         if (at.type != STORE_ROW_CHUNK || (at.id == last.id && at.generation == last.generation)) {
             continue;
         }
@@ -150,7 +183,7 @@ static bool ost_check(struct world *world, struct node *ost, uint64_t *count, ch
         snprintf(failure, 600, "the chunks of %s cannot be listed: %s",
                  sim_process_name(ost->process), err_name(r));
     }
-    return r == -ERR_NOT_FOUND;
+    return r == -ERR_NOT_FOUND && promised_check(ost, promised, failure);
 }
 
 bool strays_check(struct world *world, uint64_t *ret_count, char failure[600]) {

@@ -46,6 +46,8 @@ static void sum_logs(const struct world *world, uint64_t counts[TOTAL_COUNT]) {
     counts[TOTAL_PENDING] = kv->pending_reads;
     counts[TOTAL_DUPLICATES] = kv->duplicates_refused;
     counts[TOTAL_WRITE_COPIES] = world->ost_sum.copies;
+    counts[TOTAL_PUNCHES] = world->ost_sum.punches;
+    counts[TOTAL_PROMISES] = world->ost_sum.promises;
     counts[TOTAL_CHECKPOINTS] = kv->checkpoints;
     counts[TOTAL_CHECKPOINTS_CUT] = world->checkpoints_cut;
     counts[TOTAL_REPLAYS] = world->replays;

@@ -66,6 +66,8 @@
     X(PENDING, "PENDING restarts", true)                                                           \
     X(DUPLICATES, "duplicates refused", true)                                                      \
     X(WRITE_COPIES, "copies of writes at work", true)                                              \
+    X(PUNCHES, "holes punched or zeroed in chunks", true)                                          \
+    X(PROMISES, "promises of space to chunks", true)                                               \
     X(CHECKPOINTS, "checkpoints", true)                                                            \
     X(CHECKPOINTS_CUT, "checkpoints cut", true)                                                    \
     X(REPLAYS, "replays", true)                                                                    \

@@ -240,6 +240,7 @@ void workload_client_gone(struct workload *workload, struct node *node) {
     for (uint32_t k = 0; k < workload->options.depth; k++) {
         question_lose(&asker->questions[k]);
         asker->questions[k].visit = NULL;
+        asker->questions[k].promised = NULL;
         asker->questions[k].grown = NULL;
     }
     asker->busy = 0;

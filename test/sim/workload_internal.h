@@ -69,6 +69,8 @@ struct question {
     struct nameless nameless;
     struct handle *visit; /* opened to be written, read and closed at once; NULL: none */
     enum shoal_operation visit_next;
+    struct handle *promised; /* of a range that is promised, to be written in; NULL: none */
+    uint64_t promised_offset, promised_size;
     struct handle *grown; /* just made, to be written small, perhaps synced, and made large */
     enum growth growth;
     struct tree_question tree;

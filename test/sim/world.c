@@ -227,6 +227,8 @@ static void life_sum(struct life *life, bool cut) {
         world->ost_sum.cuts_through_damage += now.cuts_through_damage;
         world->ost_sum.small_writes += now.small_writes;
         world->ost_sum.copies += now.copies;
+        world->ost_sum.punches += now.punches;
+        world->ost_sum.promises += now.promises;
         world->ost_sum.writes += now.writes;
         if (life->node->index >= world_first_osts(&world->options)) {
             world->late_writes += now.writes + now.small_writes;

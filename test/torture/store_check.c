@@ -1,5 +1,6 @@
 /* Whether the bytes that are read are those that were written. */
 #include "store_internal.h"
+#include "store/fsck_format.h"
 #include "store/ost_internal.h"
 
 void store_fill(uint32_t stamp, uint8_t *data, size_t size) {
@@ -48,7 +49,7 @@ static void fold_order(const struct store_wish *wish, store_bytes *bytes) {
  * them; so they are seen as soon as they are ordered. */
 static bool is_seen(const struct store_wish *wish, size_t point, uint64_t position,
                     bool in_flight) {
-    return wish->kind != STORE_WRITE ||
+    return store_is_order(wish->kind) ||
            (!wish->refused &&
             (wish->answered < point ? wish->position <= position && wish->lost >= point
                                     : in_flight));
@@ -76,9 +77,11 @@ void store_fold(const struct store *store, size_t point, uint64_t position, bool
         if (!is_seen(wish, point, position, in_flight)) {
             continue;
         }
-        if (wish->kind != STORE_WRITE) {
+        if (store_is_order(wish->kind)) {
             fold_order(wish, bytes);
-        } else {
+        } else if (wish->kind == STORE_HOLE || wish->kind == STORE_ZERO) {
+            memset((*bytes)[wish->file][wish->chunk] + wish->offset, 0, wish->size);
+        } else if (wish->kind == STORE_WRITE) {
             store_fill(wish->stamp, (*bytes)[wish->file][wish->chunk] + wish->offset, wish->size);
         }
     }
@@ -123,14 +126,17 @@ void store_check_space(struct store *store) {
     uint64_t wanted = ost->block_size_max - blocks->block_count;
     uint64_t now = blocks->free_count + blocks->quarantine_blocks;
     uint64_t growth = growth_blocks(store);
-    uint64_t may = now + growth > ost->reserve_blocks ? now + growth - ost->reserve_blocks : 0;
+    /* What a write holds that fills promised holes is neither free nor spent. */
+    uint64_t kept = MIN(blocks->promised_count, now + wanted);
+    uint64_t taken = ost->reserve_blocks + kept;
+    uint64_t may = now + growth > taken ? now + growth - taken : 0;
     struct call *call = store_call_begin(store, &store->aside, OP_STATFS);
     int r = store_run(store, &store->aside);
     const struct statfs_reply *reply = &call->reply.statfs;
 
     MUST(r == 0 || kv_failure(store->owner.kv) < 0, "a look at the space answers %s", err_name(r));
     MUST(r < 0 || (reply->bytes_total == ost->block_size_max * BLOCK_BYTES &&
-                   reply->bytes_free == (now + wanted) * BLOCK_BYTES &&
+                   reply->bytes_free == (now + wanted - kept) * BLOCK_BYTES &&
                    reply->bytes_available == may * BLOCK_BYTES),
          "%llu bytes are said to be free, %llu to be available; it is %llu blocks, and %llu",
          (unsigned long long)reply->bytes_free, (unsigned long long)reply->bytes_available,
@@ -181,11 +187,53 @@ static void check_chunk(struct store *store, uint32_t file, uint32_t chunk, size
          difference(found, expected, STORE_USED_BYTES), difference(found, other, STORE_USED_BYTES));
 }
 
+/* What the heads among rows that were listed promise; the key of the last one is kept. */
+static uint64_t promised_in(struct bytes rows, struct kv_key *last) {
+    uint64_t promised = 0;
+
+    for (size_t at = 0; at < rows.size;) {
+        struct store_head head = {0};
+        struct store_fsck_row row;
+
+        memcpy(&row, rows.data + at, sizeof row);
+        memcpy(last->bytes, row.key, sizeof row.key);
+        if (kv_key_split(last).index % (1 << STORE_INDEX_BITS) == 0) {
+            memcpy(&head, rows.data + at + sizeof row, MIN((size_t)row.value_bytes, sizeof head));
+        }
+        promised += head.promised;
+        at += row.row_bytes;
+    }
+    return promised;
+}
+
+/* What heads promise is what the target keeps. */
+static void check_promised(struct store *store) {
+    struct kv_key last = {{0}};
+    uint64_t promised = 0;
+    size_t cursor_bytes = 0;
+    struct call *call;
+
+    do {
+        call = store_call_begin(store, &store->aside, OP_FSCK_LIST);
+        call->request.fsck_list = (struct fsck_list_request){.what = FSCK_CHUNKS,
+                                                             .cursor = {last.bytes, cursor_bytes},
+                                                             .bytes_max = STORE_USED_BYTES};
+        call->bulk_in = (struct buffer){store->aside.memory, 0, STORE_USED_BYTES};
+        int r = store_run(store, &store->aside);
+        MUST(r == 0, "a list of rows answers %s", err_name(r));
+        promised += promised_in((struct bytes){store->aside.memory, call->bulk_in.size}, &last);
+        cursor_bytes = call->bulk_in.size > 0 ? sizeof last.bytes : cursor_bytes;
+    } while (!call->reply.fsck_list.end);
+    MUST(promised == store->ost->blocks.promised_count,
+         "chunks promise %llu blocks, and %llu are kept", (unsigned long long)promised,
+         (unsigned long long)store->ost->blocks.promised_count);
+}
+
 static bool has_in_flight(const struct store *store, size_t point) {
     for (size_t i = store->wish_count; i > 0; i--) {
         const struct store_wish *wish = &store->wishes[i - 1];
 
-        if (wish->issued < point && wish->answered >= point && wish->kind == STORE_WRITE &&
+        if (wish->issued < point && wish->answered >= point && !store_is_order(wish->kind) &&
             !wish->refused) {
             return true;
         }
@@ -222,4 +270,5 @@ void store_check(struct owner *owner, size_t point, bool power) {
             check_chunk(store, file, chunk, point, in_flight);
         }
     }
+    check_promised(store);
 }

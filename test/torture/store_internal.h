@@ -17,7 +17,11 @@ enum {
     STORE_LIVES_MAX = 32,
 };
 
-enum store_kind { STORE_WRITE, STORE_CUT, STORE_DELETE };
+/* Those of a range, which come back from an outcome, and orders of a file. */
+enum store_kind { STORE_WRITE, STORE_HOLE, STORE_ZERO, STORE_PROMISE, STORE_CUT, STORE_DELETE };
+static inline bool store_is_order(enum store_kind kind) {
+    return kind == STORE_CUT || kind == STORE_DELETE;
+}
 
 /* One thing that the caller wanted. */
 struct store_wish {

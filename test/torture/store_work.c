@@ -64,6 +64,27 @@ static void write_send(struct store *store, const struct store_wish *wish, uint6
     store_post(store, &store->client);
 }
 
+static void space_send(struct store *store, const struct store_wish *wish, uint64_t sequence) {
+    static const uint32_t what[] = {
+        [STORE_HOLE] = SPACE_PUNCH, [STORE_ZERO] = SPACE_ZERO, [STORE_PROMISE] = SPACE_PROMISE};
+    struct call *call = store_call_begin(store, &store->client, OP_CHUNK_SPACE);
+
+    store_read_fill(store, &store->client, wish, SIZE_MAX);
+    call->request.chunk_space =
+        (struct chunk_space_request){.capability = call->request.chunk_read.capability,
+                                     .chunk = wish->chunk,
+                                     .chunk_bytes = STORE_CHUNK_BYTES,
+                                     .offset = wish->offset,
+                                     .size = wish->size,
+                                     .what = what[wish->kind],
+                                     .call = wish->stamp};
+    call->bulk_in = (struct buffer){0};
+    call->checksum_count = 0;
+    call->header.sequence = sequence;
+    call->header.floor = sequence;
+    store_post(store, &store->client);
+}
+
 static void order_send(struct store *store, const struct store_wish *wish, uint64_t resume) {
     bool cut = wish->kind == STORE_CUT;
     struct call *call =
@@ -87,10 +108,15 @@ static void order_send(struct store *store, const struct store_wish *wish, uint6
 static void send(struct store *store, uint64_t sequence) {
     const struct store_wish *wish = &store->wishes[store->at_work];
 
-    if (wish->kind == STORE_WRITE) {
-        write_send(store, wish, sequence > 0 ? sequence : store->next_sequence++);
-    } else {
+    if (store_is_order(wish->kind)) {
         order_send(store, wish, 0);
+        return;
+    }
+    sequence = sequence > 0 ? sequence : store->next_sequence++;
+    if (wish->kind == STORE_WRITE) {
+        write_send(store, wish, sequence);
+    } else {
+        space_send(store, wish, sequence);
     }
 }
 
@@ -126,7 +152,7 @@ static void refused(struct store *store, int result) {
     if (result == -ERR_NO_SPACE) {
         store_count(store, TOTAL_REQUEST_FULL);
     }
-    if (wish->kind == STORE_WRITE && result == -ERR_NO_SPACE) {
+    if (!store_is_order(wish->kind) && result == -ERR_NO_SPACE) {
         wish->refused = true;
         store->has_wish = false;
     }
@@ -160,14 +186,16 @@ void store_answered(struct store *store, struct store_call *mine) {
         refused(store, call->result);
     } else if (call->header.opcode == OP_CHUNK_WRITE) {
         happened(store, call->reply.chunk_write.position);
+    } else if (call->header.opcode == OP_CHUNK_SPACE) {
+        happened(store, call->reply.chunk_space.position);
     } else {
         order_answered(store, call);
     }
 }
 
-static void write_start(struct store *store, uint32_t size) {
+static void range_start(struct store *store, enum store_kind kind, uint32_t size) {
     struct prng *prng = store->owner.prng;
-    struct store_wish wish = {.kind = STORE_WRITE,
+    struct store_wish wish = {.kind = kind,
                               .file = (uint32_t)prng_below(prng, STORE_FILES),
                               .chunk = (uint32_t)prng_below(prng, STORE_CHUNKS),
                               .size = size,
@@ -179,6 +207,10 @@ static void write_start(struct store *store, uint32_t size) {
     }
     (void)wish_add(store, &wish);
     send(store, 0);
+}
+
+static void write_start(struct store *store, uint32_t size) {
+    range_start(store, STORE_WRITE, size);
 }
 
 static void sync_start(struct store *store) {
@@ -211,7 +243,7 @@ static bool cut_is_owed(struct store *store, uint32_t file) {
     for (size_t i = store->wish_count; i > 0; i--) {
         const struct store_wish *wish = &store->wishes[i - 1];
 
-        if (wish->file != file || wish->kind == STORE_WRITE) {
+        if (wish->file != file || !store_is_order(wish->kind)) {
             continue;
         }
         if (wish->kind == STORE_DELETE) {
@@ -264,7 +296,11 @@ void store_act(struct owner *owner) {
     } else if (prng_chance(prng, owner->holds_up ? 8 : store->temper.sync_of_16, 16)) {
         sync_start(store);
     } else if (prng_chance(prng, store->temper.write_of_16, 16)) {
-        write_start(store, size_draw(store));
+        range_start(store,
+                    prng_chance(prng, 1, 4)
+                        ? (enum store_kind)prng_between(prng, STORE_HOLE, STORE_PROMISE)
+                        : STORE_WRITE,
+                    size_draw(store));
     } else {
         (void)order_start(store, prng_chance(prng, 2, 3) ? STORE_CUT : STORE_DELETE);
     }

@@ -462,16 +462,42 @@ static int64_t op_write(struct tree *tree, struct shoal_request *request) {
     return (int64_t)request->size;
 }
 
+static void zero_range(struct tree *tree, struct tree_inode *inode, uint64_t from, uint64_t end) {
+    static const uint8_t zeros[4096];
+
+    end = MIN(end, inode->attributes.size);
+    for (uint64_t at = from; at < end; at += sizeof(zeros))
+        tree_write(tree, inode, at, zeros, (size_t)MIN(end - at, (uint64_t)sizeof(zeros)));
+}
+
 static int64_t op_allocate(struct tree *tree, struct shoal_request *request) {
     struct tree_inode *inode = request->file->inode;
 
     if (request->offset > FILE_BYTES_MAX || request->size > FILE_BYTES_MAX - request->offset)
         return -EFBIG;
     pthread_rwlock_wrlock(tree_data_lock(tree, inode));
-    if (request->offset + request->size > inode->attributes.size)
+    if (request->flags & (SHOAL_PUNCH_HOLE | SHOAL_ZERO_RANGE))
+        zero_range(tree, inode, request->offset, request->offset + request->size);
+    if (!(request->flags & SHOAL_KEEP_SIZE) &&
+        request->offset + request->size > inode->attributes.size)
         tree_resize(tree, inode, request->offset + request->size);
     pthread_rwlock_unlock(tree_data_lock(tree, inode));
     return 0;
+}
+
+/* All of a file is data. */
+static int64_t op_seek(struct tree *tree, struct shoal_request *request) {
+    struct tree_inode *inode = request->file->inode;
+    uint64_t size;
+
+    if (request->flags != SHOAL_SEEK_DATA && request->flags != SHOAL_SEEK_HOLE)
+        return -EINVAL;
+    pthread_rwlock_rdlock(tree_data_lock(tree, inode));
+    size = inode->attributes.size;
+    pthread_rwlock_unlock(tree_data_lock(tree, inode));
+    if (request->offset >= size)
+        return -ENXIO;
+    return (int64_t)(request->flags == SHOAL_SEEK_DATA ? request->offset : size);
 }
 
 static int64_t op_nothing(struct tree *tree, struct shoal_request *request) {
@@ -553,7 +579,7 @@ static const struct {
     [SHOAL_FSYNC] = {op_nothing, LOCK_NONE},     [SHOAL_FLUSH] = {op_nothing, LOCK_NONE},
     [SHOAL_READDIR] = {op_readdir, LOCK_READ},   [SHOAL_STATFS] = {op_statfs, LOCK_READ},
     [SHOAL_ACCESS] = {op_access, LOCK_READ},     [SHOAL_SYNC] = {op_nothing, LOCK_NONE},
-    [SHOAL_ALLOCATE] = {op_allocate, LOCK_NONE},
+    [SHOAL_ALLOCATE] = {op_allocate, LOCK_NONE}, [SHOAL_SEEK] = {op_seek, LOCK_NONE},
 };
 
 int64_t tree_run(struct tree *tree, struct shoal_request *request) {

@@ -18,7 +18,7 @@ enum {
     TABLES_MAX = 65536,
     NAME_BUCKETS = 1 << 20,
     DATA_LOCKS = 64,
-    TREE_OPERATION_MAX = SHOAL_ALLOCATE,
+    TREE_OPERATION_MAX = SHOAL_SEEK,
     COOKIE_FIRST = 3, /* "." and ".." have 1 and 2 */
 };
 

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "base/crc32c.h"
 #include "ost_world.h"
+#include "store/chunk.h"
 #include "store/fsck_format.h"
 #include "store/store_format.h"
 #include <stdio.h>
@@ -340,6 +341,8 @@ struct fsck {
     uint64_t blocks;
     uint64_t chunk_count; /* blocks of the chunk at hand */
     uint64_t head_count;
+    uint64_t promised; /* by heads; in all */
+    uint64_t promised_total;
     struct kv_key head;
     uint64_t total;
 };
@@ -364,14 +367,21 @@ static void fsck_row(struct fsck *fsck, const struct kv_key *key, struct bytes v
                 }
             }
         }
+    } else if (fields.type == STORE_ROW_PROMISED) {
+        struct store_promised total;
+
+        assert_int_equal(value.size, sizeof total);
+        memcpy(&total, value.data, sizeof total);
+        fsck->promised_total = total.block_count;
     } else if (fields.index % (1 << STORE_INDEX_BITS) == 0) {
         struct store_head head;
 
         fsck_head_end(fsck);
-        memcpy(&head, value.data, sizeof head);
+        assert_int_equal(chunk_head_check(value, &head), 0);
         fsck->head_count = head.block_count;
+        fsck->promised += head.promised;
         fsck->head = *key;
-    } else {
+    } else if (store_row_is_segment(fields.index % (1 << STORE_INDEX_BITS))) {
         struct store_segment segment = {0};
         struct kv_key_fields head = kv_key_split(&fsck->head);
 
@@ -469,6 +479,9 @@ uint64_t ost_world_fsck(struct ost_world *world) {
     fsck_head_end(&fsck);
     fsck_list(world, &fsck, FSCK_BLOCKS);
     fsck_list(world, &fsck, FSCK_DATA);
+    fsck_list(world, &fsck, FSCK_PROMISED);
+    assert_int_equal(fsck.promised, fsck.promised_total);
+    assert_int_equal(fsck.promised, counters.promised_blocks);
     fsck.used[0] = 1; /* the label */
     assert_memory_equal(fsck.used, fsck.marked, fsck.blocks);
     free(fsck.used);

@@ -566,6 +566,107 @@ static void test_allocate_raises_the_size(void **state) {
     free(back);
 }
 
+static int64_t allocate(struct bench *bench, struct shoal_file *file, uint32_t flags,
+                        uint64_t offset, uint64_t size) {
+    struct shoal_request request = {
+        .operation = SHOAL_ALLOCATE, .file = file, .flags = flags, .offset = offset, .size = size};
+
+    return run(bench, &request);
+}
+
+static int64_t seek(struct bench *bench, struct shoal_file *file, uint32_t flags, uint64_t offset) {
+    struct shoal_request request = {
+        .operation = SHOAL_SEEK, .file = file, .flags = flags, .offset = offset};
+
+    return run(bench, &request);
+}
+
+enum {
+    KEEP = SHOAL_KEEP_SIZE,
+    PUNCH = SHOAL_KEEP_SIZE | SHOAL_PUNCH_HOLE,
+    ZERO = SHOAL_ZERO_RANGE
+};
+
+static void test_ranges_are_punched_and_zeroed(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "holes", RW);
+    uint8_t *data = pattern(300000, 21);
+    uint8_t *back = malloc(400000);
+
+    assert_int_equal(put(bench, file, 0, data, 3000), 3000);
+    assert_int_equal(allocate(bench, file, PUNCH, 1000, 1 << 30), 0); /* with its inode */
+    memset(data + 1000, 0, 2000);
+    assert_int_equal(toy_osts_seen(&bench->cluster, OP_CHUNK_SPACE), 0);
+    assert_int_equal(get(bench, file, 0, back, 4000), 3000);
+    assert_memory_equal(back, data, 3000);
+    assert_int_equal(put(bench, file, 3000, data + 3000, 297000), 297000);
+    assert_int_equal(allocate(bench, file, PUNCH, 100000, 90000), 0);
+    memset(data + 100000, 0, 90000);
+    assert_int_equal(get(bench, file, 0, back, 400000), 300000);
+    assert_memory_equal(back, data, 300000);
+    assert_int_equal(allocate(bench, file, ZERO, 290000, 20000), 0);
+    memset(data + 290000, 0, 10000);
+    assert_int_equal(get(bench, file, 0, back, 400000), 310000);
+    assert_memory_equal(back, data, 300000);
+    assert_int_equal(back[305000], 0);
+    assert_int_equal(size_by_lookup(bench, "holes"), 310000);
+    assert_int_equal(allocate(bench, file, ZERO | KEEP, 300000, 50000), 0);
+    assert_int_equal(size_by_lookup(bench, "holes"), 310000);
+    assert_int_equal(allocate(bench, file, SHOAL_PUNCH_HOLE, 0, 1), -EOPNOTSUPP);
+    assert_int_equal(allocate(bench, file, PUNCH | ZERO, 0, 1), -EOPNOTSUPP);
+    assert_int_equal(allocate(bench, file, 8, 0, 1), -EOPNOTSUPP);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+    free(back);
+}
+
+/* A target that is full in the middle: what was promised before it is taken back. */
+static void test_allocation_is_all_or_nothing(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "promised", RW);
+    struct toy_server *full = &bench->cluster.osts[1];
+
+    assert_int_equal(allocate(bench, file, KEEP, 0, 200000), 0);
+    uint64_t before = bench->cluster.promised_bytes;
+    assert_int_equal(before, 200000);
+    assert_int_equal(size_by_lookup(bench, "promised"), 0);
+    full->fail_opcode = OP_CHUNK_SPACE;
+    full->fail_result = -ERR_NO_SPACE;
+    full->fail_count = 1;
+    assert_int_equal(allocate(bench, file, 0, 0, 600000), -ENOSPC);
+    assert_int_equal(full->fail_count, 0);
+    assert_int_equal(size_by_lookup(bench, "promised"), 0);
+    /* The stand-in counts, and does not know what was promised twice; of the part that was refused
+     * nothing was added. */
+    assert_true(bench->cluster.promised_bytes < before);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+}
+
+static void test_data_and_holes_are_found(void **state) {
+    struct bench *bench = *state;
+    struct shoal_file *file = make(bench, "sparse", RW);
+    uint8_t *data = pattern(200000, 22);
+    uint64_t far = 5 * TOY_CHUNK_BYTES;
+
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, 0), -ENXIO);
+    assert_int_equal(put(bench, file, 0, data, 3000), 3000);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, 10), 10);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_HOLE, 10), 3000);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, 3000), -ENXIO);
+    assert_int_equal(put(bench, file, far, data, 1000), 1000); /* not settled yet */
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, 0), 0);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_HOLE, 0), 3000);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, 3000), far);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_DATA, TOY_CHUNK_BYTES + 1), far);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_HOLE, far), far + 1000);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_HOLE, far + 1000), -ENXIO);
+    assert_int_equal(put(bench, file, 0, data, 2 * TOY_CHUNK_BYTES), 2 * TOY_CHUNK_BYTES);
+    assert_int_equal(seek(bench, file, SHOAL_SEEK_HOLE, 5), 2 * TOY_CHUNK_BYTES);
+    assert_int_equal(seek(bench, file, 7, 5), -EINVAL);
+    assert_int_equal(on_file(bench, SHOAL_RELEASE, file), 0);
+    free(data);
+}
+
 static void test_set_id_bits_go_with_a_write(void **state) {
     struct bench *bench = *state;
     struct shoal_file *file = make(bench, "setid", RW);
@@ -610,6 +711,9 @@ int main(void) {
         TEST(sync_and_statfs_ask_everywhere),
         TEST(few_pieces_suffice),
         TEST(allocate_raises_the_size),
+        TEST(ranges_are_punched_and_zeroed),
+        TEST(allocation_is_all_or_nothing),
+        TEST(data_and_holes_are_found),
         TEST(set_id_bits_go_with_a_write),
     };
 

@@ -22,13 +22,14 @@ static void test_every_code_has_its_errno(void **state) {
 }
 
 /* Another code may come back, as several share an errno, but the program sees the same errno. */
+/* But for those that mean something else when the system says them. */
 static void test_errno_survives_the_round(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         int back = err_from_errno(rows[i].errno_value);
 
         assert_true(back < 0);
-        if (rows[i].errno_value != EAGAIN) {
+        if (rows[i].errno_value != EAGAIN && rows[i].errno_value != ENXIO) {
             assert_int_equal(err_to_errno(back), rows[i].errno_value);
         }
     }

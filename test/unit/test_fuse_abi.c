@@ -136,6 +136,12 @@ static void test_data_and_lists(void **state) {
     SAME_PLACE(abi_fallocate_in, offset, fuse_fallocate_in, offset);
     SAME_PLACE(abi_fallocate_in, length, fuse_fallocate_in, length);
     SAME_PLACE(abi_fallocate_in, mode, fuse_fallocate_in, mode);
+    SAME_SIZE(abi_lseek_in, fuse_lseek_in);
+    SAME_PLACE(abi_lseek_in, handle, fuse_lseek_in, fh);
+    SAME_PLACE(abi_lseek_in, offset, fuse_lseek_in, offset);
+    SAME_PLACE(abi_lseek_in, whence, fuse_lseek_in, whence);
+    SAME_SIZE(abi_lseek_out, fuse_lseek_out);
+    SAME_PLACE(abi_lseek_out, offset, fuse_lseek_out, offset);
     SAME_SIZE(abi_access_in, fuse_access_in);
     SAME_PLACE(abi_access_in, mask, fuse_access_in, mask);
     SAME_SIZE(abi_dirent, fuse_dirent);

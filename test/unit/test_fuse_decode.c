@@ -49,6 +49,7 @@ static const struct sample samples[] = {
     {47, 56, NULL, NULL, HANDLE_FILE, 0, 8},             /* COPY_FILE_RANGE of nothing */
     {53, 56, NULL, NULL, HANDLE_FILE, 0, 8},             /* COPY_FILE_RANGE_64 */
     {47, 56, NULL, NULL, HANDLE_NONE, -EBADF, 0},        /* COPY_FILE_RANGE of no file */
+    {46, 24, NULL, NULL, HANDLE_FILE, -EINVAL, 0},       /* LSEEK as the kernel does it itself */
     {27, 8, NULL, NULL, HANDLE_NONE, 0, 16},             /* OPENDIR */
     {28, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIR */
     {44, 40, NULL, NULL, HANDLE_DIRECTORY, 0, SIZE_MAX}, /* READDIRPLUS */
@@ -74,7 +75,6 @@ static const struct sample samples[] = {
     {31, 48, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* GETLK */
     {37, 16, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* BMAP */
     {40, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* POLL */
-    {46, 24, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},       /* LSEEK */
     {51, 16, "/", NULL, HANDLE_NONE, 0, 144},            /* TMPFILE */
     {18, 24, NULL, NULL, HANDLE_FILE, 0, 0},             /* RELEASE of that */
     {7, 8, NULL, NULL, HANDLE_NONE, -ENOSYS, 0},         /* a number that isn't used */

@@ -261,7 +261,7 @@ static void test_allocation_clears_set_id(void **state) {
                                                            .body_bytes = sizeof(in)}),
                      0);
     assert_int_equal(mode_of(desk, 2), 0755);
-    in.mode = 3; /* punch a hole */
+    in.mode = 8; /* collapse the range */
     assert_int_equal(desk_run(desk, &(struct desk_request){.opcode = 43,
                                                            .nodeid = 2,
                                                            .body = &in,

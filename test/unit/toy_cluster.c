@@ -596,6 +596,48 @@ static int ost_read(struct toy_server *server, struct call *call) {
     return 0;
 }
 
+/* Holes are made as zeros; what is promised is counted. */
+static int ost_space(struct toy_server *server, struct call *call) {
+    const struct chunk_space_request *asked = &call->request.chunk_space;
+    bool zeros = asked->what == SPACE_PUNCH || asked->what == SPACE_ZERO;
+    struct toy_chunk *chunk =
+        toy_chunk_find(server->cluster, asked->capability.ino, asked->chunk, (struct ino){0});
+
+    assert(asked->size > 0 && asked->offset + asked->size <= TOY_CHUNK_BYTES && asked->call != 0);
+    assert(call->checksum_count == 0);
+    if (zeros && chunk) {
+        chunk_cut(chunk, &asked->capability);
+        memset(chunk->data + asked->offset, 0, asked->size);
+    }
+    server->cluster->promised_bytes += asked->what == SPACE_PROMISE ? asked->size : 0;
+    server->cluster->promised_bytes -= asked->what == SPACE_UNDO ? asked->size : 0;
+    call->reply.chunk_space.position = server->position;
+    return 0;
+}
+
+/* All of a chunk is data, as far as it goes. */
+static int ost_seek(struct toy_server *server, struct call *call) {
+    const struct chunk_seek_request *asked = &call->request.chunk_seek;
+    struct chunk_seek_reply *reply = &call->reply.chunk_seek;
+    uint64_t limit = asked->chunk + (uint64_t)TOY_CHUNKS * asked->stride;
+
+    for (uint64_t at = asked->chunk; at < limit; at += asked->stride) {
+        const struct toy_chunk *chunk =
+            toy_chunk_find(server->cluster, asked->capability.ino, at, (struct ino){0});
+        uint64_t offset = at == asked->chunk ? asked->offset : 0;
+        bool data = chunk && offset < chunk->length;
+        bool hole = asked->what == WIRE_SEEK_HOLE;
+
+        offset = hole && data ? chunk->length : offset;
+        if (hole ? offset < TOY_CHUNK_BYTES : data) {
+            *reply = (struct chunk_seek_reply){1, at * TOY_CHUNK_BYTES + offset};
+            return 0;
+        }
+    }
+    *reply = (struct chunk_seek_reply){0};
+    return 0;
+}
+
 static int ost_handle(struct toy_server *server, struct call *call) {
     struct toy_cluster *cluster = server->cluster;
     const struct capability *capability = &call->request.chunk_read.capability;
@@ -615,6 +657,8 @@ static int ost_handle(struct toy_server *server, struct call *call) {
         return 0;
     case OP_CHUNK_READ:
     case OP_CHUNK_WRITE:
+    case OP_CHUNK_SPACE:
+    case OP_CHUNK_SEEK:
         assert(capability->session == TOY_SESSION && file && capability->generation == 1);
         if (cluster->key_turns > 0) {
             cluster->key_turns--;
@@ -624,8 +668,10 @@ static int ost_handle(struct toy_server *server, struct call *call) {
             capability->key_number != cluster->key_number) {
             return -ERR_BAD_CAPABILITY;
         }
-        return call->header.opcode == OP_CHUNK_READ ? ost_read(server, call)
-                                                    : ost_write(server, call);
+        return call->header.opcode == OP_CHUNK_READ    ? ost_read(server, call)
+               : call->header.opcode == OP_CHUNK_WRITE ? ost_write(server, call)
+               : call->header.opcode == OP_CHUNK_SPACE ? ost_space(server, call)
+                                                       : ost_seek(server, call);
     default:
         return -ERR_NOT_SUPPORTED;
     }

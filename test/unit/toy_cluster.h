@@ -108,10 +108,11 @@ struct toy_cluster {
     uint32_t damage; /* so many reads of chunks are damaged */
     bool no_blocks;  /* targets of an older version, which tell no counts */
     uint32_t key_number;
-    uint32_t key_turns; /* so many requests for data meet a key that has turned since */
-    bool inline_synced; /* conversions must sync first */
-    uint64_t starts;    /* the manager's number of them */
-    uint8_t ticket_key; /* by which it gives tickets, which name it; 0: it gives none */
+    uint64_t promised_bytes; /* of all chunks */
+    uint32_t key_turns;      /* so many requests for data meet a key that has turned since */
+    bool inline_synced;      /* conversions must sync first */
+    uint64_t starts;         /* the manager's number of them */
+    uint8_t ticket_key;      /* by which it gives tickets, which name it; 0: it gives none */
 };
 
 void toy_cluster_init(struct toy_cluster *cluster);

@@ -2,6 +2,7 @@
  * Padding and words that we neither read nor set are named reserved. */
 #pragma once
 #include "front/fuse/fuse_abi.h"
+#include "front/fuse/fuse_abi_range.h"
 
 struct abi_attributes {
     uint64_t ino, size, blocks, atime, mtime, ctime;
@@ -125,11 +126,6 @@ struct abi_handle_in {
 /* Of FLUSH, RELEASE and RELEASEDIR; likewise. */
 struct abi_close_in {
     uint64_t handle, reserved[2];
-};
-
-struct abi_fallocate_in {
-    uint64_t handle, offset, length;
-    uint32_t mode, reserved;
 };
 
 struct abi_access_in {

@@ -27,7 +27,8 @@ fuse_op_fn fuse_op_getattr, fuse_op_setattr, fuse_op_statx, fuse_op_access, fuse
 fuse_op_fn fuse_op_open, fuse_op_create, fuse_op_tmpfile, fuse_op_opendir, fuse_op_open_finish,
     fuse_op_release;
 fuse_op_fn fuse_op_read, fuse_op_read_finish, fuse_op_write, fuse_op_write_finish, fuse_op_flush,
-    fuse_op_fsync, fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish;
+    fuse_op_fsync, fuse_op_syncfs, fuse_op_fallocate, fuse_op_fallocate_finish, fuse_op_lseek,
+    fuse_op_lseek_finish;
 fuse_op_fn fuse_op_copy, fuse_op_copy_64, fuse_op_copy_finish;
 fuse_op_fn fuse_op_readdir, fuse_op_readdirplus, fuse_op_readdir_finish;
 

@@ -122,15 +122,27 @@ static int fallocate_act(struct fuse_request *request) {
     request->stage = STAGE_ACT;
     request->shoal.offset = in->offset;
     request->shoal.size = in->length;
+    request->shoal.flags = in->mode;
     return VERDICT_SUBMIT;
 }
 
-/* Mode 0 only: holes are neither punched nor inserted, nor space kept beyond the end. */
+static_assert((int)ABI_ALLOCATE_KEEP_SIZE == (int)SHOAL_KEEP_SIZE &&
+                  (int)ABI_ALLOCATE_PUNCH_HOLE == (int)SHOAL_PUNCH_HOLE &&
+                  (int)ABI_ALLOCATE_ZERO_RANGE == (int)SHOAL_ZERO_RANGE,
+              "passed on as they are");
+
+/* Ranges are neither collapsed nor inserted, nor made unshared. */
+static bool fallocate_knows(uint32_t mode) {
+    return mode == 0 || mode == ABI_ALLOCATE_KEEP_SIZE ||
+           mode == (ABI_ALLOCATE_KEEP_SIZE | ABI_ALLOCATE_PUNCH_HOLE) ||
+           (mode & ~(uint32_t)ABI_ALLOCATE_KEEP_SIZE) == ABI_ALLOCATE_ZERO_RANGE;
+}
+
 int fuse_op_fallocate(struct fuse_request *request) {
     const struct abi_fallocate_in *in = request_body(request);
     int r = VERDICT_REPLY;
 
-    if (in->mode != 0)
+    if (!fallocate_knows(in->mode))
         return -EOPNOTSUPP;
     request->handle = handle_find(&request->front->handles, in->handle);
     if (!request->handle)
@@ -147,4 +159,26 @@ int fuse_op_fallocate_finish(struct fuse_request *request) {
         return request->shoal.result < 0 ? (int)request->shoal.result : VERDICT_REPLY;
     r = set_id_next(request);
     return r == VERDICT_REPLY ? fallocate_act(request) : r;
+}
+
+/* The kernel does the other ways to seek by itself. */
+int fuse_op_lseek(struct fuse_request *request) {
+    const struct abi_lseek_in *in = request_body(request);
+    int r = request_prepare_handle(request, SHOAL_SEEK, in->handle);
+
+    static_assert((int)ABI_SEEK_DATA == (int)SHOAL_SEEK_DATA &&
+                      (int)ABI_SEEK_HOLE == (int)SHOAL_SEEK_HOLE,
+                  "passed on as they are");
+    if (r < 0)
+        return r;
+    request->shoal.offset = in->offset;
+    request->shoal.flags = in->whence;
+    return VERDICT_SUBMIT;
+}
+
+int fuse_op_lseek_finish(struct fuse_request *request) {
+    struct abi_lseek_out *out = request_reply_body(request, sizeof(*out));
+
+    out->offset = (uint64_t)request->shoal.result;
+    return VERDICT_REPLY;
 }

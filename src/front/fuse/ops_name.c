@@ -20,7 +20,7 @@ int fuse_op_interrupt(struct fuse_request *request) {
     return VERDICT_SILENT;
 }
 
-/* The kernel asks once and then does without: xattrs, SEEK_DATA and poll have its own defaults. */
+/* The kernel asks once and then does without: xattrs and poll have its own defaults. */
 int fuse_op_unknown(struct fuse_request *request) {
     (void)request;
     return -ENOSYS;
