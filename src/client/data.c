@@ -96,7 +96,7 @@ static void data_part(const struct operation *operation, struct part *ret_part) 
 
 static void data_fill(struct operation *operation, struct call *call, const struct part *part) {
     const struct shoal_request *asked = operation_request(operation);
-    uint8_t *data = (uint8_t *)asked->data + (part->at - operation->start);
+    uint8_t *data = asked->data ? (uint8_t *)asked->data + (part->at - operation->start) : NULL;
     struct open_file *file = operation->file;
 
     if (operation->what != 0) {
