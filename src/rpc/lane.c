@@ -81,7 +81,7 @@ static void lane_drop(struct lane *lane, bool reset) {
     lane_unsend(lane);
 }
 
-static bool lane_is_used(const struct lane *lane) {
+bool lane_is_used(const struct lane *lane) {
     return !list_is_empty(&lane->unsent) || !list_is_empty(&lane->sent);
 }
 

@@ -98,6 +98,7 @@ struct lanes {
     _Atomic uint32_t away_count; /* peers of which `said` is true */
 };
 
+bool lane_is_used(const struct lane *lane); /* it has calls */
 /* lane_share.c: how many lanes the peer grants; whether one more than are open would be refused. */
 void lane_note_grant(struct lane *lane, uint32_t lane_count);
 bool lane_is_surplus(const struct lane *lane);

@@ -1,9 +1,11 @@
 /* What the lanes of a process know of a peer in common: whether it is away, since when, and which
  * of them tries on.
  *
- *     answers --a lane breaks, falls silent or can't be joined, and none is open--> away
- *        ^                                                                           |
- *        '---- a lane is welcomed, or an open one hears something -------------------'
+ *     answers --a lane breaks, falls silent or can't be joined,--> away
+ *        ^      and has calls, or no other one is open              |
+ *        '---- a lane is welcomed, or an open one hears something --'
+ *
+ * Calls end for that only while no lane is open; those of threads that sleep may be broken as well.
  *
  * While it is away one lane, the prober, tries on also when nobody waits: so it is known to be away
  * at any moment, and a call whose patience is over needs no attempt of its own. Without a prober
@@ -86,10 +88,12 @@ bool lane_say_away(struct lane *lane, const char *what, int reason) {
     return first;
 }
 
+/* Who has calls does not ask whether others have lanes that are open: theirs may be broken as well,
+ * which a thread that sleeps finds out when it uses them next. */
 void lane_note_away(struct lane *lane, uint64_t since_ns) {
     uint64_t answers = 0;
 
-    if (atomic_load(&lane->peer->open_count) == 0) {
+    if (atomic_load(&lane->peer->open_count) == 0 || lane_is_used(lane)) {
         (void)atomic_compare_exchange_strong(&lane->peer->away_since_ns, &answers, since_ns);
         prober_become(lane);
     }
