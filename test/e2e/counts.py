@@ -40,6 +40,7 @@ class Counters:
     def __init__(self, cluster):
         self.cluster = cluster
         self.values = {}
+        self.open_count = 0
 
     def read(self):
         result = self.cluster.run("stats", self.cluster.directory, "--json")
@@ -50,15 +51,16 @@ class Counters:
                   if one["operation"] not in BESIDE | KEPT}
         values.update({(one["target"], one["name"]): one["value"] for one in answer["counters"]
                        if one["name"] in ("records", "sync_points", "promises_kept")})
+        self.open_count = sum(one["value"] for one in answer["counters"] if one["name"] == "opens")
         return values
 
     def settled(self, done=lambda now: True):
-        """What they are when they stand still: closes and ends of transactions come behind the
-        answer."""
+        """What they are when nothing is open and they stand still: closes and ends of transactions
+        come behind the answer."""
         before = self.read()
         for _ in range(LOOKS):
             now = self.read()
-            if now == before and done(now):
+            if now == before and self.open_count == 0 and done(now):
                 return now
             before = now
         raise Failed(f"counters did not stand still in {LOOKS} looks")
