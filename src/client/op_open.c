@@ -422,9 +422,10 @@ static void release_send(struct operation *operation) {
     operation->stage = RELEASE_ANSWERED;
     call->keeps_number = true;
     operation->write_count = settle_fill_close(operation->file, call, handle);
-    /* Nobody waits for a close that tells nothing. */
+    /* Nobody waits for a close that tells nothing. Those of files that were read go at once: who
+     * reads files one after another would have them processed before his next question. */
     const struct settle_request *told = &call->request.settle;
-    call->may_wait = told->size == 0 && !told->wrote && told->blocks == 0;
+    call->may_wait = !handle->named && told->size == 0 && !told->wrote && told->blocks == 0;
     operation_call(operation, OP_SETTLE, operation->file->ino);
 }
 
