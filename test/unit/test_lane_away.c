@@ -3,6 +3,9 @@
  * fails. */
 #include "lane_bench.h"
 #include "rpc/call_number.h"
+#include "rpc/call_origin.h"
+#include <pthread.h>
+#include <semaphore.h>
 
 #define PATIENCE_NS (400 * NS_PER_MS)
 #define AT_ONCE_NS (150 * NS_PER_MS) /* of a turn or two, on a machine that is busy */
@@ -214,6 +217,111 @@ static void a_thread_that_tried_may_leave(void **state) {
     assert_int_equal(it.calls[3].result, -ERR_AWAY);
 }
 
+/* A thread with a loop of its own, which sleeps between two calls: no event of its lane reaches it
+ * then. */
+struct sleeper {
+    pthread_t thread;
+    sem_t woken;
+    struct actor origin;
+    struct call calls[2];
+    uint32_t done_count; /* by its own thread */
+    uint64_t took_ns;
+    _Atomic uint32_t stage; /* 1: it sleeps; 2: it is over */
+};
+
+static void sleeper_done(struct call *call) {
+    ((struct sleeper *)call->context)->done_count++;
+}
+
+static void sleeper_ask(struct sleeper *sleeper, struct lane_thread *thread, struct worker *worker,
+                        uint64_t patience_ns) {
+    struct call *call = &sleeper->calls[sleeper->done_count];
+    uint32_t wanted = sleeper->done_count + 1;
+
+    call->header.opcode = OP_GETATTR;
+    call->header.log = log_served;
+    call->request.getattr.ino.value = 1;
+    call->origin = &sleeper->origin;
+    call->done = sleeper_done;
+    call->context = sleeper;
+    call->patience_ns = patience_ns;
+    call->deadline_ns = patience_ns > 0 ? env_now_ns(it.env) + patience_ns : 0;
+    call_start(it.rpc, call);
+    while (sleeper->done_count < wanted) {
+        (void)lane_thread_turn(thread);
+        (void)env_loop_wait(it.env, -1, NS_PER_MS);
+        while (worker_run_one(worker)) {
+        }
+    }
+}
+
+static void sleeper_wake(void *context) {
+    env_loop_wake(context);
+}
+
+static void *sleeper_run(void *context) {
+    struct sleeper *sleeper = context;
+    struct lane_thread *thread;
+    struct worker worker;
+
+    assert_int_equal(env_thread_enter(it.env), 0);
+    const struct lane_waker waker = {.wake = sleeper_wake, .context = env_thread_loop(it.env)};
+    worker_init(&worker);
+    worker_bind(&worker);
+    assert_int_equal(lane_thread_new(it.lanes, &waker, &thread), 0);
+    lane_thread_bind(thread);
+    sleeper_ask(sleeper, thread, &worker, 0);
+    atomic_store(&sleeper->stage, 1);
+    (void)sem_wait(&sleeper->woken);
+    uint64_t begin_ns = env_now_ns(it.env);
+    sleeper_ask(sleeper, thread, &worker, PATIENCE_NS);
+    sleeper->took_ns = env_now_ns(it.env) - begin_ns;
+    lane_thread_free(thread);
+    while (env_loop_closing(it.env) > 0) {
+        (void)env_loop_wait(it.env, -1, NS_PER_MS);
+    }
+    worker_bind(NULL);
+    env_thread_leave(it.env);
+    atomic_store(&sleeper->stage, 2);
+    return NULL;
+}
+
+static bool is_at_stage(struct sleeper *sleeper, uint32_t stage) {
+    return atomic_load(&sleeper->stage) >= stage;
+}
+
+static bool sleeper_sleeps(void *sleeper) {
+    return is_at_stage(sleeper, 1);
+}
+
+static bool sleeper_is_over(void *sleeper) {
+    return is_at_stage(sleeper, 2);
+}
+
+/* Its lane counts as open until it uses it, and the server has been away for longer than that. */
+static void patience_does_not_begin_anew_for_who_slept(void **state) {
+    static struct sleeper sleeper;
+
+    (void)state;
+    memset(&sleeper, 0, sizeof sleeper);
+    actor_init(&sleeper.origin, "sleeper", call_origin_step);
+    assert_int_equal(sem_init(&sleeper.woken, 0, 0), 0);
+    welcomed();
+    assert_int_equal(pthread_create(&sleeper.thread, NULL, sleeper_run, &sleeper), 0);
+    run_until(sleeper_sleeps, &sleeper);
+    assert_int_equal(sleeper.calls[0].result, 0);
+    server_goes();
+    ask_patiently(1, OP_MKDIR);
+    wait_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT); /* As one lane counts as open. */
+    assert_int_equal(sem_post(&sleeper.woken), 0);
+    run_until(sleeper_is_over, &sleeper);
+    assert_int_equal(pthread_join(sleeper.thread, NULL), 0);
+    assert_int_equal(sleeper.calls[1].result, -ERR_AWAY);
+    assert_true(sleeper.took_ns < AT_ONCE_NS);
+    assert_int_equal(sem_destroy(&sleeper.woken), 0);
+}
+
 int main(void) {
     static struct way without_ring = {.without_ring = true};
     static struct way plain = {.by_tcp = true};
@@ -226,6 +334,7 @@ int main(void) {
         LANE_WAYS(one_that_goes_again_and_again_is_not_waited_for_without_end),
         LANE_WAYS(who_has_none_waits_on),
         LANE_WAYS(a_thread_that_tried_may_leave),
+        LANE_WAYS(patience_does_not_begin_anew_for_who_slept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
