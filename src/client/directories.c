@@ -22,7 +22,7 @@ static bool slot_is_of(const struct directory_slot *slot, struct ino ino, uint64
 
 struct directory_ticket directories_ticket(struct directories *directories, struct ino ino,
                                            uint64_t now_ns) {
-    return (struct directory_ticket){ino, now_ns, atomic_load(&slot_of(directories, ino)->changes)};
+    return (struct directory_ticket){now_ns, atomic_load(&slot_of(directories, ino)->changes)};
 }
 
 void directories_changed(struct directories *directories, struct ino ino) {
@@ -40,18 +40,18 @@ static uint64_t slot_make_way(struct directory_slot *slot, uint64_t changes) {
     return changes + holds;
 }
 
-void directories_see(struct directories *directories, const struct directory_ticket *ticket,
-                     const struct attributes *attributes) {
-    struct directory_slot *slot = slot_of(directories, ticket->ino);
+void directories_see(struct directories *directories, struct ino ino,
+                     const struct directory_ticket *ticket, const struct attributes *attributes) {
+    struct directory_slot *slot = slot_of(directories, ino);
 
-    if (attributes->ino.value != ticket->ino.value || !slot_take(slot)) {
-        directories_changed(directories, ticket->ino);
+    if (attributes->ino.value != ino.value || !slot_take(slot)) {
+        directories_changed(directories, ino);
         return;
     }
     uint64_t changes = atomic_load(&slot->changes);
     bool newer = true;
 
-    if (slot_is_of(slot, ticket->ino, changes)) {
+    if (slot_is_of(slot, ino, changes)) {
         newer = attributes->epoch > slot->attributes.epoch;
     } else if (ticket->changes == changes) {
         slot->changes_seen = slot_make_way(slot, changes);
@@ -80,4 +80,50 @@ int64_t directories_find(struct directories *directories, struct ino ino, uint64
     }
     slot_give(slot);
     return found ? (int64_t)age_ns : -1;
+}
+
+void directories_asked(struct directories *directories, uint16_t opcode, struct call *call,
+                       uint64_t now_ns, struct directory_ticket ret_tickets[WIRE_PARENTS_MAX]) {
+    struct wire_parent parents[WIRE_PARENTS_MAX];
+    uint32_t count = wire_parents(opcode, &call->request, &call->reply, parents);
+
+    for (uint32_t i = 0; i < count; i++) {
+        ret_tickets[i] = directories_ticket(directories, parents[i].ino, now_ns);
+    }
+}
+
+/* What the call is about may be a directory itself. */
+static void itself_changed(struct directories *directories, const struct call *call) {
+    switch (call->header.opcode) {
+    case OP_SETATTR:
+        directories_changed(directories, call->request.setattr.ino);
+        break;
+    case OP_LAYOUT_SET:
+        directories_changed(directories, call->request.layout_set.ino);
+        break;
+    case OP_RMDIR:
+        directories_changed(directories, call->reply.rmdir.ino);
+        break;
+    case OP_RENAME:
+        directories_changed(directories, call->reply.rename.ino);
+        directories_changed(directories, call->reply.rename.replaced);
+        break;
+    default:
+        break;
+    }
+}
+
+void directories_answered(struct directories *directories, struct call *call, bool is_over,
+                          const struct directory_ticket tickets[WIRE_PARENTS_MAX]) {
+    struct wire_parent parents[WIRE_PARENTS_MAX];
+    uint32_t count = wire_parents(call->header.opcode, &call->request, &call->reply, parents);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (call->result == 0 && !is_over) {
+            directories_see(directories, parents[i].ino, &tickets[i], parents[i].attributes);
+        } else {
+            directories_changed(directories, parents[i].ino);
+        }
+    }
+    itself_changed(directories, call);
 }

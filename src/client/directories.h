@@ -16,8 +16,7 @@
  * Thread: any. Nobody waits: who finds a slot taken asks the server, or counts a change.
  * Memory: the client's, fixed. */
 #pragma once
-#include "base/types.h"
-#include "wire/wire_types.h"
+#include "rpc/call.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -37,18 +36,24 @@ struct directories {
 
 /* What is asked of a directory's names, from before the request leaves. */
 struct directory_ticket {
-    struct ino ino;
     uint64_t asked_ns;
     uint64_t changes;
 };
 
+/* Around each call of an operation. Before it leaves: */
+void directories_asked(struct directories *directories, uint16_t opcode, struct call *call,
+                       uint64_t now_ns, struct directory_ticket ret_tickets[WIRE_PARENTS_MAX]);
+/* When it has ended, before the program hears of it; is_over: by an answer of a term that is. */
+void directories_answered(struct directories *directories, struct call *call, bool is_over,
+                          const struct directory_ticket tickets[WIRE_PARENTS_MAX]);
+
+/* Their parts. It has changed, or may have, and nobody told how: */
+void directories_changed(struct directories *directories, struct ino ino);
 struct directory_ticket directories_ticket(struct directories *directories, struct ino ino,
                                            uint64_t now_ns);
-/* It has changed, or may have, and nobody told how; before the program hears of it. */
-void directories_changed(struct directories *directories, struct ino ino);
-/* The answer to the request of that ticket, likewise. Attributes without a number were not told. */
-void directories_see(struct directories *directories, const struct directory_ticket *ticket,
-                     const struct attributes *attributes);
+/* Attributes without a number were not told. */
+void directories_see(struct directories *directories, struct ino ino,
+                     const struct directory_ticket *ticket, const struct attributes *attributes);
 /* Answers their age in ns; -1: not known, or not younger than age_max_ns. */
 int64_t directories_find(struct directories *directories, struct ino ino, uint64_t now_ns,
                          uint64_t age_max_ns, struct attributes *ret_attributes);

@@ -71,25 +71,6 @@ static void allocate_enter(struct operation *operation) {
     }
 }
 
-static void allocate_ask(struct operation *operation) {
-    operation->asked = true;
-    operation->stage = ALLOCATE_ASKED;
-    operation_prepare(operation)->request.getattr.ino = operation->ino;
-    operation_call(operation, OP_GETATTR, operation->ino);
-}
-
-static void allocate_kill(struct operation *operation) {
-    struct call *call = operation_prepare(operation);
-
-    operation->killed = true;
-    operation->stage = ALLOCATE_KILLED;
-    call->request.setattr = (struct setattr_request){.ino = operation->ino,
-                                                     .who = operation_who(operation),
-                                                     .valid = SETATTR_KILL_SUID,
-                                                     .opened = 1};
-    operation_call(operation, OP_SETATTR, operation->ino);
-}
-
 /* Bytes that lie with the inode become zeros; behind them are none. */
 static void allocate_inline(struct operation *operation) {
     const struct shoal_request *asked = operation_request(operation);
@@ -203,9 +184,9 @@ static void allocate_start(struct operation *operation) {
         allocate_finish(operation, operation->result ? operation->result : -ERR_STALE);
     } else if (!operation->asked && (file_is_old(file, operation_began_ns(operation)) ||
                                      file->attributes.data_state != DATA_CHUNKED)) {
-        allocate_ask(operation);
+        operation_look(operation, ALLOCATE_ASKED);
     } else if (write_kills(operation) && !operation->killed) {
-        allocate_kill(operation);
+        write_kill(operation, ALLOCATE_KILLED);
     } else if (file->attributes.data_state != DATA_CHUNKED && punches) {
         allocate_inline(operation);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
@@ -218,25 +199,6 @@ static void allocate_start(struct operation *operation) {
     } else {
         allocate_next(operation, SPACE_PROMISE, asked->offset);
     }
-}
-
-static void allocate_asked(struct operation *operation) {
-    if (operation->result == 0) {
-        file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
-    }
-    if (operation->result != -ERR_INTERRUPTED) {
-        operation->result = 0;
-    }
-    operation->stage = ALLOCATE_START;
-    allocate_start(operation);
-}
-
-static void allocate_killed(struct operation *operation) {
-    if (operation->result == 0 && !errand_is_over(&operation->errand)) {
-        file_see(operation->file, &operation->errand.call.reply.setattr.attributes);
-    }
-    operation->stage = ALLOCATE_START;
-    allocate_start(operation);
 }
 
 /* Size and time go as a write's, and at once: of a promise no target could tell the size, were this
@@ -324,10 +286,14 @@ void op_allocate_step(struct operation *operation) {
         allocate_enter(operation);
         break;
     case ALLOCATE_ASKED:
-        allocate_asked(operation);
+        operation_looked(operation);
+        operation->stage = ALLOCATE_START;
+        allocate_start(operation);
         break;
     case ALLOCATE_KILLED:
-        allocate_killed(operation);
+        write_killed(operation);
+        operation->stage = ALLOCATE_START;
+        allocate_start(operation);
         break;
     case ALLOCATE_START:
         allocate_start(operation);

@@ -35,8 +35,7 @@ void op_getattr_step(struct operation *operation) {
         operation_finish(operation, 0);
     } else if (operation->stage == 0) {
         operation->stage = 1;
-        operation_prepare(operation)->request.getattr.ino = operation->ino;
-        operation_call(operation, OP_GETATTR, operation->ino);
+        operation_ask(operation, operation->ino);
     } else if (operation->result) {
         operation_finish(operation, operation->result);
     } else {
@@ -128,7 +127,6 @@ static void setattr_answered(struct operation *operation) {
     if (operation->file) {
         file_leave(operation->file, operation);
     }
-    directories_changed(&operation->client->directories, operation->ino);
     if (operation->result) {
         operation_finish(operation, operation->result);
     } else {
@@ -198,7 +196,6 @@ void op_layout_step(struct operation *operation) {
         operation_prepare(operation)->request.layout_get.ino = operation->ino;
         operation_call(operation, OP_LAYOUT_GET, operation->ino);
     } else if (operation->result == 0 && asked->operation == SHOAL_LAYOUT_SET) {
-        directories_changed(&operation->client->directories, operation->ino);
         file = shard_find(operation->shard, operation->ino);
         if (file && layout_is_valid(&call->reply.layout_set.layout)) {
             file->layout = call->reply.layout_set.layout;

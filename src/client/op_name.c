@@ -80,86 +80,6 @@ static void name_finish(struct operation *operation) {
     }
 }
 
-/* The directories whose names it may change: none, one, or two. */
-static uint32_t directories_of(const struct shoal_request *asked, struct ino ret_inos[2]) {
-    ret_inos[0].value = asked->operation == SHOAL_LINK ? asked->new_ino : asked->ino;
-    ret_inos[1].value = asked->new_ino;
-    switch (asked->operation) {
-    case SHOAL_MKNOD:
-    case SHOAL_MKDIR:
-    case SHOAL_SYMLINK:
-    case SHOAL_LINK:
-    case SHOAL_UNLINK:
-    case SHOAL_RMDIR:
-        return 1;
-    case SHOAL_RENAME:
-        return asked->ino == asked->new_ino ? 1 : 2;
-    default:
-        return 0;
-    }
-}
-
-static void directories_ask(struct operation *operation) {
-    struct ino inos[2];
-    uint32_t count = directories_of(operation_request(operation), inos);
-
-    for (uint32_t i = 0; i < count; i++) {
-        operation->tickets[i] =
-            directories_ticket(&operation->client->directories, inos[i], operation->began_ns);
-    }
-}
-
-static const struct attributes *parent_told(const struct call *call, uint32_t index) {
-    switch (call->header.opcode) {
-    case OP_MKNOD:
-        return &call->reply.mknod.parent;
-    case OP_MKDIR:
-        return &call->reply.mkdir.parent;
-    case OP_SYMLINK:
-        return &call->reply.symlink.parent;
-    case OP_LINK:
-        return &call->reply.link.parent;
-    case OP_UNLINK:
-        return &call->reply.unlink.parent;
-    case OP_RMDIR:
-        return &call->reply.rmdir.parent;
-    default:
-        return index == 0 ? &call->reply.rename.parent : &call->reply.rename.new_parent;
-    }
-}
-
-/* Those that a rename or removal is about may be directories themselves. */
-static void moved_see(struct operation *operation) {
-    struct directories *directories = &operation->client->directories;
-    const struct call *call = &operation->errand.call;
-
-    if (call->header.opcode == OP_RMDIR) {
-        directories_changed(directories, call->reply.rmdir.ino);
-    } else if (call->header.opcode == OP_RENAME) {
-        directories_changed(directories, call->reply.rename.ino);
-        directories_changed(directories, call->reply.rename.replaced);
-    }
-}
-
-static void directories_answered(struct operation *operation) {
-    struct directories *directories = &operation->client->directories;
-    bool told = operation->result == 0 && !errand_is_over(&operation->errand);
-    struct ino inos[2];
-    uint32_t count = directories_of(operation_request(operation), inos);
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (told) {
-            directories_see(directories, &operation->tickets[i],
-                            parent_told(&operation->errand.call, i));
-        } else {
-            directories_changed(directories, inos[i]);
-        }
-    }
-    if (count > 0 && operation->result == 0) {
-        moved_see(operation);
-    }
-}
-
 enum { NAME_SEND, NAME_ANSWERED, NAME_ELSEWHERE };
 
 static void elsewhere_ask(struct operation *operation) {
@@ -167,8 +87,7 @@ static void elsewhere_ask(struct operation *operation) {
 
     operation->attributes = operation->errand.call.reply.lookup.attributes;
     operation->stage = NAME_ELSEWHERE;
-    operation_prepare(operation)->request.getattr.ino = ino;
-    operation_call(operation, OP_GETATTR, ino);
+    operation_ask(operation, ino);
 }
 
 /* No rights, and no link: whatever is asked about it fails. */
@@ -193,19 +112,6 @@ static void elsewhere_answered(struct operation *operation) {
     }
 }
 
-static void name_answered(struct operation *operation) {
-    const struct call *call = &operation->errand.call;
-
-    directories_answered(operation);
-    if (operation->result) {
-        operation_finish(operation, operation->result);
-    } else if (call->header.opcode == OP_LOOKUP && call->reply.lookup.elsewhere) {
-        elsewhere_ask(operation);
-    } else {
-        name_finish(operation);
-    }
-}
-
 void op_name_step(struct operation *operation) {
     struct shoal_request *asked = operation_request(operation);
     struct ino ino = {asked->operation == SHOAL_LINK ? asked->new_ino : asked->ino};
@@ -218,10 +124,14 @@ void op_name_step(struct operation *operation) {
             return;
         }
         operation->stage = NAME_ANSWERED;
-        directories_ask(operation);
         uint16_t opcode = name_fill(operation, operation_prepare(operation));
         operation_call(operation, opcode, ino);
+    } else if (operation->result) {
+        operation_finish(operation, operation->result);
+    } else if (operation->errand.call.header.opcode == OP_LOOKUP &&
+               operation->errand.call.reply.lookup.elsewhere) {
+        elsewhere_ask(operation);
     } else {
-        name_answered(operation);
+        name_finish(operation);
     }
 }

@@ -158,8 +158,6 @@ static void create_send(struct operation *operation) {
         .exclusive = (asked->flags & SHOAL_OPEN_EXCLUSIVE) != 0,
     };
     call->keeps_number = true;
-    operation->tickets[0] =
-        directories_ticket(&operation->client->directories, operation->ino, operation->began_ns);
     operation_call(operation, OP_CREATE, operation->ino);
 }
 
@@ -174,24 +172,6 @@ static void create_give_up(struct operation *operation) {
         call_abandon(call);
     }
     operation_finish(operation, operation->result);
-}
-
-/* The directory has another name, or may have. */
-static void create_answered(struct operation *operation) {
-    struct directories *directories = &operation->client->directories;
-    const struct create_reply *reply = &operation->errand.call.reply.create;
-
-    if (operation->result || errand_is_over(&operation->errand)) {
-        directories_changed(directories, operation->ino);
-    } else {
-        directories_see(directories, &operation->tickets[0], &reply->parent);
-    }
-    if (operation->result) {
-        create_give_up(operation);
-    } else {
-        operation->stage = CREATE_ENTER;
-        operation_post(operation, client_shard(operation->client, reply->attributes.ino));
-    }
 }
 
 /* The server has a file open for which there is no room here. */
@@ -300,18 +280,24 @@ static void create_enter(struct operation *operation) {
         return;
     }
     operation->stage = CREATE_ASKED;
-    operation_prepare(operation)->request.getattr.ino = file->ino;
-    operation_call(operation, OP_GETATTR, file->ino);
+    operation_ask(operation, file->ino);
 }
 
 void op_create_step(struct operation *operation) {
+    const struct attributes *attributes = &operation->errand.call.reply.create.attributes;
+
     switch (operation->stage) {
     case CREATE_SEND:
         operation->stage = CREATE_ANSWERED;
         create_send(operation);
         break;
     case CREATE_ANSWERED:
-        create_answered(operation);
+        if (operation->result) {
+            create_give_up(operation);
+        } else {
+            operation->stage = CREATE_ENTER;
+            operation_post(operation, client_shard(operation->client, attributes->ino));
+        }
         break;
     case CREATE_ENTER:
         create_enter(operation);

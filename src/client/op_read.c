@@ -36,13 +36,6 @@ static void read_enter(struct operation *operation) {
     file_enter(operation->file, operation, FILE_NEEDS_READ);
 }
 
-static void read_ask(struct operation *operation) {
-    operation->asked = true;
-    operation->stage = READ_ASKED;
-    operation_prepare(operation)->request.getattr.ino = operation->ino;
-    operation_call(operation, OP_GETATTR, operation->ino);
-}
-
 /* Straight to the caller when all that an inode can hold fits there. */
 static void read_inline_send(struct operation *operation) {
     const struct shoal_request *asked = operation_request(operation);
@@ -137,7 +130,7 @@ static void read_start(struct operation *operation) {
     if (operation->result || file->gone) {
         read_finish(operation, operation->result ? operation->result : -ERR_STALE);
     } else if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
-        read_ask(operation);
+        operation_look(operation, READ_ASKED);
     } else if (end == asked->offset) {
         read_finish(operation, 0);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
@@ -158,12 +151,7 @@ void op_read_step(struct operation *operation) {
         read_enter(operation);
         break;
     case READ_ASKED:
-        if (operation->result == 0) {
-            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
-        }
-        if (operation->result != -ERR_INTERRUPTED) {
-            operation->result = 0;
-        }
+        operation_looked(operation);
         operation->stage = READ_START;
         read_start(operation);
         break;

@@ -171,10 +171,7 @@ static void seek_begin(struct operation *operation) {
     if (operation->result || file->gone) {
         seek_finish(operation, operation->result ? operation->result : -ERR_STALE);
     } else if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
-        operation->asked = true;
-        operation->stage = SEEK_ASKED;
-        operation_prepare(operation)->request.getattr.ino = operation->ino;
-        operation_call(operation, OP_GETATTR, operation->ino);
+        operation_look(operation, SEEK_ASKED);
     } else if (asked->offset >= file->size) {
         seek_finish(operation, -ERR_NO_DATA);
     } else if (file->attributes.data_state != DATA_CHUNKED) {
@@ -195,12 +192,7 @@ void op_seek_step(struct operation *operation) {
         seek_enter(operation);
         break;
     case SEEK_ASKED:
-        if (operation->result == 0) {
-            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
-        }
-        if (operation->result != -ERR_INTERRUPTED) {
-            operation->result = 0;
-        }
+        operation_looked(operation);
         operation->stage = SEEK_START;
         seek_begin(operation);
         break;

@@ -56,23 +56,22 @@ bool write_kills(const struct operation *operation) {
     return has && (asked->identity.uid != 0 || (asked->set & SHOAL_SET_KILL_SUID));
 }
 
-static void write_ask(struct operation *operation) {
-    operation->asked = true;
-    operation->stage = WRITE_ASKED;
-    operation_prepare(operation)->request.getattr.ino = operation->ino;
-    operation_call(operation, OP_GETATTR, operation->ino);
-}
-
-static void write_kill(struct operation *operation) {
+void write_kill(struct operation *operation, uint32_t stage) {
     struct call *call = operation_prepare(operation);
 
     operation->killed = true;
-    operation->stage = WRITE_KILLED;
+    operation->stage = stage;
     call->request.setattr = (struct setattr_request){.ino = operation->ino,
                                                      .who = operation_who(operation),
                                                      .valid = SETATTR_KILL_SUID,
                                                      .opened = 1};
     operation_call(operation, OP_SETATTR, operation->ino);
+}
+
+void write_killed(struct operation *operation) {
+    if (operation->result == 0 && !errand_is_over(&operation->errand)) {
+        file_see(operation->file, &operation->errand.call.reply.setattr.attributes);
+    }
 }
 
 static void write_inline_send(struct operation *operation) {
@@ -191,7 +190,7 @@ static void write_start(struct operation *operation) {
         return;
     }
     if (!operation->asked && file_is_old(file, operation_began_ns(operation))) {
-        write_ask(operation);
+        operation_look(operation, WRITE_ASKED);
         return;
     }
     if (offset > FILE_BYTES_MAX || asked->size > FILE_BYTES_MAX - offset) {
@@ -207,7 +206,7 @@ static void write_start(struct operation *operation) {
     } else if (file->attributes.data_state != DATA_CHUNKED) {
         convert_start(operation);
     } else if (write_kills(operation) && !operation->killed) {
-        write_kill(operation);
+        write_kill(operation, WRITE_KILLED);
     } else if (file_needs_renewal(file) && operation->renewals++ < OPERATION_RENEWALS_MAX) {
         operation->stage = WRITE_START;
         file_renew(file, operation);
@@ -228,19 +227,12 @@ void op_write_step(struct operation *operation) {
         write_enter(operation);
         break;
     case WRITE_ASKED:
-        if (operation->result == 0) {
-            file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
-        }
-        if (operation->result != -ERR_INTERRUPTED) {
-            operation->result = 0;
-        }
+        operation_looked(operation);
         operation->stage = WRITE_START;
         write_start(operation);
         break;
     case WRITE_KILLED:
-        if (operation->result == 0 && !errand_is_over(&operation->errand)) {
-            file_see(operation->file, &operation->errand.call.reply.setattr.attributes);
-        }
+        write_killed(operation);
         operation->stage = WRITE_START;
         write_start(operation);
         break;

@@ -45,6 +45,8 @@ static const struct operation_row rows[] = {
 static void operation_errand_done(struct errand *errand) {
     struct operation *operation = CONTAINER_OF(errand, struct operation, errand);
 
+    directories_answered(&operation->client->directories, &errand->call, errand_is_over(errand),
+                         operation->tickets);
     operation->result = errand->call.result;
     operation->deadline_ns = MAX(operation->deadline_ns, errand->call.deadline_ns);
     operation->is_extended = operation->is_extended || errand->call.is_extended;
@@ -75,7 +77,29 @@ struct call *operation_prepare(struct operation *operation) {
 }
 
 void operation_call(struct operation *operation, uint16_t opcode, struct ino ino) {
+    directories_asked(&operation->client->directories, opcode, &operation->errand.call,
+                      operation->began_ns, operation->tickets);
     errand_start_slot(&operation->errand, opcode, ino_slot(ino));
+}
+
+void operation_ask(struct operation *operation, struct ino ino) {
+    operation_prepare(operation)->request.getattr.ino = ino;
+    operation_call(operation, OP_GETATTR, ino);
+}
+
+void operation_look(struct operation *operation, uint32_t stage) {
+    operation->asked = true;
+    operation->stage = stage;
+    operation_ask(operation, operation->ino);
+}
+
+void operation_looked(struct operation *operation) {
+    if (operation->result == 0) {
+        file_see(operation->file, &operation->errand.call.reply.getattr.attributes);
+    }
+    if (operation->result != -ERR_INTERRUPTED) {
+        operation->result = 0;
+    }
 }
 
 struct credentials operation_who(struct operation *operation) {
@@ -265,8 +289,7 @@ static void operation_refresh_step(struct operation *operation) {
     }
     operation->stage = 1;
     operation->close_stamp = atomic_load(&operation->client->close_stamp);
-    operation_prepare(operation)->request.getattr.ino = attributes->ino;
-    operation_call(operation, OP_GETATTR, attributes->ino);
+    operation_ask(operation, attributes->ino);
 }
 
 void operation_finish_attributes(struct operation *operation, const struct attributes *attributes) {

@@ -87,12 +87,21 @@ void operation_errand_init(struct operation *operation, struct errand *errand,
  * its result in result. */
 struct call *operation_prepare(struct operation *operation);
 void operation_call(struct operation *operation, uint16_t opcode, struct ino ino);
+/* How an inode is now: a getattr. */
+void operation_ask(struct operation *operation, struct ino ino);
+/* The same of the operation's file, once, before its size is relied on; and taking the answer: what
+ * fails goes on by what is known, unless it was interrupted. */
+void operation_look(struct operation *operation, uint32_t stage);
+void operation_looked(struct operation *operation);
 struct credentials operation_who(struct operation *operation);
 /* When it was submitted. */
 uint64_t operation_began_ns(const struct operation *operation);
 
 /* op_write.c: who asks may not keep the set-id bits of the file that he changes. */
 bool write_kills(const struct operation *operation);
+/* They are cleared; and taking the answer. */
+void write_kill(struct operation *operation, uint32_t stage);
+void write_killed(struct operation *operation);
 
 void attributes_out(const struct attributes *from, struct shoal_attributes *to);
 /* Ends the operation with attributes that a server answered, overlaid with what is only known

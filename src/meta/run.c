@@ -341,34 +341,11 @@ static void parent_tell(struct transaction *transaction, struct ino ino,
 /* Whoever has changed a directory is told what it is now, if that is in memory: a kernel asks next.
  * Behind the outcome, which does not have it. */
 static void parents_tell(struct transaction *transaction, struct call *call) {
-    switch (call->header.opcode) {
-    case OP_CREATE:
-        parent_tell(transaction, call->request.create.parent, &call->reply.create.parent);
-        break;
-    case OP_MKNOD:
-        parent_tell(transaction, call->request.mknod.parent, &call->reply.mknod.parent);
-        break;
-    case OP_MKDIR:
-        parent_tell(transaction, call->request.mkdir.parent, &call->reply.mkdir.parent);
-        break;
-    case OP_SYMLINK:
-        parent_tell(transaction, call->request.symlink.parent, &call->reply.symlink.parent);
-        break;
-    case OP_LINK:
-        parent_tell(transaction, call->request.link.parent, &call->reply.link.parent);
-        break;
-    case OP_UNLINK:
-        parent_tell(transaction, call->request.unlink.parent, &call->reply.unlink.parent);
-        break;
-    case OP_RMDIR:
-        parent_tell(transaction, call->request.rmdir.parent, &call->reply.rmdir.parent);
-        break;
-    case OP_RENAME:
-        parent_tell(transaction, call->request.rename.parent, &call->reply.rename.parent);
-        parent_tell(transaction, call->request.rename.new_parent, &call->reply.rename.new_parent);
-        break;
-    default:
-        break;
+    struct wire_parent parents[WIRE_PARENTS_MAX];
+    uint32_t count = wire_parents(call->header.opcode, &call->request, &call->reply, parents);
+
+    for (uint32_t i = 0; i < count; i++) {
+        parent_tell(transaction, parents[i].ino, parents[i].attributes);
     }
 }
 

@@ -106,6 +106,42 @@ struct credentials *wire_request_credentials(uint16_t opcode, union request_body
     return NULL;
 }
 
+/* The request's field of that name, as each `known` one of a reply has. */
+static struct ino ino_named(const struct message_row *row, const char *name,
+                            const union request_body *request) {
+    struct ino ino = {0};
+
+    for (size_t i = 0; i < row->request_count; i++) {
+        const struct field *field = &row->request[i];
+
+        if (field->type == FIELD_ino && strcmp(field->name, name) == 0) {
+            memcpy(&ino, (const uint8_t *)request + field->offset, sizeof ino);
+        }
+    }
+    return ino;
+}
+
+uint32_t wire_parents(uint16_t opcode, const union request_body *request, union reply_body *reply,
+                      struct wire_parent ret_parents[WIRE_PARENTS_MAX]) {
+    const struct message_row *row = row_of(opcode);
+    uint32_t count = 0;
+
+    for (size_t i = 0; row && i < row->reply_count; i++) {
+        const struct field *field = &row->reply[i];
+
+        if (field->type == FIELD_known) {
+            struct ino ino = ino_named(row, field->name, request);
+
+            assert(ino.value != 0 && count < WIRE_PARENTS_MAX);
+            if (count == 0 || ret_parents[0].ino.value != ino.value) {
+                ret_parents[count++] = (struct wire_parent){
+                    ino, (struct attributes *)(void *)((uint8_t *)reply + field->offset)};
+            }
+        }
+    }
+    return count;
+}
+
 uint8_t wire_class(uint16_t opcode) {
     const struct message_row *row = row_of(opcode);
 

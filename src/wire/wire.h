@@ -74,6 +74,15 @@ size_t wire_request_bytes(uint16_t opcode, const union request_body *body);
 void wire_request_move_bytes(uint16_t opcode, union request_body *body, uint8_t *to);
 /* As whom it is asked; NULL: the message does not say. */
 struct credentials *wire_request_credentials(uint16_t opcode, union request_body *body);
+/* Directories whose names it changes, and what the answer tells of each: the reply's `known`
+ * fields, by the request's fields of the same names; one that stands in it twice, once. */
+enum { WIRE_PARENTS_MAX = 2 };
+struct wire_parent {
+    struct ino ino;
+    struct attributes *attributes; /* in the reply */
+};
+uint32_t wire_parents(uint16_t opcode, const union request_body *request, union reply_body *reply,
+                      struct wire_parent ret_parents[WIRE_PARENTS_MAX]);
 uint8_t wire_class(uint16_t opcode); /* enum message_class of rpc/actor.h, same numbers */
 
 /* Append the encoded body; -ERR_TOO_SMALL, -ERR_INVALID (a bytes field over its limit). */

@@ -161,55 +161,21 @@ void play_attributes_check(struct play *play, const struct attributes *attribute
     times_check(play, attributes, inode, shadow_of(inode));
 }
 
-/* What the answer tells of directories that it has changed. */
-static uint32_t parents_of(struct call *call, struct attributes *ret_parents[2]) {
-    union reply_body *reply = &call->reply;
-
-    switch (call->header.opcode) {
-    case OP_CREATE:
-        ret_parents[0] = &reply->create.parent;
-        return 1;
-    case OP_MKNOD:
-        ret_parents[0] = &reply->mknod.parent;
-        return 1;
-    case OP_MKDIR:
-        ret_parents[0] = &reply->mkdir.parent;
-        return 1;
-    case OP_SYMLINK:
-        ret_parents[0] = &reply->symlink.parent;
-        return 1;
-    case OP_LINK:
-        ret_parents[0] = &reply->link.parent;
-        return 1;
-    case OP_UNLINK:
-        ret_parents[0] = &reply->unlink.parent;
-        return 1;
-    case OP_RMDIR:
-        ret_parents[0] = &reply->rmdir.parent;
-        return 1;
-    case OP_RENAME:
-        ret_parents[0] = &reply->rename.parent;
-        ret_parents[1] = &reply->rename.new_parent;
-        return 2;
-    default:
-        return 0;
-    }
-}
-
-/* They are as the model has them with the change. A second copy is not told. */
+/* What the answer tells of directories that it has changed is as the model has them with the
+ * change. A second copy is not told. */
 static void parents_check(struct play *play, struct call *call) {
-    struct attributes *parents[2];
-    uint32_t count = parents_of(call, parents);
+    struct wire_parent parents[WIRE_PARENTS_MAX];
+    uint32_t count = wire_parents(call->header.opcode, &call->request, &call->reply, parents);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct model_inode *inode = model_find(play->fs, parents[i]->ino.value);
+        const struct attributes *told = parents[i].attributes;
 
-        if (parents[i]->ino.value != 0) {
-            assert_non_null(inode);
-            play_attributes_check(play, parents[i], inode);
+        if (told->ino.value != 0) {
+            assert_int_equal(told->ino.value, parents[i].ino.value);
+            play_attributes_check(play, told, model_find(play->fs, told->ino.value));
             play->parents_told++;
         }
-        *parents[i] = (struct attributes){.ino = {0}};
+        *parents[i].attributes = (struct attributes){.ino = {0}};
     }
 }
 

@@ -23,10 +23,11 @@ static struct directory_ticket ask(struct directories *directories, struct ino i
     return directories_ticket(directories, ino, now_ns);
 }
 
-static void see(struct directories *directories, struct directory_ticket ticket, uint64_t epoch) {
-    const struct attributes attributes = {.ino = ticket.ino, .epoch = epoch, .nlink = 2};
+static void see(struct directories *directories, struct ino ino, struct directory_ticket ticket,
+                uint64_t epoch) {
+    const struct attributes attributes = {.ino = ino, .epoch = epoch, .nlink = 2};
 
-    directories_see(directories, &ticket, &attributes);
+    directories_see(directories, ino, &ticket, &attributes);
 }
 
 /* The epoch of what is found; 0: nothing. */
@@ -48,7 +49,7 @@ static void test_what_is_told_is_found_while_it_is_young(void **state) {
     struct attributes attributes;
 
     assert_int_equal(found(directories, ONE, 100), 0);
-    see(directories, ask(directories, ONE, 100), 7);
+    see(directories, ONE, ask(directories, ONE, 100), 7);
     assert_int_equal(found(directories, ONE, 100), 7);
     assert_int_equal(found(directories, ONE, 100 + AGE_NS - 1), 7);
     assert_int_equal(found(directories, ONE, 100 + AGE_NS), 0);
@@ -60,13 +61,13 @@ static void test_a_change_that_nobody_tells_of_is_asked_for(void **state) {
     struct directories *directories = *state;
     const struct attributes untold = {.ino = {0}};
 
-    see(directories, ask(directories, ONE, 100), 7);
+    see(directories, ONE, ask(directories, ONE, 100), 7);
     directories_changed(directories, ONE);
     assert_int_equal(found(directories, ONE, 101), 0);
-    see(directories, ask(directories, ONE, 102), 8);
+    see(directories, ONE, ask(directories, ONE, 102), 8);
     assert_int_equal(found(directories, ONE, 102), 8);
     struct directory_ticket ticket = ask(directories, ONE, 103);
-    directories_see(directories, &ticket, &untold);
+    directories_see(directories, ONE, &ticket, &untold);
     assert_int_equal(found(directories, ONE, 103), 0);
 }
 
@@ -75,10 +76,10 @@ static void test_the_later_of_two_answers_counts_in_either_order(void **state) {
     struct directory_ticket first = ask(directories, ONE, 100);
     struct directory_ticket second = ask(directories, ONE, 101);
 
-    see(directories, second, 9);
-    see(directories, first, 8);
+    see(directories, ONE, second, 9);
+    see(directories, ONE, first, 8);
     assert_int_equal(found(directories, ONE, 102), 9);
-    see(directories, first, 10);
+    see(directories, ONE, first, 10);
     assert_int_equal(found(directories, ONE, 103), 10);
 }
 
@@ -87,11 +88,11 @@ static void test_an_answer_from_before_a_change_is_not_taken(void **state) {
     struct directory_ticket before = ask(directories, ONE, 100);
 
     directories_changed(directories, ONE);
-    see(directories, before, 7);
+    see(directories, ONE, before, 7);
     assert_int_equal(found(directories, ONE, 100), 0);
     /* But where a later one is there already, a still later one holds that change, too. */
-    see(directories, ask(directories, ONE, 101), 8);
-    see(directories, before, 9);
+    see(directories, ONE, ask(directories, ONE, 101), 8);
+    see(directories, ONE, before, 9);
     assert_int_equal(found(directories, ONE, 101), 9);
 }
 
@@ -101,8 +102,8 @@ static struct ino other_in_slot(struct directories *directories) {
 
     do {
         other.value++;
-        see(directories, ask(directories, ONE, 100), 7);
-        see(directories, ask(directories, other, 100), 3);
+        see(directories, ONE, ask(directories, ONE, 100), 7);
+        see(directories, other, ask(directories, other, 100), 3);
     } while (found(directories, ONE, 100) != 0);
     return other;
 }
@@ -113,11 +114,11 @@ static void test_a_slot_has_one_directory_and_forgets_nothing(void **state) {
 
     assert_int_equal(found(directories, other, 100), 3);
     struct directory_ticket before = ask(directories, ONE, 101);
-    see(directories, before, 20);
+    see(directories, ONE, before, 20);
     assert_int_equal(found(directories, ONE, 101), 20);
-    see(directories, ask(directories, other, 102), 4);
+    see(directories, other, ask(directories, other, 102), 4);
     /* It was asked before what was told of the first one made way. */
-    see(directories, before, 19);
+    see(directories, ONE, before, 19);
     assert_int_equal(found(directories, ONE, 102), 0);
     assert_int_equal(found(directories, other, 102), 4);
 }
