@@ -1,7 +1,7 @@
 /* sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] [--trace] [--once]: plays
  * seeds, each twice unless told otherwise or for a bug, and says what broke and how to see it.
  * sim stories [--write | --bug NAME]: see stories.h.
- * sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
+ * sim why SEED [LAST] [--jobs N] [--bug NAME] [--packets | --streams]: see why.h.
  * sim joins [--bug NAME]: see joins.h.
  *
  * The seeds of regressions.txt come first, but not in the build with bugs. With a bug it is the
@@ -28,7 +28,8 @@ struct words {
     bool trace;
     bool once;
     enum run_carrier carrier;
-    bool why; /* first is the seed that is asked about */
+    bool why; /* of the seeds from first to last, the first that fails is asked about */
+    uint64_t last;
 };
 
 static bool number_parse(const char *text, uint64_t *ret_number) {
@@ -39,12 +40,12 @@ static bool number_parse(const char *text, uint64_t *ret_number) {
 }
 
 static bool parse(int argc, char **argv, struct words *words) {
-    uint64_t *numbers[] = {&words->count, &words->first};
-    size_t taken;
+    bool why = argc > 2 && strcmp(argv[1], "why") == 0;
+    uint64_t *numbers[] = {why ? &words->first : &words->count, why ? &words->last : &words->first};
+    size_t taken = 0;
 
-    words->why = argc > 2 && strcmp(argv[1], "why") == 0;
-    taken = words->why ? 1 : 0; /* Its one number is the seed, which must be named. */
-    words->first = words->why ? 0 : words->first;
+    words->why = why;
+    words->first = why ? 0 : words->first; /* which must be named */
     for (int i = words->why ? 2 : 1; i < argc; i++) {
         bool more = i + 1 < argc;
 
@@ -224,11 +225,12 @@ int main(int argc, char **argv) {
         return argc == 2 ? joins_play() > 0 : bug_judge(argv[3], joins_play() > 0);
     }
     if (!parse(argc, argv, &words)) {
-        fprintf(stderr, "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] "
-                        "[--trace] [--once]\n"
-                        "       sim why SEED [--jobs N] [--bug NAME] [--packets | --streams]\n"
-                        "       sim stories [--write | --bug NAME]\n"
-                        "       sim joins [--bug NAME]\n");
+        fprintf(stderr,
+                "usage: sim SEEDS [FIRST] [--jobs N] [--bug NAME] [--packets | --streams] "
+                "[--trace] [--once]\n"
+                "       sim why SEED [LAST] [--jobs N] [--bug NAME] [--packets | --streams]\n"
+                "       sim stories [--write | --bug NAME]\n"
+                "       sim joins [--bug NAME]\n");
         return 2;
     }
     if (words.bug && !bug_choose(words.bug)) {
@@ -242,7 +244,7 @@ int main(int argc, char **argv) {
     carrier = words.carrier;
     run_carry_by(carrier);
     if (words.why) {
-        return why(words.first, words.jobs, words.bug);
+        return why(words.first, MAX(words.first, words.last), words.jobs, words.bug);
     }
     bool bug = words.bug && strcmp(words.bug, "none") != 0;
     words.once = words.once || bug;

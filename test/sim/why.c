@@ -170,8 +170,8 @@ static void find(struct question *question, uint64_t jobs, const char *bug) {
     tell(question, ends, bug);
 }
 
-int why(uint64_t seed, uint64_t jobs, const char *bug) {
-    struct question question = {.seed = seed};
+int why(uint64_t first, uint64_t last, uint64_t jobs, const char *bug) {
+    struct question question = {.seed = first};
 
     question.now_ns = mmap(NULL, sizeof *question.now_ns, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -180,13 +180,17 @@ int why(uint64_t seed, uint64_t jobs, const char *bug) {
         return 1;
     }
     bool fails = seed_fails(&question);
+    while (!fails && question.seed < last) {
+        question.seed++;
+        fails = seed_fails(&question);
+    }
     if (fails) {
-        printf("seed %" PRIu64 " fails at %.6f ms: %s\n", seed, (double)question.end_ns / 1e6,
-               question.report.failure);
+        printf("seed %" PRIu64 " fails at %.6f ms: %s\n", question.seed,
+               (double)question.end_ns / 1e6, question.report.failure);
         find(&question, jobs, bug);
         printf("1 passed, 0 failed\n");
     } else {
-        printf("seed %" PRIu64 " does not fail\n0 passed, 1 failed\n", seed);
+        printf("no seed from %" PRIu64 " to %" PRIu64 " fails\n0 passed, 1 failed\n", first, last);
     }
     munmap(question.now_ns, sizeof *question.now_ns);
     return fails ? 0 : 1;

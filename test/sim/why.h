@@ -13,5 +13,5 @@
 #pragma once
 #include "base/types.h"
 
-/* Prints what it finds, a line a moment. 0; 1: the seed does not fail. */
-int why(uint64_t seed, uint64_t jobs, const char *bug);
+/* Of the first seed of these that fails. Prints what it finds, a line a moment. 0; 1: none does. */
+int why(uint64_t first, uint64_t last, uint64_t jobs, const char *bug);
