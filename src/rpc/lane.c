@@ -549,9 +549,8 @@ static void lane_give_up(struct lane *lane, uint64_t now_ns) {
     }
 }
 
-static bool lane_has_unwanted(const struct lane *lane) {
-    for (struct list_node *node = lane->sent.head.next; node != &lane->sent.head;
-         node = node->next) {
+static bool has_unwanted(const struct list *calls) {
+    for (struct list_node *node = calls->head.next; node != &calls->head; node = node->next) {
         if (call_is_unwanted(CONTAINER_OF(node, struct call, rpc_node))) {
             return true;
         }
@@ -559,18 +558,16 @@ static bool lane_has_unwanted(const struct lane *lane) {
     return false;
 }
 
+/* Two limits; one and a fifth where a caller would rather go. */
+static bool lane_waited(const struct lane *lane, uint64_t waited_ns, uint64_t limit_ns) {
+    return waited_ns >= 2 * limit_ns ||
+           (waited_ns >= limit_ns + limit_ns / 5 &&
+            (has_unwanted(&lane->sent) || has_unwanted(&lane->unsent)));
+}
+
 /* A part of an answer that comes slowly is heard, too: what is asked meanwhile stands behind it. */
 static uint64_t lane_silence(const struct lane *lane, uint64_t now_ns) {
     return now_ns - MAX(lane->heard_ns, connection_heard_ns(lane->connection));
-}
-
-/* Who reads answers a PING at once: where a caller would rather go, a fifth is time enough. */
-static bool lane_is_dead(const struct lane *lane, uint64_t now_ns) {
-    uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
-    uint64_t since_ns = lane_silence(lane, now_ns);
-
-    return since_ns >= 2 * silent_ns ||
-           (since_ns >= silent_ns + silent_ns / 5 && lane_has_unwanted(lane));
 }
 
 static void lane_ask(struct lane *lane, uint64_t now_ns) {
@@ -578,7 +575,7 @@ static void lane_ask(struct lane *lane, uint64_t now_ns) {
     uint64_t silent_ns = lane->thread->lanes->options.silent_ns;
     struct buffer head;
 
-    if (lane_is_dead(lane, now_ns)) {
+    if (lane_waited(lane, lane_silence(lane, now_ns), silent_ns)) {
         count_one(&lane->thread->lanes->silent_count);
         lane_drop(lane, true);
         lane_rest(lane, -ERR_TIMED_OUT);
@@ -620,7 +617,7 @@ void lane_tick(struct lane *lane, uint64_t now_ns) {
         }
         break;
     case LANE_JOINING:
-        if (now_ns - lane->since_ns >= 2 * options->connect_ns) {
+        if (lane_waited(lane, now_ns - lane->since_ns, options->connect_ns)) {
             lane_rest(lane, -ERR_TIMED_OUT);
         }
         break;

@@ -23,8 +23,9 @@
  *
  * Reliable in the sense of transport.h: each call is answered once, with -ERR_TIMED_OUT or
  * -ERR_INTERRUPTED at a tick where nothing else comes (the latter also to who does not want it any
- * more, when the peer can't be reached; a PING is then waited for silent_ns / 5 only); a log that
- * nobody is known to serve answers -ERR_STALE_MAP.
+ * more, when the peer can't be reached; a PING is then waited for silent_ns / 5 only, a welcome for
+ * connect_ns / 5 longer than connect_ns); a log that nobody is known to serve answers
+ * -ERR_STALE_MAP.
  *
  * Thread: a lane_thread is used by the thread that it is bound to; tick, route and peers by any one
  * thread at a time beside them. Memory: a connection's, while it is open. */
@@ -60,7 +61,7 @@ struct lanes_options {
     struct lane_identity self;
     struct tls_context *tls; /* for all but Unix sockets; NULL: only these can be called */
     enum link_encryption encryption;
-    uint64_t connect_ns;    /* one attempt; 0: 5 s */
+    uint64_t connect_ns;    /* one attempt, and as long for its welcome; 0: 5 s */
     uint64_t silent_ns;     /* until it is asked whether it lives, and then given up; 0: 5 s */
     uint64_t idle_ns;       /* 0: 60 s */
     uint64_t rest_ns;       /* between attempts, doubled up to 16 times that; 0: 20 ms */

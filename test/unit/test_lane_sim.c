@@ -15,6 +15,7 @@ static struct {
     struct sim_process *client;
     struct env *client_env;
     struct worker client_worker;
+    struct address address; /* that it calls */
     struct lanes *lanes;
     struct lane_thread *thread;
     struct rpc *rpc;
@@ -51,7 +52,6 @@ static void count_done(struct call *call) {
 }
 
 static void client_begin(uint64_t silent_ns) {
-    const struct address address = sim_gate_address();
     const struct lanes_options options = {
         .env = it.client_env, .self = {.life = {3, 4}}, .silent_ns = silent_ns};
     const struct lane_waker waker = {.wake = sim_gate_no_wake};
@@ -61,7 +61,7 @@ static void client_begin(uint64_t silent_ns) {
 
     actor_init(&it.origin, "origin", sim_gate_origin_step);
     assert_int_equal(lanes_new(&options, &it.lanes), 0);
-    assert_int_equal(lanes_peer_add(it.lanes, &address, 1, "the server", &peer), 0);
+    assert_int_equal(lanes_peer_add(it.lanes, &it.address, 1, "the server", &peer), 0);
     lanes_set_default(it.lanes, peer);
     assert_int_equal(lane_thread_new(it.lanes, &waker, &it.thread), 0);
     rpc.transport_context = it.lanes;
@@ -73,17 +73,24 @@ static void client_begin(uint64_t silent_ns) {
     sim_process_set_hooks(it.client, &(struct sim_hooks){client_enter, client_leave, NULL});
 }
 
-static void begin(uint64_t silent_ns) {
+static void begin_at(const struct address *address, uint64_t silent_ns) {
     const struct gate_options options = {
         .requests_max = 16, .waits_max = WAITS, .bulk_count = 1, .small_bulk_count = 8};
 
     memset(&it, 0, sizeof it);
+    it.address = *address;
     it.sim = sim_new(7);
     it.client = sim_process_new(it.sim, "client");
     it.client_env = sim_process_env(it.client);
     it.bulk = aligned_alloc(BLOCK_BYTES, BULK_BYTES);
     sim_gate_begin(&it.server, it.sim, &options);
     client_begin(silent_ns);
+}
+
+static void begin(uint64_t silent_ns) {
+    const struct address address = sim_gate_address();
+
+    begin_at(&address, silent_ns);
 }
 
 static void end(void) {
@@ -104,6 +111,7 @@ static void ask_for(uint32_t number, uint16_t opcode, size_t bulk_bytes, uint64_
     struct call *call = &it.calls[number];
 
     *call = (struct call){.header = {.opcode = opcode, .log = sim_gate_log()},
+                          .unwanted = call->unwanted,
                           .origin = &it.origin,
                           .done = count_done,
                           .bulk_in = {.data = it.bulk, .capacity = bulk_bytes},
@@ -163,6 +171,47 @@ static void a_machine_without_power_is_silent(void **state) {
     end();
 }
 
+static void silent_event(struct env_stream *stream, enum env_stream_event event, int reason) {
+    (void)stream;
+    (void)event;
+    (void)reason;
+}
+
+static void accept_silent(struct env_listener *listener, struct env_stream *stream) {
+    (void)listener;
+    stream->event = silent_event;
+}
+
+static bool is_unwanted(void *context) {
+    (void)context;
+    return true;
+}
+
+/* Its machine takes the connection, and the process stands still: who does not want to wait does so
+ * no longer for its welcome than for an answer. */
+static void who_wants_to_go_waits_for_no_welcome(void **state) {
+    const struct env_listen_options options = {.accepted = accept_silent};
+    const struct address address = {.kind = ADDRESS_UNIX, .name = "/silent"};
+    struct env_listener *listener;
+
+    (void)state;
+    begin_at(&address, 5 * NS_PER_S);
+    struct env *env = sim_process_env(sim_process_new(it.sim, "silent"));
+
+    assert_int_equal(env->streams->listen(env, &address, &options, &listener), 0);
+    it.calls[0].unwanted = is_unwanted;
+    uint64_t start_ns = sim_now_ns(it.sim);
+
+    ask(0, LIMIT_S * NS_PER_S);
+    run_until_done(1);
+    assert_int_equal(it.calls[0].result, -ERR_INTERRUPTED);
+    assert_in_range(sim_now_ns(it.sim) - start_ns, 6 * NS_PER_S, 61 * NS_PER_S / 10);
+    ask(1, LIMIT_S / 2 * NS_PER_S);
+    run_until_done(2);
+    assert_int_equal(it.calls[1].result, -ERR_TIMED_OUT);
+    end();
+}
+
 static bool never(void *context) {
     (void)context;
     return false;
@@ -198,6 +247,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_answer_is_no_silence),
         cmocka_unit_test(a_machine_without_power_is_silent),
+        cmocka_unit_test(who_wants_to_go_waits_for_no_welcome),
         cmocka_unit_test(what_waits_takes_no_place),
     };
 
