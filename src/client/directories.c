@@ -16,8 +16,8 @@ static void slot_give(struct directory_slot *slot) {
     atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
-static bool slot_is_of(const struct directory_slot *slot, struct ino ino, uint64_t changes) {
-    return slot->attributes.ino.value == ino.value && slot->changes_seen == changes;
+static bool slot_is_of(const struct directory_slot *slot, struct ino ino) {
+    return slot->attributes.ino.value == ino.value;
 }
 
 struct directory_ticket directories_ticket(struct directories *directories, struct ino ino,
@@ -29,15 +29,18 @@ void directories_changed(struct directories *directories, struct ino ino) {
     atomic_fetch_add(&slot_of(directories, ino)->changes, 1);
 }
 
-/* What was valid of another directory goes; answers about that one that are under way must not come
- * back in its place. */
-static uint64_t slot_make_way(struct directory_slot *slot, uint64_t changes) {
-    bool holds = slot->attributes.ino.value != 0 && slot->changes_seen == changes;
-
-    if (holds) {
-        atomic_fetch_add(&slot->changes, 1);
+/* It becomes that directory's. What was told of another one goes: older answers about that must not
+ * come back in its place. */
+static uint64_t slot_make_way(struct directory_slot *slot, struct ino ino, uint64_t changes) {
+    if (!slot_is_of(slot, ino) && slot->attributes.ino.value != 0) {
+        changes = 1 + atomic_fetch_add(&slot->changes, 1);
     }
-    return changes + holds;
+    if (!slot_is_of(slot, ino)) {
+        slot->attributes = (struct attributes){.ino = ino};
+        slot->asked_ns = 0;
+        slot->changes_seen = changes - 1;
+    }
+    return changes;
 }
 
 void directories_see(struct directories *directories, struct ino ino,
@@ -48,19 +51,13 @@ void directories_see(struct directories *directories, struct ino ino,
         directories_changed(directories, ino);
         return;
     }
-    uint64_t changes = atomic_load(&slot->changes);
-    bool newer = true;
+    uint64_t before = atomic_load(&slot->changes);
+    uint64_t changes = slot_make_way(slot, ino, before);
 
-    if (slot_is_of(slot, ino, changes)) {
-        newer = attributes->epoch > slot->attributes.epoch;
-    } else if (ticket->changes == changes) {
-        slot->changes_seen = slot_make_way(slot, changes);
-    } else {
-        newer = false;
-    }
-    if (newer || BUG(LATE_PARENT)) {
+    if (attributes->epoch > slot->attributes.epoch || BUG(LATE_PARENT)) {
         slot->attributes = *attributes;
-        slot->asked_ns = ticket->asked_ns;
+        slot->asked_ns = MAX(slot->asked_ns, ticket->asked_ns);
+        slot->changes_seen = ticket->changes == before ? changes : slot->changes_seen;
     }
     slot_give(slot);
 }
@@ -73,7 +70,8 @@ int64_t directories_find(struct directories *directories, struct ino ino, uint64
         return -1;
     }
     uint64_t age_ns = now_ns > slot->asked_ns ? now_ns - slot->asked_ns : 0;
-    bool found = age_ns < age_max_ns && slot_is_of(slot, ino, atomic_load(&slot->changes));
+    bool found = age_ns < age_max_ns && slot_is_of(slot, ino) &&
+                 slot->changes_seen == atomic_load(&slot->changes);
 
     if (found) {
         *ret_attributes = slot->attributes;

@@ -9,9 +9,10 @@
  *                           changes: rises with each change that was not told
  *
  * What a slot has is valid while changes_seen = changes. Who changes a directory reads `changes`
- * before the request leaves (a ticket); the answer is taken where nothing has risen since, or where
- * it has a later epoch than what is valid there. So no answer that comes late hides a change that
- * this client was acknowledged. A slot that another directory takes counts as changed.
+ * before the request leaves (a ticket). Of the answers the latest by epoch is kept, and becomes
+ * valid where nothing has risen since its ticket; where it is not, it still keeps older ones out,
+ * though they may have been asked for later. So no answer that comes late hides a change that this
+ * client was acknowledged. A slot that another directory takes counts as changed.
  *
  * Thread: any. Nobody waits: who finds a slot taken asks the server, or counts a change.
  * Memory: the client's, fixed. */
@@ -26,8 +27,8 @@ struct directory_slot {
     atomic_bool taken; /* by who reads or writes what is below `changes` */
     _Atomic uint64_t changes;
     uint64_t changes_seen;
-    uint64_t asked_ns;
-    struct attributes attributes; /* ino 0: none */
+    uint64_t asked_ns;            /* no older than that */
+    struct attributes attributes; /* of the latest answer, valid or not; ino 0: none */
 };
 
 struct directories {

@@ -167,6 +167,38 @@ static bool is_settling(struct node *mdt) {
     return false;
 }
 
+bool lists_name(struct node *mdt, struct session_id session) {
+    struct kv_key key = store_owner_key(STORE_ROW_ENDED, 0, 0);
+    uint64_t lowest = 0;
+    struct bytes value;
+    bool named;
+
+    node_enter(mdt);
+    if (kv_get(group_kv(node_group(mdt)), &key, &value) == 0) {
+        lowest = ((const struct ended_row *)(const void *)value.data)->lowest;
+    }
+    key = store_owner_key(STORE_ROW_ENDED, 1 + session.value / ENDED_BITS, 0);
+    int r = kv_get(group_kv(node_group(mdt)), &key, &value);
+    size_t at = session.value % ENDED_BITS / 8;
+
+    named = r == 0 && at < value.size && (value.data[at] >> session.value % 8 & 1);
+    node_leave(mdt);
+    return named || session.value < lowest;
+}
+
+bool lists_all_name(struct world *world, struct session_id session) {
+    bool named = true;
+
+    for (uint32_t i = 0; named && i < world->options.mdt_count; i++) {
+        struct node *mdt = &world->mdts[i];
+
+        named =
+            node_is_absent(mdt) || node_is_lost(mdt) ||
+            (node_is_up(mdt) && !mdt->is_stopped && node_group(mdt) && lists_name(mdt, session));
+    }
+    return named;
+}
+
 bool lists_are_told(struct world *world) {
     struct manager *manager = node_manager(world->manager);
 

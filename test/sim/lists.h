@@ -8,6 +8,11 @@
 #pragma once
 #include "world.h"
 
+/* Whether the list of a metadata target that is up and not stopped names the session. Rows that are
+ * not in memory are for another look. */
+bool lists_name(struct node *mdt, struct session_id session);
+/* Whether those of all metadata targets do that have joined and are not lost. */
+bool lists_all_name(struct world *world, struct session_id session);
 /* The manager has told all that ended to all targets. Everything is up. */
 bool lists_are_told(struct world *world);
 /* Each client is back at each metadata target that has started anew since it was there. */

@@ -1,7 +1,7 @@
 /* The contract is in stragglers.h. */
 #include "stragglers.h"
 #include "base/prng.h"
-#include "kv/ended_list.h"
+#include "lists.h"
 #include "meta/rows.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -290,20 +290,6 @@ static struct stragglers_turn cut(struct stragglers *stragglers) {
                                     .heal_ns = stragglers->heal_ns};
 }
 
-/* Whether the target's list names the session. Rows that are not in memory are for another look. */
-static bool is_listed(const struct stragglers *stragglers, struct node *mdt) {
-    uint64_t session = stragglers->session.value;
-    struct kv_key key = key_owner(ROW_ENDED, 1 + session / ENDED_BITS, 0, 0);
-    struct bytes value;
-
-    node_enter(mdt);
-    int r = kv_get(group_kv(node_group(mdt)), &key, &value);
-    size_t at = session % ENDED_BITS / 8;
-    bool named = r == 0 && at < value.size && (value.data[at] >> session % 8 & 1);
-    node_leave(mdt);
-    return named;
-}
-
 static void name_look(struct stragglers *stragglers) {
     struct node *mdt = mdt_of(stragglers);
 
@@ -315,7 +301,7 @@ static void name_look(struct stragglers *stragglers) {
         stragglers->named_position = 0;
     }
     const struct kv *kv = group_kv(node_group(mdt));
-    if (stragglers->named_position == 0 && is_listed(stragglers, mdt)) {
+    if (stragglers->named_position == 0 && lists_name(mdt, stragglers->session)) {
         stragglers->named_position = kv_position(kv) + 1;
     }
     stragglers->is_named =

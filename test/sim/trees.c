@@ -605,7 +605,7 @@ void trees_lost(struct trees *trees, const struct tree_question *question) {
     }
 }
 
-void trees_session_over(struct trees *trees, uint32_t client) {
+void trees_session_over(struct trees *trees, uint32_t client, uint64_t asked_by) {
     trees->clock++;
     for (size_t i = 0; i < TREES_COUNT; i++) {
         struct tree *tree = &trees->trees[i];
@@ -613,7 +613,8 @@ void trees_session_over(struct trees *trees, uint32_t client) {
         for (size_t slot = 0; slot < OPEN_MAX; slot++) {
             struct search search = {.tree = tree, .slot = slot};
 
-            if (tree->open[slot].used && tree->open[slot].client == client) {
+            if (tree->open[slot].used && tree->open[slot].client == client &&
+                tree->open[slot].begin <= asked_by) {
                 search_undone(&search);
                 search_all(&search);
                 search_finish(&search);

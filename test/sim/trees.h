@@ -8,7 +8,8 @@
  * Each operation takes effect at one moment between question and answer, and each look sees what
  * all before it have done, whoever asked. A power failure of the metadata target puts the names
  * back to what they were at some moment since the last sync point: all ways since then are kept.
- * What was asked by a client that is gone may take effect until its session is over.
+ * What was asked by a client that is gone may take effect until all metadata targets know that its
+ * session is over.
  *
  * Thread: the world's.  Memory: the heap. */
 #pragma once
@@ -57,8 +58,8 @@ bool trees_answered(struct trees *trees, const struct tree_question *question,
                     char problem[TREES_PROBLEM_BYTES]);
 /* Nobody will know the answer. */
 void trees_lost(struct trees *trees, const struct tree_question *question);
-/* What the client had asked before takes no effect any more. */
-void trees_session_over(struct trees *trees, uint32_t client);
+/* What the client had asked by then takes no effect any more. */
+void trees_session_over(struct trees *trees, uint32_t client, uint64_t asked_by);
 /* The metadata target lost power. */
 void trees_power(struct trees *trees);
 /* A count of what was told here; all that was answered before `begin` is on disk. */

@@ -1,4 +1,5 @@
 /* Askers: whose turn it is, and what becomes of them. */
+#include "lists.h"
 #include "totals.h"
 #include "workload_internal.h"
 #include "stragglers.h"
@@ -9,6 +10,7 @@
 
 #define NO_SPACE_PAUSE_NS (2 * NS_PER_S)
 #define AWAY_PAUSE_NS (500 * NS_PER_MS)
+#define OVER_LOOK_NS (10 * NS_PER_MS)
 
 struct workload *workload_new(struct world *world, const struct workload_options *options) {
     struct workload *workload = calloc(1, sizeof *workload);
@@ -214,8 +216,28 @@ bool workload_is_settled(const struct workload *workload) {
     return !late;
 }
 
+/* A metadata target that can't hear the manager goes on with what a client had asked that is gone,
+ * though others serve the next one of that node. */
+static void over_look(struct workload *workload) {
+    uint64_t now_ns = sim_now_ns(workload->world->sim);
+
+    if (now_ns - workload->over_looked_ns < OVER_LOOK_NS) {
+        return;
+    }
+    workload->over_looked_ns = now_ns;
+    for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
+        struct asker *asker = &workload->askers[i];
+
+        if (asker->over.value != 0 && lists_all_name(workload->world, asker->over)) {
+            asker->over.value = 0;
+            trees_session_over(workload->trees, i, asker->over_at);
+        }
+    }
+}
+
 void workload_look(struct workload *workload) {
     late_look(workload);
+    over_look(workload);
     for (uint32_t i = 0; i < workload->world->options.client_count; i++) {
         struct asker *asker = &workload->askers[i];
 
@@ -227,7 +249,9 @@ void workload_look(struct workload *workload) {
         asker->late = false;
         asker->late_count = 0;
         contents_session_over(workload->contents, i);
-        trees_session_over(workload->trees, i);
+        asker->over = asker->session;
+        asker->over_at = trees_now(workload->trees);
+        asker->session = client_session(node_client(asker->node));
         for (uint32_t k = 0; k < workload->options.depth; k++) {
             ask_later(&asker->questions[k], workload_draw(workload, workload->options.think_ns));
         }

@@ -89,6 +89,9 @@ struct asker {
     struct workload *workload;
     struct node *node;
     uint64_t incarnation; /* of the node that the askers are for; 0: none */
+    struct session_id session;
+    struct session_id over; /* the one before, while a metadata target may not know of its end */
+    uint64_t over_at;       /* when the trees heard of that */
     struct handle handles[HANDLES_MAX];
     struct question questions[DEPTH_MAX];
     uint32_t busy;
@@ -114,6 +117,7 @@ struct workload {
     struct shoal_request measure;
     struct content_look measure_look;
     struct asker askers[WORLD_CLIENTS_MAX];
+    uint64_t over_looked_ns;
     struct known_file files[FILES_MAX];
     uint32_t file_count;
     uint64_t name_count;
